@@ -19,22 +19,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis import tables
-from analysis.capture.clocks import making as clock_notes
-from analysis.capture.clocks.machines import on_reference, wires_of
-from analysis.capture.clocks.making import make_clocks, read_details
+from analysis.capture.clocks import run_clocks as clock_notes
+from analysis.capture.clocks.machine_clocks import on_reference, wires_of
+from analysis.capture.clocks.run_clocks import make_clocks, read_details
 from analysis.jobs import transfers
 from analysis.jobs.extraction import captures_in
-from analysis.jobs.work import Children, InThisProcess, Workers, workers_for
+from analysis.jobs.work import InlineWorkers, ProcessPool, Workers, workers_for
 from analysis.schemas import TRANSFERS
 from analysis.tables import in_the_making
-from analysis.timelines import acts, convergence, latency, recovery_table, schemas, throughput
-from analysis.timelines.acts import Act
+from analysis.timelines import convergence, failover_events, latency, recovery_table, schemas, throughput
 from analysis.timelines.agreement import compare, damaged_hosts, unfit_hosts
-from analysis.timelines.crossings import Crossing, crossings
 from analysis.timelines.expected import by_topic
-from analysis.timelines.facts import Facts, read_facts
+from analysis.timelines.failover_events import FailoverEvent
 from analysis.timelines.link_causes import with_causes
 from analysis.timelines.periods import Json
+from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.run_window import notes as outside_notes
 from analysis.timelines.schemas import EVENTS, FIDELITY, MEASURES
 from analysis.timelines.summary import Findings, summarize
@@ -47,14 +46,15 @@ from analysis.timelines.tasks import (
     MeasureLink,
     MessagesToEvents,
     ReadMeasures,
+    RecordFiles,
     SortRecords,
     Task,
-    Written,
     carry_out,
     nothing,
     write,
 )
 from analysis.timelines.total_order import with_disorder
+from analysis.timelines.traversals import LinkTraversal, traversals
 from experiments.declared import Trait
 from experiments.rundir import RunDirectory, write_json
 from node.core.deliveries import HEADER, RECORD
@@ -86,13 +86,13 @@ class _Case:
 
     run: RunDirectory
     content: Json  # of run.json
-    facts: Facts
+    metadata: RunMetadata
     hosts: bool  # whether there is a capture of any host
     decoded: bool  # whether its messages can be decoded, too, and say which events they carry
     links: bool  # whether there is a capture of any link
     recorded: bool  # whether any driver or client left a record of deliveries
     taken: bool  # whether any proxy did: of when it took events
-    logged: list[Act]
+    logged: list[FailoverEvent]
 
 
 def analyze(
@@ -109,9 +109,9 @@ def analyze(
     InputError when there is nothing that could be analysed, or no cluster.
     """
     run = RunDirectory(run.path.absolute())  # whoever does the work may stand in another folder
-    case = _open(run, Children.of_this_machine(), progress)
+    case = _open(run, ProcessPool.of_this_machine(), progress)
     if not _anything(case):
-        return _analyze(case, progress, InThisProcess())
+        return _analyze(case, progress, InlineWorkers())
     run.analysis.mkdir(exist_ok=True)
     with workers_for(run, master, captures, progress) as workers:
         return _analyze(case, progress, workers)
@@ -122,7 +122,7 @@ def analyze_here(run: RunDirectory, *, progress: Callable[[str], None]) -> dict[
 
     Raises AnalysisError or InputError as `analyze`.
     """
-    here = InThisProcess()
+    here = InlineWorkers()
     return _analyze(_open(run, here, progress), progress, here)
 
 
@@ -131,7 +131,7 @@ def _analyze(case: _Case, progress: Callable[[str], None], workers: Workers) -> 
     run.analysis.mkdir(exist_ok=True)
     results = _results(case, workers, progress) if _anything(case) else nothing()
     progress("summing up")
-    summary = summarize(case.content, case.facts, _findings(case, results))
+    summary = summarize(case.content, case.metadata, _findings(case, results))
     write_json(run.summary_json, summary)
     return summary
 
@@ -144,22 +144,22 @@ def _open(run: RunDirectory, workers: Workers, progress: Callable[[str], None]) 
     content = run.read_run()
     clocks = make_clocks(run, content, workers, progress)
     content = on_reference(content, clocks)
-    facts = read_facts(content, clocks)
+    metadata = read_metadata(content, clocks)
     wires = wires_of(content)
     files = ((capture, Path(capture["file"]).name) for capture in captures_in(content))
     there = [each for each, file in files if file not in wires and run.capture(file).is_file()]
-    writers = (*facts.having(Trait.PUBLISHER), *facts.clients)
+    writers = (*metadata.having(Trait.PUBLISHER), *metadata.clients)
     hosts = any(capture.get("host") for capture in there)
     return _Case(
         run=run,
         content=content,
-        facts=facts,
+        metadata=metadata,
         hosts=hosts,
-        decoded=hosts and bool(facts.reading.carries) and codec_of(facts.declared.name) is not None,
+        decoded=hosts and bool(metadata.reading.carries) and codec_of(metadata.declared.name) is not None,
         links=any(capture.get("link") for capture in there),
         recorded=any(run.host_deliveries(name).is_file() for name in writers),
-        taken=any(_records(run, name) for name in facts.having(Trait.SERVER)),
-        logged=acts.from_logs(run, facts),
+        taken=any(_records(run, name) for name in metadata.having(Trait.SERVER)),
+        logged=failover_events.from_logs(run, metadata),
     )
 
 
@@ -170,22 +170,22 @@ def _records(run: RunDirectory, host: str) -> bool:
 
 def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> Results:
     """What all tasks returned, together; the tables of captures and of events are written."""
-    run, facts = case.run, case.facts
+    run, metadata = case.run, case.metadata
     if case.hosts or case.links:
         progress("reading packets and messages")
         tables.extract(workers, run)
     progress("following events")
-    written = Written(run.table(RECORDS)) if not case.decoded or Written.needed(facts) else None
+    written = RecordFiles(run.table(RECORDS)) if not case.decoded or RecordFiles.needed(metadata) else None
     made = _TABLES | ({RECORDS: schemas.RECORDS} if written else {})
     with in_the_making(run, made) as folders:
         results = carry_out(workers, _first_tasks(case, folders), "turning messages into events")
     progress("following streams")
-    sources, clients = acts.sources(case.logged), _clients(case)
+    sources, clients = failover_events.sources(case.logged), _clients(case)
     events = run.table("events") if case.decoded else None
-    content = _files(run, facts.having(Trait.PUBLISHER)), _files(run, clients)
+    content = _files(run, metadata.having(Trait.PUBLISHER)), _files(run, clients)
     streams: list[Task] = [
-        FollowStreams(some, events, written, facts, clients, logged, content)
-        for some in _shared_out(sorted(facts.owner), STREAM_TASKS_MAX)
+        FollowStreams(some, events, written, metadata, clients, logged, content)
+        for some in _shared_out(sorted(metadata.owner), STREAM_TASKS_MAX)
         if (logged := {stream: sources[stream] for stream in some if stream in sources}) is not None
     ]
     followed = carry_out(workers, streams, "following streams")
@@ -200,37 +200,39 @@ def _files(run: RunDirectory, hosts: Sequence[str]) -> tuple[Files, ...]:
 
 def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
     """Everything that does not need the events of all hosts."""
-    run, facts, contract = case.run, case.facts, case.facts.declared.contract
-    drivers = _files(run, facts.having(Trait.PUBLISHER))
-    written = Written(folders[RECORDS]) if RECORDS in folders else None
+    run, metadata, contract = case.run, case.metadata, case.metadata.declared.contract
+    drivers = _files(run, metadata.having(Trait.PUBLISHER))
+    written = RecordFiles(folders[RECORDS]) if RECORDS in folders else None
 
     def beside(trait: Trait, number: int) -> Path | None:
         return written.file(trait, number) if written else None
 
     messages = sorted(run.table("messages").glob("*.parquet")) if case.decoded else []
     marks = tuple(path for name, _ in drivers if (path := run.host_collection(name)).is_file())
-    links: dict[str, list[Crossing]] = {}
-    for crossing in crossings(case.content) if case.links else ():
-        links.setdefault(crossing.way[0], []).append(crossing)
+    links: dict[str, list[LinkTraversal]] = {}
+    for traversal in traversals(case.content) if case.links else ():
+        links.setdefault(traversal.way[0], []).append(traversal)
     return [
-        *(MessagesToEvents(file, folders["events"], facts) for file in messages),
-        *(transfers.tasks(run, facts.host_at, folders["transfers"]) if case.hosts else ()),
-        *(MeasureLink(run.table("packets"), tuple(both), facts) for both in links.values()),
+        *(MessagesToEvents(file, folders["events"], metadata) for file in messages),
+        *(transfers.tasks(run, metadata.host_at, folders["transfers"]) if case.hosts else ()),
+        *(MeasureLink(run.table("packets"), tuple(both), metadata) for both in links.values()),
         *(
-            CheckClients(clients, drivers, marks, facts, not case.decoded, beside(Trait.SUBSCRIBER, number))
-            for number, clients in enumerate(_together(_files(run, facts.clients)))
+            CheckClients(
+                clients, drivers, marks, metadata, not case.decoded, beside(Trait.SUBSCRIBER, number)
+            )
+            for number, clients in enumerate(_together(_files(run, metadata.clients)))
         ),
-        *(CheckPublisher(name, path, facts.clocks) for name, path in drivers),
+        *(CheckPublisher(name, path, metadata.clocks) for name, path in drivers),
         *(
-            ReadMeasures(name, path, folders["measures"], facts.clocks)
-            for name in facts.hosts
+            ReadMeasures(name, path, folders["measures"], metadata.clocks)
+            for name in metadata.hosts
             if (path := run.host_measures(name)).is_file()
         ),
-        *([CompareOrder(_files(run, facts.clients), facts)] if contract.order == "total" else ()),
+        *([CompareOrder(_files(run, metadata.clients), metadata)] if contract.order == "total" else ()),
         *(
-            SortRecords(files, followed, facts.clocks)
+            SortRecords(files, followed, metadata.clocks)
             for trait in (Trait.PUBLISHER, Trait.SERVER)
-            for number, files in enumerate(_together(_files(run, facts.having(trait))))
+            for number, files in enumerate(_together(_files(run, metadata.having(trait))))
             if (followed := beside(trait, number)) is not None
         ),
     ]
@@ -261,8 +263,8 @@ def _clients(case: _Case) -> tuple[str, ...]:
 
     Of a run that did not come to its end all do: their captures are torn, but tell everything until then.
     """
-    clients = case.facts.clients
-    if not case.decoded or case.facts.outcome != "completed":
+    clients = case.metadata.clients
+    if not case.decoded or case.metadata.outcome != "completed":
         return clients
     damaged = _damaged(case)
     return tuple(name for name in clients if name not in damaged) or clients
@@ -276,40 +278,40 @@ def _damaged(case: _Case) -> dict[str, str]:
 
 def _findings(case: _Case, results: Results) -> Findings:
     """The timelines, written as tables, and what of them goes into the summary."""
-    run, facts = case.run, case.facts
+    run, metadata = case.run, case.metadata
     deliveries = results["deliveries"] if case.recorded else None
-    asked = acts.from_subscriptions(results["subscriptions"], facts)
-    recovery = recovery_table.table(results["pairs"], [*asked, *case.logged], deliveries, facts)
-    links = with_causes(results["fidelity"].to_pylist(), case.content, facts)
+    asked = failover_events.from_subscriptions(results["subscriptions"], metadata)
+    recovery = recovery_table.table(results["pairs"], [*asked, *case.logged], deliveries, metadata)
+    links = with_causes(results["fidelity"].to_pylist(), case.content, metadata)
     timelines = {
         "throughput": throughput.table(
             results["arrivals"],
             results["wire"] if case.links else None,
-            facts,
-            results["followed"] if by_topic(facts) and case.recorded else None,
+            metadata,
+            results["followed"] if by_topic(metadata) and case.recorded else None,
         ),
-        "latency": latency.table(results["samples"], facts),
+        "latency": latency.table(results["samples"], metadata),
         "recovery": recovery,
         "fidelity": pa.Table.from_pylist(links, schema=FIDELITY),
         "deliveries": results["deliveries"],
         "publishers": results["publishers"],
         "convergence": results["convergence"],
-        "chains": acts.chains(case.logged, facts),
+        "chains": failover_events.chains(case.logged, metadata),
     }
     for name, table in timelines.items():
         write(table, run.table(name))
-    figures, reasons = recovery_table.headline(recovery, facts)
+    figures, reasons = recovery_table.headline(recovery, metadata)
     notes = [] if case.recorded else [NO_RECORDS]
     notes += [] if case.links else [NO_LINK_CAPTURES]
     notes += [] if case.hosts else [NO_HOST_CAPTURES]
-    notes += [] if case.decoded or not case.hosts else [NOT_DECODED.format(facts.declared.name)]
+    notes += [] if case.decoded or not case.hosts else [NOT_DECODED.format(metadata.declared.name)]
     notes += [] if case.decoded or case.taken else [FROM_ACKNOWLEDGEMENT]
-    notes += [] if results["samples"].num_rows or facts.window.problem else [NO_LATENCY]
-    notes += [] if facts.window.problem else outside_notes(results["outside"], facts.window)
+    notes += [] if results["samples"].num_rows or metadata.window.problem else [NO_LATENCY]
+    notes += [] if metadata.window.problem else outside_notes(results["outside"], metadata.window)
     machines = read_details(run)
-    notes += clock_notes.notes(machines, facts.zero_ns)
+    notes += clock_notes.notes(machines, metadata.zero_ns)
     damaged = _damaged(case) if case.hosts else {}
-    unfit = unfit_hosts(case.content, facts, damaged)
+    unfit = unfit_hosts(case.content, metadata, damaged)
     comparable = case.decoded and case.recorded
     return Findings(
         deliveries=deliveries,
@@ -317,10 +319,12 @@ def _findings(case: _Case, results: Results) -> Findings:
         measured=results["measured"].to_pylist(),
         latency=latency.headline(results["samples"]) | latency.bars(timelines["latency"]),
         recovery=figures,
-        convergence=convergence.headline(results["convergence"], case.logged, facts),
+        convergence=convergence.headline(results["convergence"], case.logged, metadata),
         fidelity=links,
         routes=recovery_table.routes(recovery),
-        agreement=compare(results["coverage"], results["deliveries"], facts, unfit) if comparable else None,
+        agreement=compare(results["coverage"], results["deliveries"], metadata, unfit)
+        if comparable
+        else None,
         damaged=damaged,
         notes=(*notes, *reasons),
         clocks=clock_notes.summary(machines),

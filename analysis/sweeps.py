@@ -27,7 +27,7 @@ SETTLED_FROM_S = 0.3
 
 
 @dataclass(frozen=True)
-class SweptRun:
+class SweepRunResult:
     """One run of a sweep. `plan` and `summary` are empty where there are none."""
 
     point: PointRecord
@@ -106,7 +106,7 @@ class Sweep:
 
     directory: SweepDirectory
     record: SweepRecord
-    runs: tuple[SweptRun, ...]
+    runs: tuple[SweepRunResult, ...]
 
     @property
     def experiment(self) -> Json:
@@ -120,7 +120,7 @@ class Sweep:
         return tuple(path for path, values in swept.items() if len(values) > 1)
 
     @property
-    def measured(self) -> tuple[SweptRun, ...]:
+    def measured(self) -> tuple[SweepRunResult, ...]:
         """The runs that were analysed and came to their end."""
         return tuple(run for run in self.runs if run.summary and run.summary.get("verdict") != "crashed")
 
@@ -148,7 +148,9 @@ def spread(values: Iterable[float | None]) -> Spread | None:
 
 
 def grouped(
-    runs: Sequence[SweptRun], key: Callable[[SweptRun], Key], value: Callable[[SweptRun], float | None]
+    runs: Sequence[SweepRunResult],
+    key: Callable[[SweepRunResult], Key],
+    value: Callable[[SweepRunResult], float | None],
 ) -> dict[Key, Spread]:
     """The spread of a value over the runs of each key, in the order in which the keys first come."""
     found: dict[Key, list[float | None]] = {}
@@ -158,14 +160,14 @@ def grouped(
     return {name: each for name, each in spreads.items() if each is not None}
 
 
-def _read_run(directory: SweepDirectory, point: PointRecord) -> SweptRun:
+def _read_run(directory: SweepDirectory, point: PointRecord) -> SweepRunResult:
     run = directory.run_of(point)
     try:
         plan = run.read_run().get("plan") or {}
         summary = run.read_summary() if run.summary_json.exists() else {}
     except InputError:
-        return SweptRun(point, run)  # not there yet, or torn: the page says so
-    return SweptRun(point, run, plan, summary)
+        return SweepRunResult(point, run)  # not there yet, or torn: the page says so
+    return SweepRunResult(point, run, plan, summary)
 
 
 def _table(path: Path) -> list[dict[str, Any]]:

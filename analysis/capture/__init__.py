@@ -1,1 +1,1 @@
-"""From files of captures to packets, and whose clock their times are."""
+"""From capture files to packets, with times by the run's reference clock."""

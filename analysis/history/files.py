@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from analysis.history.history_schemas import EXPECTATIONS, METRICS, NIGHT, RUNS, SCHEMA, SCHEMAS, VERDICTS
 from analysis.history.record import known_night
-from analysis.history.schemas import EXPECTATIONS, METRICS, NIGHT, RUNS, SCHEMA, SCHEMAS, VERDICTS
 from experiments.whole_files import replacing
 
 WHOLE_NIGHT: Final = "night.parquet"

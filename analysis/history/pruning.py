@@ -29,8 +29,8 @@ WHY: Final = "removed to stay within the disk budget"
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """How much of the disk a run takes. parts: bytes of each part that may go. stays: of the rest."""
+class RunSize:
+    """The disk space of a run. parts: bytes of each removable part. stays: of the rest."""
 
     run: RunDirectory
     parts: dict[str, int]
@@ -71,7 +71,7 @@ def plan_pruning(history: History, budget_bytes: int) -> Pruning:
         try:
             rooms.append(_room(run))
         except InputError as error:
-            rooms.append(Room(run, {}, folder_bytes(run.path)))
+            rooms.append(RunSize(run, {}, folder_bytes(run.path)))
             untouched.append(str(error))
     own = folder_bytes(history.folder)
     chosen = choose(rooms, budget_bytes - own)
@@ -80,7 +80,7 @@ def plan_pruning(history: History, budget_bytes: int) -> Pruning:
     return Pruning(tuple(chosen), before, before - gone, tuple(untouched))
 
 
-def choose(rooms: Sequence[Room], budget_bytes: int) -> list[Removal]:
+def choose(rooms: Sequence[RunSize], budget_bytes: int) -> list[Removal]:
     """The parts that go, in order, until the rest fits or nothing more may go. rooms: the oldest first."""
     total = sum(room.bytes for room in rooms)
     chosen: list[Removal] = []
@@ -118,7 +118,7 @@ def _directories(history: History) -> Iterator[RunDirectory]:
             yield RunDirectory(path)
 
 
-def _room(run: RunDirectory) -> Room:
+def _room(run: RunDirectory) -> RunSize:
     """Raises InputError if it is neither a run directory nor what a torn run left.
 
     Where runs are the history says, and whoever can write there could name any folder: ours have names by
@@ -127,14 +127,14 @@ def _room(run: RunDirectory) -> Room:
     if not is_run_name(run.name):
         raise InputError(str(run.path), None, "", "is not named as runs are: nothing of it is removed")
     if run.name.endswith(TORN):
-        return Room(run, {REMAINS: folder_bytes(run.path)}, 0)
+        return RunSize(run, {REMAINS: folder_bytes(run.path)}, 0)
     RunDirectory.open(run.path).read_run()
     parts: dict[str, int] = {}
     counted = 0
     for part, paths in _paths(run).items():
         parts[part] = sum(map(_bytes, paths)) - (_bytes(run.unpacked) if part == TABLES else 0)
         counted += parts[part]
-    return Room(run, parts, folder_bytes(run.path) - counted)
+    return RunSize(run, parts, folder_bytes(run.path) - counted)
 
 
 def _paths(run: RunDirectory) -> dict[str, tuple[Path, ...]]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis.errors import AnalysisError
+from analysis.history.history_schemas import VERDICTS
 from analysis.history.metrics import Metric, headline
-from analysis.history.schemas import VERDICTS
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
 
@@ -18,8 +18,8 @@ NOT_STARTED = "not started"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """An expectation and how it went. value: what was found, or None."""
+class ExpectationResult:
+    """An expectation and its result. value: what was measured, or None."""
 
     text: str
     value: float | None
@@ -61,7 +61,7 @@ class RunRecord:
     captures_bytes: int
     allow_failure: bool = False
     metrics: tuple[Metric, ...] = ()
-    expectations: tuple[Kept, ...] = ()
+    expectations: tuple[ExpectationResult, ...] = ()
 
     def __post_init__(self) -> None:
         check_night(self.night)
@@ -226,10 +226,10 @@ def _duration_s(content: Mapping[str, Any]) -> float:
     return float(times["ended_ns"] - times["started_ns"]) / 1e9
 
 
-def _kept(expectation: Mapping[str, Any]) -> Kept:
+def _kept(expectation: Mapping[str, Any]) -> ExpectationResult:
     value = expectation.get("value")
     number = float(value) if isinstance(value, bool | int | float) else None
-    return Kept(str(expectation.get("text") or ""), number, bool(expectation.get("held")))
+    return ExpectationResult(str(expectation.get("text") or ""), number, bool(expectation.get("held")))
 
 
 def settings_json(settings: Mapping[str, Any]) -> str:

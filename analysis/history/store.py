@@ -28,8 +28,7 @@ from analysis.history.files import (
     read_rows,
     write_rows,
 )
-from analysis.history.record import RunRecord, check_night, settings_json
-from analysis.history.schemas import (
+from analysis.history.history_schemas import (
     EVERYTHING,
     EXPECTATIONS,
     METRICS,
@@ -37,10 +36,11 @@ from analysis.history.schemas import (
     RUNS,
     SCHEMA,
     SCHEMAS,
-    Where,
+    HistoryFilter,
     of_these,
     shown_schema,
 )
+from analysis.history.record import RunRecord, check_night, settings_json
 from experiments.locks import folder_lock
 from experiments.whole_files import sync_folder
 
@@ -98,20 +98,20 @@ class History:
         except OSError as error:
             raise AnalysisError(f"{self.folder}: {night} cannot be compacted: {error.strerror}") from error
 
-    def runs(self, where: Where = EVERYTHING) -> pa.Table:
+    def runs(self, where: HistoryFilter = EVERYTHING) -> pa.Table:
         """A row for each run, in order of nights and names. `path` is that of its directory, or empty."""
         self._forget(RUNS)
         return self._with_paths(self._runs(where))
 
-    def metrics(self, where: Where = EVERYTHING) -> pa.Table:
+    def metrics(self, where: HistoryFilter = EVERYTHING) -> pa.Table:
         """A row for each run and metric."""
         return self._of_runs(METRICS, where)
 
-    def expectations(self, where: Where = EVERYTHING) -> pa.Table:
+    def expectations(self, where: HistoryFilter = EVERYTHING) -> pa.Table:
         """A row for each run and expectation."""
         return self._of_runs(EXPECTATIONS, where)
 
-    def tables(self, where: Where = EVERYTHING) -> tuple[pa.Table, pa.Table, pa.Table]:
+    def tables(self, where: HistoryFilter = EVERYTHING) -> tuple[pa.Table, pa.Table, pa.Table]:
         """Runs, metrics and expectations, of the same runs: these are read once."""
         self._forget(*TABLES)
         runs = self._runs(where)
@@ -120,14 +120,14 @@ class History:
         )
         return self._with_paths(runs), metrics, expectations
 
-    def _of_runs(self, table: str, where: Where) -> pa.Table:
+    def _of_runs(self, table: str, where: HistoryFilter) -> pa.Table:
         self._forget(RUNS, table)
         return of_these(self._read(table, where), self._runs(where))
 
-    def _runs(self, where: Where) -> pa.Table:
+    def _runs(self, where: HistoryFilter) -> pa.Table:
         return where.of_runs(self._read(RUNS, where))
 
-    def _read(self, table: str, where: Where) -> pa.Table:
+    def _read(self, table: str, where: HistoryFilter) -> pa.Table:
         for path in foreign(self.folder, table):
             self._problems[path] = "is no night of a history: left out"
         found = []
@@ -183,8 +183,8 @@ class History:
         if not single:
             return
         self._forget(RUNS, table)
-        counted = self._read(RUNS, Where(since=night, until=night))
-        rows = self._read(table, Where(since=night, until=night))
+        counted = self._read(RUNS, HistoryFilter(since=night, until=night))
+        rows = self._read(table, HistoryFilter(since=night, until=night))
         if {partition.whole, Partition.of(self.folder, RUNS, night).whole} & set(self._problems):
             return  # what was compacted before would be lost
         rows = of_these(rows, counted).drop_columns([NIGHT])

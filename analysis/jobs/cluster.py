@@ -22,8 +22,8 @@ from pathlib import Path
 from pyspark import SparkContext
 
 from analysis.errors import AnalysisError
-from analysis.jobs.probe import Question, Sight, look
-from analysis.jobs.sending import Sending
+from analysis.jobs.probe import ProbeAnswer, ProbeQuestion, look
+from analysis.jobs.sending import RemoteWorkers
 from analysis.jobs.spark import Executors, collected
 from analysis.jobs.work import Workers
 from analysis.session import JAVA_OPTIONS, spark_context
@@ -70,7 +70,7 @@ def cluster(
             yield Executors(context)
         else:
             progress(f"sending the run's files to {number} executors")
-            yield stack.enter_context(Sending(context, run))
+            yield stack.enter_context(RemoteWorkers(context, run))
 
 
 def _settings(master: str) -> dict[str, str]:
@@ -130,7 +130,7 @@ def _sees(context: SparkContext, run: RunDirectory) -> bool:
     folder.mkdir(parents=True)
     try:
         sizes = {path: path.stat().st_size for path in run.captures.glob("*") if path.is_file()}
-        question = Question(folder, secrets.token_hex(), sizes)
+        question = ProbeQuestion(folder, secrets.token_hex(), sizes)
         question.note.write_text(question.token)
         slots = context.defaultParallelism  # Spark fills all at once, so each executor is asked
         sights = collected(
@@ -142,7 +142,7 @@ def _sees(context: SparkContext, run: RunDirectory) -> bool:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def check(sights: Sequence[Sight]) -> None:
+def check(sights: Sequence[ProbeAnswer]) -> None:
     """Raises AnalysisError if an executor lacks what tasks need."""
     for sight in sights:
         if sight.missing:
@@ -153,7 +153,7 @@ def check(sights: Sequence[Sight]) -> None:
             )
 
 
-def _is_one_of_us(sight: Sight, folder: Path) -> bool:
+def _is_one_of_us(sight: ProbeAnswer, folder: Path) -> bool:
     return sight.reads and sight.written is not None and (folder / sight.written).exists()
 
 

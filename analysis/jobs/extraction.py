@@ -19,11 +19,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.capture.clocks.machines import Clocks, clock_of_capture, wires_of
-from analysis.capture.clocks.making import read_clocks
-from analysis.capture.pcap.batches import Span, TimeRange, pack, read_span, spans_of
+from analysis.capture.clocks.machine_clocks import MachineClocks, clock_of_capture, wires_of
+from analysis.capture.clocks.run_clocks import read_clocks
 from analysis.capture.pcap.compressed import capture_name, readable, unpack
 from analysis.capture.pcap.index import CaptureIndex, load_index
+from analysis.capture.pcap.record_batches import Span, TimeRange, pack, read_span, spans_of
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.errors import CaptureError
 from analysis.schemas import CAPTURES, DECODING, GAPS, MESSAGES, PACKETS
@@ -184,7 +184,7 @@ def _listed(run: RunDirectory) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def _messages_tasks(
-    run: RunDirectory, indices: Mapping[Path, CaptureIndex], content: Mapping[str, Any], clocks: Clocks
+    run: RunDirectory, indices: Mapping[Path, CaptureIndex], content: Mapping[str, Any], clocks: MachineClocks
 ) -> Iterator[MessagesTask]:
     plan = content.get("plan", {})
     system, port = plan.get("system"), plan.get("parameters", {}).get("port")

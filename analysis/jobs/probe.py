@@ -16,7 +16,7 @@ NEEDED = ("numpy", "pyarrow")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ProbeQuestion:
     """Asked of each executor. folder: where it should find `token`, and try to write. sizes: of captures."""
 
     folder: Path
@@ -30,7 +30,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ProbeAnswer:
     """An executor's answer. written: the name of the file that it could write, as far as it knows."""
 
     host: str
@@ -40,9 +40,9 @@ class Sight:
     written: str | None
 
 
-def look(question: Question) -> Sight:
+def look(question: ProbeQuestion) -> ProbeAnswer:
     """Answer, on an executor."""
-    return Sight(
+    return ProbeAnswer(
         host=socket.gethostname(),
         python=sys.executable,
         missing=tuple(name for name in NEEDED if not _importable(name)),
@@ -59,7 +59,7 @@ def _importable(name: str) -> bool:
     return True
 
 
-def _reads(question: Question) -> bool:
+def _reads(question: ProbeQuestion) -> bool:
     """The same files, and not others of the same name."""
     with suppress(OSError):
         sizes = {path: path.stat().st_size for path in question.sizes}

@@ -53,7 +53,7 @@ class Chunk:
     content: bytes
 
 
-class Sending:
+class RemoteWorkers:
     """Workers that get files sent. A context manager: at its end nothing of the run is left elsewhere."""
 
     def __init__(self, context: SparkContext, run: RunDirectory) -> None:
@@ -63,7 +63,7 @@ class Sending:
         self._sent: dict[tuple[Path, int, int], str] = {}
         self._open = ExitStack()
 
-    def __enter__(self) -> "Sending":
+    def __enter__(self) -> "RemoteWorkers":
         shutil.rmtree(self._links, ignore_errors=True)  # of an analysis that was killed
         self._links.mkdir(parents=True)
         self._open.callback(shutil.rmtree, self._links, ignore_errors=True)

@@ -28,8 +28,8 @@ import pyarrow.dataset as ds
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from analysis.capture.pcap.batches import TimeRange
 from analysis.capture.pcap.compressed import capture_name
+from analysis.capture.pcap.record_batches import TimeRange
 from analysis.errors import check_transfers
 from analysis.jobs.extraction import COMPRESSION, listed_captures, part_name
 from analysis.jobs.matching import CONNECTION, Matcher, Reach, Receivers, key_of
@@ -125,7 +125,7 @@ class MatchTransfers:
         for file in files:
             arrived_reach |= _reach(file, arrived)
         matcher = Matcher(sent_reach, arrived_reach, self.hosts, self.receivers)
-        coming = _Coming([_stretches(file, arrived) for file in files])
+        coming = _PendingMessage([_stretches(file, arrived) for file in files])
         nothing = MESSAGES.empty_table()
         with InOrder(self.folder / part_name(self.host), TRANSFERS, "t_ns", _bounds(own)) as writer:
             for stretch in _stretches(own, sent | from_elsewhere):
@@ -138,7 +138,7 @@ class MatchTransfers:
         return {}
 
 
-class _Coming:
+class _PendingMessage:
     """What came at several hosts, read about as far as what was sent."""
 
     def __init__(self, sources: list[Iterator[pa.Table]]) -> None:

@@ -74,7 +74,7 @@ def handfuls(tasks: Sequence[Task[R]], cores: int) -> list[tuple[Task[R], ...]]:
     return [tuple(handful) for handful in gathered]
 
 
-class InThisProcess:
+class InlineWorkers:
     """One task after the other: for within other workers' tasks, and for next to nothing."""
 
     def carry_out(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
@@ -84,20 +84,20 @@ class InThisProcess:
 
 
 @dataclass(frozen=True, slots=True)
-class Children:
+class ProcessPool:
     """As many children as there are cores."""
 
     cores: int
 
     @classmethod
-    def of_this_machine(cls) -> "Children":
+    def of_this_machine(cls) -> "ProcessPool":
         """One for each processor that this process may use."""
         return cls(min(CHILDREN_MAX, len(os.sched_getaffinity(0))))
 
     def carry_out(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
         """Do them. Ctrl-C waits for what has begun, which is short."""
         if self.cores == 1 or len(tasks) <= 1:
-            return InThisProcess().carry_out(tasks, doing)
+            return InlineWorkers().carry_out(tasks, doing)
         gathered = handfuls(tasks, self.cores)
         pool = ProcessPoolExecutor(self.cores, get_context("fork"), _leave_interrupts_to_the_parent)
         try:
@@ -135,7 +135,7 @@ def workers_for(
 ) -> Iterator[Workers]:
     """Workers for a run, for as long as it takes. See `analysis.pipeline.analyze` for the parameters."""
     if master is None and _bytes_of(run) <= BYTES_HERE:
-        yield Children.of_this_machine()
+        yield ProcessPool.of_this_machine()
     elif master is None or master.startswith("local"):
         progress("starting Spark")
         yield _executors(run, master)

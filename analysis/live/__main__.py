@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.live.priority import stand_back
-from analysis.live.query import Reading
+from analysis.live.query import LiveRead
 from analysis.live.server import Server
 from analysis.live.view import View
 from analysis.session import leave_nothing
@@ -44,7 +44,7 @@ def main(path: str) -> int:
     server.start()
     _tell("watching", url=server.url)
     with scratch("cutset-live-", Path(tempfile.gettempdir())) as work:
-        reading = Reading(view.run, view.take, work, on_ready=_get_ready, on_end=lambda: _tell("read"))
+        reading = LiveRead(view.run, view.take, work, on_ready=_get_ready, on_end=lambda: _tell("read"))
         reading.start()
         while (message := _next(told)) is not None:
             match message.get("do"):
@@ -96,7 +96,7 @@ def _tell(did: str, **fields: Any) -> None:
         sys.stdout.flush()
 
 
-def _tell_figures(view: View, reading: Reading) -> None:
+def _tell_figures(view: View, reading: LiveRead) -> None:
     if reading.ended:
         return
     status = view.status()

@@ -21,7 +21,7 @@ from analysis.capture.pcap.streams import format_address
 from analysis.errors import CaptureError
 from analysis.live.directions import Direction, Message, Segment
 from analysis.live.source import KEY
-from analysis.timelines.facts import Host
+from analysis.timelines.run_metadata import Host
 from experiments.declared import Declared, Trait
 from node.core.declaration import Reading
 from node.core.layout import Codec

@@ -129,8 +129,8 @@ def _last_line(said: str) -> str:
     return lines[-1] if lines else said.strip().partition("\n")[0]
 
 
-class Reading:
-    """`failure` says why nothing more will come; `ended` that nothing more is to come."""
+class LiveRead:
+    """One live query. `failure` says why it cannot go on; `ended`, that there is nothing more to read."""
 
     def __init__(
         self,

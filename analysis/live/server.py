@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from analysis.live.board import Board
 from analysis.pages import report
-from analysis.pages.charting.page import SCRIPTS, STYLES
+from analysis.pages.charting.chart_page import SCRIPTS, STYLES
 
 LOOPBACK = "127.0.0.1"
 SENT_TIMEOUT_S = 10
@@ -50,7 +50,7 @@ _FILES = {
 }
 
 
-class OnlyHere:
+class LocalRequestHandler:
     """Lets through what a page of this very server may ask; 403 and 405 for the rest."""
 
     def __init__(self, app: ASGIApp, port: int) -> None:
@@ -99,7 +99,7 @@ def application(board: Board, port: int, finished: Callable[[], Path | None]) ->
 
     routes = [Route(address, file(path)) for address, path in _FILES.items()]
     routes += [Route("/events", stream), Route("/report", show_report)]
-    return OnlyHere(Starlette(routes=routes), port)
+    return LocalRequestHandler(Starlette(routes=routes), port)
 
 
 async def _events(board: Board) -> AsyncIterator[str]:

@@ -19,10 +19,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from analysis.capture.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.fields import Columns
 from analysis.capture.pcap.index import build_index
 from analysis.capture.pcap.reassemble import SYN
+from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.streams import TCP
 from analysis.errors import CaptureError
 from analysis.schemas import spark_schema

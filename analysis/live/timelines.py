@@ -7,8 +7,8 @@ were sent.
 
 Latencies of a stream come as its batches settle, from publication until every client has an event. Sequence
 numbers settle in order: those up to the first that some client lacks are taken, cut into pieces as
-`analysis.timelines.pieces` does, and forgotten. What waits is bounded: a stream of which more than
-WAITING_MAX batches wait (some client lost one for good) goes on after the oldest of them.
+`analysis.timelines.sequence_intervals` does, and forgotten. What waits is bounded: a stream of which more
+than WAITING_MAX batches wait (some client lost one for good) goes on after the oldest of them.
 """
 
 from bisect import bisect_left, bisect_right
@@ -20,10 +20,10 @@ import numpy as np
 
 from analysis.live.decoder import Batch
 from analysis.timelines.arrays import Ints
-from analysis.timelines.facts import Facts
 from analysis.timelines.percentiles import grouped
-from analysis.timelines.pieces import NEVER, Batches, cut
+from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
+from analysis.timelines.sequence_intervals import NEVER, Batches, cut
 
 WAITING_MAX = 50_000
 _Row = tuple[int, int, int]
@@ -112,7 +112,7 @@ Series = dict[str, list[list[float]]]
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class TimelineUpdate:
     """What changed: bins of throughput (events/s at one client) and of latency (p50, p95, p99 in ms)."""
 
     throughput: Series = field(default_factory=dict)
@@ -125,18 +125,18 @@ class News:
 class LiveTimelines:
     """Counts batches into bins."""
 
-    def __init__(self, facts: Facts, zero_ns: int) -> None:
-        self._facts = facts
+    def __init__(self, metadata: RunMetadata, zero_ns: int) -> None:
+        self._facts = metadata
         self._zero_ns = zero_ns
-        self._regions = {name: facts.hosts[name].region for name in facts.clients}
+        self._regions = {name: metadata.hosts[name].region for name in metadata.clients}
         self._seen: dict[tuple[str, int], Intervals] = defaultdict(Intervals)
         self._arrived: dict[tuple[str, int], int] = defaultdict(int)  # by region and bin
         self._told = 0  # bins of throughput before this are told
-        steady = facts.steady_clients or facts.clients
-        self._latencies = {stream: Latencies(steady) for stream in facts.owner}
+        steady = metadata.steady_clients or metadata.clients
+        self._latencies = {stream: Latencies(steady) for stream in metadata.owner}
         self._samples: dict[tuple[str, int], list[tuple[Ints, Ints]]] = defaultdict(list)
 
-    def take(self, batches: Iterable[Batch], newest_ns: Mapping[str, int]) -> News:
+    def take(self, batches: Iterable[Batch], newest_ns: Mapping[str, int]) -> TimelineUpdate:
         """Count batches. newest_ns: up to when each host was read."""
         for batch in batches:
             if batch.stream in self._latencies:
@@ -145,14 +145,14 @@ class LiveTimelines:
                 self._count(batch)
         until_ns = self._read_until(newest_ns)
         if until_ns is None:
-            return News()
+            return TimelineUpdate()
         latency = self._settle()
         last = max(self._told, (until_ns - self._zero_ns) // BIN_NS)
         throughput = self._tell(last)
         recent = range(max(0, last - RECENT_BINS), last)
         p95_ms = self._recent_p95_ms(recent)
         self._prune(last)
-        return News(throughput, latency, self._recent_rate(recent), p95_ms, until_ns)
+        return TimelineUpdate(throughput, latency, self._recent_rate(recent), p95_ms, until_ns)
 
     def _count(self, batch: Batch) -> None:
         new = self._seen[batch.host, batch.stream].add(batch.first_seq, batch.first_seq + batch.count)

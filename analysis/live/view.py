@@ -17,14 +17,14 @@ import pyarrow as pa
 
 from analysis.live.board import Board
 from analysis.live.decoder import Batch, Decoder
-from analysis.live.timelines import LiveTimelines, News
-from analysis.pages.charting.model import Axis, Chart, Series
-from analysis.pages.charting.page import as_json
+from analysis.live.timelines import LiveTimelines, TimelineUpdate
+from analysis.pages.charting.chart_model import Axis, Chart, Series
+from analysis.pages.charting.chart_page import as_json
 from analysis.pages.report.bands import Band, bands
 from analysis.pages.report.charts import TIME, TOGETHER
-from analysis.pages.report.reading import RunRecord
-from analysis.timelines.facts import Facts, read_facts
-from analysis.timelines.presence import read_presence
+from analysis.pages.report.run_reader import RunRecord
+from analysis.timelines.liveness import read_presence
+from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.run_window import MARGIN_NS
 from experiments import capture_parts
 from experiments.rundir import RunDirectory
@@ -44,7 +44,7 @@ class View:
         plan = content["plan"]
         # Who is disturbed is known from the plan before it happens.
         planned = read_presence(content | {"changes": plan.get("changes") or []})
-        self._facts: Facts = replace(read_facts(content), disturbed=planned.disturbed)
+        self._facts: RunMetadata = replace(read_metadata(content), disturbed=planned.disturbed)
         self._content: Json = content | {"changes": [], "times": {}}
         self._now_ns = now_ns
         self._lock = threading.Lock()
@@ -53,7 +53,7 @@ class View:
         )
         self._timelines: LiveTimelines | None = None
         self._early: list[Batch] = []
-        self._news = News()
+        self._news = TimelineUpdate()
         self._lines = 0
         self.board = Board(_fixed(run, content))
         self.board.tell({"phase": "starting", "bands": []})
@@ -122,10 +122,10 @@ class View:
         return bands(RunRecord(self._content, {}, (), (), (), (), ()))
 
 
-def _watched(plan: Json, facts: Facts) -> dict[str, Any]:
+def _watched(plan: Json, metadata: RunMetadata) -> dict[str, Any]:
     """The hosts of captures in parts, by the names of their folders."""
     return {
-        capture["file"] + capture_parts.SUFFIX: facts.hosts[capture["host"]]
+        capture["file"] + capture_parts.SUFFIX: metadata.hosts[capture["host"]]
         for capture in plan["captures"]
         if capture.get("in_parts")
     }

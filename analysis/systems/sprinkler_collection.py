@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.pages.charting.model import Axis, Reference, Series
+from analysis.pages.charting.chart_model import Axis, Reference, Series
 from analysis.pages.report.formatting import large, number, percent
 from analysis.pages.report.sweep_charts import Comparison, SweepChart, sweep_series
-from analysis.sweeps import Sweep, SweptRun
-from analysis.timelines.acts import log_records
+from analysis.sweeps import Sweep, SweepRunResult
+from analysis.timelines.failover_events import log_records
 from experiments.declared import Trait, declared_in
 from node.protocols.sprinkler.key_popularity import invalidations_by_age
 
@@ -110,7 +110,7 @@ def _binned(counts: NDArray[np.int64]) -> list[tuple[float, float]]:
     return found
 
 
-def _stored(run: SweptRun) -> list[tuple[float, float]]:
+def _stored(run: SweepRunResult) -> list[tuple[float, float]]:
     """(events generated, events stored) of the longest stream at a proxy; all of them store the same."""
     best: list[tuple[float, float]] = []
     for host in _servers(run):
@@ -134,12 +134,12 @@ def _saved(points: Sequence[tuple[float, float]]) -> str:
     return ", ".join(f"{percent(saved)} of {n}" for n, saved in told) + " events"
 
 
-def _once(sweep: Sweep) -> tuple[SweptRun, ...]:
+def _once(sweep: Sweep) -> tuple[SweepRunResult, ...]:
     """One run of each combination: repetitions draw the same curve."""
     return tuple(run for run in sweep.runs if run.plan and run.point.repetition == 0)
 
 
-def _name(run: SweptRun) -> str:
+def _name(run: SweepRunResult) -> str:
     keys: Mapping[str, Any] = run.workload("keys") or {}
     inserted = f", {percent(keys['insertions'])} insertions" if keys.get("insertions") else ""
     return f"{keys.get('distribution', 'keys')} {keys.get('skew', math.nan):g}{inserted}"
@@ -150,11 +150,11 @@ def _line(name: str, place: int, points: list[tuple[float, float]]) -> Series:
     return sweep_series(name, place, x=tuple(map(float, xs)), y=tuple(map(float, ys)))
 
 
-def _servers(run: SweptRun) -> tuple[str, ...]:
+def _servers(run: SweepRunResult) -> tuple[str, ...]:
     declared = declared_in(run.plan)
     processes = run.plan.get("processes", ())
     return tuple(process["host"] for process in processes if declared.has(process["role"], Trait.SERVER))
 
 
-def _records(run: SweptRun, host: str, event: str) -> list[Mapping[str, Any]]:
+def _records(run: SweepRunResult, host: str, event: str) -> list[Mapping[str, Any]]:
     return list(log_records(run.directory.log(host), (event,)))

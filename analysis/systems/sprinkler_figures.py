@@ -7,7 +7,7 @@ so only those in its text are given (Sprinkler 5.1, 5.2, 5.4).
 
 from collections.abc import Callable, Mapping, Sequence
 
-from analysis.pages.charting.model import Axis, Reference, Series
+from analysis.pages.charting.chart_model import Axis, Reference, Series
 from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, large, with_unit
 from analysis.pages.report.sweep_charts import (
     Comparison,
@@ -17,7 +17,7 @@ from analysis.pages.report.sweep_charts import (
     line_of,
     lines_of,
 )
-from analysis.sweeps import Sweep, SweptRun, grouped
+from analysis.sweeps import Sweep, SweepRunResult, grouped
 from analysis.systems.sprinkler_collection import figure_9, figure_10
 
 SPRINKLER = "sprinkler-2013"
@@ -43,13 +43,13 @@ def figure_4(sweep: Sweep) -> tuple[SweepChart, ...]:
     runs = [run for run in sweep.measured if run.regions and run.drivers]
     proxies = sorted({len(run.regions) for run in runs})
 
-    def per_proxy(run: SweptRun) -> float:
+    def per_proxy(run: SweepRunResult) -> float:
         return run.drivers / len(run.regions)
 
     def named(count: int) -> str:
         return f"{count} {'proxy' if count == 1 else 'proxies'}"
 
-    def per_driver(run: SweptRun) -> float | None:
+    def per_driver(run: SweepRunResult) -> float | None:
         return None if run.throughput_per_s is None else run.throughput_per_s / run.drivers
 
     drivers = Axis("drivers per proxy", ticks=tuple(sorted({per_proxy(run) for run in runs})))
@@ -160,7 +160,7 @@ def figure_6(sweep: Sweep) -> tuple[SweepChart, ...]:
     )
 
 
-def _by_load(runs: list[SweptRun], region: str) -> tuple[Series, ...]:
+def _by_load(runs: list[SweepRunResult], region: str) -> tuple[Series, ...]:
     """A line per fanout whose points are in order of the load; their place is the throughput there."""
     found = []
     fanouts = sorted({run.parameter("fanout") or 0 for run in runs})
@@ -178,7 +178,7 @@ def _by_load(runs: list[SweptRun], region: str) -> tuple[Series, ...]:
     return tuple(found)
 
 
-def _offered(runs: Sequence[SweptRun]) -> tuple[Reference, ...]:
+def _offered(runs: Sequence[SweepRunResult]) -> tuple[Reference, ...]:
     """What the drivers offered, where all runs were offered the same."""
     loads = {run.offered_per_s for run in runs}
     load = loads.pop() if len(loads) == 1 else None

@@ -1,12 +1,4 @@
-"""Counting from packets and counting from the nodes' own records must agree where the captures are whole.
-
-For each client and stream, the events that arrived at the client's host according to its capture are those
-that the client says it got; for each stream, the events published according to the proxies' captures are
-those that the drivers know to be published. Sets are compared, by number and digest, not only counts. A host
-is left out, with the reason, where its capture cannot tell: packets dropped, a damaged file,
-messages that could not be decoded, or a process that did not run from beginning to end. In a run that did not
-end and drain, packets may show more than the clients had time to take.
-"""
+"""Checks that counts from packets and from the nodes' own records agree where the captures are complete."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,9 +7,9 @@ import pyarrow as pa
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import of_roles, rows
-from analysis.timelines.facts import GATEWAY, Facts
 from analysis.timelines.periods import Json
-from analysis.timelines.pieces import digest, total, union
+from analysis.timelines.run_metadata import GATEWAY, RunMetadata
+from analysis.timelines.sequence_intervals import digest, total, union
 from analysis.timelines.stream_groups import batches, by_host
 from experiments.declared import Trait
 
@@ -28,7 +20,9 @@ DISAGREEMENTS_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """held: None if nothing could be compared. `left_out` says which hosts were not, and why."""
+    """held: whether they agree; None if nothing could be compared. `left_out` says which hosts were not
+    compared, and why.
+    """
 
     held: bool | None
     compared: int  # (client, stream) pairs and streams
@@ -36,12 +30,12 @@ class Agreement:
     left_out: tuple[str, ...]
 
 
-def coverage(stream: int, events: pa.Table, facts: Facts) -> pa.Table:
+def coverage(stream: int, events: pa.Table, metadata: RunMetadata) -> pa.Table:
     """`schemas.COVERAGE` from the events of one stream: per client, and what was published."""
-    arrived = of_roles(rows(events, kind="arrived"), facts.declared.having(Trait.SUBSCRIBER))
-    places = {PUBLISHED: batches(rows(events, kind="published")), **by_host(arrived, facts.clients)}
+    arrived = of_roles(rows(events, kind="arrived"), metadata.declared.having(Trait.SUBSCRIBER))
+    places = {PUBLISHED: batches(rows(events, kind="published")), **by_host(arrived, metadata.clients)}
     runs = {host: union(mine) for host, mine in places.items()}
-    everything = facts.declared.contract.audience == "all"
+    everything = metadata.declared.contract.audience == "all"
     return pa.Table.from_pylist(
         [
             {"host": host, "stream": stream, "events": total(have), "digest": digest(have)}
@@ -52,7 +46,9 @@ def coverage(stream: int, events: pa.Table, facts: Facts) -> pa.Table:
     )
 
 
-def compare(packets: pa.Table, deliveries: pa.Table, facts: Facts, unfit: Mapping[str, str]) -> Agreement:
+def compare(
+    packets: pa.Table, deliveries: pa.Table, metadata: RunMetadata, unfit: Mapping[str, str]
+) -> Agreement:
     """Hold rows of `COVERAGE`, from packets, against rows of `DELIVERIES`, from the nodes' records.
 
     unfit: hosts whose captures cannot tell, and why.
@@ -65,11 +61,11 @@ def compare(packets: pa.Table, deliveries: pa.Table, facts: Facts, unfit: Mappin
     problems, compared = [], 0
     for key in sorted(set(seen) | set(said)):
         host, stream = key
-        if host in unfit or (host == PUBLISHED and set(unfit) & _publishing(facts, stream)):
+        if host in unfit or (host == PUBLISHED and set(unfit) & _publishing(metadata, stream)):
             continue
         compared += 1
         from_packets, from_records = seen.get(key, (0, 0)), said.get(key, (0, 0))
-        if not _agree(from_packets, from_records, facts):
+        if not _agree(from_packets, from_records, metadata):
             problems.append(_disagreement(key, from_packets, from_records))
     left_out = tuple(f"{host}: {reason}" for host, reason in sorted(unfit.items()))
     return Agreement(
@@ -93,34 +89,34 @@ def damaged_hosts(run: Json, decoding: pa.Table, captures: pa.Table) -> dict[str
     return found
 
 
-def unfit_hosts(run: Json, facts: Facts, damaged: Mapping[str, str]) -> dict[str, str]:
+def unfit_hosts(run: Json, metadata: RunMetadata, damaged: Mapping[str, str]) -> dict[str, str]:
     """Hosts of which packets and records cannot be compared, and why. damaged: from `damaged_hosts`."""
     captures = [capture for capture in run.get("captures") or run["plan"]["captures"] if capture.get("host")]
     whole = {capture["host"] for capture in captures if capture.get("kernel_drops") == 0}
-    nodes = {name for name, host in facts.hosts.items() if host.role != GATEWAY}
+    nodes = {name for name, host in metadata.hosts.items() if host.role != GATEWAY}
     return {
         **dict.fromkeys(nodes - whole, "its capture dropped packets, or could not say"),
         **dict.fromkeys(nodes - {capture["host"] for capture in captures}, "it was not captured"),
-        **dict.fromkeys(facts.disturbed, "its process did not run from beginning to end"),
+        **dict.fromkeys(metadata.disturbed, "its process did not run from beginning to end"),
         **damaged,
     }
 
 
-def _publishing(facts: Facts, stream: int) -> set[str]:
+def _publishing(metadata: RunMetadata, stream: int) -> set[str]:
     """The hosts that must be whole for what was published of a stream to be known: its proxies and its
     drivers.
     """
-    if stream not in facts.owner:
+    if stream not in metadata.owner:
         return set()
-    drivers = facts.having(Trait.PUBLISHER)
-    publishing = {name for name in drivers if facts.publishing(stream) & facts.named_as(name)}
-    return publishing.union(facts.of_region(facts.owner[stream], Trait.SERVER))
+    drivers = metadata.having(Trait.PUBLISHER)
+    publishing = {name for name in drivers if metadata.publishing(stream) & metadata.named_as(name)}
+    return publishing.union(metadata.of_region(metadata.owner[stream], Trait.SERVER))
 
 
-def _agree(packets: tuple[int, int], records: tuple[int, int], facts: Facts) -> bool:
+def _agree(packets: tuple[int, int], records: tuple[int, int], metadata: RunMetadata) -> bool:
     if packets == records or (packets[0] == records[0] == 0):
         return True
-    return not facts.whole and packets[0] > records[0]
+    return not metadata.whole and packets[0] > records[0]
 
 
 def _disagreement(key: tuple[str, int], packets: tuple[int, int], records: tuple[int, int]) -> str:

@@ -1,4 +1,4 @@
-"""From Arrow columns to NumPy arrays and back, and rows chosen by their values, for the timelines' steps."""
+"""Converts between Arrow columns and NumPy arrays, and selects rows by value, for the timelines' steps."""
 
 from collections.abc import Sequence
 

@@ -16,13 +16,13 @@ from typing import Self
 
 import numpy as np
 
-from analysis.capture.clocks.machines import Clocks
+from analysis.capture.clocks.machine_clocks import MachineClocks
 from analysis.errors import AnalysisError
 from analysis.timelines.arrays import Bools, Floats, Ints
 from analysis.timelines.epochs import Layout
-from analysis.timelines.facts import Facts
 from analysis.timelines.measures import Rows, read_measures
-from analysis.timelines.pieces import NEVER
+from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.sequence_intervals import NEVER
 from node.core.content import EVENT, INTEREST
 from node.core.declaration import Contract
 from node.core.deliveries import RecordKind
@@ -39,7 +39,7 @@ KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class SegmentMatch:
     """Pairs of a subscription and an event that it matches, as parallel arrays. client: a place among those
     asked for. must: it has to come, and not only may.
     """
@@ -52,7 +52,7 @@ class Matched:
 
 
 _NONE = np.zeros(0, np.int64)
-NOTHING = Matched(_NONE, _NONE, _NONE, _NONE, _NONE.astype(bool))
+NOTHING = SegmentMatch(_NONE, _NONE, _NONE, _NONE, _NONE.astype(bool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,14 @@ class Content:
     high: Floats
 
     @classmethod
-    def where_it_counts(cls, publishers: Files, clients: Files, facts: Facts) -> Self | None:
+    def where_it_counts(cls, publishers: Files, clients: Files, metadata: RunMetadata) -> Self | None:
         """The same as `read`, if the contract is about content."""
-        if facts.declared.contract.audience != "content":
+        if metadata.declared.contract.audience != "content":
             return None
-        return cls.read(publishers, clients, facts.clocks)
+        return cls.read(publishers, clients, metadata.clocks)
 
     @classmethod
-    def read(cls, publishers: Files, clients: Files, clocks: Clocks) -> Self:
+    def read(cls, publishers: Files, clients: Files, clocks: MachineClocks) -> Self:
         """From what stands beside these hosts' records. Raises AnalysisError if it does not fit together."""
 
         def measured(file: tuple[str, Path], name: str) -> Sequence[Rows]:
@@ -105,7 +105,7 @@ class Content:
         """With the numbers for comparing of several epochs."""
         return replace(self, seq=epochs.numbers(self.stream, self.seq))
 
-    def matched(self, contract: Contract, streams: Sequence[int]) -> Matched:
+    def matched(self, contract: Contract, streams: Sequence[int]) -> SegmentMatch:
         """Who is to get which event of these streams."""
         settle_ns = contract.settle_us * 1000
         late_ns = settle_ns if contract.published == "acknowledged" else 0
@@ -121,7 +121,9 @@ class Content:
         event = mine[event]
         t_ns = self.t_ns[event]
         must = (surely[whose] <= t_ns) & (t_ns < until[whose])
-        return Matched(self.client[whose], self.session[whose], self.stream[event], self.seq[event], must)
+        return SegmentMatch(
+            self.client[whose], self.session[whose], self.stream[event], self.seq[event], must
+        )
 
 
 def _pairs(values: Floats, low: Floats, high: Floats) -> tuple[Ints, Ints]:

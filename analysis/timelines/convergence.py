@@ -1,16 +1,4 @@
-"""How a run comes to rest after its last change: when every stream flows again, and whether it then stays so.
-
-The last change is the last that any fault made to a link or a process; without faults it is time 0. A
-(stream, client) pair flows again with the first event that was published after the change and came; its
-longest wait is that of any event published after it. What it took beyond the way is that time less what the
-links and LANs of the way by which the event came are configured to take. A change of source that a proxy logs
-from `SETTLED_NS` after the change on, until the run has drained, is one too many: nothing gives a reason for
-it any more.
-
-Clients that were not there in the end do not count, nor do streams in which nothing was published any more.
-Whether all of it can be asked for depends on the links: `connected` says whether those that are up in both
-directions in the end join all regions.
-"""
+"""When a run converges after its last change: when every stream flows again, and whether it then stays so."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.timelines import schemas
-from analysis.timelines.acts import Act, What
 from analysis.timelines.arrays import Bools, Ints
-from analysis.timelines.facts import Facts
-from analysis.timelines.pieces import NEVER
+from analysis.timelines.failover_events import FailoverEvent, FailoverKind
 from analysis.timelines.recovery import History
+from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.sequence_intervals import NEVER
 from topologies.routes import connected
 
 SETTLED_NS = 5_000_000_000
@@ -34,13 +22,13 @@ def flows(history: History) -> pa.Table:
 
     Who subscribed only after the last change counts from what was due to it first.
     """
-    facts, cut = history.facts, history.cut
+    metadata, cut = history.metadata, history.cut
     if not cut.hosts:
         return schemas.CONVERGENCE.empty_table()
-    since_ns = facts.last_change_ns
+    since_ns = metadata.last_change_ns
     mine = np.broadcast_to((cut.published_ns != NEVER) & (cut.published_ns >= since_ns), cut.arrived_ns.shape)
     mine = mine if cut.wanted is None else mine & cut.wanted
-    there = np.array([client not in facts.gone for client in cut.hosts], bool)
+    there = np.array([client not in metadata.gone for client in cut.hosts], bool)
     shown = np.flatnonzero(mine.any(axis=1) & there)
     mine, came_ns = mine[shown], cut.arrived_ns[shown]
     came = mine & (came_ns != NEVER)
@@ -64,42 +52,44 @@ def flows(history: History) -> pa.Table:
 def _ways_us(history: History, clients: Sequence[str], t_ns: Ints, never: Bools) -> Ints:
     """What the way by which each client had something at these times is configured to take; -1: unknown."""
     found = np.full(len(clients), -1, np.int64)
-    regions = np.array([history.facts.hosts[client].region for client in clients], object)
+    regions = np.array([history.metadata.hosts[client].region for client in clients], object)
     for region in dict.fromkeys(regions):
         mine = (regions == region) & ~never
         found[mine] = history.lengths_us(region, t_ns[mine] + 1)
     return found
 
 
-def headline(rows: pa.Table, acts: Sequence[Act], facts: Facts) -> dict[str, Any]:
+def headline(
+    rows: pa.Table, failover_events: Sequence[FailoverEvent], metadata: RunMetadata
+) -> dict[str, Any]:
     """The figures of summary.json; null where nothing was published after the last change."""
     flows_ns, waits_ns, ways_ns = (rows.column(f"{name}_ns").to_pylist() for name in ("flows", "wait", "way"))
     measured = bool(flows_ns)
     all_flow = measured and None not in flows_ns
     beyond_ns = [flow - (way or 0) for flow, way in zip(flows_ns, ways_ns, strict=True)] if all_flow else []
     return {
-        "last_change_s": round(facts.seconds(facts.last_change_ns), 6),
-        "connected": _connected_in_the_end(facts),
+        "last_change_s": round(metadata.seconds(metadata.last_change_ns), 6),
+        "connected": _connected_in_the_end(metadata),
         "full_s": _seconds(max(flows_ns)) if all_flow else None,
         "median_s": _seconds(float(np.median(flows_ns))) if all_flow else None,
         "beyond_way_s": _seconds(max(beyond_ns)) if all_flow else None,
         "wait_max_s": _seconds(max(waits_ns)) if all_flow else None,
         "stalled": flows_ns.count(None) if measured else None,
-        "late_switches": _late_switches(acts, facts),
+        "late_switches": _late_switches(failover_events, metadata),
     }
 
 
-def _late_switches(acts: Sequence[Act], facts: Facts) -> int:
-    settled_ns = facts.last_change_ns + SETTLED_NS
-    end_ns = facts.drained_ns or facts.stopped_ns or NEVER
-    return sum(act.what is What.MOVED and settled_ns <= act.t_ns < end_ns for act in acts)
+def _late_switches(failover_events: Sequence[FailoverEvent], metadata: RunMetadata) -> int:
+    settled_ns = metadata.last_change_ns + SETTLED_NS
+    end_ns = metadata.drained_ns or metadata.stopped_ns or NEVER
+    return sum(act.what is FailoverKind.MOVED and settled_ns <= act.t_ns < end_ns for act in failover_events)
 
 
-def _connected_in_the_end(facts: Facts) -> bool:
+def _connected_in_the_end(metadata: RunMetadata) -> bool:
     """Whether links that are up in both directions join all regions."""
-    down = {link for (link, _), periods in facts.periods.items() if not periods[-1].up}
-    joined = [hop for hop, (link, _) in facts.link_of.items() if link not in down]
-    return connected(dict.fromkeys(facts.owner.values()), joined)
+    down = {link for (link, _), periods in metadata.periods.items() if not periods[-1].up}
+    joined = [hop for hop, (link, _) in metadata.link_of.items() if link not in down]
+    return connected(dict.fromkeys(metadata.owner.values()), joined)
 
 
 def _seconds(ns: float) -> float:

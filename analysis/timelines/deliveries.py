@@ -1,16 +1,4 @@
-"""Holds what clients got against what the drivers know to be published: many clients and streams at once.
-
-What each session of a client (from a start of its process to its end) must and may get, `expected` says.
-
-*Lost* is what a session must get and is not accounted for; *stray* is what came to it outside of what it may
-get; a tombstone accounts for its events only as
-far as the rule in force explains it (`finality`), and the beginning of another epoch of the stream accounts
-for nothing. *Duplicated* is an event that came again in a session, and one that was published twice
-(`verification`). *Out of order* is what came for the first time after a later one. *Resurrected* is what came
-after its tombstone: collection is final (Sprinkler 2.1). *Corrupted* and *unverified* are told by the CRCs
-(`verification`); an event whose number was acknowledged for another one, too, is corrupted at every client. A
-tombstone over events that came before is none of these.
-"""
+"""Compares what clients received with what is known to be published: many clients and streams at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +12,8 @@ import pyarrow.compute as pc
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, ints, rows
 from analysis.timelines.collecting import Marks
-from analysis.timelines.content import NOTHING, Content, Matched
+from analysis.timelines.content import NOTHING, Content, SegmentMatch
+from analysis.timelines.delivery_records import RecordedDeliveries, RecordedPublications
 from analysis.timelines.epochs import Layout, layout
 from analysis.timelines.expected import (
     SUBSCRIPTIONS,
@@ -36,9 +25,9 @@ from analysis.timelines.expected import (
     expected,
     subscriptions,
 )
-from analysis.timelines.facts import Facts, refuse_unplanned
 from analysis.timelines.finality import unexplained
-from analysis.timelines.pieces import (
+from analysis.timelines.run_metadata import RunMetadata, refuse_unplanned
+from analysis.timelines.sequence_intervals import (
     SPAN,
     SPAN_BITS,
     Batches,
@@ -52,7 +41,6 @@ from analysis.timelines.pieces import (
     union,
     within,
 )
-from analysis.timelines.records import Got, Published
 from analysis.timelines.verification import verify
 from node.core.deliveries import RecordKind
 
@@ -60,10 +48,10 @@ _DELIVERIES = (RecordKind.DELIVERED, RecordKind.TOMBSTONE, RecordKind.SPARSE)
 
 
 @dataclass(frozen=True, slots=True)
-class Arranged:
-    """What some clients recorded, and of which client each group is."""
+class GroupedDeliveries:
+    """The records of some clients, and the client of each group."""
 
-    got: Got
+    got: RecordedDeliveries
     sessions: Sessions
     asked: Subscriptions | tuple[Windows, Windows]
     client: Ints
@@ -78,7 +66,7 @@ def check(
     clients: Sequence[str],
     published: pa.Table,
     records: pa.Table,
-    facts: Facts,
+    metadata: RunMetadata,
     marks: Marks | None = None,
     *,
     content: Content | None = None,
@@ -90,14 +78,14 @@ def check(
     where that is the contract. Raises AnalysisError for records of a stream that is none of
     the run's.
     """
-    streams = list(facts.owner)
+    streams = list(metadata.owner)
     for table in (published, records):
         about = pc.not_equal(table.column("kind"), int(RecordKind.SESSION))
-        refuse_unplanned(table.filter(about), facts, "recorded")
+        refuse_unplanned(table.filter(about), metadata, "recorded")
     epochs = layout([published, records])
     published, records = epochs.laid_out(published), epochs.laid_out(records)
-    known = published_of(published, facts)
-    arranged = _arranged(clients, records, facts, content.laid_out(epochs) if content else None)
+    known = published_of(published, metadata)
+    arranged = _arranged(clients, records, metadata, content.laid_out(epochs) if content else None)
     got, sessions, stream = arranged.got, arranged.sessions, arranged.stream
     groups = len(stream)
     batches = shifted(got.session, got.first, got.reach)
@@ -107,17 +95,21 @@ def check(
     duplicated = np.where(is_event, np.minimum(again_events, got.events), 0)
     resurrected = np.where(is_event, np.minimum(again - again_events, got.events), 0)
     reached = _reached(batches, len(sessions.group))
-    wanted = expected(sessions, reached, arranged.asked, known, facts)
+    wanted = expected(sessions, reached, arranged.asked, known, metadata)
     stray = np.where(is_event, np.minimum(_outside(batches, wanted.may), got.events), 0)
-    late = behind(_in_order(batches, got, known, facts)) - again if _ordered(facts) else np.zeros_like(again)
+    late = (
+        behind(_in_order(batches, got, known, metadata)) - again
+        if _ordered(metadata)
+        else np.zeros_like(again)
+    )
     new = got.reach - _repeats_over_sessions(got, again, sessions)
     new_events = np.where(got.whole, new, np.minimum(got.events, new))
-    verdict = verify(got.stream, got, known, new, facts)
+    verdict = verify(got.stream, got, known, new, metadata)
     duplicated = duplicated + verdict.published_twice
     marks = marks.laid_out(epochs) if marks is not None else None
-    unjustified = unexplained(got, known, facts, marks)
+    unjustified = unexplained(got, known, metadata, marks)
     covered = union(shifted(got.group, got.first, got.reach))
-    early = got.t_ns <= (facts.stopped_ns or np.iinfo(np.int64).max)
+    early = got.t_ns <= (metadata.stopped_ns or np.iinfo(np.int64).max)
     columns = {
         "client": pa.array(clients, pa.string()).take(pa.array(arranged.client)),
         "stream": np.array(streams, np.int64)[stream],
@@ -134,8 +126,8 @@ def check(
         "resurrected": sums(got.group, resurrected, groups),
         "corrupted": sums(got.group, verdict.corrupted, groups) + _given_twice(known, len(streams))[stream],
         "unverified": sums(got.group, verdict.unverified, groups),
-        "duplicated_after": _per_fault(facts, got, duplicated, groups),
-        "out_of_order_after": _per_fault(facts, got, late, groups),
+        "duplicated_after": _per_fault(metadata, got, duplicated, groups),
+        "out_of_order_after": _per_fault(metadata, got, late, groups),
         "digest": _digests(covered, [streams[place] for place in stream.tolist()], epochs),
         "published_digest": _digests(known.runs, streams, epochs)[stream],
     }
@@ -161,22 +153,22 @@ def must_get(
     clients: Sequence[str],
     published: pa.Table,
     records: pa.Table,
-    facts: Facts,
+    metadata: RunMetadata,
     content: Content | None = None,
 ) -> dict[int, Sets] | None:
     """By stream, the numbers that each client must get, and those that are due to it whatever faults excuse
     (`expected.Expected`), in all its sessions. None where everybody must get everything that it lives to get.
 
-    published, records: rows of `schemas.RECORDS`, of the streams in `facts`. content: as for `check`.
+    published, records: rows of `schemas.RECORDS`, of the streams in `metadata`. content: as for `check`.
     """
-    contract = facts.declared.contract
+    contract = metadata.declared.contract
     if contract.audience == "all" and contract.since == "beginning" and contract.survives is None:
         return None
-    arranged = _arranged(clients, records, facts, content)
+    arranged = _arranged(clients, records, metadata, content)
     got, sessions = arranged.got, arranged.sessions
     reached = _reached(shifted(got.session, got.first, got.reach), len(sessions.group))
-    wanted = expected(sessions, reached, arranged.asked, published_of(published, facts), facts)
-    streams = list(facts.owner)
+    wanted = expected(sessions, reached, arranged.asked, published_of(published, metadata), metadata)
+    streams = list(metadata.owner)
     found: dict[int, tuple[dict[str, Runs], dict[str, Runs]]] = {stream: ({}, {}) for stream in streams}
     for number, runs in enumerate((wanted.must, wanted.due)):
         for group, mine in _by_group(runs, sessions):
@@ -197,22 +189,22 @@ def _by_group(runs: Runs, sessions: Sessions) -> Iterator[tuple[int, Runs]]:
         yield int(group[low]), mine
 
 
-def _given_twice(known: Published, streams: int) -> Ints:
+def _given_twice(known: RecordedPublications, streams: int) -> Ints:
     """For each stream, acknowledged events under a number that another acknowledged event has, too."""
     counted = sums(known.stream, known.batches.count, streams)
     return counted - totals(known.runs, streams)
 
 
-def published_of(records: pa.Table, facts: Facts) -> Published:
+def published_of(records: pa.Table, metadata: RunMetadata) -> RecordedPublications:
     """The drivers' acknowledged batches, of the run's streams, in order of stream and sequence number."""
     table = rows(records, kind=int(RecordKind.PUBLISHED))
-    streams = list(facts.owner)
+    streams = list(metadata.owner)
     stream = _places(ints(table, "stream"), streams)
     mine = np.flatnonzero(stream >= 0)
     batches = shifted(stream[mine], ints(table, "first_seq")[mine], ints(table, "count")[mine])
     order = np.argsort(batches.first_seq, kind="stable")
     drivers = codes(table.column("host"), pc.unique(table.column("host")).to_pylist())
-    return Published(
+    return RecordedPublications(
         stream=stream[mine][order],
         batches=Batches(batches.first_seq[order], batches.count[order], ints(table, "t_ns")[mine][order]),
         crc=ints(table, "batch_crc")[mine][order],
@@ -224,29 +216,29 @@ def published_of(records: pa.Table, facts: Facts) -> Published:
 
 
 def _arranged(
-    clients: Sequence[str], records: pa.Table, facts: Facts, content: Content | None = None
-) -> Arranged:
+    clients: Sequence[str], records: pa.Table, metadata: RunMetadata, content: Content | None = None
+) -> GroupedDeliveries:
     """The clients' records by group and session, and all sessions that there were or should have been.
 
     Where everybody is to get everything these are all sessions with all streams; otherwise those of which
     there is a record, or that are to get something by its content.
     """
-    streams = list(facts.owner)
+    streams = list(metadata.owner)
     client = codes(records.column("host"), list(clients))
-    last = np.array([facts.starts.get(name, 1) - 1 for name in clients], np.int64)
+    last = np.array([metadata.starts.get(name, 1) - 1 for name in clients], np.int64)
     session = ints(records, "session")
     np.maximum.at(last, client[client >= 0], session[client >= 0])
     kind, stream = ints(records, "kind"), _places(ints(records, "stream"), streams)
     there = (client >= 0) & (stream >= 0)
     mine = np.flatnonzero(np.isin(kind, _DELIVERIES) & there)
     asked = np.flatnonzero(np.isin(kind, SUBSCRIPTIONS) & there)
-    matched = content.matched(facts.declared.contract, streams) if content else NOTHING
+    matched = content.matched(metadata.declared.contract, streams) if content else NOTHING
     np.maximum.at(last, matched.client, matched.session)
     most = int(last.max(initial=0)) + 1
     key = (client * len(streams) + stream) * most + session
     for_content = matched.client * len(streams) + _places(matched.stream, streams)
     for_content = for_content * most + matched.session
-    if facts.declared.contract.audience == "all":
+    if metadata.declared.contract.audience == "all":
         pairs = np.repeat(np.arange(len(clients) * len(streams)), np.repeat(last + 1, len(streams)))
         starts = np.searchsorted(pairs, pairs)
         keys = pairs * most + np.arange(len(pairs)) - starts
@@ -255,14 +247,14 @@ def _arranged(
     check_groups(len(keys))
     groups, group = np.unique(keys // most, return_inverse=True)
     of_client, of_stream = groups // max(len(streams), 1), groups % max(len(streams), 1)
-    present = np.array([name not in facts.gone for name in clients], bool)
+    present = np.array([name not in metadata.gone for name in clients], bool)
     lasted = (keys % most == last[of_client[group]]) & present[of_client[group]]
     number = np.searchsorted(keys, key[mine])
     order = np.argsort(number, kind="stable")
     mine, number = mine[order], number[order]
     count = ints(records, "count")[mine]
     tombstone = kind[mine] == RecordKind.TOMBSTONE
-    got = Got(
+    got = RecordedDeliveries(
         group=group[number].astype(np.int64),
         session=number,
         stream=stream[mine],
@@ -275,7 +267,7 @@ def _arranged(
         crc=ints(records, "batch_crc")[mine],
         running=ints(records, "running_crc")[mine],
     )
-    return Arranged(
+    return GroupedDeliveries(
         got,
         Sessions(group.astype(np.int64), of_stream[group], lasted),
         subscriptions(records.take(pa.array(asked)), np.searchsorted(keys, key[asked]))
@@ -285,13 +277,13 @@ def _arranged(
     )
 
 
-def _matched_windows(matched: Matched, session: Ints) -> tuple[Windows, Windows]:
+def _matched_windows(matched: SegmentMatch, session: Ints) -> tuple[Windows, Windows]:
     """What must and what may come by content, event by event."""
     must = matched.must
     return (session[must], matched.seq[must], matched.seq[must] + 1), (session, matched.seq, matched.seq + 1)
 
 
-def _repeats_of_events(batches: Batches, got: Got, again: Ints) -> Ints:
+def _repeats_of_events(batches: Batches, got: RecordedDeliveries, again: Ints) -> Ints:
     """For each batch how many of its numbers came as events before; SPARSE counts as if all had."""
     some = np.flatnonzero(got.events > 0)
     if len(some) == len(again):
@@ -301,7 +293,7 @@ def _repeats_of_events(batches: Batches, got: Got, again: Ints) -> Ints:
     return found
 
 
-def _repeats_over_sessions(got: Got, again: Ints, sessions: Sessions) -> Ints:
+def _repeats_over_sessions(got: RecordedDeliveries, again: Ints, sessions: Sessions) -> Ints:
     """The same over all sessions of a client."""
     if len(np.unique(sessions.group)) == len(sessions.group):
         return again
@@ -329,13 +321,15 @@ def _outside(batches: Batches, may: tuple[Ints, Ints] | None) -> Ints:
     return batches.count - within(may, batches.first_seq, batches.end_seq)
 
 
-def _ordered(facts: Facts) -> bool:
-    return facts.declared.contract.order != "none"
+def _ordered(metadata: RunMetadata) -> bool:
+    return metadata.declared.contract.order != "none"
 
 
-def _in_order(batches: Batches, got: Got, known: Published, facts: Facts) -> Batches:
+def _in_order(
+    batches: Batches, got: RecordedDeliveries, known: RecordedPublications, metadata: RunMetadata
+) -> Batches:
     """The batches in spans of what the contract orders: a session, or each publisher within it."""
-    if facts.declared.contract.order != "publisher" or not len(known.driver):
+    if metadata.declared.contract.order != "publisher" or not len(known.driver):
         return batches
     at = shifted(got.stream, got.first, got.reach).first_seq
     place = np.maximum(np.searchsorted(known.batches.first_seq, at, side="right") - 1, 0)
@@ -344,9 +338,9 @@ def _in_order(batches: Batches, got: Got, known: Published, facts: Facts) -> Bat
     return shifted(got.session * publishers + known.driver[place], got.first, got.reach)
 
 
-def _per_fault(facts: Facts, got: Got, events: Ints, groups: int) -> pa.Array:
+def _per_fault(metadata: RunMetadata, got: RecordedDeliveries, events: Ints, groups: int) -> pa.Array:
     """Events per group and applied fault: those between it and the next one."""
-    starts = np.array([fault.t_ns for fault in facts.applied_faults], np.int64)
+    starts = np.array([fault.t_ns for fault in metadata.applied_faults], np.int64)
     fault = np.searchsorted(starts, got.t_ns, side="right") - 1
     counted = np.flatnonzero((fault >= 0) & (events > 0))
     cell = got.group[counted] * len(starts) + fault[counted]
@@ -355,14 +349,14 @@ def _per_fault(facts: Facts, got: Got, events: Ints, groups: int) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(cells))
 
 
-def _accounted(batches: Batches, got: Got, unjustified: Ints) -> Batches:
+def _accounted(batches: Batches, got: RecordedDeliveries, unjustified: Ints) -> Batches:
     """The batches, and of tombstones only the part that the rule explains: the oldest."""
     gone = np.where(got.events > 0, 0, unjustified)
     return Batches(batches.first_seq, batches.count - np.minimum(gone, batches.count), batches.t_ns)
 
 
 def _digests(runs: tuple[Ints, Ints], streams: list[int], epochs: Layout) -> Ints:
-    """`pieces.digest` of each group's runs, in sequence numbers. streams: of each group."""
+    """`intervals.digest` of each group's runs, in sequence numbers. streams: of each group."""
     low = np.searchsorted(runs[0], np.arange(len(streams) + 1, dtype=np.int64) << SPAN_BITS)
     first = runs[0] & (SPAN - 1)
     length = runs[1] - runs[0]

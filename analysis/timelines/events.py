@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, concatenated, ints, named, rows
-from analysis.timelines.facts import Facts, Host, refuse_unplanned
+from analysis.timelines.run_metadata import Host, RunMetadata, refuse_unplanned
 from experiments.declared import Trait
 
 MESSAGE_COLUMNS = (
@@ -26,7 +26,7 @@ MESSAGE_COLUMNS = (
 )  # fmt: skip
 
 
-def from_messages(messages: pa.Table, host: Host, facts: Facts) -> pa.Table:
+def from_messages(messages: pa.Table, host: Host, metadata: RunMetadata) -> pa.Table:
     """Rows of `schemas.EVENTS` from one host's rows of `analysis.schemas.MESSAGES`, in order of time.
 
     A message that never was complete in order (bytes before it are missing for good) reached nobody. Raises
@@ -34,29 +34,29 @@ def from_messages(messages: pa.Table, host: Host, facts: Facts) -> pa.Table:
     """
     messages = messages.filter(pc.is_valid(messages.column("t_complete_ns")))
     batches = messages.filter(
-        pc.is_in(messages.column("type"), value_set=pa.array(facts.reading.carries, pa.string()))
+        pc.is_in(messages.column("type"), value_set=pa.array(metadata.reading.carries, pa.string()))
     )
     found = [
-        _moved(rows(batches, direction=direction), kind, direction, host, facts)
+        _moved(rows(batches, direction=direction), kind, direction, host, metadata)
         for direction, kind in (("in", "arrived"), ("out", "sent"))
     ]
-    if facts.has(host, Trait.SERVER) and facts.reading.publish is not None:
-        found.append(_published(messages, host, facts, facts.reading.publish))
+    if metadata.has(host, Trait.SERVER) and metadata.reading.publish is not None:
+        found.append(_published(messages, host, metadata, metadata.reading.publish))
     events = concatenated(found, schemas.EVENTS).sort_by("t_ns")
-    refuse_unplanned(events, facts, "sent or took")
+    refuse_unplanned(events, metadata, "sent or took")
     return events
 
 
-def _moved(events: pa.Table, kind: str, direction: str, host: Host, facts: Facts) -> pa.Table:
+def _moved(events: pa.Table, kind: str, direction: str, host: Host, metadata: RunMetadata) -> pa.Table:
     """Messages that carry events, in one direction."""
     gone = pc.fill_null(
-        pc.equal(events.column("kind"), pa.scalar(facts.reading.placeholder, pa.int32())), False
+        pc.equal(events.column("kind"), pa.scalar(metadata.reading.placeholder, pa.int32())), False
     )
     count = _counts(events)
     return _table(
         host,
         kind=pa.repeat(pa.scalar(kind), events.num_rows),
-        peer=_peers(events, direction, facts),
+        peer=_peers(events, direction, metadata),
         stream=events.column("stream"),
         first_seq=events.column("first_seq"),
         count=pc.coalesce(events.column("covered"), count),
@@ -66,18 +66,18 @@ def _moved(events: pa.Table, kind: str, direction: str, host: Host, facts: Facts
     )
 
 
-def _published(messages: pa.Table, host: Host, facts: Facts, types: tuple[str, str]) -> pa.Table:
+def _published(messages: pa.Table, host: Host, metadata: RunMetadata, types: tuple[str, str]) -> pa.Table:
     """What publishers handed over, each range of numbers once: with the numbers of the first answer after it,
     or with its own, where the message is its own answer.
     """
     publish, told = types
     asked = rows(messages, type=publish, direction="in")
     if publish == told:
-        return _numbered(asked, host, facts)
+        return _numbered(asked, host, metadata)
     answered = rows(messages, type=told, direction="out")
-    places = list(facts.hosts)
+    places = list(metadata.hosts)
     peer = np.concatenate(
-        (codes(_peers(asked, "in", facts), places), codes(_peers(answered, "out", facts), places))
+        (codes(_peers(asked, "in", metadata), places), codes(_peers(answered, "out", metadata), places))
     )
     stream, request, t_ns = (
         np.concatenate([ints(table, name) for table in (asked, answered)])
@@ -103,7 +103,7 @@ def _published(messages: pa.Table, host: Host, facts: Facts, types: tuple[str, s
     )
 
 
-def _numbered(asked: pa.Table, host: Host, facts: Facts) -> pa.Table:
+def _numbered(asked: pa.Table, host: Host, metadata: RunMetadata) -> pa.Table:
     """What publishers numbered themselves, as it first came."""
     stream, first_seq = ints(asked, "stream"), ints(asked, "first_seq")
     order = np.lexsort((ints(asked, "t_complete_ns"), first_seq, stream))
@@ -113,7 +113,7 @@ def _numbered(asked: pa.Table, host: Host, facts: Facts) -> pa.Table:
     return _table(
         host,
         kind=pa.repeat(pa.scalar("published"), once.num_rows),
-        peer=_peers(once, "in", facts),
+        peer=_peers(once, "in", metadata),
         stream=once.column("stream"),
         first_seq=once.column("first_seq"),
         count=_counts(once),
@@ -146,9 +146,9 @@ def _next_answers(key: Ints, t_ns: Ints, asked: int) -> Ints:
     return answer[:asked]
 
 
-def _peers(messages: pa.Table, direction: str, facts: Facts) -> pa.Array:
+def _peers(messages: pa.Table, direction: str, metadata: RunMetadata) -> pa.Array:
     """The host at the other end of each message; null where it is none of the run's."""
-    hosts = list(facts.hosts.values())
+    hosts = list(metadata.hosts.values())
     addresses = [host.address for host in hosts]
     return named(
         codes(messages.column("src" if direction == "in" else "dst"), addresses),

@@ -25,9 +25,9 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints, codes, ints
-from analysis.timelines.facts import Facts, Fault
-from analysis.timelines.pieces import NEVER, SPAN, SPAN_BITS, Batches, shifted, union
-from analysis.timelines.records import Published
+from analysis.timelines.delivery_records import RecordedPublications
+from analysis.timelines.run_metadata import Fault, RunMetadata
+from analysis.timelines.sequence_intervals import NEVER, SPAN, SPAN_BITS, Batches, shifted, union
 from node.core.deliveries import RecordKind
 
 Runs = tuple[Ints, Ints]
@@ -86,16 +86,16 @@ def expected(
     sessions: Sessions,
     reached: Ints,
     asked: Subscriptions | tuple[Windows, Windows],
-    known: Published,
-    facts: Facts,
+    known: RecordedPublications,
+    metadata: RunMetadata,
 ) -> Expected:
     """Of all these sessions. reached: one past the last number that each got. asked: or, where events are for
     whoever wants what they are about, what must and what may come (`content`).
     """
-    contract = facts.declared.contract
-    streams = len(facts.owner)
+    contract = metadata.declared.contract
+    streams = len(metadata.owner)
     count = len(sessions.group)
-    excused = _excused(known, facts, streams)
+    excused = _excused(known, metadata, streams)
     published = without(known.runs, excused)
     limit = np.where(sessions.lasted, SPAN - 1, reached)
     if contract.since == "beginning":
@@ -152,7 +152,7 @@ def without(runs: Runs, others: Runs) -> Runs:
 class _Clock:
     """From times to numbers of streams, by when events were published."""
 
-    def __init__(self, known: Published, streams: int) -> None:
+    def __init__(self, known: RecordedPublications, streams: int) -> None:
         self._stream, self._t_ns = known.stream, known.batches.t_ns
         self._low = np.searchsorted(known.stream, np.arange(streams + 1))
         self._first = known.batches.first_seq & (SPAN - 1)
@@ -237,13 +237,13 @@ def _next(asked: Subscriptions, wanted: Bools) -> Ints:
     return found
 
 
-def _excused(known: Published, facts: Facts, streams: int) -> Runs:
+def _excused(known: RecordedPublications, metadata: RunMetadata, streams: int) -> Runs:
     """What was published within faults through which the contract does not hold; in the streams' spans."""
     clock = _Clock(known, streams)
-    settle_ns = facts.declared.contract.settle_us * 1000
+    settle_ns = metadata.declared.contract.settle_us * 1000
     every = np.arange(streams)
     found = []
-    for from_ns, to_ns in excused_times(facts):
+    for from_ns, to_ns in excused_times(metadata):
         first = clock.first(every, np.full(streams, from_ns - settle_ns))
         end = clock.after(every, np.full(streams, min(to_ns, NEVER - settle_ns) + settle_ns))
         found.append(shifted(every, first, np.maximum(end - first, 0)))
@@ -256,18 +256,18 @@ def _excused(known: Published, facts: Facts, streams: int) -> Runs:
     return union(Batches(first, count, np.zeros(len(first), np.int64)))
 
 
-def excused_times(facts: Facts) -> Iterator[tuple[int, int]]:
+def excused_times(metadata: RunMetadata) -> Iterator[tuple[int, int]]:
     """From when to when faults acted through which the contract does not hold."""
-    for fault in facts.applied_faults:
-        if not fault.mends and not facts.declared.contract.holds_through(fault.kind):
-            yield fault.t_ns, _mended_ns(fault, facts)
+    for fault in metadata.applied_faults:
+        if not fault.mends and not metadata.declared.contract.holds_through(fault.kind):
+            yield fault.t_ns, _mended_ns(fault, metadata)
 
 
-def _mended_ns(fault: Fault, facts: Facts) -> int:
+def _mended_ns(fault: Fault, metadata: RunMetadata) -> int:
     """When all that a fault changed was as it had been; NEVER if it stayed so."""
     ends = [fault.t_ns]
     for hop in fault.hops:
-        periods = facts.periods[facts.link_of[hop]]
+        periods = metadata.periods[metadata.link_of[hop]]
         same = [
             period.start_ns
             for period in periods
@@ -277,19 +277,19 @@ def _mended_ns(fault: Fault, facts: Facts) -> int:
     for process in fault.processes:
         again = [
             other.t_ns
-            for other in facts.applied_faults
+            for other in metadata.applied_faults
             if other.mends and process in other.processes and other.t_ns > fault.t_ns
         ]
         ends.append(min(again, default=NEVER))
     return max(ends)
 
 
-def by_topic(facts: Facts) -> bool:
+def by_topic(metadata: RunMetadata) -> bool:
     """Whether a client is to get a stream for as long as it follows it."""
-    return facts.declared.contract.audience == "topic"
+    return metadata.declared.contract.audience == "topic"
 
 
-def followed(records: pa.Table, facts: Facts) -> pa.Table:
+def followed(records: pa.Table, metadata: RunMetadata) -> pa.Table:
     """`schemas.FOLLOWED`: when streams were followed, by clients' rows of `schemas.RECORDS`."""
     asked = records.filter(pc.is_in(records.column("kind"), value_set=pa.array(SUBSCRIPTIONS, pa.int32())))
     host = codes(asked.column("host"), pc.unique(asked.column("host")).to_pylist())
@@ -304,8 +304,8 @@ def followed(records: pa.Table, facts: Facts) -> pa.Table:
     spans = pa.table(
         {
             "stream": distinct[2][by_session.session[opening]],
-            "first_bin": (from_ns - facts.zero_ns) // schemas.BIN_NS,
-            "last_bin": (until_ns - facts.zero_ns) // schemas.BIN_NS,
+            "first_bin": (from_ns - metadata.zero_ns) // schemas.BIN_NS,
+            "last_bin": (until_ns - metadata.zero_ns) // schemas.BIN_NS,
         }
     )
     counted = spans.group_by(spans.column_names, use_threads=False).aggregate([([], "count_all")])

@@ -27,12 +27,12 @@ import pyarrow as pa
 from analysis.intervals import rate_interval
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints
-from analysis.timelines.facts import Facts
 from analysis.timelines.link_behaviour import Behaviour, measure
 from analysis.timelines.link_flow import GUARD_NS, Floats
 from analysis.timelines.link_segments import side
 from analysis.timelines.periods import Period, Way
-from analysis.timelines.pieces import NEVER
+from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.sequence_intervals import NEVER
 
 PROVEN, VIOLATED, UNPROVEN = "proven", "violated", "unproven"
 
@@ -51,38 +51,40 @@ WIDTH_PART, WIDTH_FRAMES = 0.25, 300
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a period's packets show, and why it is not proven."""
+    """The verdict on a period, and why it is not proven."""
 
     state: str
     reason: str | None = None
 
 
-def measured(way: Way, near: pa.Table, far: pa.Table, facts: Facts) -> pa.Table:
-    """`schemas.FIDELITY` of one direction, from its packets (`crossings.sides`)."""
-    periods = facts.periods[way]
+def measured(way: Way, near: pa.Table, far: pa.Table, metadata: RunMetadata) -> pa.Table:
+    """`schemas.FIDELITY` of one direction, from its packets (`traversals.sides`)."""
+    periods = metadata.periods[way]
     mtu_bytes = periods[0].mtu_bytes
     there, here = side(near, mtu_bytes), side(far, mtu_bytes)
     t_ns = np.concatenate((there.t_ns, here.t_ns))
-    span_ns = (int(t_ns.min(initial=NEVER)), facts.drained_ns or int(t_ns.max(initial=0)))
-    retimes = facts.links_kind != "netem"
-    return rows_of(way, facts, measure(there, here, periods, span_ns, _bars_ns(way, facts), retimes=retimes))
+    span_ns = (int(t_ns.min(initial=NEVER)), metadata.drained_ns or int(t_ns.max(initial=0)))
+    retimes = metadata.links_kind != "netem"
+    return rows_of(
+        way, metadata, measure(there, here, periods, span_ns, _bars_ns(way, metadata), retimes=retimes)
+    )
 
 
-def _bars_ns(way: Way, facts: Facts) -> Callable[[Ints], Floats] | None:
+def _bars_ns(way: Way, metadata: RunMetadata) -> Callable[[Ints], Floats] | None:
     """By how much delays between the two sides may be wrong; None where one clock measured them."""
-    hop = next((hop for hop, its_way in facts.link_of.items() if its_way == way), None)
+    hop = next((hop for hop, its_way in metadata.link_of.items() if its_way == way), None)
     if hop is None:
         return None
-    ends = [facts.gateways_of(region) for region in hop]
-    if all(facts.clocks.together(one, other) for one, other in zip(*ends, strict=True)):
+    ends = [metadata.gateways_of(region) for region in hop]
+    if all(metadata.clocks.together(one, other) for one, other in zip(*ends, strict=True)):
         return None
-    return partial(facts.clocks.bars_ns, ends[0], ends[1])
+    return partial(metadata.clocks.bars_ns, ends[0], ends[1])
 
 
-def rows_of(way: Way, facts: Facts, behaviours: list[Behaviour]) -> pa.Table:
+def rows_of(way: Way, metadata: RunMetadata, behaviours: list[Behaviour]) -> pa.Table:
     """`schemas.FIDELITY` for one direction's periods and what it did in each."""
     rows = []
-    for period, behaviour in zip(facts.periods[way], behaviours, strict=True):
+    for period, behaviour in zip(metadata.periods[way], behaviours, strict=True):
         judgement = judge(period, behaviour)
         delays, excess = behaviour.delays, behaviour.excess
         low, high = loss_interval(behaviour.lost.chance, behaviour.at_risk)
@@ -90,8 +92,8 @@ def rows_of(way: Way, facts: Facts, behaviours: list[Behaviour]) -> pa.Table:
             {
                 "link": way[0],
                 "direction": way[1],
-                "from_s": None if period.start_ns is None else facts.seconds(period.start_ns),
-                "to_s": None if period.end_ns is None else facts.seconds(period.end_ns),
+                "from_s": None if period.start_ns is None else metadata.seconds(period.start_ns),
+                "to_s": None if period.end_ns is None else metadata.seconds(period.end_ns),
                 "state": period.state,
                 "configured_delay_ms": period.delay_us / 1e3,
                 "configured_jitter_ms": period.jitter_us / 1e3,

@@ -21,25 +21,27 @@ import numpy as np
 
 from analysis.timelines.arrays import Ints
 from analysis.timelines.collecting import Marks, collectable
-from analysis.timelines.facts import Facts
-from analysis.timelines.pieces import SPAN, SPAN_BITS, shifted, within
-from analysis.timelines.records import Got, Published
+from analysis.timelines.delivery_records import RecordedDeliveries, RecordedPublications
+from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.sequence_intervals import SPAN, SPAN_BITS, shifted, within
 
 SLACK_NS = 1_000_000_000
 
 
-def unexplained(got: Got, known: Published, facts: Facts, marks: Marks | None = None) -> Ints:
+def unexplained(
+    got: RecordedDeliveries, known: RecordedPublications, metadata: RunMetadata, marks: Marks | None = None
+) -> Ints:
     """For each record, how many of its tombstones the rule in force does not explain."""
     collected = got.reach - got.events
     found = np.zeros(len(collected), np.int64)
     some = np.flatnonzero(collected)
     if not len(some):
         return found
-    case = _Case(got, some, known, len(facts.owner))
-    if facts.collect is not None and facts.collect[0] == "same_key" and marks is not None:
-        found[some] = np.minimum(_kept_by_key(case, list(facts.owner), marks), collected[some])
+    case = _Case(got, some, known, len(metadata.owner))
+    if metadata.collect is not None and metadata.collect[0] == "same_key" and marks is not None:
+        found[some] = np.minimum(_kept_by_key(case, list(metadata.owner), marks), collected[some])
         return found
-    bound = _bounds(case, facts, marks)
+    bound = _bounds(case, metadata, marks)
     allowed = np.clip(bound - got.first[some], 0, got.reach[some])
     found[some] = np.maximum(collected[some] - allowed, 0)
     return found
@@ -49,9 +51,9 @@ def unexplained(got: Got, known: Published, facts: Facts, marks: Marks | None = 
 class _Case:
     """Records with tombstones (`some`), and what is held against them."""
 
-    got: Got
+    got: RecordedDeliveries
     some: Ints
-    known: Published
+    known: RecordedPublications
     streams: int
 
     @property
@@ -89,13 +91,13 @@ def _kept_by_key(case: _Case, streams: list[int], marks: Marks) -> Ints:
     return np.maximum(kept, 0)
 
 
-def _bounds(case: _Case, facts: Facts, marks: Marks | None) -> Ints:
+def _bounds(case: _Case, metadata: RunMetadata, marks: Marks | None) -> Ints:
     """The first sequence number that may not have been collected yet, for each of some records."""
-    if facts.collect is None:
+    if metadata.collect is None:
         return np.zeros(len(case.some), np.int64)
-    predicate, argument = facts.collect
+    predicate, argument = metadata.collect
     highest = _highest(case)[case.got.group[case.some]]
-    collecting = _collecting(facts, marks) if facts.seldom and marks is not None else None
+    collecting = _collecting(metadata, marks) if metadata.seldom and marks is not None else None
     if collecting is not None:
         last = np.array([seqs.max(initial=0) for seqs in collecting], np.int64)
         highest = np.minimum(highest, np.maximum(last, case.last_unmarked())[case.stream])
@@ -106,9 +108,9 @@ def _bounds(case: _Case, facts: Facts, marks: Marks | None) -> Ints:
     return highest
 
 
-def _collecting(facts: Facts, marks: Marks) -> list[Ints]:
+def _collecting(metadata: RunMetadata, marks: Marks) -> list[Ints]:
     """For each stream, the numbers of its events that collect, in order."""
-    each = [marks.of(stream) for stream in facts.owner]
+    each = [marks.of(stream) for stream in metadata.owner]
     return [np.sort(of_stream.seq[of_stream.collects]) for of_stream in each]
 
 

@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, ints
-from analysis.timelines.facts import Facts
 from analysis.timelines.percentiles import grouped, weighted
-from analysis.timelines.pieces import NEVER, Pieces
+from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
+from analysis.timelines.sequence_intervals import NEVER, SequenceIntervals
 from experiments.declared import Trait
 
 PERCENTS = (50, 95, 99, 100)
@@ -32,9 +32,9 @@ TAKERS = (Trait.SERVER, Trait.PUBLISHER)
 NAMES = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
 
 
-def samples(stream: int, cut: Pieces, facts: Facts) -> pa.Table:
+def samples(stream: int, cut: SequenceIntervals, metadata: RunMetadata) -> pa.Table:
     """`schemas.SAMPLES` of one stream, from its pieces at all clients."""
-    steady = [number for number, client in enumerate(cut.hosts) if client not in facts.disturbed]
+    steady = [number for number, client in enumerate(cut.hosts) if client not in metadata.disturbed]
     steady = steady or list(range(len(cut.hosts)))
     arrived_ns = cut.arrived_ns[steady]
     if cut.wanted is not None:  # who need not get it is not waited for
@@ -51,9 +51,9 @@ def samples(stream: int, cut: Pieces, facts: Facts) -> pa.Table:
     return pa.Table.from_arrays([pa.array(column) for column in columns], schema=schemas.SAMPLES)
 
 
-def table(collected: pa.Table, facts: Facts) -> pa.Table:
+def table(collected: pa.Table, metadata: RunMetadata) -> pa.Table:
     """`schemas.LATENCY` from all samples: per origin region and bin of the arrival at the local proxy."""
-    streams, bins = ints(collected, "stream"), (ints(collected, "published_ns") - facts.zero_ns) // BIN_NS
+    streams, bins = ints(collected, "stream"), (ints(collected, "published_ns") - metadata.zero_ns) // BIN_NS
     latency_ns, count = ints(collected, "latency_ns"), ints(collected, "count")
     low = bins.min(initial=0)
     width = bins.max(initial=0) - low + 1
@@ -64,7 +64,7 @@ def table(collected: pa.Table, facts: Facts) -> pa.Table:
         (latency_ns.astype(float) * count)[count > 0],
         minlength=len(names),
     )
-    origins = [facts.owner.get(int(stream), f"s{stream}") for stream in names // width]
+    origins = [metadata.owner.get(int(stream), f"s{stream}") for stream in names // width]
     milliseconds = {name: values / 1e6 for name, values in zip(NAMES, percentiles, strict=True)}
     return pa.table(
         {
@@ -74,21 +74,21 @@ def table(collected: pa.Table, facts: Facts) -> pa.Table:
             "count": totals,
             "mean_ms": sums / np.maximum(totals, 1) / 1e6,
             **milliseconds,
-            "bar_ms": _bars_ms(origins, (names % width + low) * BIN_NS + facts.zero_ns, facts),
+            "bar_ms": _bars_ms(origins, (names % width + low) * BIN_NS + metadata.zero_ns, metadata),
         },
         schema=schemas.LATENCY,
     )
 
 
-def _bars_ms(origins: Sequence[str], t_ns: Ints, facts: Facts) -> pa.Array:
+def _bars_ms(origins: Sequence[str], t_ns: Ints, metadata: RunMetadata) -> pa.Array:
     """By how much the latency of events from these regions may be wrong: from their proxies to clients."""
     found, several = np.zeros(len(t_ns)), np.zeros(len(t_ns), bool)
-    clients = facts.steady_clients or facts.clients
-    for region in set(origins) if facts.clocks.by_machine else ():
+    clients = metadata.steady_clients or metadata.clients
+    for region in set(origins) if metadata.clocks.by_machine else ():
         mine = np.array([origin == region for origin in origins])
-        takers = facts.of_region(region, *TAKERS)
-        found[mine] = facts.clocks.bars_ns(takers, clients, t_ns[mine]) / 1e6
-        several[mine] = not all(facts.clocks.together(one, other) for one in takers for other in clients)
+        takers = metadata.of_region(region, *TAKERS)
+        found[mine] = metadata.clocks.bars_ns(takers, clients, t_ns[mine]) / 1e6
+        several[mine] = not all(metadata.clocks.together(one, other) for one in takers for other in clients)
     return pa.array(found, mask=~several)
 
 

@@ -1,17 +1,4 @@
-"""What one direction of a link did to its segments, held beside what the configured link would have done.
-
-The segments that entered are replayed through the configured link (`link_flow`), given which of them came
-through. What a segment took beyond that is its *excess*: what the link did that nobody asked for. With jitter
-there is a range: *early* is how long before the earliest possible time one came, *late* how long after the
-latest, and the excess is against the mean of draws by chance. What did not come through is the matter of
-`link_losses`, and a rate that is off that of `rate_part`.
-
-Each segment counts for the period in which it entered. Those that entered or would have left within
-`GUARD_NS` of a change count for none.
-
-A rate that is off shows as an excess over the replay that grows, or shrinks, with the time for which a queue
-stands.
-"""
+"""Measures what one link direction did to its segments, beside what the configured link would have done."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +10,7 @@ from analysis.timelines.link_flow import (
     GUARD_NS,
     Floats,
     Flow,
-    Lost,
+    Losses,
     bounds,
     cut_off,
     inside_of,
@@ -36,7 +23,7 @@ from analysis.timelines.link_replay import NS_PER_S, Transit, queue_limit
 from analysis.timelines.link_segments import Side
 from analysis.timelines.percentiles import weighted
 from analysis.timelines.periods import Period
-from analysis.timelines.pieces import NEVER
+from analysis.timelines.sequence_intervals import NEVER
 
 CHANGE_NS = 1_000_000
 """A rate is told to have changed when it has; what waits then was timed anew by so much earlier."""
@@ -44,7 +31,7 @@ CHANGE_NS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """Of the segments seen on both sides."""
+    """The delays of the segments seen on both sides."""
 
     min_ns: int
     p50_ns: int
@@ -67,12 +54,12 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """One period of one direction, measured; None where nothing was there to be measured."""
+    """The measurements of one period of one direction; None where nothing could be measured."""
 
     packets: int  # segments that entered and can be told from all others
     matched: int  # of these, the ones that came through
     leaked: int  # came through a cut
-    lost: Lost = field(default_factory=Lost)
+    lost: Losses = field(default_factory=Losses)
     at_risk: int = 0  # segments that only chance could lose
     crowded: int = 0  # came through although the queue was longer than it may be
     unclear: int = 0  # segments that cannot be told from others
@@ -121,9 +108,9 @@ def _measure_cut(flow: Flow, number: int) -> Behaviour:
         due_ns = flow.earliest.release_ns
         under_way = (flow.which < number) & flow.passed & (due_ns >= period.start_ns + GUARD_NS)
         under_way &= due_ns < (NEVER if period.end_ns is None else period.end_ns - GUARD_NS)
-        leaked += int((under_way & flow.earliest.swallowed).sum())
+        leaked += int((under_way & flow.earliest.dropped_in_flight).sum())
     entered = int(inside.sum())
-    return Behaviour(entered, int((inside & flow.passed).sum()), leaked, Lost(cut=entered - leaked))
+    return Behaviour(entered, int((inside & flow.passed).sum()), leaked, Losses(cut=entered - leaked))
 
 
 def _measure_up(flow: Flow, number: int) -> Behaviour:

@@ -1,19 +1,14 @@
-"""Why a link did not do what was asked of it, where the run's own data tell it.
-
-run.json says how busy the processors were and when the machine stood still, what each capture dropped, and
-what the link emulator counted: frames that came while its receive ring was full, and how late frames left by
-its own clock. A cause is named only if it lies in the violated period, or, of counters, concerns the link.
-"""
+"""Explains why a link did not behave as configured, where the run's own data tell."""
 
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from analysis.capture.clocks.machines import wires_of
-from analysis.timelines.facts import Facts
-from analysis.timelines.machine import CPU_LIMIT, SAMPLE_NS, STALL_NS, busy_samples
+from analysis.capture.clocks.machine_clocks import wires_of
+from analysis.timelines.machine_health import CPU_LIMIT, SAMPLE_NS, STALL_NS, busy_samples
 from analysis.timelines.periods import Json
+from analysis.timelines.run_metadata import RunMetadata
 
 LATE_US = 1_000.0
 """A relay that is later than this at p99 says so itself."""
@@ -21,15 +16,16 @@ LATE_US = 1_000.0
 Row = dict[str, Any]
 
 
-def with_causes(rows: list[Row], run: Json, facts: Facts) -> list[Row]:
+def with_causes(rows: list[Row], run: Json, metadata: RunMetadata) -> list[Row]:
     """Rows of `schemas.FIDELITY`, the violated ones with a cause if one is known."""
     return [
-        row if row["valid"] else row | {"cause": "; ".join(_causes(row, run, facts)) or None} for row in rows
+        row if row["valid"] else row | {"cause": "; ".join(_causes(row, run, metadata)) or None}
+        for row in rows
     ]
 
 
-def _causes(row: Row, run: Json, facts: Facts) -> Iterator[str]:
-    yield from _of_machines(row, run, facts)
+def _causes(row: Row, run: Json, metadata: RunMetadata) -> Iterator[str]:
+    yield from _of_machines(row, run, metadata)
     yield from _of_captures(row, run)
     for counter in run.get("counters") or ():
         if (counter["link"], counter["direction"]) == (row["link"], row["direction"]):
@@ -40,12 +36,12 @@ def _causes(row: Row, run: Json, facts: Facts) -> Iterator[str]:
         yield f"its queue was full, as configured, and dropped {row['lost_queue']}"
 
 
-def _of_machines(row: Row, run: Json, facts: Facts) -> Iterator[str]:
-    for machine, samples in busy_samples(run, facts).items():
+def _of_machines(row: Row, run: Json, metadata: RunMetadata) -> Iterator[str]:
+    for machine, samples in busy_samples(run, metadata).items():
         mine = [
             (t_ns, busy)
             for t_ns, busy in samples
-            if any(_within(row, facts, each_ns) for each_ns in (t_ns - SAMPLE_NS, t_ns))
+            if any(_within(row, metadata, each_ns) for each_ns in (t_ns - SAMPLE_NS, t_ns))
         ]
         full = sum(busy >= CPU_LIMIT for _, busy in mine)
         if full:
@@ -55,8 +51,8 @@ def _of_machines(row: Row, run: Json, facts: Facts) -> Iterator[str]:
             yield f"{machine} stood still for {max(gaps) / 1e9:.1f} s"
 
 
-def _within(row: Row, facts: Facts, t_ns: int) -> bool:
-    seconds = facts.seconds(t_ns)
+def _within(row: Row, metadata: RunMetadata, t_ns: int) -> bool:
+    seconds = metadata.seconds(t_ns)
     since, until = row["from_s"], row["to_s"]
     return (since is None or seconds >= since) and (until is None or seconds <= until)
 

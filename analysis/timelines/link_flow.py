@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.link_replay import Transit, ns_per_byte, queue_limit, replay, step, waiting
-from analysis.timelines.link_segments import Matched, Side, match
+from analysis.timelines.link_segments import SegmentMatch, Side, match
 from analysis.timelines.periods import Period
-from analysis.timelines.pieces import NEVER
+from analysis.timelines.sequence_intervals import NEVER
 from topologies.link_parameters import ETHERNET_BYTES
 
 Floats = npt.NDArray[np.float64]
@@ -38,7 +38,7 @@ class Flow:
 
     near: Side
     far: Side
-    met: Matched
+    met: SegmentMatch
     periods: Sequence[Period]
     span_ns: tuple[int, int]
     which: Ints  # the period in which each entered
@@ -129,7 +129,7 @@ def inside_of(flow: Flow, number: int) -> Bools:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class Losses:
     """Segments that did not come through, and why."""
 
     chance: int = 0
@@ -138,7 +138,7 @@ class Lost:
     size: int = 0
 
 
-def losses(flow: Flow, number: int, inside: Bools, settled: Bools, strays: int) -> tuple[Lost, int]:
+def losses(flow: Flow, number: int, inside: Bools, settled: Bools, strays: int) -> tuple[Losses, int]:
     """What did not come through, and how many segments only chance could lose."""
     period = flow.periods[number]
     gone = ~flow.passed
@@ -151,7 +151,7 @@ def losses(flow: Flow, number: int, inside: Bools, settled: Bools, strays: int) 
     fair = settled & ~large & ~perhaps_full
     chance = max(0, int((fair & gone).sum()) - strays)
     ended = flow.latest.release_ns + GUARD_NS >= flow.span_ns[1]
-    lost = Lost(
+    lost = Losses(
         chance=chance,
         queue=int((settled & ~large & full).sum()),
         cut=int((inside & ~settled & gone & ~ended).sum()),
@@ -163,7 +163,7 @@ def losses(flow: Flow, number: int, inside: Bools, settled: Bools, strays: int) 
 def cut_off(flow: Flow, number: int) -> Bools:
     """Which segments were under way, or nearly so, when the link was cut or the captures ended."""
     last_ns = flow.latest.release_ns + GUARD_NS
-    found: Bools = flow.latest.swallowed | (last_ns >= flow.span_ns[1])
+    found: Bools = flow.latest.dropped_in_flight | (last_ns >= flow.span_ns[1])
     if not flow.retimes:
         found |= _between_rates(flow, number, last_ns)
     for after in flow.periods[number + 1 :]:

@@ -37,16 +37,16 @@ class Transit:
 
     begin_ns: Ints
     release_ns: Ints
-    swallowed: Bools
+    dropped_in_flight: Bools
 
 
 @dataclass(slots=True)
 class _State:
-    """What is under way from one period to the next."""
+    """The segments in flight from one period to the next."""
 
     begin_ns: Ints
     release_ns: Ints
-    swallowed: Bools
+    dropped_in_flight: Bools
     alive: Bools  # given a time, and not swallowed
     busy_until_ns: int = 0
     latest_ns: int = 0
@@ -79,7 +79,7 @@ def replay(
             _admit(state, near, mine, period, spread)
         state.period = period
     _fill(state, near, periods, which)
-    return Transit(state.begin_ns, state.release_ns, state.swallowed)
+    return Transit(state.begin_ns, state.release_ns, state.dropped_in_flight)
 
 
 def waiting(near: Side, passed: Bools, transit: Transit) -> Ints:
@@ -130,7 +130,7 @@ def _change(state: _State, period: Period, *, retimes: bool) -> None:
             under_way &= state.release_ns < (period.end_ns or np.iinfo(np.int64).max)
         else:
             state.busy_until_ns = state.latest_ns = 0
-        state.swallowed |= under_way
+        state.dropped_in_flight |= under_way
         state.alive &= ~under_way
         state.begin_ns[under_way] = np.minimum(state.begin_ns[under_way], now_ns)
     elif retimes and before.up and before.rate_bits_per_s not in (None, period.rate_bits_per_s):
@@ -192,7 +192,7 @@ def _pieces(near: Side, mine: Ints, period: Period) -> Ints:
 
 def _fill(state: _State, near: Side, periods: Sequence[Period], which: Ints) -> None:
     """Roughly when those that did not come through would have left: after all that came before them."""
-    rest = ~state.alive & ~state.swallowed
+    rest = ~state.alive & ~state.dropped_in_flight
     delay_ns = np.array([1000 * (period.delay_us + period.jitter_us) for period in periods])[which]
     before_ns = np.maximum.accumulate(np.where(state.alive, state.release_ns, 0)) if len(rest) else delay_ns
     state.release_ns[rest] = np.maximum(near.t_ns + delay_ns, before_ns)[rest]

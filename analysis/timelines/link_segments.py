@@ -41,7 +41,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """The segments that some packets stand for. row: which packet each is of."""
+    """The segments of some packets. row: the packet of each."""
 
     row: Ints
     wire_bytes: Ints
@@ -49,7 +49,7 @@ class Segments:
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class SegmentMatch:
     """Indices of segments on the near side and of the same ones on the far side, in order of the near side;
     of the near side also which have a key that does not tell, and how many of the far side never entered.
     """
@@ -65,9 +65,9 @@ def segments(packets: Mapping[str, Ints], mtu_bytes: int) -> Segments:
     payload, header = (packets[name].astype(np.int64) for name in ("payload_length", "payload_offset"))
     data = (payload > 0) & (packets["proto"] == PROTO_TCP)
     segment = np.maximum(mtu_bytes + ETHERNET_BYTES - header, 1)
-    pieces = np.where(data, -(-payload // segment), 1)
-    row = np.repeat(np.arange(len(pieces)), pieces)
-    number = np.arange(len(row)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    intervals = np.where(data, -(-payload // segment), 1)
+    row = np.repeat(np.arange(len(intervals)), intervals)
+    number = np.arange(len(row)) - np.repeat(np.cumsum(intervals) - intervals, intervals)
     size = np.minimum(segment[row], payload[row] - number * segment[row])
     flow = [packets[name][row].astype(np.int64) for name in ("src_lo", "dst_lo", "sport", "dport")]
     seq = (packets["seq"][row] + number * segment[row]) % SEQUENCE_NUMBERS
@@ -81,19 +81,19 @@ def segments(packets: Mapping[str, Ints], mtu_bytes: int) -> Segments:
 
 
 def side(packets: pa.Table, mtu_bytes: int) -> Side:
-    """The segments of some packets (rows with `crossings.PACKET_COLUMNS`)."""
+    """The segments of some packets (rows with `traversals.PACKET_COLUMNS`)."""
     packets = packets.sort_by("t_ns")
     found = segments({name: ints(packets, name) for name in KEY_COLUMNS}, mtu_bytes)
     return Side(ints(packets, "t_ns")[found.row], found.wire_bytes, found.key, found.row)
 
 
-def match(near: Side, far: Side) -> Matched:
+def match(near: Side, far: Side) -> SegmentMatch:
     """The same segments on both sides."""
     first, second, repeated = _same(near.key, far.key)
     order = np.argsort(first, kind="stable")
     strange = ~repeated[len(near.key) :]
     strange[second] = False
-    return Matched(first[order], second[order], repeated[: len(near.key)], np.flatnonzero(strange))
+    return SegmentMatch(first[order], second[order], repeated[: len(near.key)], np.flatnonzero(strange))
 
 
 def same(near: Ints, far: Ints) -> tuple[Ints, Ints]:

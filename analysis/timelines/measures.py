@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.capture.clocks.machines import ONE_CLOCK, Clocks
+from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Floats, Ints, concatenated
@@ -19,7 +19,7 @@ Rows = tuple[Sequence[str], Ints, Floats]
 """Names of columns, the rows' times, and a column of values each."""
 
 
-def read_measures(host: str, path: Path, clocks: Clocks = ONE_CLOCK) -> dict[str, list[Rows]]:
+def read_measures(host: str, path: Path, clocks: MachineClocks = ONE_CLOCK) -> dict[str, list[Rows]]:
     """By name what a host's process measured, in order; times by the run's reference clock.
 
     Raises AnalysisError if the file is none of measures.

@@ -1,9 +1,4 @@
-"""Percentiles of values that stand for many events each, exactly as if every event were listed by itself.
-
-A batch of n events with one latency is one value of weight n. The percentile is the nearest rank: the
-smallest value such that at least that many per cent of the weight lie at or below it. Ranks are integers, so
-no rounding decides. Per-event lists are never made.
-"""
+"""Weighted percentiles: exactly as if every event of a batch were listed."""
 
 from collections.abc import Sequence
 

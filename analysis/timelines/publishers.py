@@ -11,7 +11,7 @@ import pyarrow as pa
 from analysis.timelines import schemas
 from analysis.timelines.arrays import ints, rows
 from analysis.timelines.epochs import layout
-from analysis.timelines.pieces import behind, shifted, sums, totals, union
+from analysis.timelines.sequence_intervals import behind, shifted, sums, totals, union
 from node.core.deliveries import RecordKind
 
 

@@ -23,10 +23,10 @@ import pyarrow as pa
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints
-from analysis.timelines.facts import Facts, Fault
-from analysis.timelines.pieces import NEVER, Pieces
 from analysis.timelines.recovery_times import Pair, PairTimes, benchmark, measure
-from analysis.timelines.ways import Sources, change_times, length_us, way
+from analysis.timelines.run_metadata import Fault, RunMetadata
+from analysis.timelines.sequence_intervals import NEVER, SequenceIntervals
+from analysis.timelines.stream_paths import Sources, change_times, length_us, way
 from experiments.declared import Trait
 from topologies.routes import Hop
 
@@ -36,17 +36,17 @@ AROUND_NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class History:
-    """What is known of one stream: its pieces at every client, and each region's sources."""
+    """The intervals of one stream at every client, and each region's sources of it."""
 
-    facts: Facts
+    metadata: RunMetadata
     stream: int
-    cut: Pieces
+    cut: SequenceIntervals
     seen: Mapping[str, Sources]
 
     @property
     def owner(self) -> str:
         """The region whose stream it is."""
-        return self.facts.owner[self.stream]
+        return self.metadata.owner[self.stream]
 
     def way(self, region: str, t_ns: int) -> tuple[Hop, ...] | None:
         """The way to a region just before `t_ns`; straight from the owner, where no packet tells any and the
@@ -58,12 +58,12 @@ class History:
 
     @cached_property
     def _straight(self) -> bool:
-        return not self.facts.reading.moved and not any(source.names for source in self.seen.values())
+        return not self.metadata.reading.moved and not any(source.names for source in self.seen.values())
 
     @cached_property
     def ends_ns(self) -> Ints:
         """When ways may have changed, or what they are configured to take: the ends of segments of time."""
-        periods = self.facts.periods.values()
+        periods = self.metadata.periods.values()
         starts = [period.start_ns for row in periods for period in row if period.start_ns is not None]
         return np.unique(np.concatenate((change_times(self.seen), np.array(starts, np.int64), [NEVER])))
 
@@ -76,7 +76,7 @@ class History:
         key = (region, end_ns)
         if key not in self._lengths:
             hops = self.way(region, end_ns)
-            self._lengths[key] = -1 if hops is None else length_us(self.facts, hops, end_ns - 1)
+            self._lengths[key] = -1 if hops is None else length_us(self.metadata, hops, end_ns - 1)
         return self._lengths[key]
 
     @cached_property
@@ -95,15 +95,15 @@ class History:
 
 def pairs(history: History) -> pa.Table:
     """`schemas.PAIRS` of one stream: every applied fault, and each client to which anything is due."""
-    facts, cut = history.facts, history.cut
-    if not facts.applied_faults or not cut.hosts:
+    metadata, cut = history.metadata, history.cut
+    if not metadata.applied_faults or not cut.hosts:
         return schemas.PAIRS.empty_table()
     due = np.ones((len(cut.hosts), 1), bool) if cut.due is None else cut.due & _known(cut)
     shown = np.flatnonzero(due.any(axis=1)).tolist()
-    regions = [facts.hosts[cut.hosts[client]].region for client in shown]
+    regions = [metadata.hosts[cut.hosts[client]].region for client in shown]
     lost = lost_after(history)
     found = []
-    for number, fault in enumerate(facts.applied_faults):
+    for number, fault in enumerate(metadata.applied_faults):
         were_due = history.were_due(fault.t_ns)
         ways = {region: _text(history, region, fault.t_ns) for region in dict.fromkeys(regions)}
         affected = [
@@ -129,21 +129,21 @@ def pairs(history: History) -> pa.Table:
 
 def is_affected(history: History, fault: Fault, client: str) -> bool:
     """Whether the fault concerns the pair."""
-    hosts = history.facts.hosts
+    hosts = history.metadata.hosts
     owner, region = history.owner, hosts[client].region
     old = history.way(region, fault.t_ns)
     if client in fault.processes:
         return True
-    if client in history.facts.disturbed:
+    if client in history.metadata.disturbed:
         return False
-    struck = {hosts[host].region for host in fault.processes if history.facts.has(host, Trait.SERVER)}
+    struck = {hosts[host].region for host in fault.processes if history.metadata.has(host, Trait.SERVER)}
     if fault.mends:
         detour = old is None or len(old) > 1
-        gives_back = bool(history.facts.crossed([(owner, region)]) & set(fault.hops))
+        gives_back = bool(history.metadata.crossed([(owner, region)]) & set(fault.hops))
         return (detour and gives_back) or bool(struck & {owner, region})
     if old is None:
         return False
-    return bool(set(fault.hops) & history.facts.crossed(old)) or bool(
+    return bool(set(fault.hops) & history.metadata.crossed(old)) or bool(
         struck & {owner, region, *(hop[0] for hop in old)}
     )
 
@@ -154,7 +154,7 @@ def lost_after(history: History) -> Ints:
     missing = (cut.arrived_ns == NEVER) & _known(cut)
     if cut.wanted is not None:
         missing &= cut.wanted
-    starts = np.array([fault.t_ns for fault in history.facts.applied_faults], np.int64)
+    starts = np.array([fault.t_ns for fault in history.metadata.applied_faults], np.int64)
     found = np.zeros((len(cut.hosts), len(starts)), np.int64)
     some = np.flatnonzero(missing.any(axis=1))
     if len(some):
@@ -174,11 +174,11 @@ def way_ns(history: History, region: str, came_ns: Ints, fault_ns: int) -> Ints:
     lengths = history.lengths_us(region, came_ns)
     if old is None:
         return np.zeros(len(lengths), np.int64)
-    found: Ints = 1000 * np.where(lengths < 0, 0, lengths - length_us(history.facts, old, fault_ns - 1))
+    found: Ints = 1000 * np.where(lengths < 0, 0, lengths - length_us(history.metadata, old, fault_ns - 1))
     return found
 
 
-def _known(cut: Pieces) -> Bools:
+def _known(cut: SequenceIntervals) -> Bools:
     """Which pieces are known to be published."""
     found: Bools = cut.published_ns != NEVER
     return found
@@ -190,18 +190,18 @@ _NO_TIMES: Mapping[str, Any] = {}
 
 def _times(history: History, fault: Fault, client: int) -> dict[str, Any]:
     """What an affected pair's row has besides. client: a place among those of the pieces."""
-    cut, region = history.cut, history.facts.hosts[history.cut.hosts[client]].region
+    cut, region = history.cut, history.metadata.hosts[history.cut.hosts[client]].region
     since_ns = _struck_ns(history, fault, region)
     came_ns = cut.arrived_ns[client]
     due_ns = cut.published_ns if cut.due is None else np.where(cut.due[client], cut.published_ns, NEVER)
     pair = Pair(cut.count, due_ns, came_ns, way_ns(history, region, came_ns, fault.t_ns))
-    stopped_ns = history.facts.stopped_ns or _last(cut.published_ns)
+    stopped_ns = history.metadata.stopped_ns or _last(cut.published_ns)
     times = measure(pair, since_ns, until_ns=stopped_ns)
-    after_ns = history.facts.next_fault_ns(fault) or stopped_ns
+    after_ns = history.metadata.next_fault_ns(fault) or stopped_ns
     rfc = benchmark(pair, since_ns, until_ns=min(after_ns, stopped_ns))
     times = times.later(since_ns - fault.t_ns)
     returned_ns = None
-    if fault.mends and history.facts.crossed([(history.owner, region)]) & set(fault.hops):
+    if fault.mends and history.metadata.crossed([(history.owner, region)]) & set(fault.hops):
         returned_ns, times = _returned(history, fault, region, times)
     known = [ns for ns in (times.switch_ns, times.settled_ns, returned_ns) if ns is not None]
     return {
@@ -217,14 +217,14 @@ def _struck_ns(history: History, fault: Fault, region: str) -> int:
     """When the fault reached the pair: a link's directions, and several links, change one after the other."""
     direct = (history.owner, region)
     old = history.way(region, fault.t_ns) or ()
-    crossed = history.facts.crossed((direct,) if fault.mends else old)
+    crossed = history.metadata.crossed((direct,) if fault.mends else old)
     changed = [fault.hops[hop] for hop in sorted(crossed) if hop in fault.hops]
     return max(changed, default=fault.t_ns)
 
 
 def _returned(history: History, fault: Fault, region: str, times: PairTimes) -> tuple[int | None, PairTimes]:
     """When the region had the stream from its owner again and kept it so until the next fault."""
-    end_ns = history.facts.next_fault_ns(fault) or NEVER
+    end_ns = history.metadata.next_fault_ns(fault) or NEVER
     source = history.seen.get(region)
     if source is None or source.before(end_ns) != history.owner:
         reasons = {**times.reasons, "returned_s": "the stream did not return to its direct way"}

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.acts import Act, What, on_fault
 from analysis.timelines.arrays import Ints, codes, ints, rows
-from analysis.timelines.facts import Facts, Fault
-from analysis.timelines.pieces import NEVER
+from analysis.timelines.failover_events import FailoverEvent, FailoverKind, on_fault
+from analysis.timelines.run_metadata import Fault, RunMetadata
+from analysis.timelines.sequence_intervals import NEVER
 from experiments.declared import Trait
 
 APART_S = 0.4
@@ -28,12 +28,17 @@ REASONS_MAX = 20
 STREAM_BITS = 32
 
 
-def table(pairs: pa.Table, acts: Sequence[Act], deliveries: pa.Table | None, facts: Facts) -> pa.Table:
+def table(
+    pairs: pa.Table,
+    failover_events: Sequence[FailoverEvent],
+    deliveries: pa.Table | None,
+    metadata: RunMetadata,
+) -> pa.Table:
     """`schemas.RECOVERY` from rows of `schemas.PAIRS` and, where nodes kept records, `schemas.DELIVERIES`."""
-    names = [fault.name for fault in facts.applied_faults]
+    names = [fault.name for fault in metadata.applied_faults]
     fault = codes(pairs.column("fault"), names)
     affected = pairs.column("affected").to_numpy()
-    react = _Reactions(acts, facts)
+    react = _Reactions(failover_events, metadata)
     found = [_row(pair, react) for pair in pairs.filter(pairs.column("affected")).to_pylist()]
     place = pa.array(np.cumsum(affected) - 1, mask=~affected)
     columns: dict[str, Any] = {
@@ -42,18 +47,18 @@ def table(pairs: pa.Table, acts: Sequence[Act], deliveries: pa.Table | None, fac
     }
     columns |= {name: pairs.column(name) for name in _KEPT}
     columns |= {
-        "requested_s": np.array([each.requested_s for each in facts.applied_faults])[fault],
-        "applied_s": np.array([facts.seconds(each.t_ns) for each in facts.applied_faults])[fault],
-        "bar_s": _bars(pairs, facts),
+        "requested_s": np.array([each.requested_s for each in metadata.applied_faults])[fault],
+        "applied_s": np.array([metadata.seconds(each.t_ns) for each in metadata.applied_faults])[fault],
+        "bar_s": _bars(pairs, metadata),
         **_disorder(pairs, fault, deliveries, len(names)),
     }
     return pa.table({name: columns[name] for name in schemas.RECOVERY.names}, schema=schemas.RECOVERY)
 
 
-def headline(recovery: pa.Table, facts: Facts) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def headline(recovery: pa.Table, metadata: RunMetadata) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Per fault the figures of summary.json, and the reasons for those that are null."""
     found, reasons = {}, []
-    for fault in facts.faults:
+    for fault in metadata.faults:
         figures, missing = _figures(fault, rows(recovery, fault=fault.name))
         found[fault.name] = figures
         reasons += [f"recovery.{fault.name}: {reason}" for reason in missing]
@@ -76,11 +81,11 @@ _KEPT = (
 
 
 class _Reactions:
-    """What was done about faults: the same for all clients of a region."""
+    """The reactions to faults: the same for all clients of a region."""
 
-    def __init__(self, acts: Sequence[Act], facts: Facts) -> None:
-        self._acts, self._facts = acts, facts
-        self._faults = {fault.name: fault for fault in facts.applied_faults}
+    def __init__(self, failover_events: Sequence[FailoverEvent], metadata: RunMetadata) -> None:
+        self._acts, self._facts = failover_events, metadata
+        self._faults = {fault.name: fault for fault in metadata.applied_faults}
         self._known: dict[tuple[str, int, str], tuple[float | None, float | None, list[str]]] = {}
 
     def to(self, name: str, stream: int, client: str) -> tuple[float | None, float | None, list[str]]:
@@ -91,15 +96,15 @@ class _Reactions:
         return self._known[key]
 
     def _look(self, fault: Fault, stream: int, region: str) -> tuple[float | None, float | None, list[str]]:
-        facts = self._facts
-        end_ns = facts.next_fault_ns(fault) or NEVER
-        struck = _struck(fault, facts)
-        mine = on_fault(self._acts, fault, end_ns, stream, region, struck=struck, routes=facts.routes)
-        asked = [act for act in mine if act.what is What.REROUTED] or [
-            act for act in mine if act.what is What.MOVED
+        metadata = self._facts
+        end_ns = metadata.next_fault_ns(fault) or NEVER
+        struck = _struck(fault, metadata)
+        mine = on_fault(self._acts, fault, end_ns, stream, region, struck=struck, routes=metadata.routes)
+        asked = [act for act in mine if act.what is FailoverKind.REROUTED] or [
+            act for act in mine if act.what is FailoverKind.MOVED
         ]
-        ends = facts.owner[stream], region
-        return _first(mine, fault), _first(asked, fault), _undone(fault, ends, mine, asked, facts)
+        ends = metadata.owner[stream], region
+        return _first(mine, fault), _first(asked, fault), _undone(fault, ends, mine, asked, metadata)
 
 
 def _row(pair: dict[str, Any], reactions: _Reactions) -> dict[str, Any]:
@@ -136,18 +141,24 @@ def _disorder(pairs: pa.Table, fault: Ints, deliveries: pa.Table | None, faults:
     return found
 
 
-def _bars(pairs: pa.Table, facts: Facts) -> pa.Array:
-    if not facts.clocks.by_machine:
+def _bars(pairs: pa.Table, metadata: RunMetadata) -> pa.Array:
+    if not metadata.clocks.by_machine:
         return pa.nulls(pairs.num_rows, pa.float64())
-    faults = {fault.name: fault for fault in facts.applied_faults}
-    return pa.array([_bar_s(pair, faults[pair["fault"]], facts) for pair in pairs.to_pylist()], pa.float64())
+    faults = {fault.name: fault for fault in metadata.applied_faults}
+    return pa.array(
+        [_bar_s(pair, faults[pair["fault"]], metadata) for pair in pairs.to_pylist()], pa.float64()
+    )
 
 
 def _undone(
-    fault: Fault, ends: tuple[str, str], done: Sequence[Act], asked: Sequence[Act], facts: Facts
+    fault: Fault,
+    ends: tuple[str, str],
+    done: Sequence[FailoverEvent],
+    asked: Sequence[FailoverEvent],
+    metadata: RunMetadata,
 ) -> list[str]:
     """Why nobody noticed or subscribed anew, if nobody did. ends: the stream's owner, and the region."""
-    if fault.hops and not facts.reachable(*ends, fault.struck_ns):
+    if fault.hops and not metadata.reachable(*ends, fault.struck_ns):
         why = f"there is no other way from {ends[0]} to {ends[1]}"
         told = (("detect_s", done), ("resubscribe_s", asked))
         return [f"{name}: {why}" for name, found in told if not found]
@@ -158,15 +169,15 @@ def _undone(
     ]
 
 
-def _bar_s(pair: dict[str, Any], fault: Fault, facts: Facts) -> float | None:
+def _bar_s(pair: dict[str, Any], fault: Fault, metadata: RunMetadata) -> float | None:
     """By how much the pair's times may be wrong: between where the fault was and where events came."""
-    gateways = {name for hop in fault.hops for region in hop for name in facts.gateways_of(region)}
+    gateways = {name for hop in fault.hops for region in hop for name in metadata.gateways_of(region)}
     struck, client = {*gateways, *fault.processes}, pair["client"]
-    if all(facts.clocks.together(host, client) for host in struck):
+    if all(metadata.clocks.together(host, client) for host in struck):
         return None
     measured = [pair[f"{name}_ns"] for name in ("switch", "catch_up", "settled", "returned")]
     ends_ns = np.array([fault.t_ns, *(fault.t_ns + each for each in measured if each is not None)], np.int64)
-    return round(float(facts.clocks.bars_ns(struck, (client,), ends_ns).max()) / 1e9, 9)
+    return round(float(metadata.clocks.bars_ns(struck, (client,), ends_ns).max()) / 1e9, 9)
 
 
 def _figures(fault: Fault, pairs: pa.Table) -> tuple[dict[str, Any], list[str]]:
@@ -213,13 +224,15 @@ def _disagreement(affected: pa.Table) -> list[str]:
     ]
 
 
-def _struck(fault: Fault, facts: Facts) -> frozenset[str]:
+def _struck(fault: Fault, metadata: RunMetadata) -> frozenset[str]:
     """The regions of which the fault concerned a replica."""
-    return frozenset(facts.hosts[name].region for name in fault.processes if facts.has(name, Trait.SERVER))
+    return frozenset(
+        metadata.hosts[name].region for name in fault.processes if metadata.has(name, Trait.SERVER)
+    )
 
 
-def _first(acts: list[Act], fault: Fault) -> float | None:
-    return _seconds(min((act.t_ns for act in acts), default=None), fault.t_ns)
+def _first(failover_events: list[FailoverEvent], fault: Fault) -> float | None:
+    return _seconds(min((act.t_ns for act in failover_events), default=None), fault.t_ns)
 
 
 def _seconds(t_ns: int | None, since_ns: int = 0) -> float | None:

@@ -39,8 +39,8 @@ import numpy.typing as npt
 
 from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.percentiles import weighted
-from analysis.timelines.pieces import NEVER
 from analysis.timelines.schemas import BIN_NS
+from analysis.timelines.sequence_intervals import NEVER
 
 BASELINE_NS = 5_000_000_000
 SETTLED_NS = 2_000_000_000

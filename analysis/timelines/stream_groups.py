@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines.arrays import Bools, Ints, codes, ints, of_roles, rows
-from analysis.timelines.facts import Facts
-from analysis.timelines.pieces import NEVER, Batches, Pieces, cut
-from analysis.timelines.ways import Sources, changes
+from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.sequence_intervals import NEVER, Batches, SequenceIntervals, cut
+from analysis.timelines.stream_paths import Sources, changes
 from experiments.declared import Trait
 from node.core.deliveries import RecordKind
 
@@ -40,7 +40,9 @@ def by_host(events: pa.Table, hosts: Sequence[str]) -> dict[str, Batches]:
     return found
 
 
-def records_pieces(published: pa.Table, taken: pa.Table, got: pa.Table, clients: Sequence[str]) -> Pieces:
+def records_pieces(
+    published: pa.Table, taken: pa.Table, got: pa.Table, clients: Sequence[str]
+) -> SequenceIntervals:
     """One stream's pieces from rows of `schemas.RECORDS`: drivers', proxies' and clients'.
 
     What was published is what drivers know to be acknowledged. When, the proxy that took it knows best; a
@@ -56,7 +58,7 @@ def records_pieces(published: pa.Table, taken: pa.Table, got: pa.Table, clients:
     return replace(whole, published_ns=times, hosts=whole.hosts[:-1], arrived_ns=whole.arrived_ns[:-1])
 
 
-def pieces(events: pa.Table, clients: Sequence[str]) -> Pieces:
+def intervals(events: pa.Table, clients: Sequence[str]) -> SequenceIntervals:
     """The stream's pieces, as published and as they came to `clients`."""
     published = batches(rows(events, kind="published"))
     return cut(published, by_host(rows(events, kind="arrived"), clients))
@@ -66,7 +68,7 @@ Runs = Mapping[str, tuple[Ints, Ints]]
 """Maximal runs of numbers, by host."""
 
 
-def with_wanted(whole: Pieces, sets: tuple[Runs, Runs] | None) -> Pieces:
+def with_wanted(whole: SequenceIntervals, sets: tuple[Runs, Runs] | None) -> SequenceIntervals:
     """The same, with which of them each host must get, and which are due to it; None: all."""
     if sets is None:
         return whole
@@ -74,7 +76,7 @@ def with_wanted(whole: Pieces, sets: tuple[Runs, Runs] | None) -> Pieces:
     return replace(whole, wanted=must, due=due)
 
 
-def _held(whole: Pieces, runs: Runs) -> Bools:
+def _held(whole: SequenceIntervals, runs: Runs) -> Bools:
     """Which pieces the runs of each host hold."""
     rows_of = np.zeros((len(whole.hosts), len(whole.count)), bool)
     for number, host in enumerate(whole.hosts):
@@ -85,10 +87,10 @@ def _held(whole: Pieces, runs: Runs) -> Bools:
     return rows_of
 
 
-def sources(events: pa.Table, facts: Facts) -> dict[str, Sources]:
+def sources(events: pa.Table, metadata: RunMetadata) -> dict[str, Sources]:
     """Each region's sources of the stream, from the batches that came to its proxies from other regions."""
-    proxies = [facts.hosts[name] for name in facts.having(Trait.SERVER)]
-    arrived = of_roles(rows(events, kind="arrived"), facts.declared.having(Trait.SERVER))
+    proxies = [metadata.hosts[name] for name in metadata.having(Trait.SERVER)]
+    arrived = of_roles(rows(events, kind="arrived"), metadata.declared.having(Trait.SERVER))
     names = [host.name for host in proxies]
     regions = np.array([*(host.region for host in proxies), ""], object)  # the last one stands for others
     here, there = (regions[codes(arrived.column(column), names)] for column in ("host", "peer"))

@@ -30,13 +30,13 @@ import pyarrow.compute as pc
 from analysis.timelines import measures, schemas
 from analysis.timelines.agreement import Agreement
 from analysis.timelines.arrays import codes, ints
-from analysis.timelines.facts import Facts
 from analysis.timelines.fidelity import PROVEN, UNPROVEN, VIOLATED
-from analysis.timelines.grounds import Grounds, place
-from analysis.timelines.machine import capture_drops, cpu_max, machine_problems
+from analysis.timelines.link_evidence import LinkEvidence, place
+from analysis.timelines.liveness import unexpected_exits
+from analysis.timelines.machine_health import capture_drops, cpu_max, machine_problems
 from analysis.timelines.periods import Json
-from analysis.timelines.pieces import sums
-from analysis.timelines.presence import unexpected_exits
+from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.sequence_intervals import sums
 from experiments.expectations import Expectation
 from experiments.summary import METRICS
 
@@ -72,24 +72,24 @@ class Findings:
     unknown_clocks: tuple[str, ...] = ()  # why times of different machines say nothing about each other
 
 
-def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
+def summarize(run: Json, metadata: RunMetadata, findings: Findings) -> dict[str, Any]:
     """The content of summary.json."""
     invalid = [
-        *_unfinished(facts),
-        *filter(None, [facts.window.problem]),
-        *machine_problems(run, facts),
+        *_unfinished(metadata),
+        *filter(None, [metadata.window.problem]),
+        *machine_problems(run, metadata),
         *findings.unknown_clocks,
         *_link_problems(findings),
     ]
-    if facts.outcome == "completed":  # else it is no wonder that captures are torn
+    if metadata.outcome == "completed":  # else it is no wonder that captures are torn
         invalid += [f"{host}: {why}" for host, why in sorted(findings.damaged.items())]
-    throughput, notes = _throughput(facts, findings.deliveries)
+    throughput, notes = _throughput(metadata, findings.deliveries)
     summary: dict[str, Any] = {
         "schema": SCHEMA,
-        "run": facts.run,
-        "experiment": facts.experiment,
-        "seed": facts.seed,
-        "links": facts.links_kind,
+        "run": metadata.run,
+        "experiment": metadata.experiment,
+        "seed": metadata.seed,
+        "links": metadata.links_kind,
         "verdict": "",
         "fidelity": {
             "valid": not invalid,
@@ -97,12 +97,12 @@ def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
             "notes": list(dict.fromkeys([*_loosened(run), *findings.notes, *notes, *_of_links(findings)])),
             "links": _links(findings.fidelity or []),
             "capture_drops": capture_drops(run),
-            "cpu_max": cpu_max(run, facts),
+            "cpu_max": cpu_max(run, metadata),
         },
         "events": _events(findings),
         "throughput": throughput,
         "latency": dict(findings.latency or dict.fromkeys(LATENCY)),
-        "faults": [_fault(fault, facts) for fault in facts.faults],
+        "faults": [_fault(fault, metadata) for fault in metadata.faults],
         "recovery": {name: dict(figures) for name, figures in findings.recovery.items()},
         "convergence": dict(findings.convergence),
         "agreement": _agreement(findings.agreement),
@@ -113,9 +113,9 @@ def summarize(run: Json, facts: Facts, findings: Findings) -> dict[str, Any]:
     if findings.clocks:
         summary["clocks"] = findings.clocks
     wanted = _wanted(run)
-    grounds = Grounds(findings.fidelity or [], findings.routes, facts)
-    summary["expectations"] = [_expectation(text, summary, grounds) for text in wanted]
-    summary["verdict"] = _verdict(summary, facts, died=bool(unexpected_exits(run)))
+    evidence = LinkEvidence(findings.fidelity or [], findings.routes, metadata)
+    summary["expectations"] = [_expectation(text, summary, evidence) for text in wanted]
+    summary["verdict"] = _verdict(summary, metadata, died=bool(unexpected_exits(run)))
     return summary
 
 
@@ -132,16 +132,16 @@ def _wanted(run: Json) -> list[str]:
     return said if spoken or not run.get("experiment") else [*said, PUBLISHED]
 
 
-def _expectation(text: str, summary: Json, grounds: Grounds) -> dict[str, Any]:
+def _expectation(text: str, summary: Json, evidence: LinkEvidence) -> dict[str, Any]:
     """What came of it; with the periods of links that it rests on and that are unproven, if there are any."""
     expectation = Expectation.parse(text)
     implied = text == PUBLISHED  # whatever the links did
-    unproven = [] if implied else grounds.unproven(expectation.path)
+    unproven = [] if implied else evidence.unproven(expectation.path)
     return expectation.evaluate(summary) | ({"unproven": unproven} if unproven else {})
 
 
-def _verdict(summary: Json, facts: Facts, *, died: bool) -> str:
-    if facts.outcome != "completed":
+def _verdict(summary: Json, metadata: RunMetadata, *, died: bool) -> str:
+    if metadata.outcome != "completed":
         return "crashed"
     if not summary["fidelity"]["valid"]:
         return "invalid"
@@ -149,10 +149,12 @@ def _verdict(summary: Json, facts: Facts, *, died: bool) -> str:
     return "passed" if held and not died and summary["agreement"]["held"] is not False else "failed"
 
 
-def _unfinished(facts: Facts) -> list[str]:
-    if facts.outcome == "completed":
+def _unfinished(metadata: RunMetadata) -> list[str]:
+    if metadata.outcome == "completed":
         return []
-    return [f"the run {'was interrupted' if facts.outcome == 'interrupted' else 'did not come to its end'}"]
+    return [
+        f"the run {'was interrupted' if metadata.outcome == 'interrupted' else 'did not come to its end'}"
+    ]
 
 
 def _link_problems(findings: Findings) -> list[str]:
@@ -240,24 +242,26 @@ def _sum(column: pa.ChunkedArray) -> int:
     return int(pc.sum(column).as_py() or 0)
 
 
-def _throughput(facts: Facts, deliveries: pa.Table | None) -> tuple[dict[str, float | None], list[str]]:
+def _throughput(
+    metadata: RunMetadata, deliveries: pa.Table | None
+) -> tuple[dict[str, float | None], list[str]]:
     """Events that came while the drivers ran, a second, at one client, mean and at the slowest one, and their
     bytes. Clients that were not there all the time do not count, unless there are no others.
     """
     nothing: dict[str, float | None] = dict.fromkeys(THROUGHPUT)
-    if not facts.clients:
+    if not metadata.clients:
         return nothing, ["throughput: there are no clients"]
-    if facts.window.problem is not None:
+    if metadata.window.problem is not None:
         return nothing, []
-    if deliveries is None or facts.stopped_ns is None or facts.stopped_ns <= facts.zero_ns:
+    if deliveries is None or metadata.stopped_ns is None or metadata.stopped_ns <= metadata.zero_ns:
         return nothing, [] if deliveries is None else ["throughput: the drivers did not run to their end"]
-    seconds = facts.seconds(facts.stopped_ns)
-    clients = list(facts.steady_clients or facts.clients)
+    seconds = metadata.seconds(metadata.stopped_ns)
+    clients = list(metadata.steady_clients or metadata.clients)
     client = codes(deliveries.column("client"), clients)
     events = ints(deliveries, "delivered_while_running")
     came = sums(client[client >= 0], events[client >= 0], len(clients))
     events_per_s = int(came.sum()) / len(came) / seconds
-    size = facts.event_bytes
+    size = metadata.event_bytes
     return {
         "events_per_s": events_per_s,
         "slowest_client_events_per_s": int(came.min()) / seconds,
@@ -265,13 +269,13 @@ def _throughput(facts: Facts, deliveries: pa.Table | None) -> tuple[dict[str, fl
     }, ([] if size else ["throughput.bytes_per_s: events have no fixed size"])
 
 
-def _fault(fault: Any, facts: Facts) -> dict[str, Any]:
+def _fault(fault: Any, metadata: RunMetadata) -> dict[str, Any]:
     return {
         "name": fault.name,
         "kind": fault.kind,
         "target": fault.target,
         "requested_s": fault.requested_s,
-        "applied_s": None if fault.applied_ns is None else round(facts.seconds(fault.applied_ns), 6),
+        "applied_s": None if fault.applied_ns is None else round(metadata.seconds(fault.applied_ns), 6),
     }
 
 

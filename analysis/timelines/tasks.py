@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis.capture.clocks.machines import Clocks
+from analysis.capture.clocks.machine_clocks import MachineClocks
 from analysis.jobs import work
 from analysis.jobs.work import Workers
 from analysis.timelines import (
-    acts,
     agreement,
     convergence,
     deliveries,
     events,
+    failover_events,
     fidelity,
     latency,
     measures,
@@ -37,14 +37,20 @@ from analysis.timelines import (
 from analysis.timelines.arrays import concatenated, ints
 from analysis.timelines.collecting import read_marks
 from analysis.timelines.content import Content
-from analysis.timelines.crossings import PACKET_COLUMNS, Crossing, sides
+from analysis.timelines.delivery_records import (
+    by_stream,
+    read_file,
+    read_files,
+    read_streams,
+    write_by_stream,
+)
 from analysis.timelines.expected import by_topic, followed
-from analysis.timelines.facts import Facts
-from analysis.timelines.pieces import dated
-from analysis.timelines.records import by_stream, read_file, read_files, read_streams, write_by_stream
+from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.run_window import outside, outside_by_host
-from analysis.timelines.stream_groups import COLUMNS, pieces, records_pieces, sources, with_wanted
-from analysis.timelines.ways import Sources
+from analysis.timelines.sequence_intervals import dated
+from analysis.timelines.stream_groups import COLUMNS, intervals, records_pieces, sources, with_wanted
+from analysis.timelines.stream_paths import Sources
+from analysis.timelines.traversals import PACKET_COLUMNS, LinkTraversal, sides
 from experiments.declared import Trait
 from experiments.whole_files import replacing
 
@@ -75,29 +81,29 @@ Task = work.Task[dict[str, pa.Table]]
 
 @dataclass(frozen=True, slots=True)
 class MessagesToEvents:
-    """One file of the table of messages, which holds those of one host, to a file of events."""
+    """Turns one host's file of the table of messages into a file of events."""
 
     messages: Path
     folder: Path
-    facts: Facts
+    metadata: RunMetadata
 
     def run(self) -> dict[str, pa.Table]:
         """Also sums up what arrived, and finds what a proxy asked for."""
         messages = pq.read_table(self.messages, columns=list(events.MESSAGE_COLUMNS))
         if not messages.num_rows:
             return {}
-        host = self.facts.hosts[messages.column("host")[0].as_py()]
-        found = events.from_messages(messages, host, self.facts)
+        host = self.metadata.hosts[messages.column("host")[0].as_py()]
+        found = events.from_messages(messages, host, self.metadata)
         write(found, self.folder / f"{host.name}.parquet")
-        window, t_ns = self.facts.window, ints(messages, "t_first_ns")
+        window, t_ns = self.metadata.window, ints(messages, "t_first_ns")
         within = messages.filter(pa.array(window.holds(t_ns)))
         asked = (
-            {"subscriptions": acts.subscriptions(within, self.facts)}
-            if self.facts.has(host, Trait.SERVER)
+            {"subscriptions": failover_events.subscriptions(within, self.metadata)}
+            if self.metadata.has(host, Trait.SERVER)
             else {}
         )
         return {
-            "arrivals": throughput.arrivals(found, self.facts),
+            "arrivals": throughput.arrivals(found, self.metadata),
             "outside": outside(host.name, "messages", t_ns, window),
             **asked,
         }
@@ -105,25 +111,25 @@ class MessagesToEvents:
 
 @dataclass(frozen=True, slots=True)
 class MeasureLink:
-    """Both directions of one link, from the captures on both sides of its emulator."""
+    """Measures both directions of one link, from the captures on both sides of its emulator."""
 
     packets: Path
-    crossings: tuple[Crossing, ...]
-    facts: Facts
+    traversals: tuple[LinkTraversal, ...]
+    metadata: RunMetadata
 
     def run(self) -> dict[str, pa.Table]:
         """Delay, loss and rate; bytes per bin."""
-        wanted = sorted({name for crossing in self.crossings for name in (crossing.near, crossing.far)})
+        wanted = sorted({name for traversal in self.traversals for name in (traversal.near, traversal.far)})
         chosen = pc.field("capture").isin(wanted)
         packets = pq.read_table(self.packets, columns=list(PACKET_COLUMNS), filters=chosen)
         measured, carried, strange = [], [], []
-        for crossing in self.crossings:
-            near, far = sides(packets, crossing)
-            measured.append(fidelity.measured(crossing.way, near, far, self.facts))
-            carried.append(throughput.wire(crossing.way, far, self.facts))
+        for traversal in self.traversals:
+            near, far = sides(packets, traversal)
+            measured.append(fidelity.measured(traversal.way, near, far, self.metadata))
+            carried.append(throughput.wire(traversal.way, far, self.metadata))
             strange += [
-                outside(capture, "packets", ints(seen, "t_ns"), self.facts.window)
-                for capture, seen in ((crossing.near, near), (crossing.far, far))
+                outside(capture, "packets", ints(seen, "t_ns"), self.metadata.window)
+                for capture, seen in ((traversal.near, near), (traversal.far, far))
             ]
         return {
             "fidelity": pa.concat_tables(measured),
@@ -134,55 +140,55 @@ class MeasureLink:
 
 @dataclass(frozen=True, slots=True)
 class CheckClients:
-    """What some clients got, against what the drivers know to be published."""
+    """Compares what some clients received with what is known to be published."""
 
     clients: tuple[Files, ...]
     published: tuple[Files, ...]  # by drivers
     marks: tuple[Path, ...]  # likewise: which events collect, and their keys
-    facts: Facts
+    metadata: RunMetadata
     count: bool  # whether what arrived is to be counted from the records
     followed: Path | None  # where the records are to stand in order of stream, for who follows streams
 
     def run(self) -> dict[str, pa.Table]:
         """A row for each client and stream; also sums up what arrived, if asked to."""
         published, got = (
-            read_files(files, clocks=self.facts.clocks) for files in (self.published, self.clients)
+            read_files(files, clocks=self.metadata.clocks) for files in (self.published, self.clients)
         )
         if self.followed is not None:
             write_by_stream(got, self.followed)
         names = [name for name, _ in self.clients]
-        content = Content.where_it_counts(self.published, self.clients, self.facts)
-        marks = read_marks(self.marks) if self.facts.marked and self.marks else None
-        arrived = {"arrivals": throughput.arrivals_of_records(got, self.facts)} if self.count else {}
+        content = Content.where_it_counts(self.published, self.clients, self.metadata)
+        marks = read_marks(self.marks) if self.metadata.marked and self.marks else None
+        arrived = {"arrivals": throughput.arrivals_of_records(got, self.metadata)} if self.count else {}
         return {
-            "deliveries": deliveries.check(names, published, got, self.facts, marks, content=content),
-            "outside": outside_by_host("records", got, self.facts.window),
-            **({"followed": followed(got, self.facts)} if by_topic(self.facts) else {}),
+            "deliveries": deliveries.check(names, published, got, self.metadata, marks, content=content),
+            "outside": outside_by_host("records", got, self.metadata.window),
+            **({"followed": followed(got, self.metadata)} if by_topic(self.metadata) else {}),
             **arrived,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class CompareOrder:
-    """In which order all clients got what they got."""
+    """Compares the order of events between all clients."""
 
     clients: tuple[Files, ...]
-    facts: Facts
+    metadata: RunMetadata
 
     def run(self) -> dict[str, pa.Table]:
         """What came to one against the order of the others."""
-        got = read_files(self.clients, tuple(self.facts.owner), clocks=self.facts.clocks)
-        return {"disorder": total_order.disorder(got, self.facts)}
+        got = read_files(self.clients, tuple(self.metadata.owner), clocks=self.metadata.clocks)
+        return {"disorder": total_order.disorder(got, self.metadata)}
 
 
 @dataclass(frozen=True, slots=True)
 class ReadMeasures:
-    """What one host's process measured itself, to a file of values."""
+    """Reads what one host's process measured itself, into a file of values."""
 
     host: str
     measures: Path
     folder: Path
-    clocks: Clocks
+    clocks: MachineClocks
 
     def run(self) -> dict[str, pa.Table]:
         """Their figures, too."""
@@ -193,11 +199,11 @@ class ReadMeasures:
 
 @dataclass(frozen=True, slots=True)
 class CheckPublisher:
-    """One driver's events, in the order in which it published them?"""
+    """Checks that one publisher's events have the order in which it published them."""
 
     driver: str
     records: Path
-    clocks: Clocks
+    clocks: MachineClocks
 
     def run(self) -> dict[str, pa.Table]:
         """The driver's rows."""
@@ -210,11 +216,11 @@ class CheckPublisher:
 
 @dataclass(frozen=True, slots=True)
 class SortRecords:
-    """What some publishers or servers wrote down, in order of stream."""
+    """Sorts the records of some publishers or servers by stream."""
 
     files: tuple[Files, ...]
     followed: Path
-    clocks: Clocks
+    clocks: MachineClocks
 
     def run(self) -> dict[str, pa.Table]:
         """Nothing comes back."""
@@ -223,15 +229,15 @@ class SortRecords:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What clients, publishers and servers wrote down, in order of stream: files of `write_by_stream`."""
+class RecordFiles:
+    """The records of clients, publishers and servers by stream: files of `write_by_stream`."""
 
     folder: Path
 
     @staticmethod
-    def needed(facts: Facts) -> bool:
+    def needed(metadata: RunMetadata) -> bool:
         """Whether packets alone do not say who must get what."""
-        contract = facts.declared.contract
+        contract = metadata.declared.contract
         return contract.audience != "all" or contract.since != "beginning" or contract.survives is not None
 
     def file(self, trait: Trait, number: int) -> Path:
@@ -245,14 +251,14 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class FollowStreams:
-    """Some streams: over all hosts' events, or, where there are no captures, as subscribers, publishers and
-    servers wrote them down.
+    """Follows some streams: through all hosts' events, or, where there are no captures, through the records
+    of subscribers, publishers and servers.
     """
 
     streams: tuple[int, ...]
     events: Path | None
-    written: Written | None
-    facts: Facts
+    written: RecordFiles | None
+    metadata: RunMetadata
     clients: tuple[str, ...]  # that count: those whose captures can tell
     logged: Mapping[int, Mapping[str, Sources]]
     """Their sources by region, from the logs: where no packet between servers was seen."""
@@ -266,10 +272,12 @@ class FollowStreams:
             self.written.read(trait, self.streams) if self.written else nothing_written
             for trait in (Trait.PUBLISHER, Trait.SERVER, Trait.SUBSCRIBER)
         )
-        facts = replace(self.facts, owner={stream: self.facts.owner[stream] for stream in self.streams})
+        metadata = replace(
+            self.metadata, owner={stream: self.metadata.owner[stream] for stream in self.streams}
+        )
         acknowledged, taken_by_clients = (pa.concat_tables(each.values()) for each in (published, got))
-        content = Content.where_it_counts(*self.content, facts)
-        wanted = deliveries.must_get(self.clients, acknowledged, taken_by_clients, facts, content) or {}
+        content = Content.where_it_counts(*self.content, metadata)
+        wanted = deliveries.must_get(self.clients, acknowledged, taken_by_clients, metadata, content) or {}
         order = {client: number for number, client in enumerate(self.clients)}
         return together(
             self._follow(
@@ -296,29 +304,31 @@ class FollowStreams:
         wanted: deliveries.Sets | None,
         clients: Sequence[str],
     ) -> dict[str, pa.Table]:
-        window, seen = self.facts.window, {}
+        window, seen = self.metadata.window, {}
         if self.events is None:
             cut = records_pieces(*records, clients)
         else:
-            cut = pieces(events, clients)
-            seen = sources(events.filter(pa.array(window.holds(ints(events, "t_ns")))), self.facts)
+            cut = intervals(events, clients)
+            seen = sources(events.filter(pa.array(window.holds(ints(events, "t_ns")))), self.metadata)
         cut = dated(with_wanted(cut, wanted), window)
         packets_tell = any(source.names for source in seen.values())
         history = recovery.History(
-            self.facts, stream, cut, seen if packets_tell else self.logged.get(stream, {})
+            self.metadata, stream, cut, seen if packets_tell else self.logged.get(stream, {})
         )
         return {
-            "samples": latency.samples(stream, cut, self.facts),
+            "samples": latency.samples(stream, cut, self.metadata),
             "pairs": recovery.pairs(history),
             "convergence": convergence.flows(history),
-            **({} if self.events is None else {"coverage": agreement.coverage(stream, events, self.facts)}),
+            **(
+                {} if self.events is None else {"coverage": agreement.coverage(stream, events, self.metadata)}
+            ),
         }
 
     def _concerned(
         self, events: pa.Table, got: pa.Table, wanted: deliveries.Sets | None, order: Mapping[str, int]
     ) -> Sequence[str]:
         """The clients that have to do with a stream, in their order."""
-        if self.facts.declared.contract.audience == "all":
+        if self.metadata.declared.contract.audience == "all":
             return self.clients
         there = {*events.column("host").unique().to_pylist(), *got.column("host").unique().to_pylist()}
         there |= {client for runs in wanted or () for client in runs}

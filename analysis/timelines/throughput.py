@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints, rows
 from analysis.timelines.epochs import layout
-from analysis.timelines.facts import Facts
 from analysis.timelines.periods import Way
-from analysis.timelines.pieces import repeats, shifted
+from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
+from analysis.timelines.sequence_intervals import repeats, shifted
 from experiments.declared import Trait
 from node.core.deliveries import RecordKind
 
@@ -31,7 +31,7 @@ Name = tuple[str, str, str | None]
 """Scope, name and direction of a timeline."""
 
 
-def arrivals(events: pa.Table, facts: Facts) -> pa.Table:
+def arrivals(events: pa.Table, metadata: RunMetadata) -> pa.Table:
     """`schemas.ARRIVALS`: arrived events and bytes per host, peer, stream and bin, as they first came.
 
     events: rows of `schemas.EVENTS`, each host's in order of time. Neighbours may send a client what it has
@@ -42,36 +42,44 @@ def arrivals(events: pa.Table, facts: Facts) -> pa.Table:
     hosts = pc.unique(arrived.column("host")).to_pylist()
     place = codes(arrived.column("host"), hosts) + len(hosts) * ints(arrived, "stream")
     batches = shifted(place, ints(arrived, "first_seq"), ints(arrived, "count"))
-    subscribers = pa.array(facts.declared.having(Trait.SUBSCRIBER), pa.string())
+    subscribers = pa.array(metadata.declared.having(Trait.SUBSCRIBER), pa.string())
     at_client = pc.is_in(arrived.column("role"), value_set=subscribers).to_numpy()
     new = np.minimum(ints(arrived, "events"), batches.count - np.where(at_client, repeats(batches), 0))
     size = pc.fill_null(arrived.column("bytes"), 0)
     peer = arrived.column("peer")
-    return _summed(arrived, facts, peer=peer, at_client=at_client, events=new, size=size)
+    return _summed(arrived, metadata, peer=peer, at_client=at_client, events=new, size=size)
 
 
-def arrivals_of_records(records: pa.Table, facts: Facts) -> pa.Table:
+def arrivals_of_records(records: pa.Table, metadata: RunMetadata) -> pa.Table:
     """`schemas.ARRIVALS` of clients' rows of `schemas.RECORDS`: events, not tombstones."""
     kinds = pa.array([int(RecordKind.DELIVERED), int(RecordKind.SPARSE)])
     got = records.filter(pc.is_in(records.column("kind"), value_set=kinds.cast(pa.int32())))
     events = ints(got, "count")
-    size = pa.array(events * facts.event_bytes) if facts.event_bytes else pa.nulls(len(events), pa.int64())
+    size = (
+        pa.array(events * metadata.event_bytes) if metadata.event_bytes else pa.nulls(len(events), pa.int64())
+    )
     peer = pa.chunked_array([pa.nulls(len(events), pa.string())])
     at_client = np.ones(len(events), bool)
-    return _summed(got, facts, peer=peer, at_client=at_client, events=events, size=size)
+    return _summed(got, metadata, peer=peer, at_client=at_client, events=events, size=size)
 
 
 def _summed(
-    arrived: pa.Table, facts: Facts, *, peer: pa.ChunkedArray, at_client: Bools, events: Ints, size: pa.Array
+    arrived: pa.Table,
+    metadata: RunMetadata,
+    *,
+    peer: pa.ChunkedArray,
+    at_client: Bools,
+    events: Ints,
+    size: pa.Array,
 ) -> pa.Table:
     """Rows with a host, a stream and a time, summed by region and by bin, as they came."""
     binned = pa.table(
         {
-            "region": _regions(arrived.column("host"), facts),
-            "source": _regions(peer, facts, Trait.SERVER),
+            "region": _regions(arrived.column("host"), metadata),
+            "source": _regions(peer, metadata, Trait.SERVER),
             "at_client": at_client,
             "stream": arrived.column("stream"),
-            "bin": _bins(arrived, facts),
+            "bin": _bins(arrived, metadata),
             "events": events,
             "bytes": size,
         }
@@ -83,40 +91,42 @@ def _summed(
 _PLACES = ["region", "source", "at_client", "stream", "bin"]
 
 
-def _regions(hosts: pa.ChunkedArray, facts: Facts, *traits: Trait) -> pa.Array:
+def _regions(hosts: pa.ChunkedArray, metadata: RunMetadata, *traits: Trait) -> pa.Array:
     """The region of each host; null where there is none, or where it has none of these traits."""
     named = hosts.combine_chunks().dictionary_encode()
     known = [
-        facts.hosts[name].region if name in facts.hosts and (not traits or facts.has(name, *traits)) else None
+        metadata.hosts[name].region
+        if name in metadata.hosts and (not traits or metadata.has(name, *traits))
+        else None
         for name in named.dictionary.to_pylist()
     ]
     return pa.array(known, pa.string()).take(named.indices)
 
 
-def wire(way: Way, far: pa.Table, facts: Facts) -> pa.Table:
+def wire(way: Way, far: pa.Table, metadata: RunMetadata) -> pa.Table:
     """`schemas.WIRE`: bytes of one direction of a link per bin, from what its far side saw."""
-    bins, index = np.unique(_bins(far, facts), return_inverse=True)
+    bins, index = np.unique(_bins(far, metadata), return_inverse=True)
     size = np.bincount(index, ints(far, "wire_length"), minlength=len(bins)).astype(np.int64)
     link, direction = (pa.repeat(pa.scalar(part), len(bins)) for part in way)
     return pa.table([link, direction, pa.array(bins), pa.array(size)], schema=schemas.WIRE)
 
 
 def table(
-    arrived: pa.Table, carried: pa.Table | None, facts: Facts, followed: pa.Table | None = None
+    arrived: pa.Table, carried: pa.Table | None, metadata: RunMetadata, followed: pa.Table | None = None
 ) -> pa.Table:
     """`schemas.THROUGHPUT` from all rows of `arrivals` and of `wire` (None: links were not captured).
 
     followed: rows of `schemas.FOLLOWED`; None: all clients are to get all streams.
     The last bin is the last one within the run that anything came in.
     """
-    names = list(_names(facts, with_links=carried is not None))
+    names = list(_names(metadata, with_links=carried is not None))
     number_of = {name: number for number, name in enumerate(names)}
-    shares = _shares(arrived, facts, number_of)
+    shares = _shares(arrived, metadata, number_of)
     wires = _wires(carried, number_of) if carried is not None else _Shares.nothing()
-    bins = 1 + max(shares.last(facts), wires.last(facts))
+    bins = 1 + max(shares.last(metadata), wires.last(metadata))
     events, size = shares.summed(len(names), bins)
     for part in (events, size):
-        _divide_streams(part, names, followed, facts)
+        _divide_streams(part, names, followed, metadata)
     on_wire, _ = wires.summed(len(names), bins)
     is_link = np.array([name[0] == "link" for name in names], bool)
     size[is_link] = on_wire[is_link]
@@ -136,7 +146,7 @@ def table(
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
-    """What counts for a name (by its number) in a bin: parts of sums, of which a name may have many."""
+    """Contributions to the sum of a name (by its number) in a bin, of which there may be many."""
 
     name: Ints
     number: Ints  # of the bin
@@ -148,9 +158,9 @@ class _Shares:
         nothing = np.zeros(0, np.int64)
         return cls(nothing, nothing, nothing.astype(float), nothing.astype(float))
 
-    def last(self, facts: Facts) -> int:
+    def last(self, metadata: RunMetadata) -> int:
         """The last bin within the run, or -1."""
-        within = facts.window.holds(facts.zero_ns + self.number * BIN_NS)
+        within = metadata.window.holds(metadata.zero_ns + self.number * BIN_NS)
         return int(self.number[within].max(initial=-1))
 
     def summed(self, names: int, bins: int) -> tuple[Floats, Floats]:
@@ -164,19 +174,21 @@ class _Shares:
         return events, size
 
 
-def _shares(arrived: pa.Table, facts: Facts, number_of: Mapping[Name, int]) -> _Shares:
+def _shares(arrived: pa.Table, metadata: RunMetadata, number_of: Mapping[Name, int]) -> _Shares:
     """What each row of `schemas.ARRIVALS` counts for: a client's for its region and for the stream, what
     came to a proxy from another region's for the link between the two.
     """
     regions = [name for scope, name, _ in number_of if scope == "region"]
     here, there = (codes(arrived.column(column), regions) for column in ("region", "source"))
-    of_region = [facts.hosts[name].region for name in facts.clients]
+    of_region = [metadata.hosts[name].region for name in metadata.clients]
     clients = np.bincount([regions.index(name) for name in of_region], minlength=len(regions))
     at_client = arrived.column("at_client").to_numpy()
-    stream = _looked_up(ints(arrived, "stream"), {s: number_of["stream", f"s{s}", None] for s in facts.owner})
+    stream = _looked_up(
+        ints(arrived, "stream"), {s: number_of["stream", f"s{s}", None] for s in metadata.owner}
+    )
     links = {
         regions.index(a) * len(regions) + regions.index(b): number_of["link", *way]
-        for (a, b), way in facts.link_of.items()
+        for (a, b), way in metadata.link_of.items()
         if ("link", *way) in number_of
     }
     link = np.where(there >= 0, _looked_up(there * len(regions) + here, links), -1)
@@ -192,14 +204,16 @@ def _shares(arrived: pa.Table, facts: Facts, number_of: Mapping[Name, int]) -> _
     )
 
 
-def _divide_streams(found: Floats, names: Sequence[Name], followed: pa.Table | None, facts: Facts) -> None:
+def _divide_streams(
+    found: Floats, names: Sequence[Name], followed: pa.Table | None, metadata: RunMetadata
+) -> None:
     """Divide what came of streams (rows of `found`, by bin) by the clients that are to get them then."""
     rows_of = np.array([number for number, name in enumerate(names) if name[0] == "stream"], np.int64)
     if followed is None:
-        found[rows_of] /= max(1, len(facts.clients))
+        found[rows_of] /= max(1, len(metadata.clients))
         return
     bins = found.shape[1]
-    place = _looked_up(ints(followed, "stream"), {s: at for at, s in enumerate(facts.owner)})
+    place = _looked_up(ints(followed, "stream"), {s: at for at, s in enumerate(metadata.owner)})
     change = np.zeros((len(rows_of), bins + 1), np.int64)
     first, end = (np.clip(ints(followed, name), -1, bins) for name in ("first_bin", "last_bin"))
     np.add.at(change, (place, np.maximum(first, 0)), ints(followed, "clients"))
@@ -226,15 +240,15 @@ def _columns(names: Sequence[Name]) -> list[list[str | None]]:
     return [[name[part] for name in names] for part in range(3)]
 
 
-def _names(facts: Facts, *, with_links: bool) -> Iterator[Name]:
-    for region in dict.fromkeys(host.region for host in facts.hosts.values()):
+def _names(metadata: RunMetadata, *, with_links: bool) -> Iterator[Name]:
+    for region in dict.fromkeys(host.region for host in metadata.hosts.values()):
         yield "region", region, None
-    for stream in facts.owner:
+    for stream in metadata.owner:
         yield "stream", f"s{stream}", None
     if with_links:
-        for link, direction in facts.periods:
+        for link, direction in metadata.periods:
             yield "link", link, direction
 
 
-def _bins(table: pa.Table, facts: Facts) -> Ints:
-    return (ints(table, "t_ns") - facts.zero_ns) // BIN_NS
+def _bins(table: pa.Table, metadata: RunMetadata) -> Ints:
+    return (ints(table, "t_ns") - metadata.zero_ns) // BIN_NS

@@ -2,11 +2,11 @@
 clients.
 
 Within a stream its numbers are the order, and `deliveries` judges it client by client. Between streams no
-number says what comes first; but whatever one client got directly after another piece (`pieces`) came after
-it, so all sessions together are a graph of pieces with an edge for each step of each session. One order fits
-all of them exactly if that graph has no cycle, which its strongly connected components tell in time linear in
-the deliveries. Two clients that got the same two events in different orders are the shortest cycle; a longer
-one goes through clients none of which contradicts another one by itself.
+number says what comes first; but whatever one client got directly after another piece (`intervals`) came
+after it, so all sessions together are a graph of pieces with an edge for each step of each session. One order
+fits all of them exactly if that graph has no cycle, which its strongly connected components tell in time
+linear in the deliveries. Two clients that got the same two events in different orders are the shortest cycle;
+a longer one goes through clients none of which contradicts another one by itself.
 
 Pieces in a cycle are put in the order in which most clients got them, by the median of their places there.
 *Out of order* is, at each client, what came after a piece of its cycle that stands behind it in that order:
@@ -25,14 +25,14 @@ from scipy.sparse.csgraph import connected_components
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints
 from analysis.timelines.epochs import layout
-from analysis.timelines.facts import Facts
-from analysis.timelines.pieces import SPAN_BITS, distinct, incidences, shifted
+from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.sequence_intervals import SPAN_BITS, distinct, incidences, shifted
 from node.core.deliveries import RecordKind
 
 
 @dataclass(frozen=True, slots=True)
 class _Arrivals:
-    """Which piece came to which session of a client, as parallel arrays, session by session in order.
+    """The arrival of intervals at each session of a client, as parallel arrays, session by session in order.
 
     row: of the records, in which it came.
     """
@@ -45,7 +45,7 @@ class _Arrivals:
         return _Arrivals(self.session[chosen], self.piece[chosen], self.row[chosen])
 
 
-def disorder(records: pa.Table, facts: Facts) -> pa.Table:
+def disorder(records: pa.Table, metadata: RunMetadata) -> pa.Table:
     """`schemas.DISORDER`: what came to each client against the order of the others.
 
     records: rows of `schemas.RECORDS` of all clients, each host's in order.
@@ -54,7 +54,7 @@ def disorder(records: pa.Table, facts: Facts) -> pa.Table:
         pc.is_in(records.column("kind"), value_set=pa.array([RecordKind.DELIVERED, RecordKind.SPARSE]))
     )
     records = layout([records]).laid_out(records)
-    streams = sorted(facts.owner)
+    streams = sorted(metadata.owner)
     stream = np.searchsorted(streams, ints(records, "stream"))
     batches = shifted(stream, ints(records, "first_seq"), ints(records, "count"))
     edges = distinct(np.concatenate((batches.first_seq, batches.end_seq)))
@@ -62,7 +62,7 @@ def disorder(records: pa.Table, facts: Facts) -> pa.Table:
     came = _counted_nowhere_else(_Arrivals(_sessions(records)[row], piece, row), edges)
     came, cycle = _in_cycles(came, max(len(edges) - 1, 0))
     late = came.where(_behind(came.session, cycle, _usual_place(came, cycle)))
-    applied = [fault.t_ns for fault in facts.applied_faults]
+    applied = [fault.t_ns for fault in metadata.applied_faults]
     fault = np.searchsorted(applied, ints(records, "t_ns")[late.row], side="right") - 1
     return pa.table(
         [
@@ -98,17 +98,17 @@ def _sessions(records: pa.Table) -> Ints:
 
 def _counted_nowhere_else(came: _Arrivals, edges: Ints) -> _Arrivals:
     """What came for the first time, and not behind a later piece of its stream."""
-    pieces = max(len(edges) - 1, 1)
+    intervals = max(len(edges) - 1, 1)
     came = came.where(np.argsort(came.session, kind="stable"))
-    came = came.where(np.sort(np.unique(came.session * pieces + came.piece, return_index=True)[1]))
+    came = came.where(np.sort(np.unique(came.session * intervals + came.piece, return_index=True)[1]))
     return came.where(~_behind(came.session, edges[came.piece] >> SPAN_BITS, came.piece))
 
 
-def _in_cycles(came: _Arrivals, pieces: int) -> tuple[_Arrivals, Ints]:
+def _in_cycles(came: _Arrivals, intervals: int) -> tuple[_Arrivals, Ints]:
     """The arrivals of pieces that no order of all sessions has a place for, and the cycle of each."""
     steps = came.session[1:] == came.session[:-1]
     start, end = came.piece[:-1][steps], came.piece[1:][steps]
-    graph = coo_array((np.ones(len(start), np.int8), (start, end)), shape=(pieces, pieces))
+    graph = coo_array((np.ones(len(start), np.int8), (start, end)), shape=(intervals, intervals))
     _, component = connected_components(graph.tocsr(), connection="strong")
     chosen = (np.bincount(component, minlength=1) > 1)[component][came.piece]
     return came.where(chosen), component[came.piece[chosen]].astype(np.int64)
@@ -121,9 +121,9 @@ def _usual_place(came: _Arrivals, cycle: Ints) -> Ints:
     first = np.cumsum(counts) - counts
     share = np.empty(len(cycle))
     share[order] = (np.arange(len(cycle)) - first[group] + 0.5) / counts[group]
-    pieces, which = np.unique(came.piece, return_inverse=True)
-    place = np.empty(len(pieces), np.int64)
-    place[np.lexsort((pieces, _medians(which, share, len(pieces))))] = np.arange(len(pieces))
+    intervals, which = np.unique(came.piece, return_inverse=True)
+    place = np.empty(len(intervals), np.int64)
+    place[np.lexsort((intervals, _medians(which, share, len(intervals))))] = np.arange(len(intervals))
     return place[which]
 
 

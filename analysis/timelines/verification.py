@@ -1,24 +1,13 @@
-"""Whether clients got the bytes that were published, and nothing that was published twice.
-
-Batches that have their publisher's boundaries are compared by CRC-32; a running CRC shows bytes that a client
-delivered without recording them. Batches cut elsewhere, and those with tombstones in them, are *unverified*,
-unless two clients have the same numbers with different bytes.
-
-An event that no driver knows to be acknowledged is a retried publication that was numbered twice: drivers
-retry until they have an answer, so once they lived to the end and everything was drained, there is no other
-way for it to be there. Of a driver that was killed, the batches without an answer may be there, but once:
-events carry their request and their driver, so the same count and CRC at two sequence numbers is the same
-publication.
-"""
+"""Verifies that clients received the published bytes, and nothing twice."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from analysis.timelines.arrays import Bools, Ints
-from analysis.timelines.facts import Facts
-from analysis.timelines.pieces import SPAN_BITS, shifted, within
-from analysis.timelines.records import Got, Published
+from analysis.timelines.delivery_records import RecordedDeliveries, RecordedPublications
+from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.sequence_intervals import SPAN_BITS, shifted, within
 from experiments.declared import Trait
 
 UNIQUE_BYTES = 10
@@ -27,14 +16,16 @@ UNIQUE_BYTES = 10
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Events of each batch."""
+    """Counts of events, by batch."""
 
     corrupted: Ints
     unverified: Ints
     published_twice: Ints
 
 
-def verify(stream: Ints, got: Got, known: Published, new: Ints, facts: Facts) -> Verdict:
+def verify(
+    stream: Ints, got: RecordedDeliveries, known: RecordedPublications, new: Ints, metadata: RunMetadata
+) -> Verdict:
     """Compare each delivered batch with what was published.
 
     stream: each batch's place in the run's list of streams. new: how many of its events are new to its
@@ -52,14 +43,14 @@ def verify(stream: Ints, got: Got, known: Published, new: Ints, facts: Facts) ->
     wrong |= _unlike_other_clients(batches.first_seq, got, same)
     held = within(known.runs, batches.first_seq, batches.end_seq)
     unacknowledged = np.where(got.events > 0, np.minimum(batches.count - held, new), 0)
-    complete = _complete(facts)[stream] if len(stream) else np.zeros(0, bool)
-    repeated = (unacknowledged > 0) & _like_another(stream, got, same, known, facts)
+    complete = _complete(metadata)[stream] if len(stream) else np.zeros(0, bool)
+    repeated = (unacknowledged > 0) & _like_another(stream, got, same, known, metadata)
     twice = np.where(complete | repeated, unacknowledged, 0)
     unverified = np.where(same, 0, got.events - np.minimum(twice, got.events))
     return Verdict(np.where(wrong, got.events, 0), unverified, twice)
 
 
-def _unlike_other_clients(first_seq: Ints, got: Got, same: Bools) -> Bools:
+def _unlike_other_clients(first_seq: Ints, got: RecordedDeliveries, same: Bools) -> Bools:
     """Whole batches that no driver has on record, and that are another one at another client."""
     wrong = np.zeros(len(first_seq), bool)
     some = np.flatnonzero(got.whole & ~same)
@@ -71,7 +62,9 @@ def _unlike_other_clients(first_seq: Ints, got: Got, same: Bools) -> Bools:
     return wrong
 
 
-def _runs_astray(stream: Ints, got: Got, same: Bools, known: Published, at: Ints) -> Bools:
+def _runs_astray(
+    stream: Ints, got: RecordedDeliveries, same: Bools, known: RecordedPublications, at: Ints
+) -> Bools:
     """Batches at which a client's running CRC first leaves the driver's.
 
     Comparable only where one driver, started once, publishes the stream, and the client's session has it
@@ -90,7 +83,7 @@ def _runs_astray(stream: Ints, got: Got, same: Bools, known: Published, at: Ints
     return astray
 
 
-def _starts(known: Published, streams: int) -> tuple[Ints, Bools]:
+def _starts(known: RecordedPublications, streams: int) -> tuple[Ints, Bools]:
     """Each stream's first published number, and whether a single session of one driver published it."""
     start, single = np.zeros(streams, np.int64), np.zeros(streams, bool)
     low = np.searchsorted(known.stream, np.arange(streams + 1))
@@ -101,10 +94,12 @@ def _starts(known: Published, streams: int) -> tuple[Ints, Bools]:
     return start, single
 
 
-def _like_another(stream: Ints, got: Got, same: Bools, known: Published, facts: Facts) -> Bools:
+def _like_another(
+    stream: Ints, got: RecordedDeliveries, same: Bools, known: RecordedPublications, metadata: RunMetadata
+) -> Bools:
     """Whole batches without an acknowledgement that are like one elsewhere: acknowledged, or before it."""
     found = np.zeros(len(stream), bool)
-    if facts.keyed or (facts.event_bytes or 0) < UNIQUE_BYTES:
+    if metadata.keyed or (metadata.event_bytes or 0) < UNIQUE_BYTES:
         return found
     some = np.flatnonzero(got.whole & ~same)
     published = _content(known.stream, known.batches.count, known.crc)
@@ -122,10 +117,11 @@ def _content(stream: Ints, count: Ints, crc: Ints) -> Ints:
     return mixed
 
 
-def _complete(facts: Facts) -> Bools:
+def _complete(metadata: RunMetadata) -> Bools:
     """For each stream, whether every driver of it lived to write down all its acknowledgements."""
-    drivers = facts.having(Trait.PUBLISHER)
-    disturbed = {word for name in drivers if name in facts.disturbed for word in facts.named_as(name)}
+    drivers = metadata.having(Trait.PUBLISHER)
+    disturbed = {word for name in drivers if name in metadata.disturbed for word in metadata.named_as(name)}
     return np.array(
-        [facts.whole and disturbed.isdisjoint(facts.publishing(stream)) for stream in facts.owner], bool
+        [metadata.whole and disturbed.isdisjoint(metadata.publishing(stream)) for stream in metadata.owner],
+        bool,
     )

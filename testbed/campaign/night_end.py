@@ -26,7 +26,7 @@ from testbed.nightly.hooks import call, message, message_of_none
 from testbed.nightly.results import exit_code, junit_xml
 
 if TYPE_CHECKING:
-    from analysis.history.regressions.findings import Checked, Finding
+    from analysis.history.regressions.findings import Finding, NightFindings
     from testbed.campaign.night_options import NightOptions
 
 COMPLETED = "completed"
@@ -107,7 +107,7 @@ def _code(record: NightRecord) -> int:
     return exit_code(record)
 
 
-def _check(night: Night) -> "tuple[Checked | None, str | None]":
+def _check(night: Night) -> "tuple[NightFindings | None, str | None]":
     """Hold the night against those before it; what came of it, or why it could not be done."""
     from analysis.history.regressions.checking import check_night
 
@@ -118,7 +118,7 @@ def _check(night: Night) -> "tuple[Checked | None, str | None]":
     return (None, problems[0]) if problems else (checked, None)
 
 
-def _page(night: Night, site: Path, checked: "Checked | None") -> Path | None:
+def _page(night: Night, site: Path, checked: "NightFindings | None") -> Path | None:
     """Write the morning page; None, with a line that says why, if it cannot be written."""
     from analysis.pages.nights import write_site
 

@@ -230,10 +230,10 @@ def _from_history(night: Night, run: NightRun) -> NightRun | None:
     """The run as it came out, if the history has it: by its directory's name or, if there was nothing to run,
     since this night began.
     """
-    from analysis.history import Where
+    from analysis.history import HistoryFilter
     from analysis.history.regressions.failures import failure_of
 
-    where = Where(night.record.suite, run.entry, since=night.record.night, until=night.record.night)
+    where = HistoryFilter(night.record.suite, run.entry, since=night.record.night, until=night.record.night)
     rows = [row for row in night.history.runs(where).to_pylist() if row["repeat"] == run.repeat]
     for row in rows:
         if row["run"] == run.run or (not row["path"] and row["started_ns"] >= night.record.started_ns):

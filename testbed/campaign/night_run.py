@@ -51,7 +51,7 @@ LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NightRequest:
     """What the user asked for."""
 
     suite: str
@@ -61,7 +61,7 @@ class Asked:
     options: NightOptions
 
 
-def run_night(asked: Asked) -> int:
+def run_night(asked: NightRequest) -> int:
     """Returns the exit code. Raises InputError, MachineError, TestbedError, AnalysisError."""
     check_hooks((*asked.options.hooks, *asked.options.hooks_always))
     if not asked.resume:  # it may have to wait past midnight
@@ -76,7 +76,7 @@ def run_night(asked: Asked) -> int:
         return night if isinstance(night, int) else _carried_out(night, asked, told_to_end)
 
 
-def _begun(asked: Asked, stack: contextlib.ExitStack) -> Night | int:
+def _begun(asked: NightRequest, stack: contextlib.ExitStack) -> Night | int:
     """The night, which nobody else has until the stack is closed; or the exit code, if there is none to go on
     with.
     """
@@ -88,7 +88,7 @@ def _begun(asked: Asked, stack: contextlib.ExitStack) -> Night | int:
     return _resumed(asked, file) if asked.resume else _new(asked, file)
 
 
-def _carried_out(night: Night, asked: Asked, told_to_end: Callable[[], bool]) -> int:
+def _carried_out(night: Night, asked: NightRequest, told_to_end: Callable[[], bool]) -> int:
     night.say(f"night {night.record.night} of {night.record.suite}: {len(night.pending)} runs to go")
     ending = NightEnd("crashed", unchecked="the night crashed")
     interrupted = NightEnd(INTERRUPTED, unchecked="the night was interrupted")
@@ -109,7 +109,7 @@ def _carried_out(night: Night, asked: Asked, told_to_end: Callable[[], bool]) ->
     return code
 
 
-def show_dry(asked: Asked) -> int:
+def show_dry(asked: NightRequest) -> int:
     """Show what would run."""
     check_hooks((*asked.options.hooks, *asked.options.hooks_always))
     file = _read(asked)
@@ -126,7 +126,7 @@ def today() -> date:
     return night_of(datetime.now(UTC))
 
 
-def _read(asked: Asked) -> SuiteFile:
+def _read(asked: NightRequest) -> SuiteFile:
     file = read_suite(asked.suite)
     check_jobs(asked.options.jobs, file)
     _ = asked.options.keep_bytes  # or it raises
@@ -135,7 +135,7 @@ def _read(asked: Asked) -> SuiteFile:
     return file
 
 
-def _new(asked: Asked, file: SuiteFile) -> Night:
+def _new(asked: NightRequest, file: SuiteFile) -> Night:
     night = asked.night or today()
     directory = NightDirectory.of(asked.options.out, night, file.suite.suite)
     if directory.night_json.is_file():
@@ -149,7 +149,7 @@ def _new(asked: Asked, file: SuiteFile) -> Night:
     return _night(directory, record, file, asked.options)
 
 
-def _resumed(asked: Asked, file: SuiteFile) -> Night | int:
+def _resumed(asked: NightRequest, file: SuiteFile) -> Night | int:
     """The night to go on with, or an exit code with a line that says why there is none."""
     name = file.suite.suite
     if asked.night is not None:
@@ -182,7 +182,7 @@ def _night(directory: NightDirectory, record: NightRecord, file: SuiteFile, opti
     return Night(directory, record, file, options.history, earlier_s)
 
 
-def _make_all(night: Night, asked: Asked) -> bool:
+def _make_all(night: Night, asked: NightRequest) -> bool:
     """Make the runs that are to go; false if the user ended it."""
     with _open_backends() as backend_of:
         if asked.options.jobs > 1:

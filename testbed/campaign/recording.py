@@ -140,7 +140,7 @@ def record(
     from dataclasses import replace
 
     from analysis.errors import refuse
-    from analysis.history import Where, record_of
+    from analysis.history import HistoryFilter, record_of
 
     if not run.summary_json.exists():
         refuse(run)
@@ -150,7 +150,7 @@ def record(
     )
     started = night_of(datetime.fromtimestamp(kept.started_ns / 1e9, UTC)).isoformat()
     kept = replace(kept, night=night or started)
-    others = history.runs(Where(suite=suite, entry=kept.entry, since=kept.night, until=kept.night))
+    others = history.runs(HistoryFilter(suite=suite, entry=kept.entry, since=kept.night, until=kept.night))
     return replace(kept, repeat=max(others["repeat"].to_pylist(), default=-1) + 1)
 
 

@@ -9,9 +9,9 @@ import click
 from testbed.cli.options import once, run_argument
 
 if TYPE_CHECKING:
-    from analysis.inspect.diagram.choosing import Wanted
-    from analysis.inspect.diagram.making import Moment
-    from analysis.pages.report.reading import RunRecord
+    from analysis.inspect.diagram.message_selection import DiagramQuery
+    from analysis.inspect.diagram.scene_builder import TimeWindow
+    from analysis.pages.report.run_reader import RunRecord
     from experiments.rundir import RunDirectory
 
 
@@ -53,9 +53,9 @@ def command(  # noqa: PLR0917 (click passes them by name)
     """
     from analysis.errors import check_packets
     from analysis.inspect.diagram.drawing import diagram_svg
-    from analysis.inspect.diagram.making import command as command_of
-    from analysis.inspect.diagram.making import figure_name, make_scene
-    from analysis.pages.report.reading import read_record
+    from analysis.inspect.diagram.scene_builder import command as command_of
+    from analysis.inspect.diagram.scene_builder import figure_name, make_scene
+    from analysis.pages.report.run_reader import read_record
     from experiments.rundir import run_argument
     from testbed.cli.named_run import named_run
     from testbed.cli.output import write_text
@@ -83,8 +83,8 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
 def _moment(
     record: "RunRecord", from_s: float | None, to_s: float | None, fault: str | None, span_s: float | None
-) -> "Moment":
-    from analysis.inspect.diagram.making import Moment, around
+) -> "TimeWindow":
+    from analysis.inspect.diagram.scene_builder import TimeWindow, around
 
     if fault is not None and (from_s, to_s) == (None, None):
         return around(record, fault, span_s)
@@ -92,7 +92,7 @@ def _moment(
         raise click.UsageError("say either --from and --to, or --around (and with it --span)")
     if from_s >= to_s:
         raise click.UsageError(f"--from {from_s:g} is not before --to {to_s:g}")
-    return Moment(from_s, to_s)
+    return TimeWindow(from_s, to_s)
 
 
 def _wanted(
@@ -101,17 +101,17 @@ def _wanted(
     regions: tuple[str, ...],
     types: tuple[str, ...],
     stream: str | None,
-) -> "Wanted":
+) -> "DiagramQuery":
     """Names are checked, and written, as `cutset packets` does. Raises InputError."""
-    from analysis.inspect.diagram.choosing import Wanted
-    from analysis.inspect.packets.filters import Asked, codec_of, make_filter
-    from analysis.timelines.facts import read_facts
+    from analysis.inspect.diagram.message_selection import DiagramQuery
+    from analysis.inspect.packets.filters import Query, codec_of, make_filter
+    from analysis.timelines.run_metadata import read_metadata
 
-    facts, known = read_facts(record.run), codec_of(record.run).by_name
+    metadata, known = read_metadata(record.run), codec_of(record.run).by_name
     streams = () if stream is None else (stream,)
-    found = make_filter(Asked(hosts=hosts, types=types, streams=streams), facts, known)
-    make_filter(Asked(regions=regions), facts, known)
-    return Wanted(
+    found = make_filter(Query(hosts=hosts, types=types, streams=streams), metadata, known)
+    make_filter(Query(regions=regions), metadata, known)
+    return DiagramQuery(
         frozenset().union(*found.ends), frozenset(regions), found.types, next(iter(found.streams), None)
     )
 

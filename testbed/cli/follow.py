@@ -26,28 +26,30 @@ def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: boo
     """
     import json
 
-    from analysis.capture.clocks.making import read_on_reference
+    from analysis.capture.clocks.run_clocks import read_on_reference
     from analysis.errors import check_packets
     from analysis.inspect.following.copies import find
     from analysis.inspect.following.hops import Packets, hops
     from analysis.inspect.following.lines import lines, to_json
     from analysis.inspect.following.story import clients_of, tell
     from analysis.inspect.packets.filters import stream_of
-    from analysis.timelines.facts import read_facts
+    from analysis.timelines.run_metadata import read_metadata
     from testbed.cli.named_run import named_run
     from testbed.cli.output import reader_may_leave
 
     run = named_run(run_name)
     check_packets(run)
-    facts = read_facts(*read_on_reference(run))
-    found = find(run, stream_of(stream, facts), seq, facts.reading)
+    metadata = read_metadata(*read_on_reference(run))
+    found = find(run, stream_of(stream, metadata), seq, metadata.reading)
     everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy is not None]
-    story = tell(found, hops(found, facts, Packets(run, everything).of), facts, clients_of(run, facts, found))
+    story = tell(
+        found, hops(found, metadata, Packets(run, everything).of), metadata, clients_of(run, metadata, found)
+    )
     with reader_may_leave():
         if as_json:
-            click.echo(json.dumps(to_json(story, facts), indent=1))
+            click.echo(json.dumps(to_json(story, metadata), indent=1))
             return
-        for line in lines(story, facts, packets=packets, style=_style):
+        for line in lines(story, metadata, packets=packets, style=_style):
             click.echo(line)
 
 

@@ -19,7 +19,7 @@ from testbed.cli.output import reader_may_leave
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from analysis.history import History, Where
+    from analysis.history import History, HistoryFilter
 
 NOT_MEASURED = "-"
 JSON_TEXTS = ("settings", "machine")  # are JSON in the table, and objects here
@@ -79,12 +79,12 @@ def list_(
 
     Exit codes: 0 shown, 1 some files of the history cannot be read, and are named, 2 bad input.
     """
-    from analysis.history import Where
+    from analysis.history import HistoryFilter
 
     for option in ("since", "until"):
         _check_night(f"--{option}", asked[option])
     open_backend = _opened(history)
-    show(open_backend, Where(**asked, verdicts=verdicts or None), metrics, limit, as_json=as_json)
+    show(open_backend, HistoryFilter(**asked, verdicts=verdicts or None), metrics, limit, as_json=as_json)
     return _tell_problems(open_backend)
 
 
@@ -203,7 +203,9 @@ def size(count: float) -> str:
     return f"{count:,.3g} TB" if count < 999.5 else f"{count:,.0f} TB"
 
 
-def show(history: "History", where: "Where", metrics: Sequence[str], limit: int, *, as_json: bool) -> None:
+def show(
+    history: "History", where: "HistoryFilter", metrics: Sequence[str], limit: int, *, as_json: bool
+) -> None:
     """Print the latest `limit` runs that are meant, or all if it is 0, and these metrics of them.
 
     Raises InputError if no run has such a metric.
@@ -223,7 +225,7 @@ def show(history: "History", where: "Where", metrics: Sequence[str], limit: int,
 
 
 def _values(
-    history: "History", where: "Where", metrics: Sequence[str]
+    history: "History", where: "HistoryFilter", metrics: Sequence[str]
 ) -> dict[tuple[str, str], dict[str, tuple[float, str]]]:
     """Value and unit of each metric, by night and run."""
     import pyarrow as pa

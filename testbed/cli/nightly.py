@@ -92,7 +92,7 @@ class TimeOfDay(click.ParamType[time]):
     type=TimeOfDay(),
     default="02:00",
     show_default=True,
-    help="ShippingTime, by this machine's clock.",
+    help="When, by this machine's clock.",
 )
 @click.option("--user", "kind", flag_value="user", default=True, help="As units of yours.  [default]")
 @click.option("--system", "kind", flag_value="system", help="As units of the machine; needs root.")
@@ -277,9 +277,9 @@ def run(suite: str, resume: bool, night: date | None, wait_s: float, dry: bool, 
     before it, and a page for the morning is written. Exit codes: 0 fine, 1 something failed or got worse, 2
     bad input, 3 the machine could not do its part or another night is on, 130 interrupted.
     """
-    from testbed.campaign.night_run import Asked, run_night, show_dry
+    from testbed.campaign.night_run import NightRequest, run_night, show_dry
 
-    asked = Asked(suite, night, resume, wait_s, NightOptions(**options))
+    asked = NightRequest(suite, night, resume, wait_s, NightOptions(**options))
     if dry:
         return show_dry(asked)
     return run_night(asked)

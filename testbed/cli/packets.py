@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from analysis.inspect.packets.filters import Filter
-    from analysis.timelines.facts import Facts
+    from analysis.timelines.run_metadata import RunMetadata
 
 
 _KEYS = "Show what the keys of --json mean, and exit."
@@ -78,10 +78,10 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
 
     Exit codes: 0 shown, 2 no such run, host, link, stream…
     """
-    from analysis.capture.clocks.making import read_on_reference
+    from analysis.capture.clocks.run_clocks import read_on_reference
     from analysis.errors import check_measured, check_packets, check_transfers
     from analysis.inspect.packets.filters import codec_of
-    from analysis.timelines.facts import read_facts
+    from analysis.timelines.run_metadata import read_metadata
     from testbed.cli.named_run import named_run
     from testbed.cli.output import reader_may_leave
     from testbed.cli.packets_output import Output
@@ -91,8 +91,8 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
     check_packets(run)
     (check_measured if asked["pcap"] else check_transfers)(run)  # before the header is written
     content, clocks = read_on_reference(run)
-    facts = read_facts(content, clocks)
-    output = Output(run, facts, _wanted(asked, facts, codec_of(content).by_name), asked["limit"])
+    metadata = read_metadata(content, clocks)
+    output = Output(run, metadata, _wanted(asked, metadata, codec_of(content).by_name), asked["limit"])
     with reader_may_leave():
         if asked["pcap"]:
             output.write_packets(asked["pcap"], asked["at"])
@@ -123,9 +123,9 @@ def _check(asked: dict[str, Any], as_json: bool) -> None:
         raise click.UsageError("--at is the place whose packets --pcap takes: add --pcap FILE")
 
 
-def _wanted(asked: dict[str, Any], facts: "Facts", types: "Collection[str]") -> "Filter":
-    from analysis.inspect.packets.filters import SPAN_S, Asked, make_filter
+def _wanted(asked: dict[str, Any], metadata: "RunMetadata", types: "Collection[str]") -> "Filter":
+    from analysis.inspect.packets.filters import SPAN_S, Query, make_filter
 
     names = ("from_s", "to_s", "around", "hosts", "regions", "links", "types", "streams", "seq", "lost")
     span_s = SPAN_S if asked["span_s"] is None else asked["span_s"]
-    return make_filter(Asked(**{name: asked[name] for name in names}, span_s=span_s), facts, types)
+    return make_filter(Query(**{name: asked[name] for name in names}, span_s=span_s), metadata, types)

@@ -12,8 +12,8 @@ import click
 
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.lines import COLUMNS, Lines, plain
-from analysis.inspect.packets.reading import transfers
-from analysis.timelines.facts import Facts
+from analysis.inspect.packets.transfer_reader import transfers
+from analysis.timelines.run_metadata import RunMetadata
 from experiments.rundir import RunDirectory
 
 Row = Mapping[str, Any]
@@ -24,7 +24,7 @@ class Output:
     """What is shown of a run. limit: how many messages at most; None is all."""
 
     run: RunDirectory
-    facts: Facts
+    metadata: RunMetadata
     wanted: Filter
     limit: int | None
 
@@ -34,7 +34,7 @@ class Output:
         if as_json:
             from analysis.inspect.packets.objects import describe
 
-            one = describe(self.facts)
+            one = describe(self.metadata)
             _write((json.dumps(one(row)) for row in rows) for rows in self._rows(tally))
         else:
             _write(self._lines(tally))
@@ -48,7 +48,7 @@ class Output:
         from analysis.inspect.packets.raw import Bytes
 
         codec, taken = codec_of(self.run.read_run()), Bytes(self.run)
-        one = describe(self.facts)
+        one = describe(self.metadata)
         lines = self._liner()
         if not as_json:
             _write([[lines.header()]])
@@ -70,7 +70,7 @@ class Output:
         found = retransmissions(self.run, self.wanted, COLUMNS)
         shown = found[: self.limit]
         if as_json:
-            _write([[json.dumps(describe(again, self.facts)) for again in shown]])
+            _write([[json.dumps(describe(again, self.metadata)) for again in shown]])
             return
         lines = self._liner()
         _write([[again_header(lines)]])
@@ -93,11 +93,11 @@ class Output:
             write_packets,
         )
 
-        choice = choose(self.run, self.facts, self.wanted, at)
+        choice = choose(self.run, self.metadata, self.wanted, at)
         if str(path) == "-":
-            written = write_packets(self.facts, choice, begin_capture(sys.stdout.buffer, self.facts))
+            written = write_packets(self.metadata, choice, begin_capture(sys.stdout.buffer, self.metadata))
         else:
-            written = write_file(path, self.facts, choice)
+            written = write_file(path, self.metadata, choice)
         if not written.packets:
             kept = "" if str(path) == "-" else f": {path} is not written"
             click.echo(f"no packet matches{kept}", err=True)
@@ -105,7 +105,7 @@ class Output:
         where = "standard output" if str(path) == "-" else path
         counts = f"{written.packets:,} packets of {_number(written.captures, 'capture')}"
         click.echo(f"{counts} in {where}", err=True)
-        click.echo(f"run {self.facts.run}; {time_zero(self.facts.zero_ns)}", err=True)
+        click.echo(f"run {self.metadata.run}; {time_zero(self.metadata.zero_ns)}", err=True)
 
     def _lines(self, tally: "Tally") -> Iterator[list[str]]:
         lines = self._liner()
@@ -124,7 +124,7 @@ class Output:
         click.echo(counts + self._stopped(tally.more), err=True)
 
     def _liner(self) -> Lines:
-        return Lines(self.facts, self.wanted.times, _paint if _coloured() else plain)
+        return Lines(self.metadata, self.wanted.times, _paint if _coloured() else plain)
 
     def _rows(self, tally: "Tally", columns: Iterable[str] | None = None) -> Iterator[list[dict[str, Any]]]:
         """Messages piece by piece, no more than the limit; they are counted."""

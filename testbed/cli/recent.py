@@ -18,7 +18,7 @@ from testbed.errors import TestbedError
 
 if TYPE_CHECKING:
     from analysis.inspect.packets.filters import Filter
-    from analysis.live.recent.looking import Look
+    from analysis.live.recent.recent_messages import RecentTransfers
 
 LAST_S = Decimal(2)
 LIMIT = 30
@@ -71,27 +71,27 @@ class Recent:
             say(line)
 
     def _lines(self, asked: dict[str, Any]) -> Iterator[str]:
-        from analysis.inspect.packets.filters import Asked, codec_of, make_filter
+        from analysis.inspect.packets.filters import Query, codec_of, make_filter
         from analysis.inspect.packets.lines import Lines
-        from analysis.live.recent.looking import look
-        from analysis.timelines.facts import read_facts
+        from analysis.live.recent.recent_messages import look
+        from analysis.timelines.run_metadata import read_metadata
 
         content = self._run.read_run()
-        facts, codec = read_facts(content), codec_of(content)
+        metadata, codec = read_metadata(content), codec_of(content)
         names = ("hosts", "regions", "links", "types", "streams", "seq", "lost")
-        wanted = make_filter(Asked(**{name: asked[name] for name in names}), facts, codec.by_name)
+        wanted = make_filter(Query(**{name: asked[name] for name in names}), metadata, codec.by_name)
         from_ns = time.time_ns() - round(asked["last_s"] * 10**9)
         found = look(self._run, content["plan"], codec, from_ns, _concerned(wanted))
         rows = found.rows.combine_chunks()
         if rows.num_rows:
             rows = rows.filter(wanted.mask(rows.to_batches()[0]))
         shown = rows.slice(max(0, rows.num_rows - asked["limit"]))
-        lines = Lines(facts, wanted.times)
+        lines = Lines(metadata, wanted.times)
         if shown.num_rows:
             yield lines.header()
         for row in shown.to_pylist():
             yield lines.message(row)
-        yield _summed_up(found, rows.num_rows, shown.num_rows, asked["last_s"], facts.zero_ns)
+        yield _summed_up(found, rows.num_rows, shown.num_rows, asked["last_s"], metadata.zero_ns)
 
 
 def _only_the_commands() -> set[str]:
@@ -133,7 +133,7 @@ def _aside(work: Callable[[], list[str]]) -> list[str]:
     return done[0]
 
 
-def _summed_up(found: "Look", matching: int, shown: int, last_s: Decimal, zero_ns: int) -> str:
+def _summed_up(found: "RecentTransfers", matching: int, shown: int, last_s: Decimal, zero_ns: int) -> str:
     if found.seen_until_ns is None:
         return "the captures hold nothing yet"
     some = f"the newest {shown} of {matching:,}" if shown < matching else f"{matching:,}"

@@ -265,7 +265,7 @@ def _end(fault: Separate, faults: Sequence[Fault]) -> tuple[int | None, str]:
 
 
 def _transitions(spans: Sequence[Span]) -> Iterator[tuple[int, str, ProcessAction]]:
-    """ShippingTime a pair is separated and rejoined, and by which fault; adjacent spans are merged."""
+    """When a pair is separated and rejoined, and by which fault; adjacent spans are merged."""
     open_until: int | None = -1
     ended_by = ""
     for start_us, end_us, name, ends in spans:

@@ -37,7 +37,7 @@ class LinkWiring:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """ShippingTime a change was requested and when it was in effect, CLOCK_REALTIME nanoseconds."""
+    """When a change was requested and when it was in effect, CLOCK_REALTIME nanoseconds."""
 
     requested_ns: int
     applied_ns: int

@@ -154,7 +154,7 @@ class _Inventory(StrictModel):
     vxlan_port: _Port = VXLAN_PORT
     """UDP port of the tunnels between machines."""
     shipping: _Shipping = Field(default_factory=_Shipping)
-    """ShippingTime and how fast captures come back."""
+    """When and how fast captures come back."""
 
     @model_validator(mode="after")
     def _is_without_doubles(self) -> Self:

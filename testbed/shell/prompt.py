@@ -86,7 +86,7 @@ REFUSED = {
     ),
 }
 
-Look = Callable[[Sequence[str], Callable[[str], None]], None]
+RecentTransfers = Callable[[Sequence[str], Callable[[str], None]], None]
 """What `packets` does: given its arguments and where to say lines. Raises TestbedError."""
 
 
@@ -97,7 +97,9 @@ class Prompt(CLI):  # type: ignore[misc]
     identchars = CLI.identchars + "-"
     doc_header = "Mininet's words:"
 
-    def __init__(self, net: Mininet, plan: Plan, runner: RunnerClient, look: Look, stdin: TextIO) -> None:
+    def __init__(
+        self, net: Mininet, plan: Plan, runner: RunnerClient, look: RecentTransfers, stdin: TextIO
+    ) -> None:
         self._plan = plan
         self._runner = runner
         self._look = look

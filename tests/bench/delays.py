@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from analysis.jobs import transfers
 from analysis.jobs.extraction import MessagesTask, describe_captures, load_indices, open_table, plan_tasks
-from analysis.jobs.work import Children
+from analysis.jobs.work import ProcessPool
 from experiments.rundir import RunDirectory, write_json
 from tests.bench.traffic import PORT, Flow, events, write_capture
 
@@ -125,7 +125,7 @@ def _extract(run: RunDirectory) -> None:
     with open_table(folders["captures"] / "part-00000.parquet", "captures") as writer:
         writer.write_table(describe_captures(indices, unusable))
     wanted = [task for task in plan_tasks(run, indices) if isinstance(task, MessagesTask)]
-    workers = Children.of_this_machine()
+    workers = ProcessPool.of_this_machine()
     workers.carry_out([_Extract(task, folders) for task in wanted], "extracting messages")
     hosts = {host["address"]: host["name"] for host in run.read_run()["plan"]["hosts"]}
     workers.carry_out(transfers.tasks(run, hosts, folders["transfers"]), "matching messages")

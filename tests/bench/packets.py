@@ -23,8 +23,8 @@ from scapy.layers.inet import IP, TCP
 from scapy.utils import PcapReader
 
 from analysis import tables
-from analysis.capture.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.index import build_index, load_index
+from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.source import register
 from analysis.jobs.extraction import load_indices
 from analysis.jobs.spark import Executors

@@ -37,8 +37,8 @@ def spans(found: Sequence[Fault]) -> dict[str, list[tuple[int, int]]]:
         if isinstance(fault, ProcessFault):
             by_process[fault.process].append(fault)
     disturbed = {}
-    for process, acts in by_process.items():
-        begins, ends = acts[::2], acts[1::2]
+    for process, failover_events in by_process.items():
+        begins, ends = failover_events[::2], failover_events[1::2]
         assert [MENDING[begin.kind] for begin in begins] == [end.kind for end in ends]
         disturbed[process] = [(begin.at_us, end.at_us) for begin, end in zip(begins, ends, strict=True)]
     return disturbed
@@ -161,8 +161,10 @@ def test_nothing_else_happens_to_a_region_without_power_until_it_has_settled(see
     for fault in faults(seed, POWER):
         if isinstance(fault, ProcessFault):
             disturbing[fault.process].append(fault)
-    for acts in disturbing.values():
-        for (begin, end), (later, _) in pairwise(zip(acts[::2], acts[1::2], strict=True)):
+    for failover_events in disturbing.values():
+        for (begin, end), (later, _) in pairwise(
+            zip(failover_events[::2], failover_events[1::2], strict=True)
+        ):
             assert begin.kind in {"kill", "stop"}
             assert later.at_us - end.at_us >= POWER.nemesis.settle_us
 

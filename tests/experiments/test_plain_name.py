@@ -10,7 +10,7 @@ import pytest
 
 from analysis.history.pruning import _room
 from analysis.jobs.extraction import part_name
-from analysis.timelines.facts import read_facts
+from analysis.timelines.run_metadata import read_metadata
 from experiments.nights import NightDirectory, NightRecord, NightRun
 from experiments.plain_name import plain_name
 from experiments.rundir import RunDirectory, write_json
@@ -112,7 +112,7 @@ def test_names_in_run_json_lead_nowhere_else(tmp_path, name):
     content = run_json()
     content["plan"]["hosts"][0]["name"] = name
     with pytest.raises(InputError, match="leads elsewhere"):
-        read_facts(content)
+        read_metadata(content)
 
 
 def test_what_is_written_whole_follows_no_link(tmp_path):

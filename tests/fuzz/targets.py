@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.pcap.batches import Span, TimeRange, read_columns, spans_of
 from analysis.capture.pcap.fields import Columns
 from analysis.capture.pcap.index import CaptureIndex, build_index, map_bytes
-from analysis.capture.pcap.streams import Conversations, HostCapture, Patience
+from analysis.capture.pcap.record_batches import Span, TimeRange, read_columns, spans_of
+from analysis.capture.pcap.streams import Conversations, HostCapture, WaitLimits
 from analysis.errors import CaptureError
 from node.core.errors import RemoteProtocolError
 from node.core.framing import FrameReader
@@ -73,13 +73,13 @@ def reassemble(content: bytes) -> None:
         captured = len(data) if how % 4 else min(len(data), cut)
         sent.append(Sent(START_NS + number + 1, (0xFFFFFF01 + start) % 2**32, flags, data, captured))
     windows = 1 + len(content) % 5
-    horizon = Patience(horizon_ns=1 << 60)
+    horizon = WaitLimits(horizon_ns=1 << 60)
     found = _windowed(sent, windows, horizon)
     for name, wanted in whole.tables(sent, CODEC).items():
         names = sorted(wanted[0]) if wanted else []
         ours, theirs = ([[row[each] for each in names] for row in rows] for rows in (found[name], wanted))
         assert sorted(ours, key=repr) == sorted(theirs, key=repr), name
-    hasty = _windowed(sent, windows, Patience(horizon_ns=0, pieces_max=8))
+    hasty = _windowed(sent, windows, WaitLimits(horizon_ns=0, pieces_max=8))
     assert sum(row["bytes"] for row in hasty["decoding"]) <= sum(row["bytes"] for row in found["decoding"])
 
 
@@ -91,7 +91,7 @@ def decode(content: bytes) -> None:
     for start in range(0, len(data), step):
         part = data[start : start + step]
         sent.append(Sent(START_NS + start + 1, 6 + start, ACK, part, len(part)))
-    found = _windowed(sent, 1 + len(content) % 4, Patience(horizon_ns=0))
+    found = _windowed(sent, 1 + len(content) % 4, WaitLimits(horizon_ns=0))
     [counts] = found["decoding"]
     whole_frames, stopped = [], False
     try:
@@ -114,7 +114,7 @@ def capture(content: bytes) -> None:
         except CaptureError:
             return
         _check_index(found, len(content))
-        conversations, tables = _conversations(path, Patience(horizon_ns=0))
+        conversations, tables = _conversations(path, WaitLimits(horizon_ns=0))
         rows = 0
         for _, columns in _columns(path, found):
             rows += _check_fields(columns)
@@ -165,7 +165,7 @@ def _check_fields(columns: Columns) -> int:
     return int(columns["t_ns"].size)
 
 
-def _windowed(sent: list[Sent], windows: int, patience: Patience) -> Tables:
+def _windowed(sent: list[Sent], windows: int, patience: WaitLimits) -> Tables:
     """The tables of a capture of these segments, read in so many windows."""
     records = [
         Record(
@@ -185,7 +185,7 @@ def _windowed(sent: list[Sent], windows: int, patience: Patience) -> Tables:
     return tables
 
 
-def _conversations(path: Path, patience: Patience) -> tuple[Conversations, Tables]:
+def _conversations(path: Path, patience: WaitLimits) -> tuple[Conversations, Tables]:
     tables: Tables = {"messages": [], "gaps": [], "decoding": []}
 
     def emit(table: str, batch: pa.RecordBatch) -> None:

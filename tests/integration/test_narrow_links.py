@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.timelines import fidelity
-from analysis.timelines.crossings import PACKET_COLUMNS, crossings, sides
-from analysis.timelines.facts import read_facts
+from analysis.timelines.run_metadata import read_metadata
+from analysis.timelines.traversals import PACKET_COLUMNS, sides, traversals
 from testbed.pytest_plugin.fixture import Cutset
 
 NARROW, LESS_NARROW = ({"rate": rate, "queue": "40packets"} for rate in ("1mbit", "1500kbit"))
@@ -48,10 +48,10 @@ def judged(directory: Path, off: Callable[[Plan], None]) -> Iterator[Row]:
     """The rows of fidelity if something else had been configured."""
     run = json.loads((directory / "run.json").read_text())
     off(run["plan"])
-    facts = read_facts(run)
+    metadata = read_metadata(run)
     packets = pq.read_table(directory / "analysis" / "packets.parquet", columns=list(PACKET_COLUMNS))
-    for crossing in crossings(run):
-        yield from fidelity.measured(crossing.way, *sides(packets, crossing), facts).to_pylist()
+    for traversal in traversals(run):
+        yield from fidelity.measured(traversal.way, *sides(packets, traversal), metadata).to_pylist()
 
 
 def shapes(plan: Plan, link: str) -> Iterator[Row]:

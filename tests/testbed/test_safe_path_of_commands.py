@@ -9,7 +9,7 @@ import pytest
 
 from experiments.rundir import RunDirectory
 from tests.planting import marks, plant, plant_programs
-from tests.testbed.campaign.nights import VIRTUAL
+from tests.testbed.campaign.night_fixtures import VIRTUAL
 from tests.testbed.runner.live import PROJECT, write_experiment
 
 CUTSET = [sys.executable, "-P", "-c", "from testbed.cli.main import main; main()"]

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from topologies.document import Document, validated
-from topologies.generated.model import CountedGraph, Edge, Generated, GeneratedGraph, RegionCount
+from topologies.generated.generated_model import CountedGraph, Edge, Generated, GeneratedGraph, RegionCount
 from topologies.model import LINKS_MAX, REGIONS_MAX, Topology
 from topologies.routes import connected
 from topologies.strict import WholeNumber, problem, suggestion

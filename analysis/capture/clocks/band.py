@@ -14,7 +14,7 @@ import numpy as np
 
 from analysis.capture.clocks.bounds import Bounds
 from analysis.capture.clocks.clock import Clock, Floats, Ints
-from analysis.capture.clocks.segments import Segment
+from analysis.capture.clocks.rate_segments import Segment
 
 KNOTS = 512
 UNKNOWN_NS = 3_600_000_000_000
@@ -25,7 +25,7 @@ BESIDE_NS = 600_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Bounds of one segment. `begin` and `end`: what the clock may have shown within it."""
+    """The bounds of one segment. `begin` and `end`: the clock's own times within it."""
 
     begin: float
     end: float
@@ -86,7 +86,7 @@ def bands_of(bounds: Bounds, segments: Sequence[Segment]) -> list[Band]:
 
 
 def clock_of(bounds: Bounds, bands: Sequence[Band]) -> Clock:
-    """Join bands to a clock: where several may hold, or none, all that they say together."""
+    """Combine bands to a clock: where several or none apply, the union of their bounds."""
     knots = _knots(bounds, bands)
     middle, width = (knots[:-1] + knots[1:]) / 2, np.diff(knots)
     low, high = (np.full((2, len(middle)), extreme) for extreme in (np.inf, -np.inf))

@@ -92,7 +92,7 @@ class Bounds:
 
 
 def thinned(left: Sightings, came: Sightings) -> Exchange:
-    """Keep of each window and direction the packet that says most."""
+    """Keep only the most informative packet of each window and direction."""
     place = np.concatenate((left.place, came.place))
     order = np.argsort(place, kind="stable")
     window = np.empty(len(place), np.int64)

@@ -103,7 +103,7 @@ class Clock:
 
 
 def constant(low_ns: float, high_ns: float) -> Clock:
-    """A clock of which no more is known than that its offset is always between these."""
+    """A clock whose offset is only known to be between these bounds."""
     low, high = np.array([low_ns]), np.array([high_ns])
     return Clock(np.array([0, 1], np.int64), low, high, low, high)
 

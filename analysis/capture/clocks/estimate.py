@@ -14,8 +14,8 @@ import numpy as np
 from analysis.capture.clocks.band import Band, bands_of, clock_of
 from analysis.capture.clocks.bounds import Bounds, bounds_of
 from analysis.capture.clocks.clock import REFERENCE, Clock
-from analysis.capture.clocks.segments import hidden, possible, room_of, segments_of, tightened
-from analysis.capture.clocks.wire import Met
+from analysis.capture.clocks.rate_segments import hidden, possible, round_trip_of, segments_of, tightened
+from analysis.capture.clocks.wire import MachineExchange
 
 DRIFT_MAX = 100e-6
 """What a clock of which no packets tell may drift: makers of crystals allow for so much."""
@@ -25,8 +25,10 @@ UNKNOWN_NS = 3_600_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What a control connection said of a machine's clock: how far from the controller's, and the error."""
+class ControlReading:
+    """A reading over the control connection: the offset of a machine's clock from the controller's, and its
+    error.
+    """
 
     t_ns: int  # by the machine's clock
     offset_ns: float
@@ -34,8 +36,8 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """A time in which a clock went on as it went; by the machine's own clock."""
+class SteadyPeriod:
+    """A period, by the machine's own clock, in which its clock ran at a steady rate."""
 
     from_ns: int
     to_ns: int
@@ -47,13 +49,13 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A machine's clock, and where it comes from. `way`: the machines from the reference to this one."""
+    """The estimate of a machine's clock. `way`: the machines from the reference to this one."""
 
     machine: str
     clock: Clock
     source: str  # REFERENCE_SOURCE, PACKETS, CONTROL or NOTHING
     way: tuple[str, ...]
-    stretches: tuple[Stretch, ...] = ()
+    stretches: tuple[SteadyPeriod, ...] = ()
     seen_there: int = 0  # packets from the machine before it on the way, and to it
     seen_back: int = 0
     contradictions: int = 0  # windows left out because a clock was set within them
@@ -64,7 +66,7 @@ REFERENCE_SOURCE, PACKETS, CONTROL, NOTHING = "reference", "packets", "control",
 
 
 def estimate(
-    machines: Sequence[str], met: Sequence[Met], readings: Mapping[str, Reading]
+    machines: Sequence[str], met: Sequence[MachineExchange], readings: Mapping[str, ControlReading]
 ) -> dict[str, Estimate]:
     """Every machine's clock by its name; the first machine's is the reference."""
     reference = machines[0]
@@ -79,7 +81,7 @@ def estimate(
     return {name: known[name] for name in machines}
 
 
-def _reached(known: Mapping[str, Estimate], met: Sequence[Met]) -> dict[str, Estimate]:
+def _reached(known: Mapping[str, Estimate], met: Sequence[MachineExchange]) -> dict[str, Estimate]:
     """Machines not known yet that exchanged packets with known ones: the best estimate of each."""
     found: dict[str, list[Estimate]] = {}
     for one in met:
@@ -94,17 +96,17 @@ def _width(tried: Estimate) -> float:
     return float(np.median(tried.clock.high_ns - tried.clock.low_ns))
 
 
-def _by_packets(near: Estimate, met: Met) -> Estimate:
+def _by_packets(near: Estimate, met: MachineExchange) -> Estimate:
     bounds, believed = bounds_of(met.exchange, near.clock, met.least_ns), True
     if np.count_nonzero(~possible(bounds, 0.0)) > CONTRADICTIONS_MAX * len(bounds):
         bounds, believed = bounds_of(met.exchange, near.clock), not any(met.least_ns)
-    room = room_of(bounds)
-    fine = possible(bounds, room)
+    round_trip_ns = round_trip_of(bounds)
+    fine = possible(bounds, round_trip_ns)
     bounds = bounds.take(fine)
-    segments = segments_of(bounds, room) if len(bounds) else []
+    segments = segments_of(bounds, round_trip_ns) if len(bounds) else []
     if not segments:
         return _unknown(met.far)
-    bounds = tightened(bounds, -hidden(room))
+    bounds = tightened(bounds, -hidden(round_trip_ns))
     bands = bands_of(bounds, segments)
     return Estimate(
         met.far,
@@ -119,11 +121,11 @@ def _by_packets(near: Estimate, met: Met) -> Estimate:
     )
 
 
-def _stretch(bounds: Bounds, band: Band) -> Stretch:
+def _stretch(bounds: Bounds, band: Band) -> SteadyPeriod:
     times = np.concatenate((band.low_at[np.isfinite(band.low)], band.high_at[np.isfinite(band.high)]))
     at = np.array([times.min(), (times.min() + times.max()) / 2, times.max()])
     low, high = band.low_high(at)
-    return Stretch(
+    return SteadyPeriod(
         int(at[0]) + bounds.origin_ns,
         int(at[2]) + bounds.origin_ns,
         float(low[1] + high[1]) / 2 + bounds.base_ns,
@@ -134,7 +136,7 @@ def _stretch(bounds: Bounds, band: Band) -> Stretch:
 
 
 def _by_control(
-    machine: str, reference: Estimate, met: Sequence[Met], readings: Mapping[str, Reading]
+    machine: str, reference: Estimate, met: Sequence[MachineExchange], readings: Mapping[str, ControlReading]
 ) -> Estimate:
     """Both clocks as the controller saw them, and what packets of one direction say besides."""
     if machine not in readings or reference.machine not in readings:

@@ -1,9 +1,4 @@
-"""Packets between two machines, seen by both: out of the captures on either end of the link that joins them.
-
-These captures stand beyond all shaping, so that between the two there is nothing but the network between the
-machines. A packet is found again as in `link_segments`: a TCP segment with payload, by flow, sequence number,
-size and IP id, whose key is there once. What comes of it is small: see `bounds.thinned`.
-"""
+"""Matches packets between two machines, captured at either end of the link that joins them."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,8 +9,8 @@ import numpy as np
 
 from analysis.capture.clocks.bounds import Exchange, Sightings, thinned
 from analysis.capture.clocks.clock import Ints
-from analysis.capture.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.index import load_index
+from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
 from analysis.errors import CaptureError
 from analysis.timelines.link_segments import KEY_COLUMNS, PROTO_TCP, Segments, same, segments
 
@@ -23,8 +18,8 @@ _COLUMNS = ("t_ns", "offset", "src_hi", *KEY_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
-class End:
-    """A capture at one end of a link, and of those who send from there the addresses, first and last."""
+class LinkEnd:
+    """A capture at one end of a link, and the address ranges of the senders there, first and last."""
 
     machine: str
     capture: Path
@@ -36,8 +31,8 @@ class MatchEnds:
     """Find the packets that both ends of a link saw. A task: its captures are large, its result is small."""
 
     link: str
-    near: End
-    far: End
+    near: LinkEnd
+    far: LinkEnd
     mtu_bytes: int
     least_ns: tuple[int, int]  # what the way takes at least, there and back
 
@@ -46,13 +41,15 @@ class MatchEnds:
         """How long it takes, roughly, in bytes of capture."""
         return sum(end.capture.stat().st_size for end in (self.near, self.far))
 
-    def run(self) -> "Met":
+    def run(self) -> "MachineExchange":
         """A capture that cannot be read has no packets: the table of captures says what is wrong with it."""
         here, there = (_read(end.capture) for end in (self.near, self.far))
         left, came = (self._crossed(here, there, sender) for sender in (self.near, self.far))
-        return Met(self.link, self.near.machine, self.far.machine, thinned(left, came), self.least_ns)
+        return MachineExchange(
+            self.link, self.near.machine, self.far.machine, thinned(left, came), self.least_ns
+        )
 
-    def _crossed(self, here: Mapping[str, Ints], there: Mapping[str, Ints], sender: End) -> Sightings:
+    def _crossed(self, here: Mapping[str, Ints], there: Mapping[str, Ints], sender: LinkEnd) -> Sightings:
         """The packets of one sender that both saw."""
         (near, near_rows), (far, far_rows) = (
             _sent(packets, sender, self.mtu_bytes) for packets in (here, there)
@@ -64,8 +61,8 @@ class MatchEnds:
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
-    """What two machines saw of each other over one link."""
+class MachineExchange:
+    """The packets that two machines exchanged over one link."""
 
     link: str
     near: str
@@ -73,7 +70,7 @@ class Met:
     exchange: Exchange
     least_ns: tuple[int, int] = (0, 0)
 
-    def seen_from(self, machine: str) -> "Met":
+    def seen_from(self, machine: str) -> "MachineExchange":
         """The same with one of the two as the near one."""
         if machine == self.near:
             return self
@@ -82,7 +79,7 @@ class Met:
             for seen in (self.exchange.came, self.exchange.left)
         )
         turned = Exchange(left, came, self.exchange.seen_came, self.exchange.seen_left)
-        return Met(self.link, self.far, self.near, turned, self.least_ns[::-1])
+        return MachineExchange(self.link, self.far, self.near, turned, self.least_ns[::-1])
 
 
 def _read(capture: Path) -> dict[str, Ints]:
@@ -97,7 +94,7 @@ def _read(capture: Path) -> dict[str, Ints]:
     return {name: np.concatenate([nothing, *(part[name] for part in found)]) for name in _COLUMNS}
 
 
-def _sent(packets: Mapping[str, Ints], sender: End, mtu_bytes: int) -> tuple[Segments, Ints]:
+def _sent(packets: Mapping[str, Ints], sender: LinkEnd, mtu_bytes: int) -> tuple[Segments, Ints]:
     """The segments that come from one end, and which rows they stand for."""
     source, sent = packets["src_lo"], np.zeros(len(packets["src_lo"]), np.bool_)
     for first, last in sender.senders:

@@ -1,11 +1,4 @@
-"""Compressed captures: unpacked once, into a file that is then read as any other.
-
-What is compressed is told from its first bytes, not from its name: gzip (RFC 1952, any number of members) or
-Zstandard (RFC 8878, any number of frames). Of a run the unpacked files stand in its analysis, of others in a
-folder `unpacked` beside them, each with a note of what it was made from, so that it is made again when that
-changes. Memory is bounded by what a small piece of input can expand to; the disk keeps a reserve; and what
-grows beyond all measure is refused. Of a damaged or cut-off file everything before the damage is unpacked.
-"""
+"""Compressed captures: decompressed once, into a file that is then read as any other."""
 
 import json
 import os
@@ -65,8 +58,8 @@ def _engine(first: bytes) -> Callable[[], _Engine] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Note:
-    """What an unpacked file was made from."""
+class _SourceStamp:
+    """Identifies the file that a decompressed file was made from."""
 
     file: str
     file_bytes: int
@@ -75,7 +68,7 @@ class _Note:
 
 
 def capture_name(capture: Path) -> str:
-    """What tables call a capture: its file's name without what tells of format and compression."""
+    """The name of a capture in tables: its file's name without suffixes of format and compression."""
     return Path(_without_compression(capture.name)).stem
 
 
@@ -94,13 +87,15 @@ def unpack(capture: Path) -> Path:
         return capture
     place = _place(capture)
     status = capture.stat()
-    if place.exists() and _read_note(place, _Note(capture.name, status.st_size, status.st_mtime_ns, None)):
+    if place.exists() and _read_note(
+        place, _SourceStamp(capture.name, status.st_size, status.st_mtime_ns, None)
+    ):
         return place
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with capture.open("rb") as source, replacing(place, sync=False) as target:
             problem = _copy(source, target, engine, capture)
-            note = _Note(capture.name, status.st_size, status.st_mtime_ns, problem)
+            note = _SourceStamp(capture.name, status.st_size, status.st_mtime_ns, problem)
             _note(place).unlink(missing_ok=True)  # of another file, which would be taken for this one's
         _note(place).write_text(json.dumps(asdict(note)))
     except OSError as error:
@@ -192,10 +187,10 @@ def _note(place: Path) -> Path:
     return place.with_name(place.name + ".origin")
 
 
-def _read_note(place: Path, wanted: _Note | None = None) -> _Note | None:
+def _read_note(place: Path, wanted: _SourceStamp | None = None) -> _SourceStamp | None:
     """The note beside an unpacked file, if there is one and it tells of the same file as `wanted`."""
     with suppress(OSError, ValueError, TypeError):
-        found = _Note(**json.loads(_note(place).read_text()))
+        found = _SourceStamp(**json.loads(_note(place).read_text()))
         same = wanted is None or (found.file, found.file_bytes, found.file_mtime_ns) == (
             wanted.file,
             wanted.file_bytes,

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from analysis.capture.pcap.byte_ranges import ByteRanges, ascending, join, no_pieces, no_ranges
 from analysis.capture.pcap.format import Bytes, Integers, column, gather
 from analysis.capture.pcap.frames import Frames, FrameWalk
-from analysis.capture.pcap.pieces import Pieces, ascending, join, no_pieces, no_ranges
-from analysis.capture.pcap.reassemble import Settled
+from analysis.capture.pcap.reassemble import SettledRange
 from analysis.schemas import KEY_COLUMN, MESSAGES, ROWS_COLUMNS
 from node.core.framing import HEADER_BYTES
 from node.core.layout import KEY, WIDTHS, Codec, Layout
@@ -41,18 +41,18 @@ class Decoding:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _DecodedRange:
     """A stretch of a stream in which frames are decoded."""
 
-    pieces: Pieces
+    pieces: ByteRanges
     complete_ns: Integers
     repeated: Integers  # rows of (start, end), ascending
     hole: int  # where the stream's first one begins
 
-    def after(self, position: int) -> "_Known":
+    def after(self, position: int) -> "_DecodedRange":
         """What stands at `position` or later."""
         first = int(np.searchsorted(self.pieces.end, position, side="right"))
-        return _Known(
+        return _DecodedRange(
             self.pieces.take(slice(first, None)),
             self.complete_ns[first:],
             self.repeated[self.repeated[:, 1] > position],
@@ -71,9 +71,9 @@ class Decoder:
         self._codec = codec
         self._names = names
         self._walk = FrameWalk(data)
-        self._known = _Known(no_pieces(), np.zeros(0, np.int64), no_ranges(), np.iinfo(np.int64).max)
+        self._known = _DecodedRange(no_pieces(), np.zeros(0, np.int64), no_ranges(), np.iinfo(np.int64).max)
 
-    def decode(self, part: Settled | None, *, ended: bool) -> Iterator[pa.RecordBatch]:
+    def decode(self, part: SettledRange | None, *, ended: bool) -> Iterator[pa.RecordBatch]:
         """Decode what is whole with the stream's next part, and count. ended: nothing comes after it."""
         if part is not None:
             self._take(part)
@@ -90,9 +90,9 @@ class Decoder:
         if ended or self.counts.stopped:
             self._count_rest()
 
-    def _take(self, part: Settled) -> None:
+    def _take(self, part: SettledRange) -> None:
         known = self._known
-        self._known = _Known(
+        self._known = _DecodedRange(
             join((known.pieces, part.pieces)),
             np.concatenate((known.complete_ns, part.complete_ns)),
             ascending(np.concatenate((known.repeated, part.repeated))),
@@ -111,7 +111,7 @@ class Decoder:
 
 
 def _decode_frames(
-    frames: Frames, known: _Known, codec: Codec, names: Mapping[str, Any], counts: Decoding
+    frames: Frames, known: _DecodedRange, codec: Codec, names: Mapping[str, Any], counts: Decoding
 ) -> pa.RecordBatch:
     fits, readable = np.zeros((2, frames.start.size), np.bool_)
     types = [layout for kind, layout in sorted(codec.by_type.items()) if (frames.type == kind).any()]
@@ -144,7 +144,7 @@ def _row_bytes(layout: Layout) -> int:
     return sum(WIDTHS[field.format] for field in layout.row_fields)
 
 
-def _seen_bytes(frames: Frames, pieces: Pieces) -> Integers:
+def _seen_bytes(frames: Frames, pieces: ByteRanges) -> Integers:
     """Bytes of each frame that were seen on the wire."""
     before = np.cumsum(pieces.length) - pieces.length
 
@@ -156,7 +156,7 @@ def _seen_bytes(frames: Frames, pieces: Pieces) -> Integers:
     return up_to(frames.start + frames.length) - up_to(frames.start)
 
 
-def _times(frames: Frames, known: _Known, chosen: Integers) -> dict[str, pa.Array]:
+def _times(frames: Frames, known: _DecodedRange, chosen: Integers) -> dict[str, pa.Array]:
     """When messages came, and whether parts of them came again."""
     start, length = frames.start[chosen], frames.length[chosen]
     pieces, (repeated_start, repeated_end) = known.pieces, known.repeated.T

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from analysis.capture.pcap.format import Bytes, Integers, column, gather
 from analysis.capture.pcap.link_types import ETHERTYPE_IPV4, ETHERTYPE_IPV6, network_layer
-from analysis.capture.pcap.records import Records, Where
+from analysis.capture.pcap.records import HistoryFilter, Records
 from analysis.schemas import PACKETS
 
 EXTENSION_HEADERS_MAX = 8
@@ -41,7 +41,7 @@ class _Bodies:
     begin: Integers
     length: Integers
 
-    def header(self, where: Where, at: Integers, width: int) -> Bytes:
+    def header(self, where: HistoryFilter, at: Integers, width: int) -> Bytes:
         """Gather a header of some records, which begins `at` bytes into each."""
         return gather(self.data, self.begin[where] + at, width)
 
@@ -94,12 +94,12 @@ def _read_layers(data: Bytes, records: Records, columns: Columns) -> None:
     _read_udp(bodies, layers, columns)
 
 
-def _where(mask: npt.NDArray[np.bool_]) -> Where:
+def _where(mask: npt.NDArray[np.bool_]) -> HistoryFilter:
     """An index of the packets in a mask: a slice if it is all of them, which spares copies."""
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
-def _none(where: Where) -> bool:
+def _none(where: HistoryFilter) -> bool:
     return not isinstance(where, slice) and where.size == 0
 
 

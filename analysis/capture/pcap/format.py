@@ -31,7 +31,7 @@ _MAGIC = {0xA1B2C3D4: 1_000_000, 0xA1B23C4D: 1_000_000_000}  # time stamps: frac
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """How to get from a record to the next: its length's place, and how many bytes that leaves out."""
+    """How to find the next record: the position of a record's length, and how many bytes that excludes."""
 
     header_bytes: int  # needed to know anything about a record
     length_at: int
@@ -49,7 +49,7 @@ _CHAINS = {
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """Where packets were captured, and what their time stamps and lengths mean."""
+    """An interface where packets were captured, and the meaning of their timestamps and lengths."""
 
     link_type: int
     snaplen: int  # bytes; 0 is no limit

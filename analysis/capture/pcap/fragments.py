@@ -59,7 +59,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Datagram:
-    """What came of a datagram so far."""
+    """A datagram as far as it has been put together."""
 
     since_ns: int
     lengths: dict[int, int] = field(default_factory=dict)  # by offset
@@ -70,7 +70,7 @@ class _Datagram:
 
 @dataclass(slots=True)
 class Fragments:
-    """All later fragments of TCP segments in a capture, collected in its order."""
+    """All later fragments of TCP segments in a capture, in its order."""
 
     placed: list[Fragment] = field(default_factory=list)
     lost: int = 0  # whose first never came, or had not all of TCP's header
@@ -141,7 +141,7 @@ def place(columns: Columns, fragments: Sequence[Fragment]) -> None:
 
 
 def within(fragments: Sequence[Fragment], start: int, end: int) -> tuple[Fragment, ...]:
-    """Those of a stretch of the file."""
+    """The fragments in a stretch of the file."""
     first, last = (bisect_left(fragments, at, key=lambda one: one.at) for at in (start, end))
     return tuple(fragments[first:last])
 

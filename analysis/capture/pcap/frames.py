@@ -15,8 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from analysis.capture.pcap.byte_ranges import ByteRanges
 from analysis.capture.pcap.format import Bytes, Integers, column, gather
-from analysis.capture.pcap.pieces import Pieces
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BYTES, VERSION
 
 _EVER = np.iinfo(np.int64)
@@ -45,7 +45,7 @@ class FrameWalk:
         self.position = 0
         self.stopped: str | None = None
 
-    def frames(self, pieces: Pieces, *, ended: bool) -> Iterator[Frames]:
+    def frames(self, pieces: ByteRanges, *, ended: bool) -> Iterator[Frames]:
         """The next frames whose header is known, window by window.
 
         pieces: from `position` on, or from some way before. ended: nothing comes after them; otherwise a
@@ -65,7 +65,7 @@ class FrameWalk:
             if self.stopped or self._waits:
                 return
 
-    def _walk_run(self, pieces: Pieces, first: int, last: int, *, more_follow: bool) -> Iterator[Frames]:
+    def _walk_run(self, pieces: ByteRanges, first: int, last: int, *, more_follow: bool) -> Iterator[Frames]:
         """Walk through pieces first to last, whose bytes follow each other without a hole."""
         first += int(np.searchsorted(pieces.end[first:last], self.position, side="right"))
         rest, rest_start = b"", int(pieces.start[first])
@@ -113,7 +113,7 @@ def _gather_frames(content: bytes, content_start: int, at: Integers) -> Frames:
     return Frames(at + content_start, length, column(headers, LENGTH_BYTES + 1, "u1"), known, at, buffer)
 
 
-def _runs(pieces: Pieces) -> Iterator[tuple[int, int]]:
+def _runs(pieces: ByteRanges) -> Iterator[tuple[int, int]]:
     """First and last piece of each run of bytes without a hole."""
     breaks = np.flatnonzero(pieces.known_end[:-1] != pieces.start[1:]) + 1
     bounds = [0, *breaks.tolist(), pieces.start.size]
@@ -122,7 +122,7 @@ def _runs(pieces: Pieces) -> Iterator[tuple[int, int]]:
             yield first, following - 1
 
 
-def _windows(pieces: Pieces, first: int, last: int) -> Iterator[tuple[int, int]]:
+def _windows(pieces: ByteRanges, first: int, last: int) -> Iterator[tuple[int, int]]:
     """Cut a run of pieces into stretches of about WINDOW_BYTES: (first piece, piece after the last)."""
     ends = pieces.end[first : last + 1]
     piece = first
@@ -133,7 +133,7 @@ def _windows(pieces: Pieces, first: int, last: int) -> Iterator[tuple[int, int]]
         piece = following
 
 
-def _copy(data: Bytes, pieces: Pieces, first: int, following: int) -> bytes:
+def _copy(data: Bytes, pieces: ByteRanges, first: int, following: int) -> bytes:
     """Copy the captured bytes of some pieces, one after the other."""
     buffer = data.data
     begins = pieces.at[first:following]

@@ -37,7 +37,7 @@ from analysis.capture.pcap.format import (
 )
 from analysis.capture.pcap.fragments import Fragment, Fragments
 from analysis.capture.pcap.link_types import is_known
-from analysis.capture.pcap.pcapng import MAGIC, Checked, begin_section, check_blocks
+from analysis.capture.pcap.pcapng import MAGIC, ChainCheck, begin_section, check_blocks
 from analysis.capture.pcap.records import Records, read_records
 from analysis.capture.pcap.walk import walk
 from analysis.errors import CaptureError
@@ -54,7 +54,7 @@ _BATCH_RECORDS = 32_768  # looked at at once
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Some consecutive records of a capture."""
+    """Consecutive records of a capture."""
 
     offset: int  # of the first record's header
     end: int  # where the next split begins
@@ -66,7 +66,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class CaptureIndex:
-    """What a capture holds."""
+    """The index of a capture: its sections and splits."""
 
     sections: tuple[Format, ...]
     file_bytes: int
@@ -110,12 +110,12 @@ def map_bytes(path: Path) -> Bytes:
 
 
 def sidecar(capture: Path) -> Path:
-    """Where the index of a capture stands."""
+    """The path of a capture's index."""
     return RunDirectory(capture.parent.parent).capture_index(capture)
 
 
 def load_index(capture: Path) -> CaptureIndex:
-    """Take the index beside a capture, or make it and leave it there. Raises CaptureError for no capture."""
+    """Read the index beside a capture, or build and store it. Raises CaptureError if it is not a capture."""
     with suppress(OSError, ValueError, TypeError, KeyError):  # missing, torn or of another schema: made again
         index = _from_json(sidecar(capture).read_text())
         if (index.file_bytes, index.file_mtime_ns) == _identity(capture):
@@ -186,10 +186,10 @@ class _Scan:
             window = min(window * 2, _WINDOW_BYTES)
         return start, None
 
-    def _window(self, offsets: Integers, following: int) -> tuple[int, Checked]:
+    def _window(self, offsets: Integers, following: int) -> tuple[int, ChainCheck]:
         """Look at the records of a walk, as far as they are good. Returns where the next begins."""
         found: list[tuple[Integers, Integers]] = []
-        checked, end = Checked(0, self.sections[-1]), following
+        checked, end = ChainCheck(0, self.sections[-1]), following
         for first in range(0, max(offsets.size, 1), _BATCH_RECORDS):
             batch = offsets[first : first + _BATCH_RECORDS]
             last = first + batch.size >= offsets.size
@@ -222,7 +222,7 @@ class _Scan:
                 self.unused[f"packets of link type {link_type}"] += count
 
 
-def _check_records(data: Bytes, offsets: Integers, following: int, form: Format) -> Checked:
+def _check_records(data: Bytes, offsets: Integers, following: int, form: Format) -> ChainCheck:
     """Tell how many records of a walk through classic pcap are good, and what is wrong with the next."""
     headers = gather(data, offsets, RECORD_HEADER_BYTES)
     fraction, length = column(headers, 4, form.order + "u4"), column(headers, 8, form.order + "u4")
@@ -231,15 +231,15 @@ def _check_records(data: Bytes, offsets: Integers, following: int, form: Format)
         good = int(damaged[0])
         end = int(offsets[good])
         said = f"damaged record header at byte {end}: length {length[good]}, fraction {fraction[good]}"
-        return Checked(good, form, said)
+        return ChainCheck(good, form, said)
     if following > data.size:
         end = int(offsets[-1])
         said = f"cut off: the record at byte {end} needs {following - data.size} bytes more"
-        return Checked(offsets.size - 1, form, said)
+        return ChainCheck(offsets.size - 1, form, said)
     tail = data.size - following
     if 0 < tail < RECORD_HEADER_BYTES:
-        return Checked(offsets.size, form, f"cut off: {tail} bytes of a record header at byte {following}")
-    return Checked(offsets.size, form)
+        return ChainCheck(offsets.size, form, f"cut off: {tail} bytes of a record header at byte {following}")
+    return ChainCheck(offsets.size, form)
 
 
 def _split(offsets: Integers, times: Integers, end: int, section: int) -> Iterator[Split]:

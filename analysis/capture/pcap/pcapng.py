@@ -30,7 +30,7 @@ _MICROSECONDS = 6  # the resolution unless an option says another: 10^-6 s
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The packets in some blocks."""
+    """The packets of some blocks."""
 
     at: Integers  # where the block begins
     begin: Integers  # where the packet does
@@ -44,8 +44,8 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """What a stretch of a chain turned out to be."""
+class ChainCheck:
+    """The result of checking a stretch of a chain of blocks."""
 
     good: int  # records, from the first on
     form: Format  # with the interfaces described in it
@@ -76,7 +76,7 @@ def begin_section(data: Bytes, offset: int) -> tuple[Format, int] | str:
     return f"damaged section header at byte {offset}: byte order {header[8:12].hex()}"
 
 
-def check_blocks(data: Bytes, offsets: Integers, following: int, form: Format) -> Checked:
+def check_blocks(data: Bytes, offsets: Integers, following: int, form: Format) -> ChainCheck:
     """Keep the good blocks of a walk, up to where a section begins, and learn of interfaces."""
     headers = gather(data, offsets, BLOCK_BYTES_LEAST)
     kind, length = column(headers, TYPE_AT, form.order + "u4"), column(headers, LENGTH_AT, form.order + "u4")
@@ -89,17 +89,17 @@ def check_blocks(data: Bytes, offsets: Integers, following: int, form: Format) -
         at = int(offsets[row])
         interface = _interface(data[at : int(end[row])].tobytes(), at, form.order)
         if interface is None:
-            return Checked(row, form, f"damaged interface description at byte {at}")
+            return ChainCheck(row, form, f"damaged interface description at byte {at}")
         if len(form.interfaces) == INTERFACES_MAX:
-            return Checked(row, form, f"more than {INTERFACES_MAX} interfaces in a section, at byte {at}")
+            return ChainCheck(row, form, f"more than {INTERFACES_MAX} interfaces in a section, at byte {at}")
         form = replace(form, interfaces=(*form.interfaces, interface))
     if blocks < offsets.size:
         problem = _problem(int(offsets[blocks]), int(length[blocks]), int(last[blocks]), data.size)
-        return Checked(blocks, form, *((None, True) if kind[blocks] == _SECTION else (problem, False)))
+        return ChainCheck(blocks, form, *((None, True) if kind[blocks] == _SECTION else (problem, False)))
     tail = data.size - following
     if 0 < tail < BLOCK_BYTES_LEAST:
-        return Checked(blocks, form, f"cut off: {tail} bytes of a block header at byte {following}")
-    return Checked(blocks, form)
+        return ChainCheck(blocks, form, f"cut off: {tail} bytes of a block header at byte {following}")
+    return ChainCheck(blocks, form)
 
 
 def _problem(at: int, length: int, last: int, size: int) -> str:

@@ -22,8 +22,16 @@ from typing import TypeVar
 
 import numpy as np
 
+from analysis.capture.pcap.byte_ranges import (
+    ByteRanges,
+    Segments,
+    ascending,
+    join,
+    lay_out,
+    no_pieces,
+    no_ranges,
+)
 from analysis.capture.pcap.format import Integers
-from analysis.capture.pcap.pieces import Pieces, Segments, ascending, join, lay_out, no_pieces, no_ranges
 
 SYN, RST = 0x02, 0x04
 WINDOW_BYTES_MAX = 1 << 30  # RFC 7323, section 2.3: nothing can be further ahead
@@ -36,12 +44,12 @@ _EVER = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledRange:
     """The next part of a stream that nothing will change any more. Stream offset 0 is the first byte after
     SYN, or the lowest that was seen.
     """
 
-    pieces: Pieces
+    pieces: ByteRanges
     complete_ns: Integers  # per piece: when it and all seen bytes before it were there
     repeated: Integers  # bytes that came again, as rows of (start, end), ascending; some from before
     missing: tuple[Integers, Integers]  # starts and lengths of what is in no record, between bytes that are
@@ -106,7 +114,7 @@ class Connection:
         if not positions.size:
             return
         ends = positions + segments.length
-        pieces = Pieces(positions, segments.length, segments.captured, segments.at, segments.t_ns)
+        pieces = ByteRanges(positions, segments.length, segments.captured, segments.at, segments.t_ns)
         late = np.flatnonzero(positions < self._given) if self._given else positions[:0]
         again = np.stack((positions[late], np.minimum(ends[late], self._given)), axis=1)
         pieces, rows = pieces.from_position(self._given) if late.size else (pieces, np.arange(ends.size))
@@ -118,7 +126,7 @@ class Connection:
         self.repeated_segments += np.union1d(late, rows[more[:, 2] - waiting]).size
         self._again = ascending(np.concatenate((self._again, again)))
 
-    def settle(self, before_ns: int, waiting_max: int) -> Settled | None:
+    def settle(self, before_ns: int, waiting_max: int) -> SettledRange | None:
         """Give out what was complete before this time, and what would not wait any longer."""
         held = self._held
         if not held.start.size:
@@ -135,7 +143,7 @@ class Connection:
         )
         return self._give(count, complete_ns[:count]) if count else None
 
-    def end(self) -> Settled | None:
+    def end(self) -> SettledRange | None:
         """Give out what is left: there will be no more segments."""
         return self.settle(int(_EVER.max), 0)
 
@@ -143,7 +151,7 @@ class Connection:
     def _known_origin(self) -> bool:
         return self._lowest == 0
 
-    def _give(self, count: int, complete_ns: Integers) -> Settled:
+    def _give(self, count: int, complete_ns: Integers) -> SettledRange:
         if not self._known_origin:
             self._begin_at(int(self._held.start[0]))
         pieces, self._held = self._held.take(slice(count)), self._held.take(slice(count, None))
@@ -156,7 +164,7 @@ class Connection:
         self.snapped_bytes += int(pieces.snapped[1].sum())
         repeated = self._again[self._again[:, 0] < self._given]
         self._again = self._again[self._again[:, 1] > self._given]
-        return Settled(pieces, complete_ns, repeated, missing)
+        return SettledRange(pieces, complete_ns, repeated, missing)
 
     def _begin_at(self, origin: int) -> None:
         """Count stream offsets from the lowest byte that was seen before the first were given out."""

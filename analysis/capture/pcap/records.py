@@ -17,7 +17,7 @@ SECONDS_MAX = (1 << 63) // NS - 1  # what a bigint of nanoseconds holds: until t
 
 Flags = npt.NDArray[np.bool_]
 Units = npt.NDArray[np.uint64]
-Where = Integers | slice
+HistoryFilter = Integers | slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _of_blocks(blocks: Blocks, form: Format) -> Records:
         "packets without a time": int(np.count_nonzero(~blocks.timed)),
         "packets with an impossible time": int(np.count_nonzero(~possible)),
     }
-    kept: Where = slice(None) if possible.all() else np.flatnonzero(possible)
+    kept: HistoryFilter = slice(None) if possible.all() else np.flatnonzero(possible)
     return Records(
         at=blocks.at[kept],
         begin=blocks.begin[kept],
@@ -92,7 +92,7 @@ def _of_blocks(blocks: Blocks, form: Format) -> Records:
     )
 
 
-def _by(interface: Integers, meanings: list[tuple[int, int]]) -> list[tuple[tuple[int, int], Where]]:
+def _by(interface: Integers, meanings: list[tuple[int, int]]) -> list[tuple[tuple[int, int], HistoryFilter]]:
     """The rows of each meaning that an interface can have; in most files there is one."""
     different = list(dict.fromkeys(meanings))
     if len(different) <= 1:

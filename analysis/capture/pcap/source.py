@@ -25,9 +25,9 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from analysis.capture.pcap.batches import Span, TimeRange, pack, read_span, spans_of
 from analysis.capture.pcap.compressed import capture_name, unpack
 from analysis.capture.pcap.index import load_index
+from analysis.capture.pcap.record_batches import Span, TimeRange, pack, read_span, spans_of
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
 from experiments.rundir import CAPTURE_ENDINGS

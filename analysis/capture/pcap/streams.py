@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.capture.clocks.clock import REFERENCE, Clock
-from analysis.capture.pcap.batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.byte_ranges import Segments
 from analysis.capture.pcap.decode import Decoder
 from analysis.capture.pcap.fields import Columns
 from analysis.capture.pcap.format import Bytes, Integers
 from analysis.capture.pcap.index import load_index, map_bytes, release
-from analysis.capture.pcap.pieces import Segments
-from analysis.capture.pcap.reassemble import HORIZON_NS, PIECES_MAX, SYN, Connection, Numbering, Settled
+from analysis.capture.pcap.reassemble import HORIZON_NS, PIECES_MAX, SYN, Connection, Numbering, SettledRange
+from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
 from analysis.schemas import DECODING, GAPS
 from node.core.layout import Codec
 
@@ -52,8 +52,8 @@ class HostCapture:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long what was seen waits for what may still come: see `analysis.capture.pcap.reassemble`."""
+class WaitLimits:
+    """How long packets wait for others that may still come: see `analysis.capture.pcap.reassemble`."""
 
     horizon_ns: int = HORIZON_NS
     pieces_max: int = PIECES_MAX
@@ -78,7 +78,7 @@ class Conversations:
     """All streams of one host's capture, which comes window by window."""
 
     def __init__(
-        self, data: Bytes, capture: HostCapture, codec: Codec, emit: Emit, patience: Patience = Patience()
+        self, data: Bytes, capture: HostCapture, codec: Codec, emit: Emit, patience: WaitLimits = WaitLimits()
     ) -> None:
         self._data = data
         self._capture = capture
@@ -127,7 +127,7 @@ class Conversations:
         decoder = Decoder(self._data, self._codec, names, synchronised=connection.synchronised)
         return _Flow(numbering, connection, decoder, names)
 
-    def _give(self, flow: "_Flow", part: Settled | None, *, ended: bool) -> None:
+    def _give(self, flow: "_Flow", part: SettledRange | None, *, ended: bool) -> None:
         if part is not None:
             gaps = _gaps(part, flow.names)
             if gaps.num_rows:
@@ -228,7 +228,7 @@ def format_address(high: int, low: int) -> str:
     return str(IPv4Address(value) if value < 1 << 32 else IPv6Address(value))
 
 
-def _gaps(part: Settled, names: dict[str, pa.Scalar]) -> pa.RecordBatch:
+def _gaps(part: SettledRange, names: dict[str, pa.Scalar]) -> pa.RecordBatch:
     batches = []
     for cause, (starts, lengths) in (("missing", part.missing), ("snapped", part.pieces.snapped)):
         columns = {name: pa.repeat(value, starts.size) for name, value in names.items()}

@@ -15,16 +15,16 @@ from typing import Any, Final
 import pyarrow as pa
 
 from analysis.history import History
+from analysis.history.history_schemas import HistoryFilter
 from analysis.history.record import check_night as check_date
 from analysis.history.regressions.change_points import Shift, change_points
+from analysis.history.regressions.explanations import levels, of_departure, of_missing, of_shift
 from analysis.history.regressions.failures import failure_of, why
-from analysis.history.regressions.findings import Checked, EntryVerdict, Finding, RunVerdict
+from analysis.history.regressions.findings import EntryVerdict, Finding, NightFindings, RunVerdict
 from analysis.history.regressions.flakes import flakes_of
 from analysis.history.regressions.missing import Measured, measured_nights, missing
 from analysis.history.regressions.series import Series, is_worth_a_word, resolution_of, series_of
-from analysis.history.regressions.telling import levels, of_departure, of_missing, of_shift
 from analysis.history.regressions.tonight import departure, first_of_its_kind
-from analysis.history.schemas import Where
 
 WRONG_MAX: Final = 0.01
 """The chance of any finding on a night when nothing changed. In fact it is smaller: docs/regressions.md."""
@@ -34,23 +34,23 @@ _NEW_NIGHTS: Final = 5
 """A change point is new if none of so many nights before tonight knew of it."""
 
 
-def check_night(history: History, night: str, suite: str | None = None) -> Checked:
+def check_night(history: History, night: str, suite: str | None = None) -> NightFindings:
     """Everything that there is to say of a night, from the year before it. suite: of this suite alone.
 
     Raises AnalysisError if `night` is no date.
     """
     check_date(night)
-    where = Where(suite=suite, since=_days_before(night, DAYS), until=night)
+    where = HistoryFilter(suite=suite, since=_days_before(night, DAYS), until=night)
     return check(*history.tables(where), night)
 
 
-def check(runs: pa.Table, metrics: pa.Table, expectations: pa.Table, night: str) -> Checked:
+def check(runs: pa.Table, metrics: pa.Table, expectations: pa.Table, night: str) -> NightFindings:
     """As `check_night`, of tables as the history returns them, which end with that night."""
     series = series_of(runs, metrics)
     found = findings_of(series, runs, night)
     rows = runs.to_pylist()
     kept = kept_of(expectations)
-    return Checked(
+    return NightFindings(
         night=night,
         findings=tuple(found),
         flakes=tuple(flakes_of(rows, kept, night)),
@@ -141,10 +141,10 @@ def _days_before(night: str, days: int) -> str:
 
 
 Row = Mapping[str, Any]
-Kept = Mapping[tuple[str, str], Sequence[tuple[str, bool]]]
+ExpectationResult = Mapping[tuple[str, str], Sequence[tuple[str, bool]]]
 
 
-def verdicts_of(runs: Sequence[Row], expectations: Kept, night: str) -> list[EntryVerdict]:
+def verdicts_of(runs: Sequence[Row], expectations: ExpectationResult, night: str) -> list[EntryVerdict]:
     """Each entry that ran tonight, in the order in which they began.
 
     runs: rows of the table `runs`, oldest first. expectations: by (night, run) each text and whether it held.
@@ -161,7 +161,9 @@ def verdicts_of(runs: Sequence[Row], expectations: Kept, night: str) -> list[Ent
     return [_entry(mine, before.get(key, {}), expectations) for key, mine in entries]
 
 
-def _entry(mine: Sequence[Row], before: Mapping[str, Sequence[Row]], expectations: Kept) -> EntryVerdict:
+def _entry(
+    mine: Sequence[Row], before: Mapping[str, Sequence[Row]], expectations: ExpectationResult
+) -> EntryVerdict:
     good = [
         night for night, runs in sorted(before.items()) if all(run["verdict"] == "passed" for run in runs)
     ]
@@ -175,7 +177,7 @@ def _entry(mine: Sequence[Row], before: Mapping[str, Sequence[Row]], expectation
     )
 
 
-def _run(run: Row, expectations: Kept) -> RunVerdict:
+def _run(run: Row, expectations: ExpectationResult) -> RunVerdict:
     missed = [text for text, held in expectations.get((run["night"], run["run"]), ()) if not held]
     return RunVerdict(
         run=run["run"],

@@ -109,8 +109,8 @@ class EntryVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """A night, checked. Findings: new and worse ones first, then by size. series: how many were looked at."""
+class NightFindings:
+    """The findings of a night: new and worse ones first, then by size. series: how many were examined."""
 
     night: str
     findings: tuple[Finding, ...]

@@ -20,8 +20,10 @@ Measured = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """nights: those without the figure, up to tonight. p: of chance. known: of the night before, likewise."""
+class MissingFigure:
+    """A figure that is missing. nights: those without it, up to tonight. p: probability by chance. known: of
+    the night before, likewise.
+    """
 
     nights: tuple[str, ...]
     p: float
@@ -39,7 +41,7 @@ def measured_nights(runs: pa.Table, until: str) -> dict[tuple[str, str], dict[st
     return found
 
 
-def missing(series: Series, measured: Measured, night: str) -> Missing | None:
+def missing(series: Series, measured: Measured, night: str) -> MissingFigure | None:
     """Whether a figure is missing tonight that used to be there. measured: of the series' entry."""
     if night not in measured or series.dates[-1] >= night:
         return None
@@ -52,7 +54,7 @@ def missing(series: Series, measured: Measured, night: str) -> Missing | None:
         int(count) for date, count in zip(series.dates, series.nights.runs, strict=True) if date >= recent[0]
     )
     lost = [len(measured[date]) for date in without]
-    return Missing(without, _chance(had, ran, sum(lost)), _chance(had, ran, sum(lost[:-1])))
+    return MissingFigure(without, _chance(had, ran, sum(lost)), _chance(had, ran, sum(lost[:-1])))
 
 
 def _chance(had: int, ran: int, lost: int) -> float:

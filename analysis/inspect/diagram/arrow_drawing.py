@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from analysis.inspect.diagram.canvas import Canvas
-from analysis.inspect.diagram.placing import Label, Point
+from analysis.inspect.diagram.label_placer import Label, Point
 from analysis.inspect.diagram.scene import Arrow, Flight
 from analysis.pages.report.formatting import number
 from analysis.schemas import ARRIVED, LOST

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import escape
 
-from analysis.inspect.diagram.placing import Places, Point
+from analysis.inspect.diagram.label_placer import LabelPlacer, Point
 from analysis.inspect.diagram.ranks import Ranks
 from analysis.inspect.diagram.scene import Scene
 from topologies.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, YELLOW
@@ -88,7 +88,7 @@ class Canvas:
     height: float  # of the area
     width: float
     colours: dict[str, str]
-    places: Places
+    places: LabelPlacer
     parts: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)  # on top of everything
     unlabelled: int = 0
@@ -130,7 +130,7 @@ def canvas_of(scene: Scene) -> Canvas:
         height,
         width,
         colours((arrow.type for arrow in scene.arrows), scene.ranks),
-        Places(LEFT, TOP, width - 4, TOP + height),
+        LabelPlacer(LEFT, TOP, width - 4, TOP + height),
     )
     for x in canvas.x_of.values():
         canvas.places.take(x - 1, TOP, x + 1, TOP + height)

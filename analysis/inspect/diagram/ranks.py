@@ -48,7 +48,7 @@ class Ranks:
 
 @cache
 def ranks_of(system: str) -> Ranks:
-    """Those of a system; of one that is not known here all messages are alike."""
+    """The ranks of a system; for an unknown one all messages are equal."""
     reading = reading_of(system) or Reading()
     ordinary = (HEARTBEAT, *reading.ranks, *reversed(reading.carries))
     return Ranks(system, reading.carries, ordinary, reading.heartbeat, reading.colours)

@@ -10,7 +10,7 @@ from analysis.inspect.diagram.ranks import Ranks
 
 @dataclass(frozen=True, slots=True)
 class Lifeline:
-    """A host: a vertical line."""
+    """The vertical line of a host."""
 
     host: str
     region: str
@@ -19,7 +19,7 @@ class Lifeline:
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """When one message was sent and when it was whole at its receiver; None if it never was."""
+    """When one message was sent and when it had arrived completely; None if it never did."""
 
     sent_s: float
     complete_s: float | None
@@ -50,7 +50,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """A fault's time; `end_s` is None if it lasted to the end of the run."""
+    """The time of a fault; `end_s` is None if it lasted to the end of the run."""
 
     label: str
     start_s: float

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from analysis.capture.pcap.batches import TimeRange
+from analysis.capture.pcap.record_batches import TimeRange
 from analysis.errors import AnalysisError
 from analysis.jobs import transfers
 from experiments.rundir import RunDirectory
@@ -46,8 +46,8 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A receiver asked a sender for the stream."""
+class StreamRequest:
+    """A receiver's request to a sender for a stream."""
 
     type: str
     sender: str  # of the message: who asked
@@ -56,8 +56,8 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """All that the captures have of one event."""
+class EventTrace:
+    """All messages in the captures that concern one event."""
 
     stream: int
     seq: int
@@ -66,10 +66,10 @@ class Found:
     repeated: tuple[Copy, ...]  # other PUBLISH messages with it
     answered: Copy | None  # the first PUBLISHED that reached the driver
     copies: tuple[Copy, ...]  # in order of time
-    asked: tuple[Asked, ...]
+    asked: tuple[StreamRequest, ...]
 
 
-def find(run: RunDirectory, stream: int, seq: int, reading: Reading) -> Found:
+def find(run: RunDirectory, stream: int, seq: int, reading: Reading) -> EventTrace:
     """Look one event up. Raises AnalysisError if no message has it; the error says what there is."""
     of_stream = pc.field("stream") == stream
     covered = pc.coalesce(pc.field("covered"), pc.field("count"), 1)
@@ -89,7 +89,7 @@ def find(run: RunDirectory, stream: int, seq: int, reading: Reading) -> Found:
     else:
         request = answers[0]["request"] + seq - answers[0]["first_seq"] if answers else None
         publishes = _publishes(run, answers[0], request, (publish, answer)) if request is not None else []
-    return Found(
+    return EventTrace(
         stream=stream,
         seq=seq,
         request=request,
@@ -126,7 +126,9 @@ def _by_arrival(copies: list[Copy]) -> list[Copy]:
     return sorted(copies, key=lambda copy: (copy.complete_ns is None, copy.complete_ns or copy.t_ns))
 
 
-def _asked(run: RunDirectory, stream: int, batches: Sequence[Copy], asks: Sequence[str]) -> tuple[Asked, ...]:
+def _asked(
+    run: RunDirectory, stream: int, batches: Sequence[Copy], asks: Sequence[str]
+) -> tuple[StreamRequest, ...]:
     """Who asked for the stream while the event was under way."""
     if not batches:
         return ()
@@ -135,7 +137,9 @@ def _asked(run: RunDirectory, stream: int, batches: Sequence[Copy], asks: Sequen
     chosen = kinds & (pc.is_null(pc.field("stream")) | (pc.field("stream") == stream))
     columns = ("type", "sender", "receiver", "t_complete_ns")
     rows = transfers.read(run, times, columns, chosen & pc.is_valid(pc.field("t_complete_ns"))).to_pylist()
-    return tuple(Asked(row["type"], row["sender"], row["receiver"], row["t_complete_ns"]) for row in rows)
+    return tuple(
+        StreamRequest(row["type"], row["sender"], row["receiver"], row["t_complete_ns"]) for row in rows
+    )
 
 
 def _copy(row: dict[str, Any], first: int, placeholder: int | None = None) -> Copy:

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from analysis.capture.pcap.compressed import capture_name
-from analysis.inspect.following.copies import Asked, Copy, Found
+from analysis.inspect.following.copies import Copy, EventTrace, StreamRequest
 from analysis.inspect.packets.wire import (
     KEY,
     SEQUENCE_NUMBERS,
@@ -33,13 +33,13 @@ from analysis.inspect.packets.wire import (
 )
 from analysis.jobs.extraction import listed_captures
 from analysis.schemas import PACKETS
-from analysis.timelines.facts import Facts
+from analysis.timelines.run_metadata import RunMetadata
 from experiments.rundir import RunDirectory
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a capture listens: at a host, or on one side of a link."""
+class CapturePoint:
+    """A point where packets are captured: a host, or one side of a link."""
 
     name: str  # the host's, or as r2-r3@r2
     is_host: bool
@@ -49,7 +49,7 @@ class Place:
 class Sighting:
     """A packet that carried some of a message's bytes, as one capture saw it."""
 
-    place: Place
+    place: CapturePoint
     t_ns: int
     first: int  # bytes of the message, from 0
     last: int
@@ -98,10 +98,12 @@ class Packets:
             first, last = max(start, 0), min(start + row["payload_length"], copy.row["length"]) - 1
             if first <= last:
                 name = str(row["capture"])
-                yield Sighting(self._places.get(name, Place(name, is_host=False)), row["t_ns"], first, last)
+                yield Sighting(
+                    self._places.get(name, CapturePoint(name, is_host=False)), row["t_ns"], first, last
+                )
 
 
-Look = Callable[[Copy], tuple[Sighting, ...]]
+RecentTransfers = Callable[[Copy], tuple[Sighting, ...]]
 BEFORE_NS, AFTER_NS = 1_000_000, 1_000_000_000
 """How far beyond the messages' own times packets are looked for."""
 LOST_AFTER_NS = 60_000_000_000
@@ -111,13 +113,13 @@ _COLUMNS = ("capture", "t_ns", "seq", "payload_length", *KEY)
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A copy of the event, its place in the tree, and where its time went; None: nobody knows."""
+    """A copy of the event, its position in the tree, and where its time went; None where that is unknown."""
 
     copy: Copy
     depth: int  # 0: from the driver
     had_ns: int | None  # when the sender had the event
     is_first: bool  # it is how the event first came to the receiver
-    asked: Asked | None  # the receiver asked the sender for the stream while the sender had the event
+    asked: StreamRequest | None  # the receiver asked the sender for the stream while the sender had the event
     delay_ns: int  # the links', as configured
     jitter_ns: int  # by which they may keep a packet longer or shorter than that
     sightings: tuple[Sighting, ...]
@@ -184,7 +186,7 @@ class Hop:
         return max(in_time, default=self.copy.sent_ns)
 
 
-def hops(found: Found, facts: Facts, look: Look) -> tuple[Hop, ...]:
+def hops(found: EventTrace, metadata: RunMetadata, look: RecentTransfers) -> tuple[Hop, ...]:
     """The tree, depth first, in the order in which branches arrived.
 
     look: finds a copy's packets.
@@ -204,7 +206,7 @@ def hops(found: Found, facts: Facts, look: Look) -> tuple[Hop, ...]:
         for copy in sent_by.get(host, ()):
             is_first = first.get(copy.receiver) is copy
             asked = _last_asked(copy, had.get(copy.sender), found.asked)
-            links = delay_ns(copy, facts), jitter_ns(copy, facts)
+            links = delay_ns(copy, metadata), jitter_ns(copy, metadata)
             yield Hop(copy, depth, had.get(copy.sender), is_first, asked, *links, look(copy))
             if is_first:
                 yield from below(copy.receiver, depth + 1)
@@ -235,7 +237,7 @@ def _between(earlier_ns: int | None, later_ns: int | None) -> int | None:
     return None if earlier_ns is None or later_ns is None else later_ns - earlier_ns
 
 
-def _last_asked(copy: Copy, had_ns: int | None, asked: Sequence[Asked]) -> Asked | None:
+def _last_asked(copy: Copy, had_ns: int | None, asked: Sequence[StreamRequest]) -> StreamRequest | None:
     if had_ns is None or copy.sent_ns is None:
         return None
     between = [
@@ -247,27 +249,27 @@ def _last_asked(copy: Copy, had_ns: int | None, asked: Sequence[Asked]) -> Asked
     return max(between, key=lambda one: one.complete_ns, default=None)
 
 
-def delay_ns(copy: Copy, facts: Facts) -> int:
+def delay_ns(copy: Copy, metadata: RunMetadata) -> int:
     """The configured delay from host to host when the message left; 0 for hosts that are not the run's."""
-    sender, receiver = facts.hosts.get(copy.sender), facts.hosts.get(copy.receiver)
+    sender, receiver = metadata.hosts.get(copy.sender), metadata.hosts.get(copy.receiver)
     if sender is None or receiver is None:
         return 0
-    wan_us = facts.delay_us((sender.region, receiver.region), copy.t_ns)
+    wan_us = metadata.delay_us((sender.region, receiver.region), copy.t_ns)
     return 1_000 * (sender.lan_delay_us[0] + wan_us + receiver.lan_delay_us[1])
 
 
-def jitter_ns(copy: Copy, facts: Facts) -> int:
+def jitter_ns(copy: Copy, metadata: RunMetadata) -> int:
     """By how much all these links together may be off that."""
-    sender, receiver = facts.hosts.get(copy.sender), facts.hosts.get(copy.receiver)
+    sender, receiver = metadata.hosts.get(copy.sender), metadata.hosts.get(copy.receiver)
     if sender is None or receiver is None:
         return 0
-    wan_us = facts.jitter_us((sender.region, receiver.region), copy.t_ns)
+    wan_us = metadata.jitter_us((sender.region, receiver.region), copy.t_ns)
     return 1_000 * (sender.lan_jitter_us[0] + wan_us + receiver.lan_jitter_us[1])
 
 
-def _places(run: RunDirectory) -> dict[str, Place]:
+def _places(run: RunDirectory) -> dict[str, CapturePoint]:
     found = {}
     for listed in listed_captures(run):
         name, host = capture_name(Path(listed["file"])), listed.get("host")
-        found[name] = Place(host or name, is_host=host is not None)
+        found[name] = CapturePoint(host or name, is_host=host is not None)
     return found

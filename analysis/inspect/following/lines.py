@@ -9,7 +9,7 @@ from typing import Any
 from analysis.inspect.following.hops import Hop, way_to
 from analysis.inspect.following.story import Story, regions_of
 from analysis.schemas import LOST
-from analysis.timelines.facts import Facts
+from analysis.timelines.run_metadata import RunMetadata
 from node.core.epochs import written
 
 Style = Callable[[str, str], str]
@@ -23,42 +23,44 @@ def plain(text: str, _: str) -> str:
     return text
 
 
-def lines(story: Story, facts: Facts, *, packets: bool = False, style: Style = plain) -> Iterator[str]:
+def lines(
+    story: Story, metadata: RunMetadata, *, packets: bool = False, style: Style = plain
+) -> Iterator[str]:
     """The whole text. packets: also each packet that carried it, where it was seen and when."""
     found = story.found
-    owner, name = facts.owner.get(found.stream), facts.stream_names.get(found.stream)
+    owner, name = metadata.owner.get(found.stream), metadata.stream_names.get(found.stream)
     event = f"event {written(found.seq)} of stream {found.stream}"
     whose = f"region {owner}" if name in {None, owner} else f"{name} of region {owner}"
     yield style(f"{event} ({whose})" if owner else event, "head")
-    yield from _publication(story, facts)
+    yield from _publication(story, metadata)
     yield ""
     names = max(len(_who(hop)) for hop in story.hops)
     titles = "".join(f"{title:>9}" for title in _TITLES)
     yield style(f"{'whole at':>10}  {'message':<{names}}{titles}  ms", "head")
     for hop in story.hops:
-        yield from _hop(hop, names, facts, style)
+        yield from _hop(hop, names, metadata, style)
         if packets:
-            yield from _packets(hop, facts)
+            yield from _packets(hop, metadata)
     yield ""
-    yield from _end(story, facts, style)
+    yield from _end(story, metadata, style)
 
 
-def _publication(story: Story, facts: Facts) -> Iterator[str]:
+def _publication(story: Story, metadata: RunMetadata) -> Iterator[str]:
     found, publish = story.found, story.found.publish
     if publish is None:
         yield "its publication was not captured"
         return
     numbered = "" if found.request is None else f"as request {found.request}, "
     request = f"{numbered}in {publish.type} of {publish.first} to {publish.last}"
-    yield f"published  {_at(story.published_ns, facts)}  by {publish.sender} {request}"
-    yield f"numbered   {_at(story.numbered_ns, facts)}  by {publish.receiver}"
+    yield f"published  {_at(story.published_ns, metadata)}  by {publish.sender} {request}"
+    yield f"numbered   {_at(story.numbered_ns, metadata)}  by {publish.receiver}"
     if found.answered is not None:
         told = f"{publish.sender} was told so by {found.answered.sender}"
-        yield f"answered   {_at(found.answered.complete_ns, facts)}  {told}"
+        yield f"answered   {_at(found.answered.complete_ns, metadata)}  {told}"
 
 
-def _at(t_ns: int | None, facts: Facts) -> str:
-    return f"{'?':>8} s" if t_ns is None else f"{facts.seconds(t_ns):8.3f} s"
+def _at(t_ns: int | None, metadata: RunMetadata) -> str:
+    return f"{'?':>8} s" if t_ns is None else f"{metadata.seconds(t_ns):8.3f} s"
 
 
 def _who(hop: Hop) -> str:
@@ -66,15 +68,15 @@ def _who(hop: Hop) -> str:
     return f"{' ' * _INDENT * hop.depth}{copy.sender} -> {copy.receiver}"
 
 
-def _hop(hop: Hop, names: int, facts: Facts, style: Style) -> Iterator[str]:
+def _hop(hop: Hop, names: int, metadata: RunMetadata, style: Style) -> Iterator[str]:
     copy = hop.copy
-    at = _at(copy.complete_ns, facts) if copy.complete_ns is not None else f"{copy.fate:>10}"
+    at = _at(copy.complete_ns, metadata) if copy.complete_ns is not None else f"{copy.fate:>10}"
     parts = (hop.waited_ns, hop.resent_ns, hop.link_ns, hop.queued_ns, hop.completing_ns, hop.total_ns)
     text = f"{at}  {_who(hop):<{names}}" + "".join(f"{_ms(part):>9}" for part in parts)
     kind = "lost" if copy.fate == LOST else ("again" if not hop.is_first else "hop")
     yield style(text.rstrip(), kind)
     indent = " " * (12 + _INDENT * (hop.depth + 1))
-    for note in _notes(hop, facts):
+    for note in _notes(hop, metadata):
         yield indent + note
 
 
@@ -82,49 +84,49 @@ def _ms(value_ns: int | None) -> str:
     return "-" if value_ns is None else f"{value_ns / 1e6:.2f}"
 
 
-def _notes(hop: Hop, facts: Facts) -> Iterator[str]:
+def _notes(hop: Hop, metadata: RunMetadata) -> Iterator[str]:
     copy = hop.copy
     if copy.fate == LOST:
-        left = _at(copy.left_ns or copy.sent_ns, facts).strip()
+        left = _at(copy.left_ns or copy.sent_ns, metadata).strip()
         yield f"left at {left} and never came"
     elif not hop.is_first:
         yield "again: it was there already"
-    bar_ns = _bar_ns(hop, facts)
+    bar_ns = _bar_ns(hop, metadata)
     if bar_ns is not None and copy.arrived_ns is not None:
         yield f"queued and total ±{bar_ns / 1e6:.3f}: two machines' clocks measured them"
     if copy.collected:
         yield "as a tombstone: it had been collected"
     if hop.asked is not None:
-        yield f"asked for by {hop.asked.type}, there at {_at(hop.asked.complete_ns, facts).strip()}"
+        yield f"asked for by {hop.asked.type}, there at {_at(hop.asked.complete_ns, metadata).strip()}"
     if hop.sent_again_ns:
-        times = ", ".join(_at(t_ns, facts).strip() for t_ns in hop.sent_again_ns)
+        times = ", ".join(_at(t_ns, metadata).strip() for t_ns in hop.sent_again_ns)
         yield f"sent again at {times}"
 
 
-def _bar_ns(hop: Hop, facts: Facts) -> float | None:
+def _bar_ns(hop: Hop, metadata: RunMetadata) -> float | None:
     """By how much times from the sender to the receiver may be wrong; None for one clock."""
-    return facts.clocks.bar_ns(hop.copy.sender, hop.copy.receiver, hop.copy.t_ns)
+    return metadata.clocks.bar_ns(hop.copy.sender, hop.copy.receiver, hop.copy.t_ns)
 
 
-def _packets(hop: Hop, facts: Facts) -> Iterator[str]:
+def _packets(hop: Hop, metadata: RunMetadata) -> Iterator[str]:
     """Every packet, at every place where it was captured, and how long its first byte took from the last."""
     indent = " " * (12 + _INDENT * (hop.depth + 1))
     for number, seen in enumerate(hop.sightings):
         earlier = [one.t_ns for one in hop.sightings[:number] if one.is_before(seen, hop.copy.sender)]
         since = f"  +{(seen.t_ns - earlier[-1]) / 1e6:.3f} ms" if earlier else ""
         span = f"bytes {seen.first}..{seen.last}"
-        yield f"{indent}{facts.seconds(seen.t_ns):.6f} s  {seen.place.name}  {span}{since}"
+        yield f"{indent}{metadata.seconds(seen.t_ns):.6f} s  {seen.place.name}  {span}{since}"
 
 
-def _end(story: Story, facts: Facts, style: Style) -> Iterator[str]:
+def _end(story: Story, metadata: RunMetadata, style: Style) -> Iterator[str]:
     last = story.last
     if last is None:
         yield style("no client got it", "lost")
     else:
         way = way_to(last.copy.receiver, story.hops)
         took = (last.copy.complete_ns or 0) - way[0].copy.t_ns
-        route = " -> ".join(regions_of(way, facts))
-        at = _at(last.copy.complete_ns, facts).strip()
+        route = " -> ".join(regions_of(way, metadata))
+        at = _at(last.copy.complete_ns, metadata).strip()
         yield style(
             f"last: {last.copy.receiver} at {at}, {took / 1e6:.2f} ms after it left {way[0].copy.sender}",
             "last",
@@ -140,16 +142,16 @@ def _end(story: Story, facts: Facts, style: Style) -> Iterator[str]:
         yield style(f"never seen at {', '.join(story.missing)}", "lost")
 
 
-def to_json(story: Story, facts: Facts) -> dict[str, Any]:
+def to_json(story: Story, metadata: RunMetadata) -> dict[str, Any]:
     """The same as plain data; times in seconds since time 0, durations in milliseconds."""
     last = story.last
     return {
         "stream": story.found.stream,
         "seq": story.found.seq,
         "request": story.found.request,
-        "published_s": _seconds(story.published_ns, facts),
-        "numbered_s": _seconds(story.numbered_ns, facts),
-        "hops": [_hop_json(hop, facts) for hop in story.hops],
+        "published_s": _seconds(story.published_ns, metadata),
+        "numbered_s": _seconds(story.numbered_ns, metadata),
+        "hops": [_hop_json(hop, metadata) for hop in story.hops],
         "last": last.copy.receiver if last else None,
         "detour": story.detour,
         "reasons": [{"took_ms": reason.took_ns / 1e6, "text": reason.text} for reason in story.reasons],
@@ -157,10 +159,10 @@ def to_json(story: Story, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _hop_json(hop: Hop, facts: Facts) -> dict[str, Any]:
+def _hop_json(hop: Hop, metadata: RunMetadata) -> dict[str, Any]:
     copy = hop.copy
     times = {
-        name: _seconds(value, facts)
+        name: _seconds(value, metadata)
         for name, value in (
             ("had_s", hop.had_ns), ("sent_s", copy.sent_ns), ("left_s", copy.left_ns),
             ("arrived_s", copy.arrived_ns), ("complete_s", copy.complete_ns),
@@ -182,15 +184,20 @@ def _hop_json(hop: Hop, facts: Facts) -> dict[str, Any]:
         "fate": copy.fate,
         **times,
         **durations,
-        "bar_ms": None if (bar_ns := _bar_ns(hop, facts)) is None else bar_ns / 1e6,
-        "sent_again_s": [facts.seconds(t_ns) for t_ns in hop.sent_again_ns],
+        "bar_ms": None if (bar_ns := _bar_ns(hop, metadata)) is None else bar_ns / 1e6,
+        "sent_again_s": [metadata.seconds(t_ns) for t_ns in hop.sent_again_ns],
         "asked": hop.asked.type if hop.asked else None,
         "packets": [
-            {"place": seen.place.name, "s": facts.seconds(seen.t_ns), "first": seen.first, "last": seen.last}
+            {
+                "place": seen.place.name,
+                "s": metadata.seconds(seen.t_ns),
+                "first": seen.first,
+                "last": seen.last,
+            }
             for seen in hop.sightings
         ],
     }
 
 
-def _seconds(t_ns: int | None, facts: Facts) -> float | None:
-    return None if t_ns is None else facts.seconds(t_ns)
+def _seconds(t_ns: int | None, metadata: RunMetadata) -> float | None:
+    return None if t_ns is None else metadata.seconds(t_ns)

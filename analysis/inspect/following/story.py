@@ -7,14 +7,14 @@ held against the detour.
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from analysis.inspect.following.copies import Found
+from analysis.inspect.following.copies import EventTrace
 from analysis.inspect.following.hops import Hop, way_to
 from analysis.schemas import LOST
 from analysis.timelines.content import Content
 from analysis.timelines.deliveries import must_get
-from analysis.timelines.facts import Facts
+from analysis.timelines.delivery_records import read_files
 from analysis.timelines.periods import period_at
-from analysis.timelines.records import read_files
+from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 from experiments.rundir import RunDirectory
 
@@ -33,7 +33,7 @@ class Reason:
 class Story:
     """What there is to tell. Times are CLOCK_REALTIME ns."""
 
-    found: Found
+    found: EventTrace
     hops: tuple[Hop, ...]
     last: Hop | None  # the hop that brought it to the last of those that were to get it
     detour: str | None  # that its way to the last one avoids the direct link, and why
@@ -52,13 +52,13 @@ class Story:
 
 
 def tell(
-    found: Found, all_hops: Sequence[Hop], facts: Facts, expected: Collection[str] | None = None
+    found: EventTrace, all_hops: Sequence[Hop], metadata: RunMetadata, expected: Collection[str] | None = None
 ) -> Story:
     """Sum up. A client that was not there from beginning to end is not missed.
 
     expected: the clients that must get the event; None: all.
     """
-    clients = set(facts.clients)
+    clients = set(metadata.clients)
     got = [hop for hop in all_hops if hop.is_first and hop.copy.receiver in clients]
     last = max(got, key=lambda hop: hop.copy.complete_ns or 0, default=None)
     way = way_to(last.copy.receiver, all_hops) if last else []
@@ -68,50 +68,50 @@ def tell(
         found=found,
         hops=tuple(all_hops),
         last=last,
-        detour=_detour(way, all_hops, facts),
-        reasons=tuple(_reasons(way, facts, start_ns)),
-        missing=tuple(name for name in _missed(facts, expected) if name not in there),
+        detour=_detour(way, all_hops, metadata),
+        reasons=tuple(_reasons(way, metadata, start_ns)),
+        missing=tuple(name for name in _missed(metadata, expected) if name not in there),
     )
 
 
-def _missed(facts: Facts, expected: Collection[str] | None) -> list[str]:
-    return [name for name in facts.steady_clients if expected is None or name in expected]
+def _missed(metadata: RunMetadata, expected: Collection[str] | None) -> list[str]:
+    return [name for name in metadata.steady_clients if expected is None or name in expected]
 
 
 def _start(way: Sequence[Hop]) -> int:
     return min((hop.copy.t_ns for hop in way), default=0)
 
 
-def regions_of(way: Sequence[Hop], facts: Facts) -> list[str]:
+def regions_of(way: Sequence[Hop], metadata: RunMetadata) -> list[str]:
     """The regions that a way leads through, each as often as it is entered."""
     hosts = [way[0].copy.sender, *(hop.copy.receiver for hop in way)] if way else []
-    regions = [facts.hosts[name].region for name in hosts if name in facts.hosts]
+    regions = [metadata.hosts[name].region for name in hosts if name in metadata.hosts]
     return [region for number, region in enumerate(regions) if number == 0 or regions[number - 1] != region]
 
 
-def _detour(way: Sequence[Hop], all_hops: Sequence[Hop], facts: Facts) -> str | None:
+def _detour(way: Sequence[Hop], all_hops: Sequence[Hop], metadata: RunMetadata) -> str | None:
     """Why it did not take the direct link between the first and the last region; None if it did."""
-    regions = regions_of(way, facts)
-    direct = facts.link_of.get((regions[0], regions[-1])) if len(regions) > 2 else None
+    regions = regions_of(way, metadata)
+    direct = metadata.link_of.get((regions[0], regions[-1])) if len(regions) > 2 else None
     if direct is None:
         return None
     link = direct[0]
     ends = [regions[0], regions[-1]]
-    lost = [hop for hop in all_hops if hop.copy.fate == LOST and regions_of([hop], facts) == ends]
+    lost = [hop for hop in all_hops if hop.copy.fate == LOST and regions_of([hop], metadata) == ends]
     first = min(lost, key=lambda hop: hop.copy.t_ns, default=None)
-    entered_ns = _start(way) if first is None else _entered_ns(first, f"{link}@{ends[0]}", facts)
-    crossed_ns = entered_ns + facts.delay_us((ends[0], ends[1]), entered_ns) * 1_000
-    period = period_at(facts.periods[direct], crossed_ns)
+    entered_ns = _start(way) if first is None else _entered_ns(first, f"{link}@{ends[0]}", metadata)
+    crossed_ns = entered_ns + metadata.delay_us((ends[0], ends[1]), entered_ns) * 1_000
+    period = period_at(metadata.periods[direct], crossed_ns)
     why = "lost" if first else "not sent"
     if period.up or period.start_ns is None:
         return f"round {link}, over which it was {why}, though the link was up"
-    since = f"the link was {_state(period.state)} at {facts.seconds(period.start_ns):.3f} s"
+    since = f"the link was {_state(period.state)} at {metadata.seconds(period.start_ns):.3f} s"
     if first and first.copy.t_ns < period.start_ns:
         since = f"{since}, with it on the way"
     return f"round {link}, over which it was {why}: {since}"
 
 
-def _entered_ns(hop: Hop, near_side: str, facts: Facts) -> int:
+def _entered_ns(hop: Hop, near_side: str, metadata: RunMetadata) -> int:
     """When its last byte first came to the link: as captured there, else after the sender's LAN."""
     copy = hop.copy
     seen = [
@@ -119,7 +119,7 @@ def _entered_ns(hop: Hop, near_side: str, facts: Facts) -> int:
         for one in hop.sightings
         if one.place.name == near_side and one.last == copy.row["length"] - 1
     ]
-    lan_ns = facts.hosts[copy.sender].lan_delay_us[0] * 1_000
+    lan_ns = metadata.hosts[copy.sender].lan_delay_us[0] * 1_000
     return min(seen, default=(copy.left_ns or copy.t_ns) + lan_ns)
 
 
@@ -127,21 +127,21 @@ def _state(state: str) -> str:
     return "cut" if state == "blackhole" else state
 
 
-def _reasons(way: Sequence[Hop], facts: Facts, start_ns: int) -> Iterator[Reason]:
+def _reasons(way: Sequence[Hop], metadata: RunMetadata, start_ns: int) -> Iterator[Reason]:
     if not way or way[-1].copy.complete_ns is None:
         return
     whole = way[-1].copy.complete_ns - start_ns
-    found = [reason for hop in way for reason in _of_hop(hop, facts)]
+    found = [reason for hop in way for reason in _of_hop(hop, metadata)]
     for reason in sorted(found, key=lambda reason: -reason.took_ns):
         if reason.took_ns >= whole * MENTIONED_SHARE:
             yield reason
 
 
-def _of_hop(hop: Hop, facts: Facts) -> Iterator[Reason]:
+def _of_hop(hop: Hop, metadata: RunMetadata) -> Iterator[Reason]:
     copy = hop.copy
     way = f"{copy.sender} -> {copy.receiver}"
     if hop.asked is not None and hop.had_ns is not None and copy.sent_ns is not None:
-        at = f"{hop.asked.type}, there at {facts.seconds(hop.asked.complete_ns):.3f} s"
+        at = f"{hop.asked.type}, there at {metadata.seconds(hop.asked.complete_ns):.3f} s"
         asked_ns = hop.asked.complete_ns - hop.had_ns
         yield Reason(asked_ns, f"it waited at {copy.sender} until {copy.receiver} asked for it ({at})")
         yield Reason(copy.sent_ns - hop.asked.complete_ns, f"{way}: asked for, but other events went first")
@@ -157,17 +157,17 @@ def _of_hop(hop: Hop, facts: Facts) -> Iterator[Reason]:
         yield Reason(hop.completing_ns, f"{way}: the rest of the message, and of what came before it")
 
 
-def clients_of(run: RunDirectory, facts: Facts, found: Found) -> frozenset[str] | None:
+def clients_of(run: RunDirectory, metadata: RunMetadata, found: EventTrace) -> frozenset[str] | None:
     """The clients that must get the event; None where everybody must get everything."""
     publishers, subscribers = (
-        [(name, run.host_deliveries(name)) for name in facts.having(trait)]
+        [(name, run.host_deliveries(name)) for name in metadata.having(trait)]
         for trait in (Trait.PUBLISHER, Trait.SUBSCRIBER)
     )
     published, got = (
-        read_files(files, [found.stream], clocks=facts.clocks) for files in (publishers, subscribers)
+        read_files(files, [found.stream], clocks=metadata.clocks) for files in (publishers, subscribers)
     )
-    content = Content.where_it_counts(publishers, subscribers, facts)
-    sets = must_get(facts.clients, published, got, facts, content)
+    content = Content.where_it_counts(publishers, subscribers, metadata)
+    sets = must_get(metadata.clients, published, got, metadata, content)
     if sets is None:
         return None
     must, _ = sets[found.stream]

@@ -1,8 +1,4 @@
-"""Which messages are meant: from what a person asked for to what rows of the table of transfers hold.
-
-Options of different kinds hold together (`--host a --type EVENTS`: both); of one kind, any of them does. A
-name that the run does not know is refused with those that it does.
-"""
+"""Resolves a query for messages against the run, into a filter of the table of transfers."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -13,11 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.capture.pcap.batches import TimeRange
+from analysis.capture.pcap.record_batches import TimeRange
 from analysis.inspect.packets.arrays import flags, from_arrow, known, strings, to_arrow
 from analysis.schemas import LOST
-from analysis.timelines.facts import Facts
 from analysis.timelines.periods import Json
+from analysis.timelines.run_metadata import RunMetadata
 from node import systems
 from node.core.layout import Codec
 from topologies.errors import InputError
@@ -31,8 +27,8 @@ _NUMBERS = ("first_seq", "count", "covered", "next", "last", "cnt", "advertised"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a person asked for, as words and numbers. Times are seconds since time 0 of the run."""
+class Query:
+    """A user's query, as words and numbers. Times are seconds since time 0 of the run."""
 
     from_s: Decimal | None = None
     to_s: Decimal | None = None
@@ -164,29 +160,29 @@ def codec_of(run: Json) -> Codec:
     return systems.codec_of((run.get("plan") or {}).get("system") or "") or Codec([])
 
 
-def make_filter(asked: Asked, facts: Facts, types: Collection[str]) -> Filter:
+def make_filter(asked: Query, metadata: RunMetadata, types: Collection[str]) -> Filter:
     """Check what was asked against what the run knows. types: of its system's messages. Raises InputError."""
-    regions = {host.region: None for host in facts.hosts.values()}
+    regions = {host.region: None for host in metadata.hosts.values()}
     for region in asked.regions:
         _known("--region", region, "region", regions)
-    ends = [frozenset(_host(name, facts) for name in asked.hosts)]
-    ends.append(frozenset(host.name for host in facts.hosts.values() if host.region in asked.regions))
+    ends = [frozenset(_host(name, metadata) for name in asked.hosts)]
+    ends.append(frozenset(host.name for host in metadata.hosts.values() if host.region in asked.regions))
     return Filter(
-        times=_times(asked, facts),
+        times=_times(asked, metadata),
         ends=tuple(hosts for hosts, names in zip(ends, (asked.hosts, asked.regions), strict=True) if names),
-        pairs=_pairs(asked.links, facts) if asked.links else None,
+        pairs=_pairs(asked.links, metadata) if asked.links else None,
         types=frozenset(_type(name, types) for name in asked.types),
-        streams=frozenset(stream_of(name, facts, "--stream ") for name in asked.streams),
+        streams=frozenset(stream_of(name, metadata, "--stream ") for name in asked.streams),
         seq=asked.seq,
         lost=asked.lost,
     )
 
 
-def _times(asked: Asked, facts: Facts) -> TimeRange:
+def _times(asked: Query, metadata: RunMetadata) -> TimeRange:
     if asked.around is None:
-        _check_begin(asked.from_s, facts)
-        return TimeRange(*(_moment(at_s, facts) for at_s in (asked.from_s, asked.to_s)))
-    faults = {fault.name: fault for fault in facts.faults}
+        _check_begin(asked.from_s, metadata)
+        return TimeRange(*(_moment(at_s, metadata) for at_s in (asked.from_s, asked.to_s)))
+    faults = {fault.name: fault for fault in metadata.faults}
     _known("--around", asked.around, "fault", faults)
     at_ns = faults[asked.around].applied_ns
     if at_ns is None:
@@ -195,39 +191,39 @@ def _times(asked: Asked, facts: Facts) -> TimeRange:
     return TimeRange(at_ns - span_ns, at_ns + span_ns)
 
 
-def _check_begin(from_s: Decimal | None, facts: Facts) -> None:
+def _check_begin(from_s: Decimal | None, metadata: RunMetadata) -> None:
     """Refuse times that a run has not; one whose end is not known has all."""
-    ends_ns = (facts.stopped_ns, facts.drained_ns, facts.ended_ns)
-    end_s = max((facts.seconds(t_ns) for t_ns in ends_ns if t_ns is not None), default=None)
+    ends_ns = (metadata.stopped_ns, metadata.drained_ns, metadata.ended_ns)
+    end_s = max((metadata.seconds(t_ns) for t_ns in ends_ns if t_ns is not None), default=None)
     if from_s is not None and end_s is not None and from_s > end_s:
         raise InputError(f"--from {from_s}", None, "", f"this run ended at {end_s:.3f} s")
 
 
-def _moment(at_s: Decimal | None, facts: Facts) -> int | None:
-    return None if at_s is None else facts.zero_ns + round(at_s * 10**9)
+def _moment(at_s: Decimal | None, metadata: RunMetadata) -> int | None:
+    return None if at_s is None else metadata.zero_ns + round(at_s * 10**9)
 
 
-def _host(name: str, facts: Facts) -> str:
+def _host(name: str, metadata: RunMetadata) -> str:
     """A host by its own name or by its process's, as r2/proxy-0."""
-    name = facts.host_of.get(name, name)
-    _known("--host", name, "host", facts.hosts)
+    name = metadata.host_of.get(name, name)
+    _known("--host", name, "host", metadata.hosts)
     return name
 
 
-def stream_of(name: int | str, facts: Facts, option: str = "") -> int:
+def stream_of(name: int | str, metadata: RunMetadata, option: str = "") -> int:
     """A stream by its number, as 2 or s2, its name, or the region that owns it: of several its first.
 
     option: what stood before the name. Raises InputError for another name, with those that there are.
     """
-    owner = facts.owner
+    owner = metadata.owner
     known = {region: stream for stream, region in sorted(owner.items(), reverse=True)}
-    known |= {its_name: stream for stream, its_name in facts.stream_names.items()}
+    known |= {its_name: stream for stream, its_name in metadata.stream_names.items()}
     if name in known:
         return known[str(name)]
     number = str(name).removeprefix("s")
     if number.isdecimal() and int(number) in owner:
         return int(number)
-    streams = [f"{stream} ({facts.stream_names.get(stream, owner[stream])})" for stream in sorted(owner)]
+    streams = [f"{stream} ({metadata.stream_names.get(stream, owner[stream])})" for stream in sorted(owner)]
     raise _unknown(f"{option}{name}", "stream", streams)
 
 
@@ -237,19 +233,19 @@ def _type(name: str, types: Collection[str]) -> str:
     return wanted
 
 
-def _pairs(links: Iterable[str], facts: Facts) -> frozenset[tuple[str, str]]:
+def _pairs(links: Iterable[str], metadata: RunMetadata) -> frozenset[tuple[str, str]]:
     """Who sends to whom over these links, if the direct way is taken. r3-r2 is r2-r3."""
-    named = {way[0]: way[0] for way in facts.link_of.values()}
-    turned = {"-".join(reversed(hop)): way[0] for hop, way in facts.link_of.items()}
+    named = {way[0]: way[0] for way in metadata.link_of.values()}
+    turned = {"-".join(reversed(hop)): way[0] for hop, way in metadata.link_of.items()}
     for link in links:
         if link not in turned:
             _known("--link", link, "link between regions", named)
     asked = {named.get(link) or turned[link] for link in links}
-    hops = {hop for hop, way in facts.link_of.items() if way[0] in asked}
+    hops = {hop for hop, way in metadata.link_of.items() if way[0] in asked}
     return frozenset(
         (sender.name, receiver.name)
-        for sender in facts.hosts.values()
-        for receiver in facts.hosts.values()
+        for sender in metadata.hosts.values()
+        for receiver in metadata.hosts.values()
         if (sender.region, receiver.region) in hops
     )
 

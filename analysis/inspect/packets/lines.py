@@ -11,17 +11,17 @@ Segments that were sent again have lines of their own, and objects for programs.
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from analysis.capture.pcap.batches import TimeRange
+from analysis.capture.pcap.record_batches import TimeRange
 from analysis.inspect.packets.dissect import dissect
 from analysis.inspect.packets.objects import CONNECTION, bar_ms, delay_ms, seconds
 from analysis.messages.label import label
 from analysis.schemas import ARRIVED, LOST
-from analysis.timelines.facts import Facts, Fault
+from analysis.timelines.run_metadata import Fault, RunMetadata
 from node.core.layout import Codec
 
 if TYPE_CHECKING:
     from analysis.inspect.packets.raw import Raw
-    from analysis.inspect.packets.retransmissions import Again
+    from analysis.inspect.packets.retransmissions import Retransmission
 
 Row = Mapping[str, Any]
 Paint = Callable[[str, str], str]
@@ -61,15 +61,15 @@ def plain(text: str, _: str) -> str:
 class Lines:
     """Makes lines for one run."""
 
-    def __init__(self, facts: Facts, times: TimeRange, paint: Paint = plain) -> None:
+    def __init__(self, metadata: RunMetadata, times: TimeRange, paint: Paint = plain) -> None:
         """times: which faults are of interest."""
-        self._zero_ns = facts.zero_ns
-        self._facts = facts
-        self.system = facts.declared.name
-        self._delay = DELAY + (BAR if facts.clocks.by_machine else 0)
-        self._faults = [fault for fault in facts.applied_faults if times.meets(fault.t_ns, fault.t_ns)]
+        self._zero_ns = metadata.zero_ns
+        self._facts = metadata
+        self.system = metadata.declared.name
+        self._delay = DELAY + (BAR if metadata.clocks.by_machine else 0)
+        self._faults = [fault for fault in metadata.applied_faults if times.meets(fault.t_ns, fault.t_ns)]
         self._paint = paint
-        self.names = max((len(name) for name in facts.hosts), default=4)
+        self.names = max((len(name) for name in metadata.hosts), default=4)
 
     def header(self) -> str:
         """Names and units of the columns."""
@@ -153,7 +153,7 @@ def again_header(lines: Lines) -> str:
     )
 
 
-def again_line(again: "Again", lines: Lines) -> str:
+def again_line(again: "Retransmission", lines: Lines) -> str:
     """One segment."""
     row, places = again.messages[0], ", ".join(again.hosts)
     carries = ", ".join(label(message, lines.system) for message in again.messages[:LABELS_MAX])
@@ -171,19 +171,19 @@ def _places(lines: Lines) -> int:
     return 2 * lines.names + len(", ")
 
 
-def segment(again: "Again") -> tuple[Any, ...]:
+def segment(again: "Retransmission") -> tuple[Any, ...]:
     """What tells a segment from others."""
     return (again.connection, again.stream_offset)
 
 
-def describe(again: "Again", facts: Facts) -> dict[str, Any]:
+def describe(again: "Retransmission", metadata: RunMetadata) -> dict[str, Any]:
     """The same as an object with AGAIN_KEYS."""
     row = again.messages[0]
     told = ("type", "stream", "stream_offset", "fate")
     return {
-        "t": seconds(again.t_ns, facts),
+        "t": seconds(again.t_ns, metadata),
         "t_ns": again.t_ns,
-        "first": seconds(again.first_ns, facts),
+        "first": seconds(again.first_ns, metadata),
         "after_ms": (again.t_ns - again.first_ns) / 1e6,
         "nth": again.nth,
         "hosts": list(again.hosts),
@@ -193,7 +193,7 @@ def describe(again: "Again", facts: Facts) -> dict[str, Any]:
         "stream_offset": again.stream_offset,
         "bytes": again.length,
         "messages": [
-            {"label": label(message, facts.declared.name)} | {name: message[name] for name in told}
+            {"label": label(message, metadata.declared.name)} | {name: message[name] for name in told}
             for message in again.messages
         ],
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.inspect.packets.dissect import dissect
 from analysis.messages.label import label
-from analysis.timelines.facts import Facts
+from analysis.timelines.run_metadata import RunMetadata
 from node.core.layout import Codec
 
 if TYPE_CHECKING:
@@ -81,25 +81,25 @@ _SAME = (
 )  # fmt: skip
 
 
-def describe(facts: Facts) -> Callable[[Row], dict[str, Any]]:
+def describe(metadata: RunMetadata) -> Callable[[Row], dict[str, Any]]:
     """What makes a row of TRANSFERS an object with KEYS, for one run."""
-    region = {host.name: host.region for host in facts.hosts.values()}
+    region = {host.name: host.region for host in metadata.hosts.values()}
 
     def one(row: Row) -> dict[str, Any]:
         sender, receiver = row["sender"], row["receiver"]
-        way = facts.link_of.get((region.get(sender, ""), region.get(receiver, "")))
+        way = metadata.link_of.get((region.get(sender, ""), region.get(receiver, "")))
         found: dict[str, Any] = {name: row[name] for name in _SAME}
-        found |= {name: seconds(row[column], facts) for name, column in COLUMNS_OF_TIMES.items()}
+        found |= {name: seconds(row[column], metadata) for name, column in COLUMNS_OF_TIMES.items()}
         found |= {
-            "t": seconds(row["t_ns"], facts),
+            "t": seconds(row["t_ns"], metadata),
             "from": sender,
             "to": receiver,
             "link": way[0] if way else None,
-            "label": label(row, facts.declared.name),
+            "label": label(row, metadata.declared.name),
             "last_seq": last_seq(row),
             "bytes": row["length"],
             "delay_ms": delay_ms(row),
-            "bar_ms": bar_ms(row, facts),
+            "bar_ms": bar_ms(row, metadata),
         }
         found = {name: found[name] for name in KEYS}
         content = {name: row[name] for name in CONTENT if row[name] is not None}
@@ -108,9 +108,9 @@ def describe(facts: Facts) -> Callable[[Row], dict[str, Any]]:
     return one
 
 
-def seconds(t_ns: int | None, facts: Facts) -> float | None:
+def seconds(t_ns: int | None, metadata: RunMetadata) -> float | None:
     """Seconds since time 0 of the run, to the nanosecond."""
-    return None if t_ns is None else round(facts.seconds(t_ns), 9)
+    return None if t_ns is None else round(metadata.seconds(t_ns), 9)
 
 
 def delay_ms(row: Row) -> float | None:
@@ -120,10 +120,10 @@ def delay_ms(row: Row) -> float | None:
     return float(row["t_complete_ns"] - row["t_sent_ns"]) / 1e6
 
 
-def bar_ms(row: Row, facts: Facts) -> float | None:
+def bar_ms(row: Row, metadata: RunMetadata) -> float | None:
     """By how much `delay_ms` may be wrong, where two machines' clocks measured it; None for one clock."""
     bar_ns = (
-        None if delay_ms(row) is None else facts.clocks.bar_ns(row["sender"], row["receiver"], row["t_ns"])
+        None if delay_ms(row) is None else metadata.clocks.bar_ns(row["sender"], row["receiver"], row["t_ns"])
     )
     return None if bar_ns is None else round(bar_ns / 1e6, 6)
 

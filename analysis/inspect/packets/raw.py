@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from analysis.capture.pcap.batches import TimeRange
 from analysis.capture.pcap.index import map_bytes
-from analysis.inspect.packets.captured import Captured, captures_of
+from analysis.capture.pcap.record_batches import TimeRange
+from analysis.inspect.packets.capture_files import CaptureFile, captures_of
 from analysis.inspect.packets.dissect import Content
 from analysis.inspect.packets.wire import (
     KEY,
@@ -40,7 +40,7 @@ COLUMNS = ("t_arrived_ns", "t_complete_ns", "t_sent_ns", "t_left_ns", "connectio
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A message's bytes, and how they were found."""
+    """The bytes of a message, and the packets that carry them."""
 
     capture: str
     packets: int  # that carry bytes of it
@@ -58,7 +58,7 @@ class Bytes:
     """Reads bytes of messages of one run."""
 
     def __init__(self, run: RunDirectory) -> None:
-        self._captures: dict[str, list[Captured]] = defaultdict(list)
+        self._captures: dict[str, list[CaptureFile]] = defaultdict(list)
         for capture in captures_of(run):
             if capture.host:
                 self._captures[capture.host].append(capture)
@@ -82,7 +82,7 @@ class Bytes:
                         found[place] = raw
         return found
 
-    def _at(self, host: str, asked: Sequence[tuple[Row, "_Sight"]]) -> Iterator[Raw | None]:
+    def _at(self, host: str, asked: Sequence[tuple[Row, "_CaptureWindow"]]) -> Iterator[Raw | None]:
         """From the captures of one host."""
         placed = [(row, self._openings.first_byte(row)) for row, _ in asked]
         ranges = Ranges(
@@ -99,7 +99,7 @@ class Bytes:
             yield next((raw for raw in tries if raw), None)
 
     def _segments(
-        self, capture: Captured, times: TimeRange, ranges: Ranges
+        self, capture: CaptureFile, times: TimeRange, ranges: Ranges
     ) -> dict[Direction, list[_Segment]]:
         found: dict[Direction, list[_Segment]] = defaultdict(list)
         data = self._mapped(capture.path).data
@@ -113,15 +113,15 @@ class Bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sight:
-    """Whose capture saw a message, and from when to when."""
+class _CaptureWindow:
+    """The host whose capture saw a message, and from when to when."""
 
     host: str
     first_ns: int
     end_ns: int
 
 
-def _sights(row: Row) -> list[_Sight]:
+def _sights(row: Row) -> list[_CaptureWindow]:
     """Where a message was seen, the sender first if it saw all of it leave, or if nobody else saw any."""
     left = row["t_sent_ns"], row["t_left_ns"]
     came = row["t_arrived_ns"], row["t_complete_ns"]
@@ -129,7 +129,7 @@ def _sights(row: Row) -> list[_Sight]:
     if left[1] is None and came[0] is not None:
         ends.reverse()
     return [
-        _Sight(host, first_ns, (first_ns if last_ns is None else last_ns) + 1)
+        _CaptureWindow(host, first_ns, (first_ns if last_ns is None else last_ns) + 1)
         for host, first_ns, last_ns in ends
         if host is not None and first_ns is not None
     ]

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from analysis.capture.pcap.batches import TimeRange
-from analysis.inspect.packets.captured import Captured, Extent, Row, captures_of, placed
+from analysis.capture.pcap.record_batches import TimeRange
+from analysis.inspect.packets.capture_files import CaptureFile, Extent, Row, captures_of, placed
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.wire import (
     KEY,
@@ -32,7 +32,7 @@ _SEGMENT = ("t_ns", "seq", "payload_length", *KEY)
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Retransmission:
     """A segment that was sent again. Its times and `nth` (2: the second time) are those of the first of
     `hosts`, whose captures saw it again: the sender, the receiver, or both in this order.
     """
@@ -56,7 +56,7 @@ class Again:
         """Whether the sender's capture saw it."""
         return bool(self.hosts[0] == self.messages[0]["sender"])
 
-    def overlaps(self, other: "Again") -> bool:
+    def overlaps(self, other: "Retransmission") -> bool:
         """Whether they share a byte, being of the same connection."""
         first = max(self.stream_offset, other.stream_offset)
         end = min(self.stream_offset + self.length, other.stream_offset + other.length)
@@ -64,8 +64,8 @@ class Again:
 
 
 @dataclass(slots=True)
-class _Seen:
-    """Which bytes of a connection were seen, when first and how often: pieces that ascend and are apart."""
+class _SeenBytes:
+    """The bytes of a connection seen so far, when first and how often: ascending, disjoint ranges."""
 
     starts: list[int] = field(default_factory=list)
     pieces: list[tuple[int, int, int]] = field(default_factory=list)  # end, first time, how often
@@ -95,8 +95,8 @@ class _Seen:
         return first_seen, max((times for _, _, _, times in met), default=0) + 1
 
 
-class _Carried:
-    """Messages by where they stand on the wire."""
+class _MessagePositions:
+    """Messages by their position in the byte stream."""
 
     def __init__(self) -> None:
         self._by_direction: dict[Direction, list[tuple[int, Row]]] = defaultdict(list)
@@ -137,12 +137,12 @@ def _first(message: tuple[int, Row]) -> int:
     return message[0]
 
 
-def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -> list[Again]:
+def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -> list[Retransmission]:
     """The segments that were sent again within the filter's times, each once, in order of time.
 
     Only messages for which the filter holds are looked at. columns: of TRANSFERS, for the messages.
     """
-    carried, extent, hosts = _Carried(), Extent(), set[str]()
+    carried, extent, hosts = _MessagePositions(), Extent(), set[str]()
     asked = replace(wanted, times=TimeRange(None, wanted.times.end_ns), retransmitted=True)
     for row, first in placed(run, asked, columns):
         carried.add(row, first)
@@ -151,7 +151,7 @@ def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -
     carried.sort()
     ranges = carried.ranges()
     times = TimeRange(extent.first_ns, wanted.times.end_ns)
-    sights: dict[tuple[Direction, int], list[Again]] = defaultdict(list)
+    sights: dict[tuple[Direction, int], list[Retransmission]] = defaultdict(list)
     for capture in captures_of(run):
         if capture.host in hosts:
             for again in _seen_again(capture, times, ranges, carried):
@@ -165,16 +165,16 @@ def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -
     return sorted(found, key=_time)
 
 
-def _time(again: Again) -> int:
+def _time(again: Retransmission) -> int:
     return again.t_ns
 
 
-def join_sights(sights: Iterable[Again]) -> list[Again]:
+def join_sights(sights: Iterable[Retransmission]) -> list[Retransmission]:
     """Repetitions from what both ends of one direction of a connection saw of them, in order of time."""
     in_time = sorted(sights, key=_time)
     sent = [again for again in in_time if again.from_sender]
-    came: dict[int, list[Again]] = defaultdict(list)  # which of them -> its sights at the receiver
-    alone: list[Again] = []
+    came: dict[int, list[Retransmission]] = defaultdict(list)  # which of them -> its sights at the receiver
+    alone: list[Retransmission] = []
     for again in reversed(in_time):
         if not again.from_sender:
             place = _sent_as(again, sent, came)
@@ -186,7 +186,9 @@ def join_sights(sights: Iterable[Again]) -> list[Again]:
     return sorted([*both, *alone], key=_time)
 
 
-def _sent_as(again: Again, sent: Sequence[Again], came: Mapping[int, Sequence[Again]]) -> int | None:
+def _sent_as(
+    again: Retransmission, sent: Sequence[Retransmission], came: Mapping[int, Sequence[Retransmission]]
+) -> int | None:
     """Which of what was sent again is this, that came: it may be a part, or end elsewhere (offloading)."""
     for place in range(bisect_right(sent, again.t_ns, key=_time) - 1, -1, -1):
         if sent[place].t_ns < again.t_ns - _ON_THE_WAY_NS:
@@ -196,8 +198,10 @@ def _sent_as(again: Again, sent: Sequence[Again], came: Mapping[int, Sequence[Ag
     return None
 
 
-def _seen_again(capture: Captured, times: TimeRange, ranges: Ranges, carried: _Carried) -> Iterator[Again]:
-    seen: dict[tuple[Direction, int], _Seen] = defaultdict(_Seen)
+def _seen_again(
+    capture: CaptureFile, times: TimeRange, ranges: Ranges, carried: _MessagePositions
+) -> Iterator[Retransmission]:
+    seen: dict[tuple[Direction, int], _SeenBytes] = defaultdict(_SeenBytes)
     for columns in capture.packets(times, _SEGMENT):
         for place in np.flatnonzero(ranges.carried_by(columns)).tolist():
             packet = {name: int(columns[name][place]) for name in _SEGMENT}
@@ -209,7 +213,7 @@ def _seen_again(capture: Captured, times: TimeRange, ranges: Ranges, carried: _C
                 offset, offset + packet["payload_length"], packet["t_ns"]
             )
             if nth > 1:
-                yield Again(
+                yield Retransmission(
                     packet["t_ns"], first_ns, nth, (str(capture.host),), offset, packet["payload_length"],
                     tuple(messages),
                 )  # fmt: skip

@@ -17,16 +17,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analysis.capture.pcap.batches import TimeRange
 from analysis.capture.pcap.fields import Columns
 from analysis.capture.pcap.index import map_bytes
+from analysis.capture.pcap.record_batches import TimeRange
 from analysis.inspect.packets.arrays import to_arrow
-from analysis.inspect.packets.captured import Captured, Extent, Row, at_place, captures_of, placed
+from analysis.inspect.packets.capture_files import CaptureFile, Extent, Row, at_place, captures_of, placed
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.pcapng_writer import PcapngWriter
-from analysis.inspect.packets.reading import Step, merge
+from analysis.inspect.packets.transfer_reader import Step, merge
 from analysis.inspect.packets.wire import KEY, Keys, Ranges, direction_of, halves
-from analysis.timelines.facts import Facts
+from analysis.timelines.run_metadata import RunMetadata
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
 
@@ -39,29 +39,31 @@ _ENDS = (("src_hi", "src_lo"), ("dst_hi", "dst_lo"))
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """Which packets: of these captures and times, and for which `mask` holds."""
+class PacketSelection:
+    """The selected packets: of these captures and times, and for which `mask` holds."""
 
-    captures: Sequence[Captured]
+    captures: Sequence[CaptureFile]
     times: TimeRange
     mask: Callable[[Columns], Mask]
 
 
-def choose(run: RunDirectory, facts: Facts, wanted: Filter, at: str | None = None) -> Choice:
+def choose(
+    run: RunDirectory, metadata: RunMetadata, wanted: Filter, at: str | None = None
+) -> PacketSelection:
     """Which packets a filter of messages means. at: as one host or side of a link saw them; None: as all did.
 
     Raises InputError if the run was not analysed, or has no such place.
     """
     captures = captures_of(run)
     if at is not None:
-        captures = at_place(captures, at, facts)
+        captures = at_place(captures, at, metadata)
     if not wanted.of_messages:
-        return Choice(captures, wanted.times, partial(_at_places, places=_places(facts, wanted)))
+        return PacketSelection(captures, wanted.times, partial(_at_places, places=_places(metadata, wanted)))
     extent = Extent()
     ranges = Ranges(
         (direction_of(row), first, row["length"]) for row, first in _noting(placed(run, wanted), extent)
     )
-    return Choice(captures, extent.times, ranges.carried_by)
+    return PacketSelection(captures, extent.times, ranges.carried_by)
 
 
 def _noting(messages: Iterable[tuple[Row, int]], extent: Extent) -> Iterator[tuple[Row, int]]:
@@ -78,8 +80,8 @@ class _Places:
     pairs: Keys | None
 
 
-def _places(facts: Facts, wanted: Filter) -> _Places:
-    address = {name: halves(host.address) for name, host in facts.hosts.items()}
+def _places(metadata: RunMetadata, wanted: Filter) -> _Places:
+    address = {name: halves(host.address) for name, host in metadata.hosts.items()}
     pairs = wanted.pairs
     return _Places(
         tuple(Keys(address[host] for host in hosts) for hosts in wanted.ends),
@@ -97,16 +99,16 @@ def _at_places(packets: Columns, places: _Places) -> Mask:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """What was written."""
 
     packets: int
     captures: int  # that have some of them
 
 
-def begin_capture(stream: BinaryIO, facts: Facts) -> PcapngWriter:
+def begin_capture(stream: BinaryIO, metadata: RunMetadata) -> PcapngWriter:
     """Begin a capture that says which run it is of, and when that run's time 0 was."""
-    return PcapngWriter(stream, APPLICATION, f"run {facts.run}; {time_zero(facts.zero_ns)}")
+    return PcapngWriter(stream, APPLICATION, f"run {metadata.run}; {time_zero(metadata.zero_ns)}")
 
 
 def time_zero(zero_ns: int) -> str:
@@ -116,10 +118,10 @@ def time_zero(zero_ns: int) -> str:
     return f"time 0 is {utc}.{fraction:09d}Z ({seconds}.{fraction:09d} s since 1970)"
 
 
-def write_packets(facts: Facts, choice: Choice, writer: PcapngWriter) -> Written:
+def write_packets(metadata: RunMetadata, choice: PacketSelection, writer: PcapngWriter) -> WriteResult:
     """Write the chosen packets; each capture is an interface, by its name."""
     captures = choice.captures
-    writer.names({host.address: host.name for host in facts.hosts.values()})
+    writer.names({host.address: host.name for host in metadata.hosts.values()})
     interfaces = {
         (number, link_type): writer.interface(capture.name, link_type)
         for number, capture in enumerate(captures)
@@ -134,10 +136,10 @@ def write_packets(facts: Facts, choice: Choice, writer: PcapngWriter) -> Written
             writer.packet(interfaces[number, link_type], t_ns, data, wire_length)
             met.add(number)
         packets += table.num_rows
-    return Written(packets, len(met))
+    return WriteResult(packets, len(met))
 
 
-def _steps(number: int, capture: Captured, choice: Choice) -> Iterator[Step]:
+def _steps(number: int, capture: CaptureFile, choice: PacketSelection) -> Iterator[Step]:
     """The chosen packets of one capture, some at a time."""
     for columns in capture.packets(choice.times, _READ):
         reached_ns = int(columns["t_ns"].max())
@@ -148,7 +150,7 @@ def _steps(number: int, capture: Captured, choice: Choice) -> Iterator[Step]:
         yield Step(pa.record_batch(shown), reached_ns)
 
 
-def write_file(path: Path, facts: Facts, choice: Choice) -> Written:
+def write_file(path: Path, metadata: RunMetadata, choice: PacketSelection) -> WriteResult:
     """Write them into a file, which is whole or, also if there are none of them, not there.
 
     Raises InputError if it cannot be written.
@@ -156,7 +158,7 @@ def write_file(path: Path, facts: Facts, choice: Choice) -> Written:
     temporary = path.with_name(f".{path.name}.part")
     try:
         with temporary.open("wb") as stream:
-            written = write_packets(facts, choice, begin_capture(stream, facts))
+            written = write_packets(metadata, choice, begin_capture(stream, metadata))
         if written.packets:
             temporary.replace(path)
     except OSError as error:

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from analysis.pages.charting.model import HEADROOM, NEAR, Axis, Chart, Reference, Series, Span, highest
+from analysis.pages.charting.chart_model import HEADROOM, NEAR, Axis, Chart, Reference, Series, Span, highest
 from analysis.pages.report.formatting import tick_text
 
 INK, MUTED, GRID, BAND, BAD = "#1a1c20", "#5a606a", "#e4e5e8", "#3c424c", "#b3261e"

@@ -1,4 +1,1 @@
-"""Two or more runs side by side: what was set otherwise, what came out otherwise, and when.
-
-The first run is the one that the others are held against.
-"""
+"""Compares two or more runs side by side: settings, results, and timelines."""

@@ -1,9 +1,4 @@
-"""What came out otherwise: every headline number of the runs, and by how much it differs from the first's.
-
-A number is called better or worse only where both runs can be relied on.
-
-Recovery stands side by side: for each fault its times as bars over one axis, a bar for each run.
-"""
+"""Compares every headline number of the runs, and its difference from the first run's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,8 +23,8 @@ _STATUS = {"better": "good", "worse": "bad"}
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A metric in one run. `change`: against the first run, as text. status: "good", "bad" or ""."""
+class MetricValue:
+    """A metric of one run. `change`: against the first run, as text. status: "good", "bad" or ""."""
 
     text: str
     value: float | None
@@ -38,12 +33,12 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """A metric in every run."""
+class MetricComparison:
+    """A metric of every run."""
 
     metric: str
     title: str
-    values: tuple[Measured, ...]
+    values: tuple[MetricValue, ...]
     size: float  # of the largest difference, as a fraction; what was nothing before counts as 1
 
     @property
@@ -57,7 +52,7 @@ class Compared:
         return self.metric.partition(".")[0]
 
 
-def compared(sides: Sequence[Side]) -> tuple[Compared, ...]:
+def compared(sides: Sequence[Side]) -> tuple[MetricComparison, ...]:
     """Every headline number that any of the runs has, in the summary's order."""
     found = [{metric.name: metric for metric in headline(side.record.summary)} for side in sides]
     names = list(dict.fromkeys(name for metrics in found for name in metrics))
@@ -65,38 +60,38 @@ def compared(sides: Sequence[Side]) -> tuple[Compared, ...]:
     return tuple(_compared(name, [metrics.get(name) for metrics in found], judged) for name in names)
 
 
-def standing_out(rows: Sequence[Compared], limit: int = 6) -> tuple[Compared, ...]:
+def standing_out(rows: Sequence[MetricComparison], limit: int = 6) -> tuple[MetricComparison, ...]:
     """The metrics that are clearly better or worse in some run, the largest differences first."""
     clear = [row for row in rows if any(value.status for value in row.values)]
     return tuple(sorted(clear, key=lambda row: -row.size)[:limit])
 
 
-def _compared(name: str, metrics: Sequence[Metric | None], judged: Sequence[bool]) -> Compared:
+def _compared(name: str, metrics: Sequence[Metric | None], judged: Sequence[bool]) -> MetricComparison:
     known = next(metric for metric in metrics if metric is not None)
     first = metrics[0].value if metrics[0] is not None else None
     values = [
         _measured(metric, known, first, judged=both) for metric, both in zip(metrics, judged, strict=True)
     ]
     sizes = [_size(first, metric.value) for metric in metrics[1:] if metric is not None and first is not None]
-    return Compared(
-        name, title_of(name), (Measured(values[0].text, first), *values[1:]), max(sizes, default=0.0)
+    return MetricComparison(
+        name, title_of(name), (MetricValue(values[0].text, first), *values[1:]), max(sizes, default=0.0)
     )
 
 
-def _measured(metric: Metric | None, known: Metric, first: float | None, *, judged: bool) -> Measured:
+def _measured(metric: Metric | None, known: Metric, first: float | None, *, judged: bool) -> MetricValue:
     if metric is None:
-        return Measured(EN_DASH, None)
+        return MetricValue(EN_DASH, None)
     text = value_text(metric.value, known.unit)
     if first is None:
-        return Measured(text, metric.value)
+        return MetricValue(text, metric.value)
     if metric.value == first:
-        return Measured(text, metric.value, SAME)
+        return MetricValue(text, metric.value, SAME)
     change = change_of(first, metric.value)
     clear = change is None or abs(change) >= SMALL_CHANGE
     direction = direction_of(metric.value - first, known.better) if clear and judged else ""
     sign = "+" if metric.value > first else "\u2212"
     difference = change_text(change) or sign + value_text(abs(metric.value - first), known.unit)
-    return Measured(text, metric.value, difference, _STATUS.get(direction, ""))
+    return MetricValue(text, metric.value, difference, _STATUS.get(direction, ""))
 
 
 def _size(first: float, value: float) -> float:
@@ -106,7 +101,7 @@ def _size(first: float, value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One run's time. share: of the longest one of its fault, 0 to 1; None: not measured."""
+    """The bar of one run's time. share: of the longest one of its fault, 0 to 1; None: not measured."""
 
     side: Side
     text: str
@@ -115,7 +110,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One of recovery's times in every run."""
+    """One phase of recovery, in every run."""
 
     title: str
     meaning: str
@@ -124,7 +119,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class FaultRecovery:
-    """One fault's recovery in every run."""
+    """The recovery from one fault, in every run."""
 
     label: str
     phases: tuple[Phase, ...]

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader
 from markupsafe import Markup
 
-from analysis.pages.charting.model import Axis, Chart, Series, two_decades
+from analysis.pages.charting.chart_model import Axis, Chart, Series, two_decades
 from analysis.pages.comparing import metrics
 from analysis.pages.comparing.settings import settings
 from analysis.pages.comparing.sides import Side

@@ -1,15 +1,10 @@
-"""What was set otherwise: resolved experiments and topologies, and what they ran with and on.
-
-Everything in run.json that was decided before time 0 is laid out as dotted paths; only paths whose values
-differ are kept, because a run has hundreds. What runs always differ in (times, process numbers, the name) is
-not looked at.
-"""
+"""Compares settings: resolved experiments and topologies, versions and machines."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.capture.clocks.machines import machines_of
+from analysis.capture.clocks.machine_clocks import machines_of
 from analysis.history.record import place_of
 from analysis.pages.comparing.sides import Side
 from analysis.pages.report.page import short_commit
@@ -36,7 +31,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What differs, and how much does not."""
+    """The settings that differ, and the number of those that do not."""
 
     asked: tuple[Setting, ...]  # what people set
     ran: tuple[Setting, ...]  # versions, machine

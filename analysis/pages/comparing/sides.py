@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.pages.report.reading import RunRecord, read_record
+from analysis.pages.report.run_reader import RunRecord, read_record
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
 from topologies.palette import REGION_COLOURS

@@ -1,4 +1,4 @@
-"""A comparison as lines for the terminal: what was set otherwise, then what came out, in columns."""
+"""A comparison as text for the terminal: settings, then results, in columns."""
 
 from collections.abc import Sequence
 

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from analysis.history.regressions.circumstances import in_short
 from analysis.history.regressions.findings import Finding
-from analysis.pages.nights.places import Site, to_comparison, to_entry, to_run
+from analysis.pages.nights.site_paths import Site, to_comparison, to_entry, to_run
 from analysis.pages.report.formatting import change_text, day_text, title_of, value_text
 
 COMMIT_DIGITS = 10
@@ -18,15 +18,15 @@ _NOTHING = ""
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An address, from the site's folder."""
+    """An address, relative to the site's folder."""
 
     address: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A finding as a page tells it."""
+class FindingText:
+    """A finding as text for a page."""
 
     entry: str
     entry_link: str
@@ -45,12 +45,12 @@ class Told:
     short: str  # in a line
 
 
-def told(finding: Finding, site: Site, known: Mapping[str, object], chart: Markup) -> Told:
+def told(finding: Finding, site: Site, known: Mapping[str, object], chart: Markup) -> FindingText:
     """The finding in words. known: names of runs that have pages; chart: what it is drawn as."""
     title = title_of(finding.metric)
     size = size_of(finding)
     since = _day(finding.first_bad_night)
-    return Told(
+    return FindingText(
         entry=finding.entry,
         entry_link=to_entry(finding.suite, finding.entry),
         title=title,

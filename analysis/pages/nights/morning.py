@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final
 
-from analysis.history.regressions.findings import Checked, Finding
+from analysis.history.regressions.findings import Finding, NightFindings
 from analysis.history.regressions.series import MEASURED
 from analysis.history.regressions.tonight import NIGHTS_MIN
 from analysis.pages.nights import overview
-from analysis.pages.nights.change_words import Link, Told
-from analysis.pages.nights.overview import Wrong
-from analysis.pages.nights.places import Site
-from analysis.pages.nights.reading import Entry, Levels, Past
+from analysis.pages.nights.change_words import FindingText, Link
+from analysis.pages.nights.night_reader import EarlierNights, Entry, Levels
+from analysis.pages.nights.overview import FailedRun
+from analysis.pages.nights.site_paths import Site
 from analysis.pages.nights.verdicts import STRIP_NIGHTS
 from analysis.pages.report.formatting import EN_DASH, count_of, day_text, number
 from analysis.pages.report.page import short_commit
@@ -38,11 +38,11 @@ NAMES_SHOWN = 6
 
 
 def morning_content(
-    past: Past,
+    past: EarlierNights,
     site: Site,
-    checked: Mapping[str, Checked],
+    checked: Mapping[str, NightFindings],
     usual: Levels,
-    words: Mapping[int, Told],
+    words: Mapping[int, FindingText],
     *,
     left_out: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
@@ -90,16 +90,18 @@ def morning_content(
     }
 
 
-def _is_alive(entry: Entry, tonight: Mapping[str, Checked]) -> bool:
+def _is_alive(entry: Entry, tonight: Mapping[str, NightFindings]) -> bool:
     """Whether an entry is still one of a suite that ran tonight."""
     night = tonight.get(entry.suite)
     return night is not None and entry.last > _before(night.night, GONE_DAYS)
 
 
-def _changes(nights: Sequence[Checked], recently: str, words: Mapping[int, Told]) -> dict[str, list[Told]]:
+def _changes(
+    nights: Sequence[NightFindings], recently: str, words: Mapping[int, FindingText]
+) -> dict[str, list[FindingText]]:
     """Findings as the page shows them: what got worse, what still is, what got better, and all earlier."""
 
-    def told(findings: Iterable[Finding]) -> list[Told]:
+    def told(findings: Iterable[Finding]) -> list[FindingText]:
         return [words[id(finding)] for finding in findings]
 
     findings = [found for night in nights for found in night.findings]
@@ -131,7 +133,9 @@ class Verdict:
     more: int = 0
 
 
-def worse_verdict(worse: Sequence[Told], still: int, nights: Sequence[Checked], earlier: int) -> Verdict:
+def worse_verdict(
+    worse: Sequence[FindingText], still: int, nights: Sequence[NightFindings], earlier: int
+) -> Verdict:
     """Did something get worse? still: how many numbers have been worse for some nights. earlier: how many
     nights before this one there are to hold it against.
 
@@ -163,7 +167,9 @@ def worse_verdict(worse: Sequence[Told], still: int, nights: Sequence[Checked], 
     return Verdict(count_of(len(worse), "number"), "bad", meaning, lines, max(0, len(worse) - LINES_SHOWN))
 
 
-def held_verdict(checked: Sequence[Checked], wrong: Sequence[Wrong], left_out: Sequence[str]) -> Verdict:
+def held_verdict(
+    checked: Sequence[NightFindings], wrong: Sequence[FailedRun], left_out: Sequence[str]
+) -> Verdict:
     """Did everything hold? left_out: titles of the runs that were not made for lack of time."""
     runs = [run for one in checked for entry in one.verdicts for run in entry.runs]
     passed = sum(run.verdict == "passed" for run in runs)
@@ -193,7 +199,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def headlines(checked: Sequence[Checked], past: Past) -> list[dict[str, str]]:
+def headlines(checked: Sequence[NightFindings], past: EarlierNights) -> list[dict[str, str]]:
     """What ran: how much, on what."""
     names = [run.run for one in checked for entry in one.verdicts for run in entry.runs]
     wanted = set(names)

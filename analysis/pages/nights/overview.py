@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis.history.regressions.findings import Checked, EntryVerdict, Finding, Flake, RunVerdict
+from analysis.history.regressions.findings import EntryVerdict, Finding, Flake, NightFindings, RunVerdict
 from analysis.history.regressions.series import Series
-from analysis.pages.nights.places import Site, report_of, to_comparison, to_entry, to_run
-from analysis.pages.nights.reading import Entry, Levels, Past
+from analysis.pages.nights.night_reader import EarlierNights, Entry, Levels
+from analysis.pages.nights.site_paths import Site, report_of, to_comparison, to_entry, to_run
 from analysis.pages.nights.verdicts import SIGNS, WORDS, Strip, status_of, strip, verdict_text, worst
 from analysis.pages.report.formatting import (
     EN_DASH,
@@ -44,7 +44,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A number of tonight. change: from what was usual."""
+    """One of tonight's numbers. change: from the usual value."""
 
     what: str
     text: str
@@ -54,7 +54,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A run of tonight as a sign."""
+    """The symbol of one of tonight's runs."""
 
     sign: str
     status: str
@@ -83,8 +83,8 @@ class SuiteRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
-    """An experiment that has not run for long: its last night, and what that came to."""
+class StoppedEntry:
+    """An experiment that has not run for long: its last night, and the result."""
 
     name: str
     address: str
@@ -95,8 +95,8 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
-    """A run that did not hold."""
+class FailedRun:
+    """A run that failed."""
 
     kind: str
     name: str
@@ -116,7 +116,7 @@ def brief(why: str, reasons: int = 1) -> str:
     return text if len(told) <= reasons else f"{text} (and {number(len(told) - reasons)} more)"
 
 
-def wrongs(checked: Checked, past: Past, site: Site) -> list[Wrong]:
+def wrongs(checked: NightFindings, past: EarlierNights, site: Site) -> list[FailedRun]:
     """Tonight's runs that did not pass; those of an experiment that failed in one way are one."""
     alike: dict[tuple[str, str, bool], list[RunVerdict]] = defaultdict(list)
     for entry in checked.verdicts:
@@ -126,12 +126,14 @@ def wrongs(checked: Checked, past: Past, site: Site) -> list[Wrong]:
     return [_wrong(key, runs, past, site) for key, runs in alike.items()]
 
 
-def _wrong(key: tuple[str, str, bool], runs: Sequence[RunVerdict], past: Past, site: Site) -> Wrong:
+def _wrong(
+    key: tuple[str, str, bool], runs: Sequence[RunVerdict], past: EarlierNights, site: Site
+) -> FailedRun:
     entry, kind, allowed = key
     why = runs[0].why
     row = past.run(runs[0].run)
     times = f", {len(runs)} times" if len(runs) > 1 else ""
-    return Wrong(
+    return FailedRun(
         f"{kind}, which is allowed" if allowed else kind,
         f"{entry}{times}" if times else run_title(entry, runs[0].repeat),
         brief(why, 2),
@@ -143,7 +145,7 @@ def _wrong(key: tuple[str, str, bool], runs: Sequence[RunVerdict], past: Past, s
     )
 
 
-def suite_rows(checked: Checked, entries: Sequence[Entry], usual: Levels) -> SuiteRows:
+def suite_rows(checked: NightFindings, entries: Sequence[Entry], usual: Levels) -> SuiteRows:
     """These experiments of a suite, also if they did not run tonight; those with something to say first."""
     tonight = {verdict.entry: verdict for verdict in checked.verdicts}
     fresh = {(f.entry, f.metric): f for f in checked.findings if f.new or f in checked.worse}
@@ -212,10 +214,10 @@ def _value(
     )
 
 
-def stopped(entries: Sequence[Entry], newest: str) -> list[Stopped]:
+def stopped(entries: Sequence[Entry], newest: str) -> list[StoppedEntry]:
     """Experiments that have not run for long, the latest first. newest: the night to count from."""
     return [
-        Stopped(
+        StoppedEntry(
             entry.name,
             to_entry(*entry.key),
             entry.suite,

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from jinja2 import Environment
 from markupsafe import Markup, escape
 
-from analysis.pages.nights.places import Site, report_of, to_comparison, to_entry
-from analysis.pages.nights.reading import Levels, Past, Row
+from analysis.pages.nights.night_reader import EarlierNights, Levels, Row
+from analysis.pages.nights.site_paths import Site, report_of, to_comparison, to_entry
 from analysis.pages.nights.verdicts import SIGNS, status_of, verdict_text
 from analysis.pages.report.formatting import (
     EN_DASH,
@@ -36,11 +36,11 @@ from experiments.rundir import RunDirectory, run_argument
 
 _LINK = b'<a id="report"'
 """How the link to its report begins in the template."""
-Measured = tuple[str, float, str]  # metric, value, unit
+MetricValue = tuple[str, float, str]  # metric, value, unit
 
 
 def pages(
-    past: Past, site: Site, usual: Levels, wanted: Sequence[int], templates: Environment
+    past: EarlierNights, site: Site, usual: Levels, wanted: Sequence[int], templates: Environment
 ) -> Iterator[tuple[Path, str]]:
     """The files of these runs (indices of `past.runs`) and what stands in them."""
     template = templates.get_template("run.html.j2")
@@ -80,7 +80,9 @@ def pages(
         yield file, page
 
 
-def _numbers(run: Row, measured: Sequence[Measured], usual: Levels, titles: Mapping[str, Markup]) -> Markup:
+def _numbers(
+    run: Row, measured: Sequence[MetricValue], usual: Levels, titles: Mapping[str, Markup]
+) -> Markup:
     """Rows of the table. Written by hand, as there are half a million of them in a year."""
     rows = []
     for metric, value, unit in measured:
@@ -138,9 +140,9 @@ def _facts(run: Row) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in facts if value not in (None, "")]
 
 
-def _measured(past: Past, wanted: Sequence[int]) -> Mapping[int, list[Measured]]:
+def _measured(past: EarlierNights, wanted: Sequence[int]) -> Mapping[int, list[MetricValue]]:
     rows, table = _rows_of(past, past.metrics, wanted)
-    found: dict[int, list[Measured]] = defaultdict(list)
+    found: dict[int, list[MetricValue]] = defaultdict(list)
     for row, metric, value, unit in zip(
         rows,
         table["metric"].to_pylist(),
@@ -152,7 +154,7 @@ def _measured(past: Past, wanted: Sequence[int]) -> Mapping[int, list[Measured]]
     return found
 
 
-def _expectations(past: Past, wanted: Sequence[int]) -> Mapping[int, list[tuple[str, bool]]]:
+def _expectations(past: EarlierNights, wanted: Sequence[int]) -> Mapping[int, list[tuple[str, bool]]]:
     rows, table = _rows_of(past, past.expectations, wanted)
     found: dict[int, list[tuple[str, bool]]] = defaultdict(list)
     for row, text, held in zip(rows, table["text"].to_pylist(), table["held"].to_pylist(), strict=True):
@@ -160,7 +162,7 @@ def _expectations(past: Past, wanted: Sequence[int]) -> Mapping[int, list[tuple[
     return found
 
 
-def _rows_of(past: Past, table: Any, wanted: Sequence[int]) -> tuple[list[int], Any]:
+def _rows_of(past: EarlierNights, table: Any, wanted: Sequence[int]) -> tuple[list[int], Any]:
     """The table's rows of these runs, and for each the run's index."""
     names = pa.array([past.runs[index]["run"] for index in wanted], pa.string())
     place = pc.index_in(table["run"], value_set=names)

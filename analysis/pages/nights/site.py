@@ -19,16 +19,16 @@ from markupsafe import Markup, escape
 from analysis.errors import AnalysisError
 from analysis.history import History
 from analysis.history.regressions.checking import check_night
-from analysis.history.regressions.findings import Checked, Finding
-from analysis.pages.charting.page import chart_scripts, chart_styles
+from analysis.history.regressions.findings import Finding, NightFindings
+from analysis.pages.charting.chart_page import chart_scripts, chart_styles
 from analysis.pages.comparing.page import environment as comparing_environment
 from analysis.pages.comparing.page import write_page
 from analysis.pages.comparing.sides import read_sides
 from analysis.pages.nights import run_pages
-from analysis.pages.nights.change_words import Told, told
+from analysis.pages.nights.change_words import FindingText, told
 from analysis.pages.nights.morning import morning_content
-from analysis.pages.nights.places import Site, report_of
-from analysis.pages.nights.reading import Entry, Past, Row, levels, read_past
+from analysis.pages.nights.night_reader import EarlierNights, Entry, Row, levels, read_past
+from analysis.pages.nights.site_paths import Site, report_of
 from analysis.pages.nights.trend_sections import sections, trend_of
 from analysis.pages.nights.verdicts import SIGNS, status_of, strip, verdict_text
 from analysis.pages.report.formatting import count_of, seconds
@@ -46,7 +46,7 @@ _HEADINGS = ("Night", "Run", "Verdict", "Commit", "Took", "Report")
 def write_site(
     history: History,
     folder: Path,
-    checked: Mapping[str, Checked] | None = None,
+    checked: Mapping[str, NightFindings] | None = None,
     left_out: Mapping[str, Sequence[str]] | None = None,
 ) -> Path:
     """Write the site of a history, and return the morning page's path.
@@ -75,9 +75,9 @@ def write_site(
 
 
 def _write(
-    past: Past,
+    past: EarlierNights,
     site: Site,
-    checked: Mapping[str, Checked],
+    checked: Mapping[str, NightFindings],
     folder: Path,
     left_out: Mapping[str, Sequence[str]],
 ) -> None:
@@ -111,7 +111,7 @@ def _write(
     write_whole(stamp, _stamp(), sync=False)
 
 
-def _compare(past: Past, site: Site, checked: Iterable[Checked]) -> None:
+def _compare(past: EarlierNights, site: Site, checked: Iterable[NightFindings]) -> None:
     """Hold a run of tonight of every experiment against the last good one, where both are still there.
 
     Where something got worse, the last good one is of before that.
@@ -127,7 +127,7 @@ def _compare(past: Past, site: Site, checked: Iterable[Checked]) -> None:
                     _compare_two(good, run, page)
 
 
-def _analysed(past: Past, name: str) -> RunDirectory | None:
+def _analysed(past: EarlierNights, name: str) -> RunDirectory | None:
     """The directory of a run, if it is there and analysed."""
     run = past.run(name)
     directory = RunDirectory(Path(run["path"])) if run is not None and run["path"] else None
@@ -141,7 +141,7 @@ def _compare_two(good: RunDirectory, run: RunDirectory, page: Path) -> None:
         return  # one was pruned or damaged: its own page says what is known of it
 
 
-def _to_write(past: Past, site: Site, checked: Mapping[str, Checked]) -> list[int]:
+def _to_write(past: EarlierNights, site: Site, checked: Mapping[str, NightFindings]) -> list[int]:
     """The runs whose pages are to be written: all if another program wrote them."""
     stamp = site.folder / _WRITTEN_BY
     if not stamp.exists() or stamp.read_text() != _stamp():
@@ -178,7 +178,7 @@ def _stamp() -> str:
 
 
 def entry_content(
-    entry: Entry, findings: Sequence[Finding], told: Sequence[Told], site: Site
+    entry: Entry, findings: Sequence[Finding], told: Sequence[FindingText], site: Site
 ) -> dict[str, Any]:
     """What its template names."""
     shown, nothing = sections(entry, findings)

@@ -15,10 +15,10 @@ from markupsafe import Markup
 from analysis.history.regressions.findings import Finding
 from analysis.history.regressions.series import Series as Nights
 from analysis.intervals import median_interval
-from analysis.pages.charting.model import Axis, Chart, Mark, Series, as_day
-from analysis.pages.charting.page import embedded
+from analysis.pages.charting.chart_model import Axis, Chart, Mark, Series, as_day
+from analysis.pages.charting.chart_page import embedded
 from analysis.pages.nights.change_words import size_of
-from analysis.pages.nights.reading import Entry
+from analysis.pages.nights.night_reader import Entry
 from analysis.pages.report.formatting import title_of
 from topologies.palette import BLUE
 

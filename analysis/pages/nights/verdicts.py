@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from analysis.history.schemas import VERDICTS
-from analysis.pages.nights.reading import Entry, Row
+from analysis.history.history_schemas import VERDICTS
+from analysis.pages.nights.night_reader import Entry, Row
 from analysis.pages.report.formatting import day_text
 
 STRIP_NIGHTS = 30

@@ -16,10 +16,10 @@ def write_report(run: RunDirectory) -> Path:
     Raises InputError if there is no run, or no analysis of it yet.
     """
     # Some commands read only quantities of this package, and matplotlib takes long to import.
+    from analysis.pages.report.fault_windows import moments, write_diagrams  # noqa: PLC0415
     from analysis.pages.report.figures import write_figures  # noqa: PLC0415
-    from analysis.pages.report.moments import moments, write_diagrams  # noqa: PLC0415
     from analysis.pages.report.page import render  # noqa: PLC0415
-    from analysis.pages.report.reading import read_record  # noqa: PLC0415
+    from analysis.pages.report.run_reader import read_record  # noqa: PLC0415
 
     record = read_record(run)
     write_figures(record, run)

@@ -21,9 +21,9 @@ from itertools import pairwise
 
 from analysis.pages.report.formatting import large, number, percent, scaled, seconds
 from analysis.pages.report.paper import paper_section
-from analysis.pages.report.reading import Row, RunRecord
+from analysis.pages.report.run_reader import Row, RunRecord
 from analysis.pages.report.tables import Column, Table, figure, table, words
-from analysis.timelines.facts import MENDING
+from analysis.timelines.run_metadata import MENDING
 
 BEFORE_S = 5.0  # what "before the fault" means for rates, as for the recovery's baselines
 SHOWN_MAX = 400  # there may be thousands of streams: those of which most was held back
@@ -32,8 +32,8 @@ LINK_SETS_PACE = 2.0  # within this factor of the link's headroom, the link is w
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """The way by which the stream came after the switch."""
+class StreamPath:
+    """The path by which the stream came after the switch."""
 
     last_link: str = ""  # "r0→r3"; "" if it is not known
     delay_s: float = 0.0  # of its links, as configured
@@ -54,7 +54,7 @@ class Backlog:
     counted: int
     came_in_s: float | None  # catch-up less gap
     settled_in_s: float | None  # latency settled, less gap
-    way: Way
+    way: StreamPath
 
     @property
     def expected(self) -> float | None:
@@ -116,12 +116,12 @@ def _backlog(record: RunRecord, region: str, row: Row) -> Backlog:
     )
 
 
-def _way(record: RunRecord, regions: list[str], applied_s: float, rate: float | None) -> Way:
+def _way(record: RunRecord, regions: list[str], applied_s: float, rate: float | None) -> StreamPath:
     """The new way, from its regions in order; what its last link carried is from before the fault."""
     hops = [_hop(record, *ends) for ends in pairwise(regions)]
     found = [hop for hop in hops if hop]
     if not found or len(found) < len(hops):
-        return Way()
+        return StreamPath()
     link, direction = found[-1]
     bits_per_s = link[direction].get("rate_bits_per_s")
     rows = [row for row in _of_link(record, link["name"]) if row["direction"] == direction]
@@ -130,7 +130,7 @@ def _way(record: RunRecord, regions: list[str], applied_s: float, rate: float | 
     if bits_per_s and bytes_per_event and before is not None and rate is not None:
         headroom = max(0.0, bits_per_s / 8 / bytes_per_event - before - rate)
     delay_s = sum(link[direction]["delay_us"] for link, direction in found) / 1e6
-    return Way("→".join(regions[-2:]), delay_s, bits_per_s, headroom)
+    return StreamPath("→".join(regions[-2:]), delay_s, bits_per_s, headroom)
 
 
 def _hop(record: RunRecord, sender: str, taker: str) -> tuple[Row, str] | None:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from analysis.pages.report.formatting import EN_DASH
-from analysis.pages.report.reading import Row, RunRecord
-from analysis.timelines.facts import MENDING
+from analysis.pages.report.run_reader import Row, RunRecord
+from analysis.timelines.run_metadata import MENDING
 
 NAME_ROWS = 3
 _PROCESS_ENDS = {"continue", "restart", "replace", "rejoin"}

@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from analysis.pages.charting.model import Axis, Chart, Reference, Series, Span, highest, two_decades
+from analysis.pages.charting.chart_model import Axis, Chart, Reference, Series, Span, highest, two_decades
 from analysis.pages.report.bands import bands
 from analysis.pages.report.formatting import EN_DASH, large, number, percent, scaled
-from analysis.pages.report.reading import Row, RunRecord
+from analysis.pages.report.run_reader import Row, RunRecord
 from topologies.palette import colour_of, dash_of
 
 Points = tuple[tuple[float, ...], tuple[float | None, ...]]

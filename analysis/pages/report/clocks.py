@@ -8,11 +8,11 @@ altogether (hours, perhaps) and how fast it drifts would hide all else; both sta
 import numpy as np
 
 from analysis.capture.clocks.clock import Floats
-from analysis.capture.clocks.making import summary
-from analysis.pages.charting.model import Axis, Chart, Series
+from analysis.capture.clocks.run_clocks import summary
+from analysis.pages.charting.chart_model import Axis, Chart, Series
 from analysis.pages.report.charts import TIME, TOGETHER
 from analysis.pages.report.formatting import count_of, number, short_time, with_unit
-from analysis.pages.report.reading import RunRecord
+from analysis.pages.report.run_reader import RunRecord
 from analysis.pages.report.tables import Cell, Column, Table, figure, table, words
 from topologies.palette import colour_of
 

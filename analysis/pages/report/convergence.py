@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from analysis.pages.report.bands import fault_label
 from analysis.pages.report.formatting import EN_DASH, count_of, number, precise_seconds, seconds
-from analysis.pages.report.reading import Row, RunRecord
+from analysis.pages.report.run_reader import Row, RunRecord
 from analysis.pages.report.tables import Cell, Column, Table, figure, table, words
 from analysis.timelines.convergence import SETTLED_NS
 from analysis.timelines.recovery_table import APART_S

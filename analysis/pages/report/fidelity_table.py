@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from analysis.pages.report.formatting import EN_DASH, number, percent, scaled, with_unit
-from analysis.pages.report.reading import Row, RunRecord
+from analysis.pages.report.run_reader import Row, RunRecord
 from analysis.pages.report.tables import Cell, Column, Table, figure, milliseconds, table, words
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """A column, what it shows of a row, and which rows need it."""
+class _TableRow:
+    """A column, its text for a row, and which rows need it."""
 
     column: Column
     cell: Callable[[Row], Cell]
@@ -98,53 +98,53 @@ def _rate(row: Row) -> Cell:
 
 
 _COLUMNS = (
-    _Shown(Column("Direction"), lambda row: words(row["way"])),
-    _Shown(Column("When", True, "seconds since start; a line for each of a link's configurations"), _period),
-    _Shown(
+    _TableRow(Column("Direction"), lambda row: words(row["way"])),
+    _TableRow(Column("When", True, "seconds since start; a line for each configuration"), _period),
+    _TableRow(
         Column("State", help="proven: its packets show that it did as configured; violated: that it did not;"
                " unproven: they cannot tell"),
         _verdict,
     ),
-    _Shown(Column("Delay asked", True, "configured one-way delay, and its jitter"), _asked),
-    _Shown(
+    _TableRow(Column("Delay asked", True, "configured one-way delay, and its jitter"), _asked),
+    _TableRow(
         Column("p50", True, "median one-way delay, from packets seen at both ends of the link"),
         lambda row: figure(milliseconds(row["delay_p50_ms"]), row["delay_p50_ms"]),
     ),
-    _Shown(
+    _TableRow(
         Column("p99", True, "99th percentile of the one-way delay"),
         lambda row: figure(milliseconds(row["delay_p99_ms"]), row["delay_p99_ms"]),
     ),
-    _Shown(
+    _TableRow(
         Column("Beyond", True, "median and 99th percentile of what packets took beyond what the configured"
                " link would have taken with just these packets: rate, queue, drops and jitter computed"),
         _beyond,
     ),
-    _Shown(
+    _TableRow(
         Column("Bound", True, "by how much delays may be wrong: two clocks measured them"),
         lambda row: figure(f"±{milliseconds(row.get('bar_ms'))}", row.get("bar_ms")),
         lambda row: row.get("bar_ms") is not None,
     ),
-    _Shown(
+    _TableRow(
         Column("Loss asked", True),
         lambda row: figure(percent(row["configured_loss"]), row["configured_loss"]),
     ),
-    _Shown(
+    _TableRow(
         Column("Loss", True, "by chance, of what chance alone could lose; below, what it surely is between"),
         _loss,
     ),
-    _Shown(
+    _TableRow(
         Column("Lost", True, "what did not come through: by chance, at the full queue, by a cut"), _lost
     ),
-    _Shown(Column("Rate asked", True), _rate),
-    _Shown(
+    _TableRow(Column("Rate asked", True), _rate),
+    _TableRow(
         Column("Peak rate", True, "what crossed in the busiest second"),
         lambda row: figure(scaled(row["rate_bits_per_s"], "bit/s"), row["rate_bits_per_s"]),
     ),
-    _Shown(
+    _TableRow(
         Column("Packets", True, "seen on the sending side, each told from all others"),
         lambda row: figure(number(row["packets"]), row["packets"]),
     ),
-    _Shown(
+    _TableRow(
         Column("Why", help="why it is not proven, and the cause if the run's data have it"),
         _why,
         lambda row: state_of(row) != "proven",

@@ -10,11 +10,11 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from analysis.pages.charting.chart_model import Chart, highest
 from analysis.pages.charting.figure import BAD, INK, MUTED, draw, own_style, save
-from analysis.pages.charting.model import Chart, highest
 from analysis.pages.report.charts import latency_chart, link_charts, throughput_chart
 from analysis.pages.report.clocks import clock_charts
-from analysis.pages.report.reading import RunRecord
+from analysis.pages.report.run_reader import RunRecord
 from analysis.pages.report.sweep_charts import SweepChart
 from analysis.pages.report.topology_drawing import LINE_HEIGHT, DrawnLink, drawing, inside_at
 from experiments.rundir import RunDirectory

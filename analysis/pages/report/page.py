@@ -16,15 +16,22 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from analysis.pages.charting.model import Chart, highest
-from analysis.pages.charting.page import as_json, chart_scripts, chart_styles, embedded, place, spans_json
+from analysis.pages.charting.chart_model import Chart, highest
+from analysis.pages.charting.chart_page import (
+    as_json,
+    chart_scripts,
+    chart_styles,
+    embedded,
+    place,
+    spans_json,
+)
 from analysis.pages.report import backlog, charts, clocks, tables
 from analysis.pages.report.convergence import convergence
+from analysis.pages.report.fault_windows import FaultDiagram, FaultWindows
 from analysis.pages.report.fidelity_table import fidelity_table
-from analysis.pages.report.moments import FaultDiagram, Moments
 from analysis.pages.report.paper import paper_section
-from analysis.pages.report.reading import RunRecord
 from analysis.pages.report.recovery import note_in_words, recoveries
+from analysis.pages.report.run_reader import RunRecord
 from analysis.pages.report.story import story
 from analysis.pages.report.topology_drawing import drawing, rates
 from topologies.palette import colour_of
@@ -34,7 +41,7 @@ _GZIP_LEVEL = 6  # 9 takes three times as long for 1 % less
 LINK_CHARTS_SHOWN = 30  # a page with hundreds of plots serves nobody: the busiest links are shown
 
 
-def render(record: RunRecord, diagrams: Sequence[FaultDiagram], moments: Moments) -> str:
+def render(record: RunRecord, diagrams: Sequence[FaultDiagram], moments: FaultWindows) -> str:
     """The whole page of a run. diagrams: those that stand beside it; moments: the messages to embed."""
     content = _content(record) | {
         "diagrams": diagrams,
@@ -98,7 +105,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "notes": tuple(map(note_in_words, record.notes)),
         "unproven": tables.unproven_periods(record),
         "clocks": clocks.clock_charts(record),
-        "facts": facts(record),
+        "facts": metadata(record),
         "experiment_json": json.dumps(record.experiment, indent=2, ensure_ascii=False),
         "topology_json": json.dumps(record.run.get("topology") or {}, indent=2, ensure_ascii=False),
         "plots": plots(record, [throughput, latency], links),
@@ -128,7 +135,7 @@ def plots(record: RunRecord, timelines: list[Chart], links: dict[str, tuple[Char
     }
 
 
-def facts(record: RunRecord) -> tuple[tuple[str, str], ...]:
+def metadata(record: RunRecord) -> tuple[tuple[str, str], ...]:
     """What ran, as name and value."""
     run, machine, times = record.run, record.run.get("machine") or {}, record.run.get("times") or {}
     memory = machine.get("memory_bytes")

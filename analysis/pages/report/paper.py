@@ -8,7 +8,7 @@ paper, as they stand there; which of our measures each belongs to is our reading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from analysis.pages.report.reading import Row
+from analysis.pages.report.run_reader import Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from analysis.pages.report.bands import fault_label
 from analysis.pages.report.formatting import NOT_MEASURED, number, precise_seconds, seconds, short_time
 from analysis.pages.report.paper import PaperSection, paper_section
-from analysis.pages.report.reading import Row, RunRecord
+from analysis.pages.report.run_reader import Row, RunRecord
 from analysis.pages.report.tables import Cell, Column, Table, figure, table, words
 from experiments.summary import RECOVERY
 

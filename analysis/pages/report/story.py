@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from analysis.pages.report.bands import fault_label
 from analysis.pages.report.formatting import count_of, large, number, percent, seconds, with_unit
-from analysis.pages.report.reading import Row, RunRecord
 from analysis.pages.report.recovery import note_in_words
-from analysis.timelines.facts import MENDING
+from analysis.pages.report.run_reader import Row, RunRecord
+from analysis.timelines.run_metadata import MENDING
 
 # verdict -> (word, how it looks, what it means)
 _VERDICTS = {

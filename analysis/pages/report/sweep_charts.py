@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from analysis.pages.charting.model import Axis, Chart, Series
-from analysis.sweeps import Spread, Sweep, SweptRun, grouped
+from analysis.pages.charting.chart_model import Axis, Chart, Series
+from analysis.sweeps import Spread, Sweep, SweepRunResult, grouped
 from experiments.sweep import value_text
 from topologies.palette import colour_of, dash_of
 
@@ -37,12 +37,12 @@ class SweepChart(Chart):
     comparisons: tuple[Comparison, ...] = ()
 
 
-Value = Callable[[SweptRun], float | None]
-Name = Callable[[SweptRun], Hashable]
+Value = Callable[[SweepRunResult], float | None]
+Name = Callable[[SweepRunResult], Hashable]
 
 
 def lines_of(
-    runs: Sequence[SweptRun], x: Value, line: Name, y: Value, name: Callable[[Any], str] = str
+    runs: Sequence[SweepRunResult], x: Value, line: Name, y: Value, name: Callable[[Any], str] = str
 ) -> tuple[Series, ...]:
     """A line for each value of `line`, in order, with the spread of `y` over runs of the same `x`."""
     points = grouped(runs, lambda run: (line(run), x(run)), y)
@@ -89,10 +89,10 @@ def generic_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
     along = max(axes, key=lambda axis: counts[axis])
     others = [axis for axis in sweep.axes if axis != along]
 
-    def x(run: SweptRun) -> float | None:
+    def x(run: SweepRunResult) -> float | None:
         return quantity(_value(run, along))
 
-    def line(run: SweptRun) -> tuple[Any, ...]:
+    def line(run: SweepRunResult) -> tuple[Any, ...]:
         return tuple(_value(run, axis) for axis in others)
 
     def named(values: tuple[Any, ...]) -> str:
@@ -137,7 +137,7 @@ def _numeric(sweep: Sweep, axis: str) -> bool:
     return all(quantity(value) is not None for value in (sweep.experiment.get("sweep") or {})[axis])
 
 
-def _value(run: SweptRun, axis: str) -> Any:
+def _value(run: SweepRunResult, axis: str) -> Any:
     value = run.point.values.get(axis)
     return value if isinstance(value, int | float | str | None) else str(value)
 
@@ -179,7 +179,7 @@ def convergence_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
     )
 
 
-def _line(number: int, title: str, key: str, runs: Mapping[str, Sequence[SweptRun]]) -> Series:
+def _line(number: int, title: str, key: str, runs: Mapping[str, Sequence[SweepRunResult]]) -> Series:
     """Of one figure: a point for each name whose runs have it."""
     found = []
     for place, named in enumerate(runs.values()):

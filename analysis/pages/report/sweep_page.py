@@ -14,7 +14,7 @@ from analysis.pages.report.page import environment, short_commit
 from analysis.pages.report.story import WRONG, Headline
 from analysis.pages.report.sweep_charts import SweepChart
 from analysis.pages.report.tables import Cell, Column, Table, figure, plain_text, table, words
-from analysis.sweeps import Sweep, SweptRun, read_sweep
+from analysis.sweeps import Sweep, SweepRunResult, read_sweep
 from analysis.systems.sprinkler_figures import charts as paper_charts
 from experiments.expectations import found_text
 from experiments.sweep import value_text
@@ -38,7 +38,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A run that did not pass: what was wrong, and the command that makes it again."""
+    """A run that did not pass: why, and the command that repeats it."""
 
     name: str
     seed: int
@@ -145,7 +145,7 @@ def runs_table(sweep: Sweep) -> Table:
     return table("runs", columns, (_row(run, axes, place) for place, run in enumerate(sweep.runs, 1)))
 
 
-def _row(run: SweptRun, axes: list[str], place: int) -> list[Cell]:
+def _row(run: SweepRunResult, axes: list[str], place: int) -> list[Cell]:
     point = run.point
     wrong = _wrong(run)
     status = {"passed": "good", None: ""}.get(point.verdict, "bad")
@@ -162,13 +162,13 @@ def _row(run: SweptRun, axes: list[str], place: int) -> list[Cell]:
     ]
 
 
-def _wrong(run: SweptRun) -> float | None:
+def _wrong(run: SweepRunResult) -> float | None:
     values = [run.figure("events", name) for name in WRONG]
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
-def _why(run: SweptRun) -> str:
+def _why(run: SweepRunResult) -> str:
     """What was wrong with a run, in a line."""
     unmet = [e for e in run.summary.get("expectations") or () if not e.get("held")]
     lines = [f"{e['text']} (it is {found_text(e.get('value'))})" for e in unmet]
@@ -178,7 +178,7 @@ def _why(run: SweptRun) -> str:
     return "; ".join(lines) or run.point.problem or ""
 
 
-def _values(run: SweptRun) -> str:
+def _values(run: SweepRunResult) -> str:
     return ", ".join(f"{path.split('.')[-1]} {value_text(value)}" for path, value in run.point.values.items())
 
 

@@ -20,7 +20,7 @@ from analysis.pages.report.formatting import (
     precise_seconds,
     seconds,
 )
-from analysis.pages.report.reading import Row, RunRecord
+from analysis.pages.report.run_reader import Row, RunRecord
 
 PROCESSES_SHOWN = 500
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from analysis.pages.report.bands import Band, bands
 from analysis.pages.report.formatting import EN_DASH, count_of, number, percent, scaled, seconds, with_unit
-from analysis.pages.report.reading import Row, RunRecord
+from analysis.pages.report.run_reader import Row, RunRecord
 from experiments.declared import Trait, declared_in
 from topologies.layout import Box, Line, layout, placed
 from topologies.palette import LIGHT, colour_of
@@ -28,7 +28,7 @@ NOWHERE = Box(0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class DrawnRegion:
-    """A region's place."""
+    """The position of a region."""
 
     name: str
     colour: str

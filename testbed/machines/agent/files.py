@@ -14,7 +14,7 @@ SOCKET_PATH_BYTES_MAX = 107  # unix(7)
 
 
 def started_ticks(pid: int) -> int | None:
-    """ShippingTime a process was started, in clock ticks since boot (proc(5), field 22); None if there is
+    """When a process was started, in clock ticks since boot (proc(5), field 22); None if there is
     none.
     """
     try:

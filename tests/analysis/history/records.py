@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from analysis.history import Kept, Metric, RunRecord
+from analysis.history import ExpectationResult, Metric, RunRecord
 
 NIGHT = "2026-03-14"
 P95, LOST = "latency.p95_ms", "events.lost"
@@ -17,6 +17,6 @@ def make_record(run: str = "20260314T020000Z-a-000001", night: str = NIGHT, **ch
         "links": "relay", "place": "local", "outcome": "completed", "verdict": "passed", "valid": True,
         "reasons": (), "problems": (), "started_ns": 1, "duration_s": 60.0, "captures_bytes": 1000,
         "metrics": (Metric(P95, 80.0, "ms", "lower"), Metric(LOST, 0.0, "events", "lower")),
-        "expectations": (Kept("events.lost == 0", 0.0, True),),
+        "expectations": (ExpectationResult("events.lost == 0", 0.0, True),),
     }  # fmt: skip
     return RunRecord(**given | changes)

@@ -12,7 +12,7 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.history import History
 from analysis.history.files import Partition
-from analysis.history.schemas import EXPECTATIONS, METRICS, RUNS, SCHEMAS
+from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS, SCHEMAS
 from analysis.pages.nights import write_site
 from tests.analysis.history.records import NIGHT, make_record
 

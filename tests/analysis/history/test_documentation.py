@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.history.schemas import SCHEMAS
+from analysis.history.history_schemas import SCHEMAS
 
 PAGE = Path(__file__).parents[3] / "docs" / "history.md"
 IN_ALL = {"schema", "run", "suite", "entry"}

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from analysis.history.files import UnknownLayoutError, brought_forward
-from analysis.history.schemas import EXPECTATIONS, METRICS, RUNS, SCHEMA, SCHEMAS
+from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS, SCHEMA, SCHEMAS
 
 OLD = {"schema": [1], "run": ["a"], "suite": ["quick"], "entry": ["cut"]}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from analysis.history import History
-from analysis.history.pruning import REMAINS, Removal, Room, choose, plan_pruning, remove
+from analysis.history.pruning import REMAINS, Removal, RunSize, choose, plan_pruning, remove
 from experiments.packing import CAPTURES, check_captures, left_out
 from experiments.rundir import RunDirectory
 from tests.analysis.history.records import make_record
@@ -14,8 +14,8 @@ from topologies.errors import InputError
 
 OLD, NEW = RunDirectory(Path("old")), RunDirectory(Path("new"))
 ROOMS = [
-    Room(OLD, {"captures": 100, "tables": 20, "pages": 5}, 1),
-    Room(NEW, {"captures": 200, "tables": 30, "pages": 5}, 1),
+    RunSize(OLD, {"captures": 100, "tables": 20, "pages": 5}, 1),
+    RunSize(NEW, {"captures": 200, "tables": 30, "pages": 5}, 1),
 ]
 
 

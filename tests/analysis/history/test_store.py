@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.history import History, Kept, Metric, Where, store
+from analysis.history import ExpectationResult, History, HistoryFilter, Metric, store
 from analysis.history.files import Partition
-from analysis.history.schemas import EXPECTATIONS, METRICS, RUNS, shown_schema
+from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS, shown_schema
 from tests.analysis.history.records import LOST, NIGHT, P95, make_record
 
 OTHER = "20260314T020100Z-b-000002"
@@ -22,8 +22,8 @@ def history(tmp_path: Path) -> History:
     return History(tmp_path / "history")
 
 
-def runs(history: History, where: Where | None = None) -> list[str]:
-    return history.runs(where or Where())["run"].to_pylist()
+def runs(history: History, where: HistoryFilter | None = None) -> list[str]:
+    return history.runs(where or HistoryFilter())["run"].to_pylist()
 
 
 def test_a_history_that_is_not_there_is_empty(history: History) -> None:
@@ -77,7 +77,7 @@ def test_a_run_is_in_one_night_alone(history: History, other: str) -> None:
 def test_metrics_are_of_the_nights_that_are_meant(history: History) -> None:
     history.append(make_record("a"))
     history.append(make_record("b", night="2026-03-15", metrics=(Metric(P95, 90.0, "ms", "lower"),)))
-    assert history.metrics(Where(until=NIGHT))["value"].to_pylist() == [80.0, 0.0]
+    assert history.metrics(HistoryFilter(until=NIGHT))["value"].to_pylist() == [80.0, 0.0]
 
 
 def test_compacting_leaves_one_file_a_table_and_the_same_rows(history: History) -> None:
@@ -110,21 +110,21 @@ def test_a_night_without_runs_is_nothing_to_compact(history: History) -> None:
 @pytest.mark.parametrize(
     ("where", "found"),
     [
-        (Where(), ["a", "b", "c"]),
-        (Where(suite="quick"), ["a", "b"]),
-        (Where(entry="throughput"), ["b"]),
-        (Where(since="2026-03-15"), ["c"]),
-        (Where(until="2026-03-14"), ["a", "b"]),
-        (Where(verdicts=("failed", "crashed")), ["b"]),
-        (Where(valid=True), ["a", "b"]),
-        (Where(valid=False), ["c"]),
-        (Where(run="c"), ["c"]),
-        (Where(experiment="fanout"), ["c"]),
-        (Where(suite="quick", valid=False), []),
+        (HistoryFilter(), ["a", "b", "c"]),
+        (HistoryFilter(suite="quick"), ["a", "b"]),
+        (HistoryFilter(entry="throughput"), ["b"]),
+        (HistoryFilter(since="2026-03-15"), ["c"]),
+        (HistoryFilter(until="2026-03-14"), ["a", "b"]),
+        (HistoryFilter(verdicts=("failed", "crashed")), ["b"]),
+        (HistoryFilter(valid=True), ["a", "b"]),
+        (HistoryFilter(valid=False), ["c"]),
+        (HistoryFilter(run="c"), ["c"]),
+        (HistoryFilter(experiment="fanout"), ["c"]),
+        (HistoryFilter(suite="quick", valid=False), []),
     ],
 )
 def test_conditions_choose_runs_and_with_them_their_metrics(
-    history: History, where: Where, found: list[str]
+    history: History, where: HistoryFilter, found: list[str]
 ) -> None:
     history.append(make_record("a"))
     history.append(make_record("b", entry="throughput", verdict="failed"))
@@ -141,7 +141,7 @@ def test_the_tables_are_of_the_same_runs_and_every_problem_is_named(history: His
     history.append(make_record("d", suite="full"))
     for table, run in ((RUNS, "a"), (METRICS, "b"), (EXPECTATIONS, "c")):
         Partition.of(history.folder, table, NIGHT).of_run(run).write_bytes(b"torn")
-    where = Where(suite="quick")
+    where = HistoryFilter(suite="quick")
     found, metrics, expectations = history.tables(where)
     assert len(history.problems) == 3
     assert found.equals(history.runs(where))
@@ -309,7 +309,7 @@ def test_a_run_has_the_name_of_a_directory(run: str) -> None:
 
 
 def test_an_expectation_without_a_number_is_kept(history: History) -> None:
-    history.append(make_record(expectations=(Kept("verdict == passed", None, False),)))
+    history.append(make_record(expectations=(ExpectationResult("verdict == passed", None, False),)))
     (kept,) = history.expectations().to_pylist()
     assert (kept["value"], kept["held"]) == (None, False)
 

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 
-from analysis.history import History, Where
+from analysis.history import History, HistoryFilter
 from tests.analysis.history.year import Planted, entries, make_year, metrics_of, night_of
 
 P95 = "latency.p95_ms"
 ENTRY = entries()[0]
 
 
-def values(history: History, metric: str, where: Where) -> np.ndarray:
+def values(history: History, metric: str, where: HistoryFilter) -> np.ndarray:
     rows = history.metrics(where)
     return rows.filter(pc.equal(rows["metric"], metric))["value"].to_numpy()
 
@@ -26,7 +26,7 @@ def test_every_experiment_runs_every_night_and_some_runs_are_bad(tmp_path: Path)
     assert set(runs["verdict"]) >= {"passed", "invalid", "crashed"}
     crashed = set(runs.loc[runs["verdict"] == "crashed", "run"])
     assert not crashed & set(history.metrics()["run"].to_pylist())
-    assert set(history.metrics(Where(entry=ENTRY))["metric"].to_pylist()) == set(metrics_of(ENTRY))
+    assert set(history.metrics(HistoryFilter(entry=ENTRY))["metric"].to_pylist()) == set(metrics_of(ENTRY))
 
 
 def test_the_same_seed_gives_the_same_year(tmp_path: Path) -> None:
@@ -41,13 +41,16 @@ def test_what_is_planted_is_there_from_its_night_on_and_changes_nothing_else(tmp
     planted = [Planted(ENTRY, P95, 20, 0.3), Planted(ENTRY, "events.lost", 20, 2.0, until=21)]
     quiet = make_year(tmp_path / "quiet", nights=40, experiments=2)
     worse = make_year(tmp_path / "worse", nights=40, experiments=2, planted=planted)
-    before, after = Where(entry=ENTRY, until=night_of(19)), Where(entry=ENTRY, since=night_of(20))
+    before, after = (
+        HistoryFilter(entry=ENTRY, until=night_of(19)),
+        HistoryFilter(entry=ENTRY, since=night_of(20)),
+    )
     assert np.array_equal(values(worse, P95, before), values(quiet, P95, before))
     assert np.allclose(values(worse, P95, after), values(quiet, P95, after) * 1.3)
-    lost = values(worse, "events.lost", Where(entry=ENTRY, since=night_of(20), until=night_of(20)))
+    lost = values(worse, "events.lost", HistoryFilter(entry=ENTRY, since=night_of(20), until=night_of(20)))
     assert set(lost) == {2.0}
-    assert set(values(worse, "events.lost", Where(entry=ENTRY, since=night_of(21)))) == {0.0}
-    others = Where(entry=entries()[1])
+    assert set(values(worse, "events.lost", HistoryFilter(entry=ENTRY, since=night_of(21)))) == {0.0}
+    others = HistoryFilter(entry=entries()[1])
     assert np.array_equal(values(worse, P95, others), values(quiet, P95, others))
 
 

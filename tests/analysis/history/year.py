@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from analysis.history import History
 from analysis.history.files import Partition
+from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS, SCHEMA, SCHEMAS
 from analysis.history.metrics import better_of, unit_of
-from analysis.history.schemas import EXPECTATIONS, METRICS, RUNS, SCHEMA, SCHEMAS
 
 SUITE = "simulated"
 FIRST = date(2026, 1, 1)

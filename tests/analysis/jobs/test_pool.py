@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.jobs.work import Children, InThisProcess, handfuls
+from analysis.jobs.work import InlineWorkers, ProcessPool, handfuls
 
 
 @dataclass(frozen=True)
@@ -36,20 +36,20 @@ class Die:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("workers", [InThisProcess(), Children(1), Children(3)])
+@pytest.mark.parametrize("workers", [InlineWorkers(), ProcessPool(1), ProcessPool(3)])
 def test_every_task_is_done_once(workers):
     done = workers.carry_out([Double(number) for number in range(20)], "doubling")
     assert sorted(result for result, _ in done) == list(range(0, 40, 2))
 
 
 def test_children_do_the_work_and_are_gone_afterwards():
-    done = Children(2).carry_out([Double(number) for number in range(4)], "doubling")
+    done = ProcessPool(2).carry_out([Double(number) for number in range(4)], "doubling")
     pids = {pid for _, pid in done}
     assert os.getpid() not in pids
     assert not pids & {child.pid for child in psutil.Process().children()}
 
 
-@pytest.mark.parametrize("workers", [InThisProcess(), Children(2)])
+@pytest.mark.parametrize("workers", [InlineWorkers(), ProcessPool(2)])
 @pytest.mark.parametrize(
     ("error", "said"),
     [(AnalysisError("a.pcap: torn"), "a.pcap: torn"), (ValueError("no number"), "ValueError: no number")],
@@ -61,7 +61,7 @@ def test_a_task_that_fails_is_told_with_what_was_being_done(workers, error, said
 
 def test_a_child_that_is_killed_is_an_error_and_no_hang():
     with pytest.raises(AnalysisError, match="doubling failed: a process was killed"):
-        Children(2).carry_out([Die(), Double(1)], "doubling")
+        ProcessPool(2).carry_out([Die(), Double(1)], "doubling")
 
 
 def test_handfuls_hold_every_task_once_and_the_heavy_ones_alone():

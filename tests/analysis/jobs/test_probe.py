@@ -6,12 +6,12 @@ import pytest
 
 from analysis.errors import AnalysisError
 from analysis.jobs.cluster import check, write_modules
-from analysis.jobs.probe import Question, Sight, look
+from analysis.jobs.probe import ProbeAnswer, ProbeQuestion, look
 from tests.analysis.jobs.standalone import python
 
 
 def test_what_executors_lack_is_named(tmp_path):
-    question = Question(tmp_path, "token", {})
+    question = ProbeQuestion(tmp_path, "token", {})
     modules = write_modules(tmp_path / "modules.zip")
     bare = python(tmp_path / "bare", packages=False)
     code = "from analysis.jobs.probe import *; print(look(Question(Path(sys.argv[1]), 'token', {})))"
@@ -26,13 +26,13 @@ def test_what_executors_lack_is_named(tmp_path):
     assert "missing=('numpy', 'pyarrow'), reads=False, written='seen-" in done.stdout
     assert look(question).missing == ()
     with pytest.raises(AnalysisError, match="/bare, which has no numpy and no pyarrow: install them there"):
-        check([Sight("h", "/bare", ("numpy", "pyarrow"), reads=True, written=None)])
+        check([ProbeAnswer("h", "/bare", ("numpy", "pyarrow"), reads=True, written=None)])
 
 
 def test_files_of_the_same_name_but_another_size_are_not_the_run(tmp_path):
     capture = tmp_path / "a.pcap"
     capture.write_bytes(b"12345678")
-    question = Question(tmp_path, "token", {capture: 8})
+    question = ProbeQuestion(tmp_path, "token", {capture: 8})
     assert not look(question).reads
     question.note.write_text("token")
     assert look(question).reads

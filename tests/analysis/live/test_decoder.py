@@ -14,7 +14,7 @@ from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.live.decoder import Batch, Decoder
 from analysis.live.source import SEGMENTS, read_segments
 from analysis.systems.sprinkler import READING
-from analysis.timelines.facts import Host
+from analysis.timelines.run_metadata import Host
 from experiments import capture_parts
 from node.protocols.sprinkler.messages import (
     CODEC,

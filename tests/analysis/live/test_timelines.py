@@ -10,8 +10,8 @@ from analysis.live import timelines as live_timelines
 from analysis.live.decoder import Batch
 from analysis.live.timelines import BINS_TOLD_MAX, IDLE_NS, Intervals, Latencies, LiveTimelines
 from analysis.timelines import latency, throughput
-from analysis.timelines.facts import Facts
-from analysis.timelines.stream_groups import pieces
+from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.stream_groups import intervals
 from tests.analysis.timelines.world import END, MS, ZERO, S, World, facts_of, simulate
 
 CLIENTS = ("r0-client-0", "r0-client-1")
@@ -23,7 +23,7 @@ def world() -> World:
 
 
 @pytest.fixture(scope="module")
-def facts() -> Facts:
+def metadata() -> RunMetadata:
     return facts_of()
 
 
@@ -40,14 +40,14 @@ def batches_of(world: World) -> list[Batch]:
     return sorted(found, key=lambda batch: batch.t_ns)
 
 
-def told(world: World, facts: Facts, every_ns: int) -> tuple[dict, dict]:
+def told(world: World, metadata: RunMetadata, every_ns: int) -> tuple[dict, dict]:
     """All bins of throughput and latency after everything was told in steps of this length."""
-    live = LiveTimelines(facts, ZERO)
+    live = LiveTimelines(metadata, ZERO)
     batches = batches_of(world)
     found: tuple[dict, dict] = (defaultdict(dict), defaultdict(dict))
     for begin, end in pairwise(range(ZERO, ZERO + END + 4 * S, every_ns)):
         some = [batch for batch in batches if begin <= batch.t_ns < end]
-        news = live.take(some, dict.fromkeys(facts.clients, end))
+        news = live.take(some, dict.fromkeys(metadata.clients, end))
         for series, kept in zip((news.throughput, news.latency), found, strict=True):
             for name, rows in series.items():
                 kept[name] |= {row[0]: row[1:] for row in rows}
@@ -56,14 +56,16 @@ def told(world: World, facts: Facts, every_ns: int) -> tuple[dict, dict]:
 
 @pytest.mark.parametrize("every_ns", [130 * MS, 1 * S, 3 * S])
 @pytest.mark.slow
-def test_bins_are_those_of_the_analysis(world: World, facts: Facts, every_ns: int) -> None:
-    rates, percentiles = told(world, facts, every_ns)
+def test_bins_are_those_of_the_analysis(world: World, metadata: RunMetadata, every_ns: int) -> None:
+    rates, percentiles = told(world, metadata, every_ns)
     events = world.events_table()
-    for row in throughput.table(throughput.arrivals(events, facts), None, facts).to_pylist():
+    for row in throughput.table(throughput.arrivals(events, metadata), None, metadata).to_pylist():
         if row["scope"] == "region":
             assert rates[row["name"]][round(row["start_s"], 3)] == [row["events_per_s"]]
-    samples = [latency.samples(n, pieces(world.stream(n), facts.clients), facts) for n in facts.owner]
-    expected = latency.table(pa.concat_tables(samples), facts).to_pylist()
+    samples = [
+        latency.samples(n, intervals(world.stream(n), metadata.clients), metadata) for n in metadata.owner
+    ]
+    expected = latency.table(pa.concat_tables(samples), metadata).to_pylist()
     assert expected
     assert sum(map(len, percentiles.values())) == len(expected)
     for row in expected:
@@ -71,31 +73,33 @@ def test_bins_are_those_of_the_analysis(world: World, facts: Facts, every_ns: in
         assert found == pytest.approx([row["p50_ms"], row["p95_ms"], row["p99_ms"]], abs=0.0006)
 
 
-def test_a_bin_is_told_once_every_client_was_read_beyond_it(facts: Facts) -> None:
-    live = LiveTimelines(facts, ZERO)
-    newest_ns = dict.fromkeys(facts.clients, ZERO + 2 * S)
-    slow = facts.clients[0]
+def test_a_bin_is_told_once_every_client_was_read_beyond_it(metadata: RunMetadata) -> None:
+    live = LiveTimelines(metadata, ZERO)
+    newest_ns = dict.fromkeys(metadata.clients, ZERO + 2 * S)
+    slow = metadata.clients[0]
     news = live.take([], newest_ns | {slow: ZERO + 1 * S})
     assert [row[0] for row in news.throughput["r0"]] == [0.0, 0.2, 0.4, 0.6, 0.8]
     assert news.shown_until_ns == ZERO + 1 * S
     assert [row[0] for row in live.take([], newest_ns).throughput["r0"]] == [1.0, 1.2, 1.4, 1.6, 1.8]
 
 
-def test_a_client_that_is_silent_for_long_holds_up_nobody(facts: Facts) -> None:
-    newest_ns = dict.fromkeys(facts.clients, ZERO + 60 * S)
-    news = LiveTimelines(facts, ZERO).take([], newest_ns | {facts.clients[0]: ZERO + 60 * S - IDLE_NS - 1})
+def test_a_client_that_is_silent_for_long_holds_up_nobody(metadata: RunMetadata) -> None:
+    newest_ns = dict.fromkeys(metadata.clients, ZERO + 60 * S)
+    news = LiveTimelines(metadata, ZERO).take(
+        [], newest_ns | {metadata.clients[0]: ZERO + 60 * S - IDLE_NS - 1}
+    )
     assert news.shown_until_ns == ZERO + 60 * S
 
 
-def test_a_clock_that_is_set_ahead_leaves_a_gap(facts: Facts) -> None:
-    live = LiveTimelines(facts, ZERO)
-    live.take([], dict.fromkeys(facts.clients, ZERO + 2 * S))
-    news = live.take([], dict.fromkeys(facts.clients, ZERO + 30 * 86_400 * S))
+def test_a_clock_that_is_set_ahead_leaves_a_gap(metadata: RunMetadata) -> None:
+    live = LiveTimelines(metadata, ZERO)
+    live.take([], dict.fromkeys(metadata.clients, ZERO + 2 * S))
+    news = live.take([], dict.fromkeys(metadata.clients, ZERO + 30 * 86_400 * S))
     assert len(news.throughput["r0"]) == BINS_TOLD_MAX
 
 
-def test_before_anything_was_read_nothing_is_told(facts: Facts) -> None:
-    news = LiveTimelines(facts, ZERO).take([], {})
+def test_before_anything_was_read_nothing_is_told(metadata: RunMetadata) -> None:
+    news = LiveTimelines(metadata, ZERO).take([], {})
     assert (news.throughput, news.latency, news.shown_until_ns) == ({}, {}, None)
 
 

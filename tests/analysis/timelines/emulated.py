@@ -11,10 +11,10 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
-from analysis.timelines.crossings import PACKET_COLUMNS
 from analysis.timelines.link_behaviour import Behaviour, measure
 from analysis.timelines.link_segments import side
 from analysis.timelines.periods import Period
+from analysis.timelines.traversals import PACKET_COLUMNS
 from testbed.links.relay.link_direction import DelayQueue, LinkDirection
 from tests.testbed.links.relay.vnet_frames import Sent
 from topologies.link_parameters import LinkParameters

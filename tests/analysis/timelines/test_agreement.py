@@ -6,10 +6,10 @@ import pytest
 from analysis.schemas import CAPTURES, DECODING
 from analysis.timelines import schemas
 from analysis.timelines.agreement import PUBLISHED, compare, damaged_hosts, unfit_hosts
-from analysis.timelines.facts import read_facts
+from analysis.timelines.run_metadata import read_metadata
 from tests.analysis.timelines.world import run_json
 
-FACTS = read_facts(run_json())
+FACTS = read_metadata(run_json())
 
 
 def decoding(**counts):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from analysis.timelines.pieces import NEVER
 from analysis.timelines.recovery_times import Pair, benchmark
+from analysis.timelines.sequence_intervals import NEVER
 from tests.analysis.timelines.world import MS, S
 
 FAULT, END, EVERY, LATENCY = 10 * S, 30 * S, 50 * MS, 40 * MS

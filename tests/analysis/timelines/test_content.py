@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.capture.clocks.machines import ONE_CLOCK
+from analysis.capture.clocks.machine_clocks import ONE_CLOCK
 from analysis.timelines.content import KINDS, Content
-from analysis.timelines.pieces import NEVER
+from analysis.timelines.sequence_intervals import NEVER
 from node.core.content import event, interest
 from node.core.declaration import Contract
 from node.core.measures import Columns

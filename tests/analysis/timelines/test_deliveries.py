@@ -11,8 +11,8 @@ from analysis.errors import AnalysisError
 from analysis.timelines import schemas
 from analysis.timelines.collecting import read_marks
 from analysis.timelines.deliveries import check as check_clients
-from analysis.timelines.pieces import digest
-from analysis.timelines.records import read_file
+from analysis.timelines.delivery_records import read_file
+from analysis.timelines.sequence_intervals import digest
 from node.core.collection_marks import encode_mark, keys_of
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
 from node.core.epochs import first_of
@@ -49,11 +49,11 @@ def session_record(host, session):
     }  # fmt: skip
 
 
-def check(got, published=None, overrides=(), clients=("r1-client-0",), marks=None, **facts):
+def check(got, published=None, overrides=(), clients=("r1-client-0",), marks=None, **metadata):
     """The row of stream 0 for one client that got these batches."""
     published = records("r0-driver-0", RecordKind.PUBLISHED, BATCHES) if published is None else published
     tables = [pa.Table.from_pylist(rows, schema=schemas.RECORDS) for rows in (published, got)]
-    rows = check_clients(clients, *tables, facts_of(*overrides, **facts), marks).to_pylist()
+    rows = check_clients(clients, *tables, facts_of(*overrides, **metadata), marks).to_pylist()
     return next(row for row in rows if row["client"] == clients[0] and row["stream"] == 0)
 
 

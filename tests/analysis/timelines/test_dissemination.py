@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from analysis.schemas import MESSAGES
 from analysis.timelines import events, schemas, throughput
-from analysis.timelines.stream_groups import pieces, sources
+from analysis.timelines.stream_groups import intervals, sources
 from tests.analysis.timelines.world import MS, ZERO, facts_of
 
 FACTS = facts_of()
@@ -35,7 +35,7 @@ def test_what_a_neighbour_sends_arrives_as_what_the_proxy_sends():
         arrived("r1-client-0", "r1-proxy-0", 1, 10, 0), arrived("r1-client-0", "r1-client-1", 11, 10, 1)
     )
     assert sums(found) == [("r1-proxy-0", 10), ("r1-client-1", 10)]
-    cut = pieces(found, ("r1-client-0",))
+    cut = intervals(found, ("r1-client-0",))
     assert cut.at("r1-client-0").tolist() == [ZERO, ZERO + MS]
 
 
@@ -59,7 +59,7 @@ def test_tombstones_cover_their_events_but_bring_none():
         arrived("r1-client-0", "r1-proxy-0", 1001, 4, 1, type_="SPARSE_EVENTS", covered=10),
     )
     assert sums(found) == [("r1-proxy-0", 4)]
-    cut = pieces(found, ("r1-client-0",))
+    cut = intervals(found, ("r1-client-0",))
     assert cut.count.tolist() == [1000, 10]
 
 
@@ -70,7 +70,7 @@ def test_a_batch_whose_reaches_were_not_captured_counts_for_its_events():
 
 def test_only_batches_from_other_regions_say_what_a_regions_source_is():
     plan = ("roles={proxy: 3, configuration: 1, driver: 1, client: 2}",)
-    facts = facts_of(*plan)
+    metadata = facts_of(*plan)
 
     def row(host, peer, t_ms):
         return {
@@ -84,5 +84,5 @@ def test_only_batches_from_other_regions_say_what_a_regions_source_is():
         row("r1-proxy-2", "r1-proxy-1", 2),
         row("r1-proxy-1", "r2-proxy-2", 3),  # a new head has it from somebody else
     ]
-    found = sources(pa.Table.from_pylist(rows, schema=schemas.EVENTS), facts)
+    found = sources(pa.Table.from_pylist(rows, schema=schemas.EVENTS), metadata)
     assert found["r1"].names == ("r0", "r2")

@@ -11,7 +11,7 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
 from analysis.timelines.deliveries import check
-from analysis.timelines.facts import Facts, Fault, Host
+from analysis.timelines.run_metadata import Fault, Host, RunMetadata
 from node.core.declaration import Contract, Declared
 from node.core.deliveries import RecordKind as K
 
@@ -24,12 +24,12 @@ CONTRACT = Contract(
 DECLARED = Declared("toy", {"publisher": ("publisher",), "subscriber": ("subscriber",)}, CONTRACT)
 
 
-def facts(*, faults=(), contract=CONTRACT, clients=2, streams=2):
+def metadata(*, faults=(), contract=CONTRACT, clients=2, streams=2):
     hosts = {
         "p": Host("p", "r0", "publisher", "10.0.0.2"),
         **{f"c{n}": Host(f"c{n}", "r0", "subscriber", f"10.0.1.{n}") for n in range(clients)},
     }
-    return Facts(
+    return RunMetadata(
         "run", "toy", 1, None, zero_ns=0, stopped_ns=1000 * S, drained_ns=1001 * S, ended_ns=1002 * S,
         outcome="completed", event_bytes=10, hosts=hosts, owner=dict.fromkeys(range(streams), "r0"),
         faults=faults, declared=replace(DECLARED, contract=contract),
@@ -56,7 +56,7 @@ def counted(*got, about=None, client="c0"):
     published, records = (
         pa.Table.from_pylist(each, schema=schemas.RECORDS) for each in (PUBLISHED, rows(client, *got))
     )
-    found = check(["c0", "c1"], published, records, about or facts()).to_pylist()
+    found = check(["c0", "c1"], published, records, about or metadata()).to_pylist()
     names = ("lost", "stray", "duplicated", "out_of_order")
     return {name: sum(row[name] for row in found) for name in names if any(row[name] for row in found)}
 
@@ -90,7 +90,7 @@ def test_a_repetition_and_a_wrong_order_are_told_as_such():
     assert counted(*begin, *events(1, 10), *events(4, 4), *end) == {"duplicated": 1}
     swapped = [*events(1, 4), *events(6, 6), *events(5, 5), *events(7, 10)]
     assert counted(*begin, *swapped, *end) == {"out_of_order": 1}
-    unordered = facts(contract=replace(CONTRACT, order="none"))
+    unordered = metadata(contract=replace(CONTRACT, order="none"))
     assert counted(*begin, *swapped, *end, about=unordered) == {}
 
 
@@ -118,9 +118,9 @@ def test_what_is_published_within_a_fault_that_is_excluded_need_not_come():
     kill = Fault("kill", "kill", "p", 20.0, 20 * S, processes=("p",))
     begin, end = by_number(1, 101)
     got = [*events(1, 20), *events(32, 100)]
-    assert counted(*begin, *got, *end, about=facts(faults=(kill, restored))) == {}
+    assert counted(*begin, *got, *end, about=metadata(faults=(kill, restored))) == {}
     assert counted(*begin, *got, *end) == {"lost": 11}
-    survives = facts(faults=(kill, restored), contract=replace(CONTRACT, survives=("kill",)))
+    survives = metadata(faults=(kill, restored), contract=replace(CONTRACT, survives=("kill",)))
     assert counted(*begin, *got, *end, about=survives) == {"lost": 11}
 
 
@@ -157,7 +157,7 @@ def test_a_hundred_thousand_clients_with_four_of_ten_thousand_topics_fit():
     got = table(names[client], K.DELIVERED, stream, 11, 89)
     began = time.process_time()
     found = check(
-        [*names], published, pa.concat_tables([asked, got]), facts(clients=CLIENTS, streams=STREAMS)
+        [*names], published, pa.concat_tables([asked, got]), metadata(clients=CLIENTS, streams=STREAMS)
     )
     pairs = len(np.unique(client * STREAMS + stream))
     assert found.num_rows == pairs

@@ -8,12 +8,12 @@ import pytest
 import scipy.stats
 
 from analysis.timelines import link_segments
-from analysis.timelines.crossings import PACKET_COLUMNS
 from analysis.timelines.fidelity import PROVEN, UNPROVEN, VIOLATED, Judgement, judge, loss_interval
 from analysis.timelines.link_behaviour import Behaviour, Delays, measure
-from analysis.timelines.link_flow import Lost
+from analysis.timelines.link_flow import Losses
 from analysis.timelines.link_segments import Side, match
 from analysis.timelines.periods import Period, read_periods
+from analysis.timelines.traversals import PACKET_COLUMNS
 from tests.analysis.timelines.world import MS, ZERO, S, run_json
 
 DELAY = 15 * MS
@@ -200,7 +200,7 @@ def did(p50_ms=0.0, p99_ms=0.0, early_us=0, lost=0, at_risk=10_000, **more):
     delays = Delays(DELAY, DELAY, DELAY)
     excess = Delays(0, round(p50_ms * MS), round(p99_ms * MS))
     figures = {"early_ns": early_us * 1000, "late_p99_ns": excess.p99_ns} | more
-    return Behaviour(10_000, 10_000 - lost, 0, Lost(lost), at_risk, delays=delays, excess=excess, **figures)
+    return Behaviour(10_000, 10_000 - lost, 0, Losses(lost), at_risk, delays=delays, excess=excess, **figures)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_a_cut_that_swallowed_something_is_proven():
 
 
 def test_a_link_that_lets_nothing_through_is_violated():
-    nothing = Behaviour(50, 0, 0, Lost(50), 50)
+    nothing = Behaviour(50, 0, 0, Losses(50), 50)
     assert judge(period(), nothing) == Judgement(VIOLATED, "no packet came out")
     assert judge(period(loss=1.0), nothing).state == PROVEN
 

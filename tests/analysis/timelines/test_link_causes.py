@@ -1,7 +1,7 @@
 """A violated period names its cause where the run's own data tell it."""
 
-from analysis.timelines.facts import read_facts
 from analysis.timelines.link_causes import with_causes
+from analysis.timelines.run_metadata import read_metadata
 from tests.analysis.timelines.world import ZERO, S, run_json
 
 
@@ -12,7 +12,7 @@ def row(**more):
 
 def cause(of=None, **fields):
     run = run_json(**fields)
-    return with_causes([of or row()], run, read_facts(run))[0]["cause"]
+    return with_causes([of or row()], run, read_metadata(run))[0]["cause"]
 
 
 def test_nothing_is_named_that_the_data_do_not_tell():

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.timelines.acts import chains, from_logs, log_records
+from analysis.timelines.failover_events import chains, from_logs, log_records
 from experiments.rundir import RunDirectory
 from tests.analysis.timelines.world import facts_of
 
@@ -38,7 +38,7 @@ def test_a_json_line_that_is_no_record_is_an_error_with_its_place(tmp_path, line
 def test_what_is_no_chain_is_none(tmp_path):
     run = RunDirectory(tmp_path)
     run.logs.mkdir()
-    facts = facts_of()
-    host = next(host.name for host in facts.hosts.values() if host.role == "proxy")
+    metadata = facts_of()
+    host = next(host.name for host in metadata.hosts.values() if host.role == "proxy")
     run.log(host).write_text('{"t_ns": 9, "event": "configuration_changed", "number": 1, "chain": 7}\n')
-    assert chains(from_logs(run, facts), facts).to_pylist()[0]["chain"] == []
+    assert chains(from_logs(run, metadata), metadata).to_pylist()[0]["chain"] == []

@@ -10,7 +10,7 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.pipeline import FROM_ACKNOWLEDGEMENT, NO_HOST_CAPTURES, NO_LINK_CAPTURES, NO_RECORDS, analyze
 from analysis.timelines import schemas
-from analysis.timelines.facts import read_facts
+from analysis.timelines.run_metadata import read_metadata
 from experiments.rundir import RunDirectory
 from tests.analysis.timelines.captured import write_run
 from tests.analysis.timelines.world import (
@@ -345,4 +345,4 @@ def test_a_run_json_that_somebody_spoilt_is_said_in_a_line(spoil, said):
     content = run_json()
     spoil(content)
     with pytest.raises(AnalysisError, match=said):
-        read_facts(content)
+        read_metadata(content)

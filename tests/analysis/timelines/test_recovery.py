@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.timelines.facts import Facts, read_facts
-from analysis.timelines.pieces import NEVER
 from analysis.timelines.recovery import History, pairs
 from analysis.timelines.recovery_times import Pair, measure
-from analysis.timelines.stream_groups import pieces, sources
+from analysis.timelines.run_metadata import RunMetadata, read_metadata
+from analysis.timelines.sequence_intervals import NEVER
+from analysis.timelines.stream_groups import intervals, sources
 from tests.analysis.timelines.world import (
     CUT,
     EVERY,
@@ -38,18 +38,20 @@ def world():
     return simulate()
 
 
-def pairs_of(world, facts: Facts, stream: int):
+def pairs_of(world, metadata: RunMetadata, stream: int):
     group = world.stream(stream)
-    rows = pairs(History(facts, stream, pieces(group, facts.clients), sources(group, facts))).to_pylist()
+    rows = pairs(
+        History(metadata, stream, intervals(group, metadata.clients), sources(group, metadata))
+    ).to_pylist()
     return {(row["fault"], row["client"]): row for row in rows}
 
 
 def test_only_streams_that_crossed_the_link_are_affected(world):
-    facts = facts_of()
+    metadata = facts_of()
     affected = {
         (row["fault"], stream, row["client"])
         for stream in range(4)
-        for row in pairs_of(world, facts, stream).values()
+        for row in pairs_of(world, metadata, stream).values()
         if row["affected"]
     }
     clients = {(2, "r3-client-0"), (2, "r3-client-1"), (3, "r2-client-0"), (3, "r2-client-1")}
@@ -57,9 +59,9 @@ def test_only_streams_that_crossed_the_link_are_affected(world):
 
 
 def test_a_one_way_cut_affects_only_its_direction(world):
-    facts = facts_of("faults=[{name: cut, at: 5s, cut: [r2, r3], direction: forward}]")
-    assert pairs_of(world, facts, 2)["cut", "r3-client-0"]["affected"]
-    assert not pairs_of(world, facts, 3)["cut", "r2-client-0"]["affected"]
+    metadata = facts_of("faults=[{name: cut, at: 5s, cut: [r2, r3], direction: forward}]")
+    assert pairs_of(world, metadata, 2)["cut", "r3-client-0"]["affected"]
+    assert not pairs_of(world, metadata, 3)["cut", "r2-client-0"]["affected"]
 
 
 def test_the_switch_is_the_first_arrival_of_what_was_published_after_the_fault(world):
@@ -80,8 +82,8 @@ def test_a_direction_that_was_cut_later_than_the_other_has_its_gap_from_then_on(
     for change in run["changes"]:
         if (change["fault"], change["direction"]) == ("cut", "forward"):
             change["applied_ns"] -= 60 * MS
-    facts = read_facts(run)
-    row = pairs_of(world, facts, 3)["cut", "r2-client-0"]
+    metadata = read_metadata(run)
+    row = pairs_of(world, metadata, 3)["cut", "r2-client-0"]
     # What was published before its own direction was cut came; times count from the fault's first change.
     assert row["switch_ns"] == SWITCHED + 2 * LAN - CUT + 60 * MS
     assert row["backlog_events"] == 500
@@ -137,19 +139,21 @@ def test_never_switching_is_null_with_a_reason(world):
     group = world.stream(2)
     cut_off = [row["host"] == "r3-client-0" and row["t_ns"] > ZERO + CUT for row in group.to_pylist()]
     group = group.filter(~np.array(cut_off))
-    facts = facts_of()
-    rows = pairs(History(facts, 2, pieces(group, facts.clients), sources(group, facts))).to_pylist()
+    metadata = facts_of()
+    rows = pairs(
+        History(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
+    ).to_pylist()
     (row,) = (row for row in rows if (row["fault"], row["client"]) == ("cut", "r3-client-0"))
     assert (row["switch_ns"], row["catch_up_ns"], row["settled_ns"], row["backlog_events"]) == (None,) * 4
     assert "switch_s: no event published after the fault ever came" in row["reasons"]
 
 
 def test_killing_a_proxy_affects_what_went_through_it(world):
-    facts = facts_of("faults=[{name: dead, at: 7s, kill: r1/proxy-0}]", "expect=[]")
+    metadata = facts_of("faults=[{name: dead, at: 7s, kill: r1/proxy-0}]", "expect=[]")
     affected = {
         (stream, row["client"].split("-")[0])
         for stream in range(4)
-        for row in pairs_of(world, facts, stream).values()
+        for row in pairs_of(world, metadata, stream).values()
         if row["affected"]
     }
     # All of r1's own, all that comes to r1, and what takes the detour by r1 at 7 s.
@@ -172,14 +176,16 @@ def test_a_client_that_was_disturbed_itself_is_affected_by_that_alone(world):
 
 
 def test_lost_events_count_for_the_fault_before_the_loss_shows(world):
-    facts = facts_of()
+    metadata = facts_of()
     group = world.stream(2)
     keep = [
         not (row["host"] == "r3-client-0" and row["kind"] == "arrived" and 2501 <= row["first_seq"] < 2541)
         for row in group.to_pylist()
     ]
     group = group.filter(np.array(keep))
-    rows = pairs(History(facts, 2, pieces(group, facts.clients), sources(group, facts))).to_pylist()
+    rows = pairs(
+        History(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
+    ).to_pylist()
     lost = {(row["fault"], row["client"]): row["lost"] for row in rows if row["lost"]}
     assert lost == {("cut", "r3-client-0"): 40}
     (row,) = (row for row in rows if (row["fault"], row["client"]) == ("cut", "r3-client-0"))

@@ -5,13 +5,21 @@ import json
 import pyarrow as pa
 
 from analysis.timelines import schemas
-from analysis.timelines.acts import Act, What, chains, from_logs, from_subscriptions, on_fault, sources
-from analysis.timelines.facts import read_facts
+from analysis.timelines.failover_events import (
+    FailoverEvent,
+    FailoverKind,
+    chains,
+    from_logs,
+    from_subscriptions,
+    on_fault,
+    sources,
+)
 from analysis.timelines.recovery_table import headline, table
+from analysis.timelines.run_metadata import read_metadata
 from experiments.rundir import RunDirectory
 from tests.analysis.timelines.world import CUT, MS, RESTORED, ZERO, S, run_json
 
-FACTS = read_facts(run_json())
+FACTS = read_metadata(run_json())
 CUT_FAULT, RESTORE_FAULT = FACTS.faults
 
 
@@ -28,30 +36,35 @@ def pair(stream=2, client="r3-client-0", fault="cut", **more):
     return row | values | {"backlog_events": 5} | more
 
 
-def act(t, what=What.REROUTED, region="r3", peer="r1", stream=2):
-    return Act(ZERO + t, what, region, peer, stream)
+def act(t, what=FailoverKind.REROUTED, region="r3", peer="r1", stream=2):
+    return FailoverEvent(ZERO + t, what, region, peer, stream)
 
 
-def rows_of(pairs, acts=(), deliveries=None):
-    return table(pa.Table.from_pylist(pairs, schema=schemas.PAIRS), acts, deliveries, FACTS)
+def rows_of(pairs, failover_events=(), deliveries=None):
+    return table(pa.Table.from_pylist(pairs, schema=schemas.PAIRS), failover_events, deliveries, FACTS)
 
 
 def test_detection_is_the_first_act_and_resubscription_the_first_subscription():
-    acts = [act(CUT + 800 * MS, What.NOTICED, peer="r2", stream=None), act(CUT + 900 * MS)]
-    (row,) = rows_of([pair()], acts).to_pylist()
+    failover_events = [act(CUT + 800 * MS, FailoverKind.NOTICED, peer="r2", stream=None), act(CUT + 900 * MS)]
+    (row,) = rows_of([pair()], failover_events).to_pylist()
     assert (row["detect_s"], row["resubscribe_s"], row["switch_s"]) == (0.8, 0.9, 1.0)
 
 
 def test_only_acts_of_the_region_about_the_stream_or_the_lost_peer_count():
-    acts = [
+    failover_events = [
         act(CUT - 1),  # before the fault
         act(CUT + 1, region="r0"),  # another region
         act(CUT + 2, stream=1),  # another stream
-        act(CUT + 3, What.NOTICED, peer="r0", stream=None),  # another peer
+        act(CUT + 3, FailoverKind.NOTICED, peer="r0", stream=None),  # another peer
         act(RESTORED + 1),  # after the next fault
     ]
-    assert on_fault(acts, CUT_FAULT, ZERO + RESTORED, 2, "r3", struck=frozenset(), routes=FACTS.routes) == []
-    (row,) = rows_of([pair()], acts).to_pylist()
+    assert (
+        on_fault(
+            failover_events, CUT_FAULT, ZERO + RESTORED, 2, "r3", struck=frozenset(), routes=FACTS.routes
+        )
+        == []
+    )
+    (row,) = rows_of([pair()], failover_events).to_pylist()
     assert (row["detect_s"], row["resubscribe_s"]) == (None, None)
     assert row["reason"] == (
         "detect_s: no server did anything about it; resubscribe_s: no server asked for it anew"
@@ -59,15 +72,15 @@ def test_only_acts_of_the_region_about_the_stream_or_the_lost_peer_count():
 
 
 def test_logs_tell_when_no_packet_does():
-    (row,) = rows_of([pair()], [act(CUT + 700 * MS, What.MOVED)]).to_pylist()
+    (row,) = rows_of([pair()], [act(CUT + 700 * MS, FailoverKind.MOVED)]).to_pylist()
     assert row["resubscribe_s"] == 0.7
 
 
 def test_the_headline_is_the_first_detection_and_the_worst_of_the_rest():
-    acts = [act(CUT + 800 * MS), act(CUT + 600 * MS, region="r2", peer="r1", stream=3)]
+    failover_events = [act(CUT + 800 * MS), act(CUT + 600 * MS, region="r2", peer="r1", stream=3)]
     other = pair(3, "r2-client-0", switch_ns=1500 * MS, backlog_events=9, lost=2)
     unaffected = pair(0, "r1-client-0", affected=False, switch_ns=None, lost=1)
-    found, reasons = headline(rows_of([pair(), other, unaffected], acts), FACTS)
+    found, reasons = headline(rows_of([pair(), other, unaffected], failover_events), FACTS)
     cut = found["cut"]
     assert (cut["detect_s"], cut["resubscribe_s"], cut["switch_s"]) == (0.6, 0.8, 1.5)
     assert (cut["backlog_events"], cut["lost"], cut["affected_pairs"]) == (9, 3, 2)
@@ -114,13 +127,13 @@ def test_logs_are_read_for_the_few_records_that_matter(tmp_path):
     run.log("r3-proxy-0").write_text(
         "\n".join(json.dumps(line) for line in lines) + '\n{"event": "peer_lost", "t_'
     )
-    acts = from_logs(run, FACTS)
-    assert acts == [
-        Act(7, What.NOTICED, "r3", "r2", None),
-        Act(8, What.MOVED, "r3", "r1", 2),
-        Act(9, What.NOTICED, "r3", "r2", None),
+    failover_events = from_logs(run, FACTS)
+    assert failover_events == [
+        FailoverEvent(7, FailoverKind.NOTICED, "r3", "r2", None),
+        FailoverEvent(8, FailoverKind.MOVED, "r3", "r1", 2),
+        FailoverEvent(9, FailoverKind.NOTICED, "r3", "r2", None),
     ]
-    assert sources(acts)[2]["r3"].before(9) == "r1"
+    assert sources(failover_events)[2]["r3"].before(9) == "r1"
 
 
 def test_subscriptions_name_regions():
@@ -128,12 +141,12 @@ def test_subscriptions_name_regions():
         [{"host": "r3-proxy-0", "dst": FACTS.hosts["r1-proxy-0"].address, "stream": 2, "t_ns": 4}],
         schema=schemas.SUBSCRIPTIONS,
     )
-    assert from_subscriptions(asked, FACTS) == [Act(4, What.REROUTED, "r3", "r1", 2)]
+    assert from_subscriptions(asked, FACTS) == [FailoverEvent(4, FailoverKind.REROUTED, "r3", "r1", 2)]
 
 
 # --- Replicas
 
-KILLED = read_facts(
+KILLED = read_metadata(
     run_json(
         "roles={proxy: 3, configuration: 1, driver: 1, client: 2}",
         "faults=[{name: dead, at: 5s, kill: r2/proxy-2}, {name: back, at: 9s, restart: r2/proxy-2}]",
@@ -143,19 +156,19 @@ KILLED = read_facts(
 
 
 def test_what_a_chain_does_about_a_lost_replica_counts_for_every_pair():
-    acts = [
-        act(CUT + 2 * MS, What.NOTICED, region="r2", peer="r2", stream=None),
-        act(CUT + 200 * MS, What.CONFIGURED, region="r2", peer=None, stream=None),
-        act(CUT + 300 * MS, What.REROUTED, region="r3", peer="r2", stream=2),
+    failover_events = [
+        act(CUT + 2 * MS, FailoverKind.NOTICED, region="r2", peer="r2", stream=None),
+        act(CUT + 200 * MS, FailoverKind.CONFIGURED, region="r2", peer=None, stream=None),
+        act(CUT + 300 * MS, FailoverKind.REROUTED, region="r3", peer="r2", stream=2),
     ]
     (row,) = table(
-        pa.Table.from_pylist([pair(fault="dead")], schema=schemas.PAIRS), acts, None, KILLED
+        pa.Table.from_pylist([pair(fault="dead")], schema=schemas.PAIRS), failover_events, None, KILLED
     ).to_pylist()
     assert (row["detect_s"], row["resubscribe_s"]) == (0.002, 0.3)
 
 
 def test_what_another_regions_chain_does_does_not_count():
-    elsewhere = [act(CUT + 200 * MS, What.CONFIGURED, region="r0", peer=None, stream=None)]
+    elsewhere = [act(CUT + 200 * MS, FailoverKind.CONFIGURED, region="r0", peer=None, stream=None)]
     (dead, _) = KILLED.faults
     assert (
         on_fault(elsewhere, dead, ZERO + RESTORED, 2, "r3", struck=frozenset({"r2"}), routes=FACTS.routes)
@@ -173,7 +186,7 @@ def test_a_replica_that_comes_back_returns_no_way():
 
 
 def test_configurations_are_read_from_the_services_logs(tmp_path):
-    facts = read_facts(run_json("roles={proxy: 3, configuration: 1, driver: 1, client: 2}"))
+    metadata = read_metadata(run_json("roles={proxy: 3, configuration: 1, driver: 1, client: 2}"))
     run = RunDirectory(tmp_path)
     run.logs.mkdir()
     said = {
@@ -185,7 +198,7 @@ def test_configurations_are_read_from_the_services_logs(tmp_path):
     }
     said |= {"chain": ["r2/proxy-0", "r2/proxy-1"], "joining": "r2/proxy-2"}
     run.log("r2-configuration-0").write_text(json.dumps(said) + '\n{"t_ns": 1, "event": "configuration_cha')
-    assert chains(from_logs(run, facts), facts).to_pylist() == [
+    assert chains(from_logs(run, metadata), metadata).to_pylist() == [
         {
             "region": "r2",
             "at_s": 5.0,

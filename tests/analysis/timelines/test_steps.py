@@ -11,10 +11,10 @@ from analysis.errors import AnalysisError
 from analysis.schemas import MESSAGES, PACKETS
 from analysis.timelines import agreement, deliveries, events, fidelity, latency, recovery, schemas, throughput
 from analysis.timelines.arrays import ints
-from analysis.timelines.crossings import crossings, sides
 from analysis.timelines.expected import followed
-from analysis.timelines.facts import read_facts
-from analysis.timelines.stream_groups import pieces, records_pieces, sources
+from analysis.timelines.run_metadata import read_metadata
+from analysis.timelines.stream_groups import intervals, records_pieces, sources
+from analysis.timelines.traversals import sides, traversals
 from node.core.deliveries import RecordKind
 from tests.analysis.timelines.world import BATCH, LAN, MS, WAN, ZERO, S, hop_ns, run_json, simulate
 
@@ -25,36 +25,38 @@ def world():
 
 
 @pytest.fixture(scope="module")
-def facts():
-    return read_facts(run_json())
+def metadata():
+    return read_metadata(run_json())
 
 
 def table(rows, schema):
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def samples_of(rows, facts):
+def samples_of(rows, metadata):
     """All streams' latency samples from rows of events."""
     everything = table(rows, schemas.EVENTS)
     return pa.concat_tables(
         latency.samples(
-            stream, pieces(everything.filter(ints(everything, "stream") == stream), facts.clients), facts
+            stream,
+            intervals(everything.filter(ints(everything, "stream") == stream), metadata.clients),
+            metadata,
         )
         for stream in range(4)
     )
 
 
-def checked(rows, facts):
+def checked(rows, metadata):
     """All clients' rows of DELIVERIES from rows of records."""
-    drivers = set(facts.having("publisher"))
+    drivers = set(metadata.having("publisher"))
     published = table([row for row in rows if row["host"] in drivers], schemas.RECORDS)
-    got = table([row for row in rows if row["host"] in facts.clients], schemas.RECORDS)
-    return deliveries.check(facts.clients, published, got, facts)
+    got = table([row for row in rows if row["host"] in metadata.clients], schemas.RECORDS)
+    return deliveries.check(metadata.clients, published, got, metadata)
 
 
 def message(host, direction, other, name, t_ms, **fields):
     """A row of MESSAGES, between addresses as the plan gives them."""
-    addresses = {place.name: place.address for place in read_facts(run_json()).hosts.values()}
+    addresses = {place.name: place.address for place in read_metadata(run_json()).hosts.values()}
     src, dst = (addresses[end] for end in ((other, host) if direction == "in" else (host, other)))
     row = dict.fromkeys(MESSAGES.names) | {
         "capture": f"{host}-eth0", "host": host, "direction": direction, "src": src, "sport": 7000,
@@ -65,12 +67,12 @@ def message(host, direction, other, name, t_ms, **fields):
     return row | fields
 
 
-def events_of(rows, host, facts):
+def events_of(rows, host, metadata):
     mine = [row for row in rows if row["host"] == host]
-    return events.from_messages(table(mine, MESSAGES), facts.hosts[host], facts).to_pylist()
+    return events.from_messages(table(mine, MESSAGES), metadata.hosts[host], metadata).to_pylist()
 
 
-def test_messages_become_events(facts):
+def test_messages_become_events(metadata):
     batch = {"stream": 0, "kind": 0, "first_seq": 11, "count": 5}
     rows = [
         message("r0-proxy-0", "in", "r0-driver-0", "PUBLISH", 10, stream=0, kind=0, request=1, count=5),
@@ -87,7 +89,9 @@ def test_messages_become_events(facts):
         message("r0-proxy-0", "in", "r0-client-1", "ADVERTISEMENT", 20),
     ]
     found = [
-        row for host in ("r0-proxy-0", "r0-driver-0", "r0-client-1") for row in events_of(rows, host, facts)
+        row
+        for host in ("r0-proxy-0", "r0-driver-0", "r0-client-1")
+        for row in events_of(rows, host, metadata)
     ]
     assert [
         (
@@ -108,7 +112,7 @@ def test_messages_become_events(facts):
     ]
 
 
-def test_a_repeated_publish_counts_when_it_first_came_and_a_new_incarnation_starts_anew(facts):
+def test_a_repeated_publish_counts_when_it_first_came_and_a_new_incarnation_starts_anew(metadata):
     def publish(t_ms):
         return message(
             "r0-proxy-0", "in", "r0-driver-0", "PUBLISH", t_ms, stream=0, kind=0, request=1, count=5
@@ -137,22 +141,22 @@ def test_a_repeated_publish_counts_when_it_first_came_and_a_new_incarnation_star
         published(41, 6),
     ]
     rows.append(publish(50))  # never answered
-    found = events_of(rows, "r0-proxy-0", facts)
+    found = events_of(rows, "r0-proxy-0", metadata)
     assert [(row["first_seq"], (row["t_ns"] - ZERO) // MS) for row in found] == [(1, 10), (6, 40)]
 
 
-def test_a_message_that_never_was_complete_reached_nobody(facts):
+def test_a_message_that_never_was_complete_reached_nobody(metadata):
     batch = {"stream": 2, "kind": 0, "first_seq": 11, "count": 5}
     rows = [message("r3-proxy-0", "in", "r2-proxy-0", "EVENTS", 13, **batch, t_complete_ns=None)]
-    assert events_of(rows, "r3-proxy-0", facts) == []
+    assert events_of(rows, "r3-proxy-0", metadata) == []
 
 
-def test_a_host_without_messages_has_no_events(facts):
-    assert events_of([], "r0-proxy-0", facts) == []
+def test_a_host_without_messages_has_no_events(metadata):
+    assert events_of([], "r0-proxy-0", metadata) == []
 
 
-def test_latency_is_until_the_last_client_has_it(world, facts):
-    binned = latency.table(samples_of(world.events, facts), facts).to_pylist()
+def test_latency_is_until_the_last_client_has_it(world, metadata):
+    binned = latency.table(samples_of(world.events, metadata), metadata).to_pylist()
     first = {row["origin"]: row for row in binned if row["start_s"] == 0.0}
     farthest = {
         region: max(hop_ns(region, other) for other in ("r0", "r1", "r2", "r3") if other != region)
@@ -165,8 +169,8 @@ def test_latency_is_until_the_last_client_has_it(world, facts):
     assert sum(row["count"] for row in binned) == 4 * 700 * BATCH
 
 
-def test_latency_percentiles_are_those_of_every_event(world, facts):
-    samples = samples_of(world.events, facts)
+def test_latency_percentiles_are_those_of_every_event(world, metadata):
+    samples = samples_of(world.events, metadata)
     per_event = []
     for stream in range(4):
         came = defaultdict(list)
@@ -183,27 +187,27 @@ def test_latency_percentiles_are_those_of_every_event(world, facts):
     mean_ms = sum(per_event) / len(per_event) / 1e6
     wanted |= {"max_ms": per_event[-1] / 1e6, "mean_ms": pytest.approx(mean_ms)}
     assert latency.headline(samples) == wanted
-    binned = latency.table(samples, facts).to_pylist()
+    binned = latency.table(samples, metadata).to_pylist()
     assert sum(row["mean_ms"] * row["count"] for row in binned) == pytest.approx(sum(per_event) / 1e6)
 
 
-def test_an_event_that_one_client_never_got_has_no_latency(world, facts):
+def test_an_event_that_one_client_never_got_has_no_latency(world, metadata):
     kept = [row for row in world.events if (row["host"], row["first_seq"]) != ("r1-client-0", 11)]
-    samples = samples_of(kept, facts)
+    samples = samples_of(kept, metadata)
     assert ints(samples, "count").sum() == 4 * 700 * BATCH - 4 * BATCH
 
 
 def test_a_client_that_was_killed_does_not_end_latency(world):
-    killed = read_facts(run_json("faults=[{name: dead, at: 5s, kill: r1/client-0}]", "expect=[]"))
+    killed = read_metadata(run_json("faults=[{name: dead, at: 5s, kill: r1/client-0}]", "expect=[]"))
     kept = [row for row in world.events if row["host"] != "r1-client-0" or row["t_ns"] < ZERO + 5 * S]
     samples = samples_of(kept, killed)
     assert ints(samples, "count").sum() == 4 * 700 * BATCH
 
 
-def test_throughput_counts_events_per_client_and_per_link(world, facts):
-    arrived = throughput.arrivals(world.events_table(), facts)
+def test_throughput_counts_events_per_client_and_per_link(world, metadata):
+    arrived = throughput.arrivals(world.events_table(), metadata)
     carried = table([{"link": "r0-r1", "direction": "forward", "bin": 2, "bytes": 1000}], schemas.WIRE)
-    rows = throughput.table(arrived, carried, facts).to_pylist()
+    rows = throughput.table(arrived, carried, metadata).to_pylist()
     found = {(row["scope"], row["name"], row["direction"], round(row["start_s"], 1)): row for row in rows}
     assert found["region", "r0", None, 3.0]["events_per_s"] == 4 * 500
     assert found["stream", "s2", None, 3.0]["events_per_s"] == 500
@@ -219,67 +223,69 @@ def test_throughput_counts_events_per_client_and_per_link(world, facts):
     assert round(total) == 4 * 700 * BATCH
 
 
-def test_pairs_are_listed_for_every_fault_stream_and_client(world, facts):
+def test_pairs_are_listed_for_every_fault_stream_and_client(world, metadata):
     group = world.stream(2)
-    history = recovery.History(facts, 2, pieces(group, facts.clients), sources(group, facts))
+    history = recovery.History(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
     found = {(row["fault"], row["client"]): row for row in recovery.pairs(history).to_pylist()}
     assert len(found) == 2 * 8
     assert found["cut", "r3-client-0"]["switch_ns"] == 1_002 * MS
 
 
-def test_deliveries_are_checked_per_stream_and_client(world, facts):
+def test_deliveries_are_checked_per_stream_and_client(world, metadata):
     rows = [
         row
         for row in world.records
         if (row["host"], row["stream"], row["first_seq"]) != ("r2-client-1", 3, 21)
     ]
-    found = checked(rows, facts).to_pylist()
+    found = checked(rows, metadata).to_pylist()
     assert len(found) == 4 * 8
     assert sum(row["lost"] for row in found) == BATCH
     assert all(row["corrupted"] == row["unverified"] == row["duplicated"] == 0 for row in found)
     assert {row["published"] for row in found} == {7000}
 
 
-def coverage_of(world, facts):
-    return pa.concat_tables(agreement.coverage(stream, world.stream(stream), facts) for stream in range(4))
+def coverage_of(world, metadata):
+    return pa.concat_tables(agreement.coverage(stream, world.stream(stream), metadata) for stream in range(4))
 
 
-def test_packets_and_records_agree_or_the_stream_is_named(world, facts):
-    found = agreement.compare(coverage_of(world, facts), checked(world.records, facts), facts, {})
+def test_packets_and_records_agree_or_the_stream_is_named(world, metadata):
+    found = agreement.compare(coverage_of(world, metadata), checked(world.records, metadata), metadata, {})
     assert (found.held, found.compared) == (True, 4 * 8 + 4)
     rows = [
         row
         for row in world.records
         if (row["host"], row["stream"], row["first_seq"]) != ("r2-client-1", 3, 21)
     ]
-    found = agreement.compare(coverage_of(world, facts), checked(rows, facts), facts, {})
+    found = agreement.compare(coverage_of(world, metadata), checked(rows, metadata), metadata, {})
     assert found.disagreements == ("stream s3: 7000 events r2-client-1 got by packets, 6990 by records",)
     assert found.held is False
 
 
-def test_a_client_whose_capture_cannot_tell_is_left_out_by_name(world, facts):
+def test_a_client_whose_capture_cannot_tell_is_left_out_by_name(world, metadata):
     rows = [
         row
         for row in world.records
         if (row["host"], row["stream"], row["first_seq"]) != ("r2-client-1", 3, 21)
     ]
-    found = agreement.compare(coverage_of(world, facts), checked(rows, facts), facts, {"r2-client-1": "torn"})
+    found = agreement.compare(
+        coverage_of(world, metadata), checked(rows, metadata), metadata, {"r2-client-1": "torn"}
+    )
     assert (found.held, found.compared, found.left_out) == (True, 4 * 7 + 4, ("r2-client-1: torn",))
 
 
-def test_the_same_number_of_other_events_is_no_agreement(world, facts):
+def test_the_same_number_of_other_events_is_no_agreement(world, metadata):
     rows = [dict(row) for row in world.records]
     for row in rows:
         if (row["host"], row["stream"], row["first_seq"]) == ("r2-client-1", 3, 6991):
             row["first_seq"] = 7001
-    found = agreement.compare(coverage_of(world, facts), checked(rows, facts), facts, {})
+    found = agreement.compare(coverage_of(world, metadata), checked(rows, metadata), metadata, {})
     assert found.disagreements == (
         "stream s3: 7000 events r2-client-1 got by packets, 7000 by records but not the same ones",
     )
 
 
 def test_an_interrupted_run_may_have_packets_that_no_client_had_time_to_take(world):
-    interrupted = read_facts(run_json(outcome="interrupted"))
+    interrupted = read_metadata(run_json(outcome="interrupted"))
     rows = [
         row
         for row in world.records
@@ -306,7 +312,7 @@ def packet(link, side, sender, taker, t_ns, **fields):
     return row | fields
 
 
-def test_links_are_measured_from_both_sides_whatever_pure_acks_do(facts):
+def test_links_are_measured_from_both_sides_whatever_pure_acks_do(metadata):
     delay = WAN["r0", "r2"] * MS
     rows = []
     for n in range(500):
@@ -319,12 +325,14 @@ def test_links_are_measured_from_both_sides_whatever_pure_acks_do(facts):
         rows.append(packet("r0-r2", "r0", "r2", "r0", t + delay, **ack))
     packets = table(rows, PACKETS)
     found = {}
-    for crossing in crossings(run_json()):
-        near, far = sides(packets, crossing)
-        found[crossing.way] = fidelity.measured(crossing.way, near, far, facts).to_pylist()
-        carried = {row["bin"]: row["bytes"] for row in throughput.wire(crossing.way, far, facts).to_pylist()}
+    for traversal in traversals(run_json()):
+        near, far = sides(packets, traversal)
+        found[traversal.way] = fidelity.measured(traversal.way, near, far, metadata).to_pylist()
+        carried = {
+            row["bin"]: row["bytes"] for row in throughput.wire(traversal.way, far, metadata).to_pylist()
+        }
         assert carried.get(3, 0) == {("r0-r2", "forward"): 20 * 166, ("r0-r2", "backward"): 20 * 66}.get(
-            crossing.way, 0
+            traversal.way, 0
         )
     (row,) = found["r0-r2", "forward"]
     assert (row["delay_min_ms"], row["delay_p50_ms"], row["delay_p99_ms"]) == (40.0, 40.0, 40.0)
@@ -350,60 +358,60 @@ def test_packets_cross_a_link_on_their_way_from_and_to_regions_further_away(tmp_
     subnets = {region["name"]: region["subnet"].split(".0.0/")[0] for region in plan["regions"]}
     names = {f"{subnet}.0.0": name for name, subnet in subnets.items()}
     found = {
-        crossing.way: {tuple(names[str(ip_address(low))] for low, _ in pair) for pair in crossing.pairs}
-        for crossing in crossings({"plan": plan})
+        traversal.way: {tuple(names[str(ip_address(low))] for low, _ in pair) for pair in traversal.pairs}
+        for traversal in traversals({"plan": plan})
     }
     assert found["hub-w", "forward"] == {("hub", "w"), ("n", "w"), ("s", "w")}
     assert found["hub-w", "backward"] == {("w", "hub"), ("w", "n"), ("w", "s")}
-    facts = read_facts({"plan": plan})
-    assert facts.delay_us(("n", "w"), ZERO) == 20_000
-    assert facts.crossed([("n", "w")]) == {("n", "hub"), ("hub", "w")}
+    metadata = read_metadata({"plan": plan})
+    assert metadata.delay_us(("n", "w"), ZERO) == 20_000
+    assert metadata.crossed([("n", "w")]) == {("n", "hub"), ("hub", "w")}
 
 
-def from_records(world, facts, taken=()):
+def from_records(world, metadata, taken=()):
     """Stream 0's samples from records alone."""
     published, got = (
         table([row for row in world.records if row["host"] in hosts and row["stream"] == 0], schemas.RECORDS)
-        for hosts in (facts.having("publisher"), facts.clients)
+        for hosts in (metadata.having("publisher"), metadata.clients)
     )
-    cut = records_pieces(published, table(taken, schemas.RECORDS), got, facts.clients)
-    return latency.samples(0, cut, facts)
+    cut = records_pieces(published, table(taken, schemas.RECORDS), got, metadata.clients)
+    return latency.samples(0, cut, metadata)
 
 
-def test_without_captures_the_records_stand_in_for_events(world, facts):
-    samples = from_records(world, facts)
+def test_without_captures_the_records_stand_in_for_events(world, metadata):
+    samples = from_records(world, metadata)
     assert ints(samples, "count").sum() == 700 * BATCH
     farthest = WAN["r0", "r3"] * MS + 2 * LAN
     assert set(ints(samples, "latency_ns").tolist()) == {farthest}  # from the acknowledgement on
 
 
-def test_a_proxys_record_of_what_it_took_dates_publications_better_than_acknowledgements(world, facts):
+def test_a_proxys_record_of_what_it_took_dates_publications_better_than_acknowledgements(world, metadata):
     acknowledged = [row for row in world.records if row["host"] == "r0-driver-0"]
     taken = [row | {"host": "r0-proxy-0", "t_ns": row["t_ns"] - 2 * LAN} for row in acknowledged]
     never = taken[-1] | {"first_seq": 700 * BATCH + 1}  # lost with its head: nobody was told that it is there
-    samples = from_records(world, facts, [*taken, never])
+    samples = from_records(world, metadata, [*taken, never])
     assert ints(samples, "count").sum() == 700 * BATCH
     assert set(ints(samples, "latency_ns").tolist()) == {WAN["r0", "r3"] * MS + 4 * LAN}
 
 
-def test_what_a_client_has_was_published_even_if_its_driver_hears_of_it_later(world, facts):
+def test_what_a_client_has_was_published_even_if_its_driver_hears_of_it_later(world, metadata):
     slow = [
         row | {"t_ns": row["t_ns"] + 900 * MS} if row["host"] == "r0-driver-0" else row
         for row in world.records
     ]
-    samples = from_records(replace(world, records=slow), facts)
+    samples = from_records(replace(world, records=slow), metadata)
     first_has_it = 2 * LAN  # the owner's own clients, after the proxy
     assert set(ints(samples, "latency_ns").tolist()) == {WAN["r0", "r3"] * MS + 4 * LAN - first_has_it}
 
 
 @pytest.mark.parametrize("direction", ["in", "out"])
-def test_events_in_packets_of_a_stream_that_nobody_planned_are_refused(facts, direction):
+def test_events_in_packets_of_a_stream_that_nobody_planned_are_refused(metadata, direction):
     row = message("r0-proxy-0", direction, "r1-proxy-0", "EVENTS", 5, stream=99, first_seq=1, count=3)
     with pytest.raises(AnalysisError, match="r0-proxy-0 sent or took events of stream 99, which is none of"):
-        events_of([row], "r0-proxy-0", facts)
+        events_of([row], "r0-proxy-0", metadata)
 
 
-def test_a_stream_counts_for_those_who_follow_it_in_the_bin(facts):
+def test_a_stream_counts_for_those_who_follow_it_in_the_bin(metadata):
     def asked(host, kind, t_ms):
         row = dict.fromkeys(schemas.RECORDS.names, 0)
         return row | {"host": host, "kind": int(kind), "stream": 2, "t_ns": ZERO + t_ms * MS}
@@ -413,14 +421,14 @@ def test_a_stream_counts_for_those_who_follow_it_in_the_bin(facts):
         asked("r1-client-0", RecordKind.SUBSCRIBED, 450),
         asked("r1-client-0", RecordKind.UNSUBSCRIBING, 850),
     ]
-    found = followed(pa.Table.from_pylist(rows, schema=schemas.RECORDS), facts)
+    found = followed(pa.Table.from_pylist(rows, schema=schemas.RECORDS), metadata)
     arrived = [
         {"region": "r0", "at_client": True, "stream": 2, "bin": number, "events": 100} for number in range(6)
     ]
     arrived = pa.Table.from_pylist(arrived, schema=schemas.ARRIVALS)
     rates = [
         row["events_per_s"]
-        for row in throughput.table(arrived, None, facts, found).to_pylist()
+        for row in throughput.table(arrived, None, metadata, found).to_pylist()
         if row["name"] == "s2"
     ]
     assert rates == [500, 500, 250, 250, 250, 500]

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.timelines import schemas
 from analysis.timelines.agreement import Agreement
-from analysis.timelines.facts import read_facts
+from analysis.timelines.run_metadata import read_metadata
 from analysis.timelines.summary import PER_CLIENT, Findings, summarize
 from tests.analysis.timelines.world import END, ZERO, S, facts_of, run_json
 
@@ -31,7 +31,7 @@ def summary_of(run=None, **findings):
     for name, schema in (("deliveries", schemas.DELIVERIES), ("publishers", schemas.PUBLISHERS)):
         if values.get(name) is not None:
             values[name] = pa.Table.from_pylist(values[name], schema=schema)
-    return summarize(run, read_facts(run), Findings(**values))
+    return summarize(run, read_metadata(run), Findings(**values))
 
 
 def verdict(run=None, **findings):

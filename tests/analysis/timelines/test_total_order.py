@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.timelines import schemas
-from analysis.timelines.facts import Facts, Fault, Host
+from analysis.timelines.run_metadata import Fault, Host, RunMetadata
 from analysis.timelines.total_order import disorder, with_disorder
 from node.core.deliveries import RecordKind
 
@@ -16,9 +16,9 @@ S = 1_000_000_000
 STREAMS = 6
 
 
-def facts(faults=()):
+def metadata(faults=()):
     hosts = {f"c{n}": Host(f"c{n}", "r0", "subscriber", f"10.0.1.{n}") for n in range(9)}
-    return Facts(
+    return RunMetadata(
         "run", "toy", 1, None, zero_ns=0, stopped_ns=None, drained_ns=None, ended_ns=None,
         outcome="completed", event_bytes=10, hosts=hosts,
         owner=dict.fromkeys(range(STREAMS), "r0"), faults=faults,
@@ -40,7 +40,7 @@ def records(*sequences):
 
 
 def late(*sequences, about=None):
-    found = disorder(records(*sequences), about or facts()).to_pylist()
+    found = disorder(records(*sequences), about or metadata()).to_pylist()
     return [(row["client"], row["stream"], row["events"]) for row in found]
 
 
@@ -120,7 +120,7 @@ def test_what_is_behind_its_own_stream_is_left_to_the_comparison_by_numbers():
 
 def test_what_came_late_stands_with_its_client_and_the_fault_before_it():
     cut = Fault("cut", "cut", "r0-r1", 0.5, S // 2)
-    found = disorder(records(ALL, ALL, [ALL[1], ALL[0], *ALL[2:]]), facts((cut,)))
+    found = disorder(records(ALL, ALL, [ALL[1], ALL[0], *ALL[2:]]), metadata((cut,)))
     row = dict.fromkeys(schemas.DELIVERIES.names, 0) | {"client": "c2", "stream": 0}
     row |= {"duplicated_after": [0], "out_of_order_after": [0]}
     table = with_disorder(pa.Table.from_pylist([row], schema=schemas.DELIVERIES), found)
@@ -150,5 +150,5 @@ def test_a_million_deliveries_of_many_clients_take_no_pairs_of_clients():
     table = pa.table(
         [pa.array(columns[field.name]).cast(field.type) for field in schemas.RECORDS], schema=schemas.RECORDS
     )
-    found = disorder(table, facts()).to_pylist()
+    found = disorder(table, metadata()).to_pylist()
     assert [(each["client"], each["events"]) for each in found] == [("c2", 1)]

@@ -14,7 +14,7 @@ from zlib import crc32
 import pyarrow as pa
 
 from analysis.timelines import schemas
-from analysis.timelines.facts import Facts, read_facts
+from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.loader import load_experiment
 from experiments.plan import plan_to_json
 from node.core.deliveries import RecordKind
@@ -100,9 +100,9 @@ def run_json(*overrides: str, **fields: Any) -> dict[str, Any]:
     }
 
 
-def facts_of(*overrides: str, **fields: Any) -> Facts:
+def facts_of(*overrides: str, **fields: Any) -> RunMetadata:
     """Facts of such a run."""
-    return read_facts(run_json(*overrides, **fields))
+    return read_metadata(run_json(*overrides, **fields))
 
 
 @dataclass

@@ -9,8 +9,8 @@ import pytest
 
 from analysis.timelines.collecting import read_marks
 from analysis.timelines.deliveries import check
-from analysis.timelines.facts import read_facts
-from analysis.timelines.records import read_files
+from analysis.timelines.delivery_records import read_files
+from analysis.timelines.run_metadata import read_metadata
 from experiments.loader import read_experiment
 from node.core.deliveries import RecordKind
 from testbed.backends.simulator import simulate
@@ -45,18 +45,18 @@ def carried_out(folder, collect, keys=""):
     plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
     run = prepare(folder, plan, {"experiment": {}, "topology": {}})
     simulate(run, lambda message: None)
-    facts = read_facts(run.read_run())
+    metadata = read_metadata(run.read_run())
     published, got = (
-        read_files([(host, run.host_deliveries(host)) for host in facts.having(trait)])
+        read_files([(host, run.host_deliveries(host)) for host in metadata.having(trait)])
         for trait in ("publisher", "subscriber")
     )
-    marks = read_marks([run.host_collection(host) for host in facts.having("publisher")])
-    return facts, published, got, marks if facts.marked else None
+    marks = read_marks([run.host_collection(host) for host in metadata.having("publisher")])
+    return metadata, published, got, marks if metadata.marked else None
 
 
-def checked(facts, published, got, marks):
+def checked(metadata, published, got, marks):
     """What is wrong at all clients and streams, and how many tombstones they got."""
-    rows = check(facts.clients, published, got, facts, marks)
+    rows = check(metadata.clients, published, got, metadata, marks)
     names = ("lost", "duplicated", "out_of_order", "resurrected", "corrupted")
     return {name: total(rows, name) for name in names if total(rows, name)}, total(rows, "tombstoned")
 
@@ -74,13 +74,15 @@ def test_by_number_and_age(collect, tmp_path):
 
 @pytest.mark.parametrize("collect", BY_KEY)
 def test_by_key(collect, tmp_path):
-    facts, published, got, marks = carried_out(tmp_path, collect, KEYS)
-    wrong, tombstoned = checked(facts, published, got, marks)
+    metadata, published, got, marks = carried_out(tmp_path, collect, KEYS)
+    wrong, tombstoned = checked(metadata, published, got, marks)
     assert wrong == {}
     assert tombstoned > 0
-    kept = sum(len(kept_by_key(marks.of(stream))) for stream in facts.owner)
+    kept = sum(len(kept_by_key(marks.of(stream))) for stream in metadata.owner)
     undisturbed = got.filter(pc.equal(got.column("host"), "r0-client-0"))
-    only = replace(facts, hosts={name: host for name, host in facts.hosts.items() if name != "r1-client-0"})
+    only = replace(
+        metadata, hosts={name: host for name, host in metadata.hosts.items() if name != "r1-client-0"}
+    )
     wrong, _ = checked(only, published, all_collected(undisturbed), marks)
     assert wrong == {"lost": kept}, "everything as tombstones"
 

@@ -13,9 +13,9 @@ from analysis.errors import AnalysisError
 from analysis.history import History, pruning
 from analysis.history.pruning import Pruning
 from analysis.history.regressions import checking
-from analysis.history.regressions.findings import Checked, Finding
+from analysis.history.regressions.findings import Finding, NightFindings
 from testbed.campaign.night_end import finding_line
-from tests.testbed.campaign.nights import NEVER, NIGHT, NO_TIME, Nights
+from tests.testbed.campaign.night_fixtures import NEVER, NIGHT, NO_TIME, Nights
 
 HOLDER = """
 import sys
@@ -129,7 +129,7 @@ def test_what_got_worse_and_may_fail_is_shown_and_the_night_is_fine(
     nights.suite(
         f"name: must, set: {NO_TIME}", f"name: may, set: {NO_TIME}, allow_failure: true", budget="1min"
     )
-    checked = Checked(NIGHT, tuple(map(finding, worse)), (), (), 2)
+    checked = NightFindings(NIGHT, tuple(map(finding, worse)), (), (), 2)
     monkeypatch.setattr(checking, "check_night", lambda *_: checked)
     assert nights.run() == code
     assert nights.record.exit_code == code

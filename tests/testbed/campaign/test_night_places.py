@@ -12,7 +12,7 @@ from testbed.backends.simulator import Simulator
 from testbed.errors import MachineError
 from testbed.machines.inventory import Inventory
 from testbed.runner.run_control import Follow, RunResult
-from tests.testbed.campaign.nights import Nights
+from tests.testbed.campaign.night_fixtures import Nights
 from tests.testbed.machines.lab import Lab, why_no_lab
 from tests.testbed.runner.live import CUTSET, write_experiment
 

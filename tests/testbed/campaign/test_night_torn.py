@@ -9,7 +9,7 @@ import pytest
 from experiments.nights import Failure, State
 from testbed.campaign.night import Night
 from testbed.nightly.planning import TRIES_MAX
-from tests.testbed.campaign.nights import Nights
+from tests.testbed.campaign.night_fixtures import Nights
 
 NOTED = "testbed.campaign.night:Night.leave"
 NO_ANALYSIS = """

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.rundir import RunDirectory
 from testbed.cli.main import run as cutset
-from tests.analysis.pages.report.scenario import Scenario
+from tests.analysis.pages.report.report_scenario import Scenario
 from tests.analysis.pages.report.synthetic_run import write_run
 
 

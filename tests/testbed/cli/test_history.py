@@ -10,7 +10,7 @@ import pytest
 
 from analysis.history import History, Metric
 from analysis.history.files import Partition
-from analysis.history.schemas import RUNS
+from analysis.history.history_schemas import RUNS
 from experiments.loader import load_experiment
 from experiments.rundir import RunDirectory
 from testbed.cli.main import run as cutset

@@ -99,8 +99,8 @@ def test_the_same_problem_of_several_machines_is_said_once(examined: list[Examin
 
 
 def test_what_a_machine_says_is_no_markup() -> None:
-    facts = {"python": "3.11[/]", "missing": ("tc",)}
-    lines = drawn([ExaminedMachine(machine(0), tuple(findings(**facts, abi="[red]other")))], WIDE)
+    metadata = {"python": "3.11[/]", "missing": ("tc",)}
+    lines = drawn([ExaminedMachine(machine(0), tuple(findings(**metadata, abi="[red]other")))], WIDE)
     assert any("3.11[/]" in line for line in lines)
 
 

@@ -15,7 +15,7 @@ from experiments.sweepdir import SweepDirectory
 from testbed.backends.backend import Follow
 from testbed.backends.simulator import Simulator
 from testbed.runner.run_control import RunResult
-from tests.testbed.campaign.nights import IN_A_RUN, NEVER, NIGHT, NO_TIME, Nights
+from tests.testbed.campaign.night_fixtures import IN_A_RUN, NEVER, NIGHT, NO_TIME, Nights
 
 
 @pytest.fixture

@@ -171,7 +171,7 @@ def transfer(sockets: tuple[socket.socket, socket.socket], seconds: float, *, st
 def _median_slope(points: Sequence[tuple[float, int]]) -> float:
     """The slope of the line through most of the points (Theil and Sen's estimator).
 
-    ShippingTime the machine stands still for a moment, what came meanwhile is read all at once afterwards.
+    When the machine stands still for a moment, what came meanwhile is read all at once afterwards.
     The difference of the first and the last point believes such a moment; a median of slopes does not.
     """
     some = points[:: max(1, len(points) // SLOPE_POINTS_MAX)]

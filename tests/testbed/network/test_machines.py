@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.testbed.network.machines import three_machines
+from tests.testbed.network.assigned_networks import three_machines
 from tests.testbed.network.plans import kinds_here
 from tests.testbed.sandboxed import sandboxed
 

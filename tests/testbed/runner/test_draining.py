@@ -1,4 +1,4 @@
-"""ShippingTime a run has drained."""
+"""When a run has drained."""
 
 import asyncio
 import json

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from testbed.sandbox import run_in_sandbox
-from tests.testbed.uml.machine import Booted, kernel_line, result_of
+from tests.testbed.uml.uml_machine import Booted, kernel_line, result_of
 
 MARK = "---- guest ----"
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from analysis.capture.clocks.estimate import PACKETS, Estimate, estimate
-from analysis.capture.clocks.segments import RATE_MAX
-from analysis.capture.clocks.wire import End, MatchEnds
+from analysis.capture.clocks.rate_segments import RATE_MAX
+from analysis.capture.clocks.wire import LinkEnd, MatchEnds
 from tests.testbed.uml.clock_guest import ADDRESSES, PAUSE_S, Settings, order
-from tests.testbed.uml.machine import KERNEL, is_installed
 from tests.testbed.uml.pair import boot_pair
+from tests.testbed.uml.uml_machine import KERNEL, is_installed
 
 pytestmark = [pytest.mark.uml, pytest.mark.network, pytest.mark.timeout(450)]
 
@@ -51,7 +51,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
         [order(name, folder, settings[name]) for name in ADDRESSES], timeout_s=BOOTED_S_MAX
     ):
         assert booted.returncode == 0, booted.console
-    ends = [End(name, folder / f"{name}.pcap", (_only(address),)) for name, address in ADDRESSES.items()]
+    ends = [LinkEnd(name, folder / f"{name}.pcap", (_only(address),)) for name, address in ADDRESSES.items()]
     found = MatchEnds("a-b", ends[0], ends[1], 1500, (0, 0)).run()
     one = estimate(["a", "b"], [found], {})["b"]
     notes = {name: np.array(json.loads((folder / f"{name}.json").read_text()), np.int64) for name in "ab"}

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from testbed.links.selection import kernel_has_netem
-from tests.testbed.uml.machine import KERNEL, boot, is_installed
+from tests.testbed.uml.uml_machine import KERNEL, boot, is_installed
 
 pytestmark = [pytest.mark.uml, pytest.mark.network, pytest.mark.timeout(1_800)]
 

@@ -1,4 +1,4 @@
-// Draws one chart of the model (analysis/pages/charting/model.py): from its data, and what is zoomed to and switched off,
+// Draws one chart of the model (analysis/pages/charting/chart_model.py): from its data, and what is zoomed to and switched off,
 // to what uPlot takes. uPlot has the scales, axes, cursor and selection; lines, bands and names are drawn on it here.
 // Keeps no state; plot.js does.
 "use strict";

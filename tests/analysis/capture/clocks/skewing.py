@@ -17,7 +17,7 @@ import numpy as np
 from analysis.capture.pcap.index import build_index, map_bytes
 from analysis.capture.pcap.records import read_records
 from analysis.capture.pcap.walk import walk
-from analysis.timelines.records import RECORD
+from analysis.timelines.delivery_records import RECORD
 from experiments.rundir import RunDirectory
 from node.core.deliveries import HEADER, whole_bytes
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from analysis.capture.clocks.bounds import Sightings, thinned
-from analysis.capture.clocks.wire import Met
+from analysis.capture.clocks.wire import MachineExchange
 
 S, MS, US = 10**9, 10**6, 10**3
 ZERO = 1_700_000_000 * S
@@ -37,7 +37,7 @@ def shown(offset: Offset, t_ns: Times) -> Times:
 
 def met(
     near: Offset, far: Offset, *, way: Way = Way(), names: str = "ab", seconds: int = 30, seed: int = 0
-) -> Met:
+) -> MachineExchange:
     """What two machines saw of each other."""
     rng = np.random.default_rng(seed)
     count = seconds * way.packets_per_s
@@ -50,7 +50,7 @@ def met(
     place = np.empty(2 * count, np.int64)
     place[np.argsort(np.concatenate((left, came)), kind="stable")] = np.arange(2 * count)
     back = np.argsort(came, kind="stable")
-    return Met(
+    return MachineExchange(
         "-".join(names),
         names[0],
         names[1],

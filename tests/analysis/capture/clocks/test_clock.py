@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.capture.clocks.clock import REFERENCE, Clock, constant
-from analysis.capture.clocks.machines import ONE_CLOCK, Clocks
+from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
 from tests.analysis.capture.clocks.synthetic import MS, US, ZERO, S
 
 KNOTS = np.array([ZERO, ZERO + 10 * S, ZERO + 20 * S], np.int64)
@@ -61,7 +61,7 @@ def test_what_a_time_filter_looks_through_holds_all_that_it_looks_for(
 
 def test_bars_of_two_machines_add_and_one_machine_has_none() -> None:
     by_machine = {"a": constant(-MS, MS), "b": constant(5 * S - 2 * MS, 5 * S + 2 * MS)}
-    clocks = Clocks({"x": "a", "y": "b", "z": "b"}, by_machine)
+    clocks = MachineClocks({"x": "a", "y": "b", "z": "b"}, by_machine)
     assert clocks.bar_ns("x", "y", ZERO) == 3 * MS
     assert clocks.bar_ns("y", "z", ZERO) is None
     assert clocks.bars_ns(("x",), ("y", "x"), np.array([ZERO], np.int64)).tolist() == [3 * MS]

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.capture.clocks.bounds import Exchange, Sightings
-from analysis.capture.clocks.estimate import CONTROL, NOTHING, PACKETS, Estimate, Reading, estimate
-from analysis.capture.clocks.making import Change, changes
-from analysis.capture.clocks.segments import WANDER
-from analysis.capture.clocks.wire import Met
+from analysis.capture.clocks.estimate import CONTROL, NOTHING, PACKETS, ControlReading, Estimate, estimate
+from analysis.capture.clocks.rate_segments import WANDER
+from analysis.capture.clocks.run_clocks import ClockChange, changes
+from analysis.capture.clocks.wire import MachineExchange
 from tests.analysis.capture.clocks.synthetic import MS, US, ZERO, Offset, S, Times, Way, met, right, shown
 
 SECONDS = 30
@@ -117,7 +117,7 @@ def test_nothing_is_told_of_a_clock_that_went_on_as_it_went() -> None:
     assert told(found(CLOCKS["a slow wander"])) == []
 
 
-def told(one: Estimate) -> list[Change]:
+def told(one: Estimate) -> list[ClockChange]:
     stretches = [asdict(each) for each in one.stretches]
     return changes({"stretches": stretches})
 
@@ -152,17 +152,17 @@ def test_of_two_ways_the_one_with_the_narrower_bar_counts() -> None:
     assert np.median(bar) < 100 * US
 
 
-def one_way(whole: Met) -> Met:
+def one_way(whole: MachineExchange) -> MachineExchange:
     """The same, but what came back was not captured."""
     nothing = Sightings(*(np.zeros(0, np.int64) for _ in range(3)))
-    return Met(
+    return MachineExchange(
         whole.link, whole.near, whole.far, Exchange(whole.exchange.left, nothing, whole.exchange.seen_left, 0)
     )
 
 
 READINGS = {
-    "a": Reading(ZERO, 7 * S, 100 * US),
-    "b": Reading(ZERO - 2 * MS, 7 * S - 2 * MS + 50 * US, 200 * US),
+    "a": ControlReading(ZERO, 7 * S, 100 * US),
+    "b": ControlReading(ZERO - 2 * MS, 7 * S - 2 * MS + 50 * US, 200 * US),
 }
 
 
@@ -188,7 +188,7 @@ def test_a_way_that_takes_long_is_no_reason_for_a_wide_bar_if_it_is_known_to() -
     truth = CLOCKS["a constant offset"]
     way = Way(least=(15 * MS, 40 * MS))
     seen = met(right, truth, way=way, seconds=SECONDS)
-    known = Met(seen.link, seen.near, seen.far, seen.exchange, least_ns=(15 * MS, 40 * MS))
+    known = MachineExchange(seen.link, seen.near, seen.far, seen.exchange, least_ns=(15 * MS, 40 * MS))
     error, bar = errors_and_bars(estimate(["a", "b"], [known], {})["b"], truth)
     assert np.median(bar) < 20 * US
     assert (error <= bar + 1).all()
@@ -197,7 +197,7 @@ def test_a_way_that_takes_long_is_no_reason_for_a_wide_bar_if_it_is_known_to() -
 def test_a_way_that_is_quicker_than_it_is_said_to_be_is_not_believed_to_be_slow() -> None:
     truth = CLOCKS["a constant offset"]
     seen = met(right, truth, way=SYMMETRIC, seconds=SECONDS)
-    wrong = Met(seen.link, seen.near, seen.far, seen.exchange, least_ns=(15 * MS, 15 * MS))
+    wrong = MachineExchange(seen.link, seen.near, seen.far, seen.exchange, least_ns=(15 * MS, 15 * MS))
     one = estimate(["a", "b"], [wrong], {})["b"]
     assert not one.least_used
     assert one.source == PACKETS

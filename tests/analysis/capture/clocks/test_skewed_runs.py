@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.capture.clocks.making import read_details, read_on_reference
-from analysis.capture.pcap.batches import TimeRange
-from analysis.inspect.packets.captured import captures_of
+from analysis.capture.clocks.run_clocks import read_details, read_on_reference
+from analysis.capture.pcap.record_batches import TimeRange
+from analysis.inspect.packets.capture_files import captures_of
 from analysis.inspect.packets.lines import Lines
 from analysis.jobs.transfers import read as read_transfers
 from analysis.pages.report import write_report
 from analysis.pipeline import analyze_here
-from analysis.timelines.facts import read_facts
+from analysis.timelines.run_metadata import read_metadata
 from experiments.rundir import RunDirectory
 from tests.analysis.capture.clocks.skewing import Offset, set_apart
 from tests.analysis.timelines.captured import write_run
@@ -139,14 +139,14 @@ def test_a_clock_that_was_set_is_said(apart: RunDirectory) -> None:
 
 
 def test_messages_say_how_wrong_their_delays_may_be(apart: RunDirectory) -> None:
-    facts = read_facts(*read_on_reference(apart))
-    lines = Lines(facts, TimeRange())
+    metadata = read_metadata(*read_on_reference(apart))
+    lines = Lines(metadata, TimeRange())
     table = read_transfers(apart, TimeRange(ZERO + S, ZERO + S + 200 * MS))
     said = {(row["sender"], row["receiver"]): lines.message(row) for row in table.to_pylist()}
-    crossing, within = said["r1-proxy-0", "r2-proxy-0"], said["r1-driver-0", "r1-proxy-0"]
-    assert "±0.0" in crossing
+    traversal, within = said["r1-proxy-0", "r2-proxy-0"], said["r1-driver-0", "r1-proxy-0"]
+    assert "±0.0" in traversal
     assert "±" not in within
-    delay_ms = float(crossing.split("±")[0].split()[-1])
+    delay_ms = float(traversal.split("±")[0].split()[-1])
     assert delay_ms == pytest.approx(hop_ns("r1", "r2") / MS, abs=BAR_MS)
     assert LAN == MS
 

@@ -3,9 +3,9 @@
 import subprocess
 from pathlib import Path
 
-from analysis.capture.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.compressed import unpack
 from analysis.capture.pcap.index import CaptureIndex, load_index
+from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.streams import format_address
 
 Row = dict[str, int | str]

@@ -11,7 +11,7 @@ from scapy.layers.inet import IP, TCP, UDP, fragment
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, fragment6
 from scapy.layers.l2 import Dot1Q, Ether
 
-from analysis.capture.pcap import batches, fragments, index
+from analysis.capture.pcap import fragments, index, record_batches
 from analysis.capture.pcap.index import CaptureIndex, build_index, map_bytes
 from tests.analysis.capture.pcap.captures import START_NS, Record, at_intervals, write_pcap
 from tests.analysis.capture.pcap.reading import ours
@@ -44,8 +44,8 @@ def pieces(path: Path) -> list[tuple[int, bytes]]:
     """Sequence number and captured payload of every packet to the port."""
     data = map_bytes(path)
     found = []
-    for span in batches.spans_of(path, index.load_index(path), batches.TimeRange()):
-        for columns in batches.read_columns(span):
+    for span in record_batches.spans_of(path, index.load_index(path), record_batches.TimeRange()):
+        for columns in record_batches.read_columns(span):
             for row in np.flatnonzero((columns["dport"] == 7000) & (columns["payload_length"] > 0)):
                 begin = int(columns["offset"][row] + columns["payload_offset"][row])
                 content = data[begin : begin + int(columns["payload_length"][row])].tobytes()
@@ -113,14 +113,14 @@ def test_fragments_find_their_first_across_spans_and_in_the_sidecar(
 ) -> None:
     monkeypatch.setattr(index, "SPLIT_BYTES", 700)
     monkeypatch.setattr(index, "_WINDOW_BYTES", 2_000)
-    monkeypatch.setattr(batches, "SPAN_BYTES", 700)
-    monkeypatch.setattr(batches, "BATCH_ROWS", 2)
+    monkeypatch.setattr(record_batches, "SPAN_BYTES", 700)
+    monkeypatch.setattr(record_batches, "BATCH_ROWS", 2)
     both = zip(ipv4(PAYLOAD, seq=0, number=1), ipv4(bytes(9000), seq=9000, number=2), strict=True)
     path = write_pcap(tmp_path / "a.pcap", at_intervals(chain.from_iterable(both)))
     made = index.load_index(path)
     monkeypatch.setattr(index, "build_index", lambda _: pytest.fail("walked again"))
     assert index.load_index(path) == made
-    assert len(list(batches.spans_of(path, made, batches.TimeRange()))) > 10
+    assert len(list(record_batches.spans_of(path, made, record_batches.TimeRange()))) > 10
     assert (joined(pieces(path), 0) == PAYLOAD + bytes(9000)) is True
 
 

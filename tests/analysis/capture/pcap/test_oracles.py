@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analysis.capture.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.index import load_index, map_bytes
+from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.streams import Conversations, HostCapture, directions
 from node.protocols.sprinkler.messages import CODEC
 from tests.analysis.capture.pcap.captures import ACK, PSH, START_NS, SYN, Record, segment, write_pcap

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual
 from pyspark.sql.types import LongType, StructType
 
-from analysis.capture.pcap import batches, index
-from analysis.capture.pcap.batches import TimeRange, pack, read_span, spans_of
+from analysis.capture.pcap import index, record_batches
 from analysis.capture.pcap.index import load_index
+from analysis.capture.pcap.record_batches import TimeRange, pack, read_span, spans_of
 from analysis.capture.pcap.source import arrow_schema, find_captures, narrow, register
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS
@@ -38,7 +38,7 @@ def _small_splits(monkeypatch: pytest.MonkeyPatch, captures: Path) -> Iterator[N
     for path in captures.glob("*.index"):
         path.unlink()
     monkeypatch.setattr(index, "SPLIT_BYTES", 1000)
-    monkeypatch.setattr(batches, "SPAN_BYTES", 3000)
+    monkeypatch.setattr(record_batches, "SPAN_BYTES", 3000)
     yield
     for path in captures.glob("*.index"):
         path.unlink()

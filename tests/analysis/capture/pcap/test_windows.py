@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from analysis.capture.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.index import load_index, map_bytes
-from analysis.capture.pcap.streams import Conversations, HostCapture, Patience
+from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.streams import Conversations, HostCapture, WaitLimits
 from node.protocols.sprinkler.messages import CODEC, Advertisement, Counter, Events, Subscribe, Unsubscribe
 from tests.analysis.capture.pcap import whole
 from tests.analysis.capture.pcap.captures import ACK, RST, START_NS, SYN, Record, segment, write_pcap
@@ -21,8 +21,8 @@ from tests.analysis.capture.pcap.whole import Sent
 
 KEYS = ("connection", "stream_offset")
 HEADERS_BYTES = 14 + 20 + 20
-EVER = Patience(horizon_ns=1 << 60)
-AT_ONCE = Patience(horizon_ns=0)
+EVER = WaitLimits(horizon_ns=1 << 60)
+AT_ONCE = WaitLimits(horizon_ns=0)
 
 small = st.integers(1, 9)
 Rows = dict[str, list[dict[str, Any]]]
@@ -82,7 +82,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def windowed(
-    path: Path, sent: list[Sent], cuts: list[int], patience: Patience
+    path: Path, sent: list[Sent], cuts: list[int], patience: WaitLimits
 ) -> dict[str, list[dict[str, Any]]]:
     """The tables of a capture of these segments, read in windows that end at these segments."""
     records = [
@@ -143,7 +143,7 @@ def test_what_came_long_ago_is_given_out_before_the_capture_ends(path: Path) -> 
     sent = [Sent(START_NS, 7, SYN, b"", 0)]
     sent += [Sent(START_NS + n, 8 + n * len(data), ACK, data, len(data)) for n in range(100)]
     path.write_bytes(b"")
-    rows = windowed(path, sent, list(range(0, 100, 10)), Patience(horizon_ns=20))
+    rows = windowed(path, sent, list(range(0, 100, 10)), WaitLimits(horizon_ns=20))
     assert [row["stream_offset"] for row in rows["messages"]] == [n * len(data) for n in range(100)]
 
 
@@ -158,7 +158,7 @@ def test_behind_a_hole_no_more_waits_than_is_allowed(path: Path, seed: int, piec
         Sent(START_NS + n, 8 + start, ACK, data[start:end], end - start)
         for n, (start, end) in enumerate(ranges)
     ]
-    patience = Patience(horizon_ns=1 << 60, pieces_max=pieces_max)
+    patience = WaitLimits(horizon_ns=1 << 60, pieces_max=pieces_max)
     rows = windowed(path, sent, list(range(0, len(sent), 5)), patience)
     [counts] = rows["decoding"]
     assert (counts["bytes"], counts["segments"]) == (10 * len(ranges), len(ranges))

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.capture.pcap.pieces import Segments, join
-from analysis.capture.pcap.reassemble import Connection, Numbering, Settled
+from analysis.capture.pcap.byte_ranges import Segments, join
+from analysis.capture.pcap.reassemble import Connection, Numbering, SettledRange
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BYTES, VERSION
 from node.core.layout import Codec, Layout
 from tests.analysis.capture.pcap.captures import RST, SYN
@@ -204,7 +204,7 @@ class Stream:
     """What the analysis found of one connection, given all its segments at once."""
 
     connection: Connection
-    settled: Settled
+    settled: SettledRange
     snapped: tuple[np.ndarray, np.ndarray]
 
 
@@ -213,6 +213,6 @@ def reassemble(segments: Segments) -> list[Stream]:
     connections: dict[int, Connection] = {}
     for number, share in Numbering().split(segments):
         connections.setdefault(number, Connection(number, share)).add(share)
-    nothing = Settled(join(()), np.zeros(0), np.zeros((0, 2)), (np.zeros(0), np.zeros(0)))
+    nothing = SettledRange(join(()), np.zeros(0), np.zeros((0, 2)), (np.zeros(0), np.zeros(0)))
     settled = [(connection, connection.end() or nothing) for connection in connections.values()]
     return [Stream(connection, found, found.pieces.snapped) for connection, found in settled]

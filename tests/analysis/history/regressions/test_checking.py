@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.history import History, Where
+from analysis.history import History, HistoryFilter
 from analysis.history.regressions.checking import check, check_night
-from analysis.history.regressions.findings import Checked, Finding
+from analysis.history.regressions.findings import Finding, NightFindings
 from analysis.history.regressions.series import series_of
 from experiments.nights import Failure
 from tests.analysis.history.regressions.replay import replayed
@@ -36,7 +36,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> History:
 
 
 @pytest.fixture(scope="module")
-def checked(planted: History) -> Checked:
+def checked(planted: History) -> NightFindings:
     return check_night(planted, LAST)
 
 
@@ -46,14 +46,14 @@ def of(found: tuple[Finding, ...], entry: str, metric: str) -> Finding:
 
 
 @pytest.mark.slow
-def test_all_that_was_planted_is_found_and_nothing_else(checked: Checked) -> None:
+def test_all_that_was_planted_is_found_and_nothing_else(checked: NightFindings) -> None:
     found = checked.findings
     assert {(each.entry, each.metric) for each in found} == {(each.entry, each.metric) for each in PLANTED}
     assert {each.direction for each in found} == {"worse"}
 
 
 @pytest.mark.parametrize("change", PLANTED[:3], ids=lambda each: each.metric)
-def test_a_finding_says_since_when_and_how_much(checked: Checked, change: Planted) -> None:
+def test_a_finding_says_since_when_and_how_much(checked: NightFindings, change: Planted) -> None:
     found = of(checked.findings, change.entry, change.metric)
     assert found.kind == "change point"
     assert found.earliest_night <= night_of(change.night) <= found.latest_night
@@ -67,9 +67,11 @@ def test_a_finding_says_since_when_and_how_much(checked: Checked, change: Plante
     assert not found.new  # a check of the nights before knew of it
 
 
-def test_the_commits_are_those_beside_every_night_that_it_may_be(planted: History, checked: Checked) -> None:
+def test_the_commits_are_those_beside_every_night_that_it_may_be(
+    planted: History, checked: NightFindings
+) -> None:
     found = of(checked.findings, CUT, SWITCH)
-    runs = planted.runs(Where(entry=CUT)).to_pylist()
+    runs = planted.runs(HistoryFilter(entry=CUT)).to_pylist()
     commits = {run["night"]: run["commit"] for run in runs}
     nights = sorted(commits)
     before = nights[nights.index(found.earliest_night) - 1]
@@ -82,7 +84,7 @@ def test_the_commits_are_those_beside_every_night_that_it_may_be(planted: Histor
     assert named[found.runs_after[0]] == found.first_bad_night
 
 
-def test_what_is_far_off_tonight_makes_the_night_fail(checked: Checked) -> None:
+def test_what_is_far_off_tonight_makes_the_night_fail(checked: NightFindings) -> None:
     assert {(each.entry, each.kind) for each in checked.worse} == {(FANOUT, "tonight"), (CRASH, "tonight")}
     rate = of(checked.findings, FANOUT, RATE)
     assert rate.change == pytest.approx(-0.3, abs=0.03)
@@ -91,7 +93,7 @@ def test_what_is_far_off_tonight_makes_the_night_fail(checked: Checked) -> None:
     assert (lost.before, lost.after, lost.change, lost.interval) == (0.0, 2.0, None, None)
 
 
-def test_findings_are_sorted_by_what_presses(checked: Checked) -> None:
+def test_findings_are_sorted_by_what_presses(checked: NightFindings) -> None:
     found = checked.findings
     assert [each.new for each in found] == [True, True, False, False, False]
     assert [each.entry for each in found] == [CRASH, FANOUT, CUT, LOADED, FAST]
@@ -119,7 +121,7 @@ def test_a_night_is_checked_with_what_was_known_then(planted: History) -> None:
     assert check_night(planted, night_of(79)).findings == ()
 
 
-def test_verdicts_and_flakes_are_of_tonight(checked: Checked) -> None:
+def test_verdicts_and_flakes_are_of_tonight(checked: NightFindings) -> None:
     assert [each.entry for each in checked.verdicts] == [CUT, FAST, CRASH, LOADED, FANOUT]
     crash = checked.verdicts[2]
     assert {run.verdict for run in crash.runs} == {"failed"}
@@ -142,7 +144,7 @@ def test_verdicts_and_flakes_are_of_tonight(checked: Checked) -> None:
 
 @pytest.mark.slow
 def test_another_kernel_is_named_beside_the_commits(planted: History) -> None:
-    where = Where(entry=CUT, until=LAST)
+    where = HistoryFilter(entry=CUT, until=LAST)
     runs = planted.runs(where)
     late = [night >= night_of(100) for night in runs["night"].to_pylist()]
     kernels = pa.array(["6.18.50" if each else "6.18.44" for each in late])

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pytest
 
 from analysis.history.regressions.checking import check
-from analysis.history.regressions.findings import Checked, Finding
+from analysis.history.regressions.findings import Finding, NightFindings
 from analysis.pages.nights.change_words import size_of
 from testbed.campaign.night_end import finding_line
 from tests.analysis.history.year import entries, make_year, night_of
@@ -45,7 +45,7 @@ def findings(tables: Tables, night: int = NIGHTS - 1) -> tuple[Finding, ...]:
     return checked(tables, night).findings
 
 
-def checked(tables: Tables, night: int = NIGHTS - 1) -> Checked:
+def checked(tables: Tables, night: int = NIGHTS - 1) -> NightFindings:
     """The check of a night, with what was known then."""
     runs, metrics, expectations = (
         table.filter(pc.less_equal(table["night"], night_of(night))) for table in tables

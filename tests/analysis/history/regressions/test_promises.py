@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.history.regressions.checking import check, check_night
-from analysis.history.regressions.findings import Checked
+from analysis.history.regressions.findings import NightFindings
 from tests.analysis.history.year import Planted, entries, make_year, night_of
 
 QUIET, BEFORE = 100, 40
@@ -43,7 +43,7 @@ def test_a_hundred_quiet_nights_raise_at_most_one_alarm(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
+def checked(tmp_path_factory: pytest.TempPathFactory) -> NightFindings:
     """A night on which each of the changes is as old as it may be when it is found."""
     planted = [Planted(entry, metric, NIGHTS - within, change) for entry, metric, change, within in PROMISED]
     folder = tmp_path_factory.mktemp("promised")
@@ -56,7 +56,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
 )
 @pytest.mark.slow
 def test_a_change_is_found_within_as_many_nights_as_promised(
-    checked: Checked, entry: str, metric: str, change: float, within: int
+    checked: NightFindings, entry: str, metric: str, change: float, within: int
 ) -> None:
     (found,) = (each for each in checked.findings if (each.entry, each.metric) == (entry, metric))
     assert found.direction == "worse"
@@ -64,5 +64,5 @@ def test_a_change_is_found_within_as_many_nights_as_promised(
     assert found.earliest_night <= night_of(NIGHTS - within) <= found.latest_night
 
 
-def test_nothing_else_is_found_beside_them(checked: Checked) -> None:
+def test_nothing_else_is_found_beside_them(checked: NightFindings) -> None:
     assert len(checked.findings) == len(PROMISED)

@@ -5,7 +5,7 @@ import pytest
 from analysis.inspect.diagram.merging import Delays, Merging, arrows
 from analysis.inspect.diagram.ranks import HEARTBEAT, ranks_of
 from analysis.inspect.diagram.scene import Arrow
-from tests.analysis.pages.report.scenario import ZERO_NS
+from tests.analysis.pages.report.report_scenario import ZERO_NS
 from tests.analysis.pages.report.synthetic_transfers import BATCH, Row, events, message
 
 RANKS = ranks_of("sprinkler")

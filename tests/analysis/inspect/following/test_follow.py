@@ -9,7 +9,7 @@ from analysis.inspect.following.hops import Packets, hops, way_to
 from analysis.inspect.following.lines import lines
 from analysis.inspect.following.story import tell
 from analysis.systems.sprinkler import READING
-from analysis.timelines.facts import read_facts
+from analysis.timelines.run_metadata import read_metadata
 from testbed.cli.main import run as cutset
 from tests.analysis.inspect.following.scenario import REQUEST, SEQ, Scenario, around_the_cut
 from tests.analysis.timelines.world import CUT, MS, ZERO
@@ -21,10 +21,10 @@ def followed(tmp_path_factory):
 
 
 def story_of(run, stream=2, seq=SEQ):
-    facts = read_facts(run.read_run())
+    metadata = read_metadata(run.read_run())
     found = find(run, stream, seq, READING)
     everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy]
-    return tell(found, hops(found, facts, Packets(run, everything).of), facts), facts
+    return tell(found, hops(found, metadata, Packets(run, everything).of), metadata), metadata
 
 
 def hop_of(story, sender, receiver):
@@ -138,11 +138,11 @@ def test_a_later_copy_is_told_from_the_first(tmp_path):
     world.send("EVENTS", "r2-proxy-0", "r2-client-0", 0, 5, **batch)
     world.send("EVENTS", "r2-proxy-0", "r2-client-1", 0, 2, **batch)
     world.send("EVENTS", "r2-client-1", "r2-client-0", 3, 4, **batch)
-    story, facts = story_of(world.write(tmp_path / "run"), seq=9)
+    story, metadata = story_of(world.write(tmp_path / "run"), seq=9)
     assert [hop.copy.sender for hop in way_to("r2-client-0", story.hops)] == ["r2-proxy-0"]
     again = hop_of(story, "r2-client-1", "r2-client-0")
     assert not again.is_first
-    assert any("again: it was there already" in line for line in lines(story, facts))
+    assert any("again: it was there already" in line for line in lines(story, metadata))
 
 
 def test_a_driver_that_started_again_is_followed_to_its_own_publication(tmp_path):

@@ -6,8 +6,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from analysis.capture.pcap.batches import TimeRange
-from analysis.inspect.packets.filters import Asked, Filter, codec_of, make_filter
+from analysis.capture.pcap.record_batches import TimeRange
+from analysis.inspect.packets.filters import Filter, Query, codec_of, make_filter
 from analysis.schemas import TRANSFERS
 from tests.analysis.timelines.world import CUT, ZERO, S, facts_of, run_json
 from topologies.errors import InputError
@@ -30,7 +30,7 @@ def holds(wanted: Filter, **content) -> bool:
 
 
 def asked(**options) -> Filter:
-    return make_filter(replace(Asked(), **options), facts_of(), TYPES)
+    return make_filter(replace(Query(), **options), facts_of(), TYPES)
 
 
 def test_nothing_asked_is_everything():
@@ -145,6 +145,6 @@ def test_an_unknown_name_is_refused_with_the_known_ones(options, said):
 
 
 def test_a_fault_that_never_took_hold_has_no_time():
-    facts = facts_of(changes=[])
+    metadata = facts_of(changes=[])
     with pytest.raises(InputError, match="never took hold"):
-        make_filter(Asked(around="cut"), facts, TYPES)
+        make_filter(Query(around="cut"), metadata, TYPES)

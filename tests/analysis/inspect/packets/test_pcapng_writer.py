@@ -5,8 +5,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from analysis.capture.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.index import build_index
+from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
 from analysis.inspect.packets.pcapng_writer import PcapngWriter
 from tests.analysis.capture.pcap.captures import segment
 

@@ -2,7 +2,7 @@
 
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.raw import Bytes
-from analysis.inspect.packets.reading import transfers
+from analysis.inspect.packets.transfer_reader import transfers
 from node.protocols.sprinkler.messages import CODEC
 from tests.analysis.capture.pcap.captures import snapped
 from tests.analysis.inspect.packets.small_run import PROXY_2, PROXY_3, around_the_cut, events

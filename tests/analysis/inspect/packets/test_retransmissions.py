@@ -5,16 +5,16 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.inspect.packets.filters import Asked, codec_of, make_filter
-from analysis.inspect.packets.retransmissions import Again, _Seen, join_sights, retransmissions
-from analysis.timelines.facts import read_facts
+from analysis.inspect.packets.filters import Query, codec_of, make_filter
+from analysis.inspect.packets.retransmissions import Retransmission, _SeenBytes, join_sights, retransmissions
+from analysis.timelines.run_metadata import read_metadata
 from tests.analysis.inspect.packets.small_run import DRIVER, PROXY_2
 from tests.analysis.timelines.world import MS, ZERO
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 12)), max_size=12))
 def test_a_segment_was_seen_as_often_as_the_byte_of_it_that_was_seen_most(segments):
-    seen, first, times = _Seen(), {}, {}
+    seen, first, times = _SeenBytes(), {}, {}
     for t_ns, (start, length) in enumerate(segments):
         for byte in range(start, start + length):
             first.setdefault(byte, t_ns)
@@ -26,8 +26,8 @@ def test_a_segment_was_seen_as_often_as_the_byte_of_it_that_was_seen_most(segmen
 
 def found(run, **options):
     content = run.read_run()
-    facts = read_facts(content)
-    wanted = make_filter(replace(Asked(), **options), facts, codec_of(content).by_name)
+    metadata = read_metadata(content)
+    wanted = make_filter(replace(Query(), **options), metadata, codec_of(content).by_name)
     return [
         (again.hosts, (again.first_ns - ZERO) / MS, (again.t_ns - ZERO) / MS, again.nth, again.stream_offset)
         for again in retransmissions(run, wanted, ("type",))
@@ -44,7 +44,7 @@ ROW = {
 
 
 def sight(host, t_ns, offset=0, length=10):
-    return Again(t_ns, 0, 2, (host,), offset, length, (ROW,))
+    return Retransmission(t_ns, 0, 2, (host,), offset, length, (ROW,))
 
 
 def joined(*sights):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analysis.capture.pcap.batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.index import build_index, map_bytes
+from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
 from analysis.live.recent.beginnings import begin_at_messages
 from node.protocols.sprinkler.messages import CODEC, Events, Request, Subscribe
 from tests.analysis.capture.pcap.captures import SYN, Record, segment, write_pcap

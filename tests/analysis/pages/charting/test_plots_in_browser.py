@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from analysis.pages.charting.model import Axis, Chart, Reference, Series, Span, as_day
-from analysis.pages.charting.page import embedded
+from analysis.pages.charting.chart_model import Axis, Chart, Reference, Series, Span, as_day
+from analysis.pages.charting.chart_page import embedded
 from analysis.pages.report.page import environment
 from tests.analysis.pages.report.browsing import (
     Opened,

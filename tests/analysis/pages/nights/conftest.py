@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from analysis.history import History
-from analysis.history.schemas import Where
+from analysis.history.history_schemas import HistoryFilter
 from analysis.pages.nights import write_site
 from experiments.rundir import RunDirectory
 from tests.analysis.history.year import Planted, make_year, night_of
@@ -40,12 +40,12 @@ class Written:
 
     def runs(self, entry: str, night: str = TONIGHT) -> list[str]:
         """Names of the runs of an entry in a night."""
-        return self.history.runs(Where(entry=entry, since=night, until=night))["run"].to_pylist()
+        return self.history.runs(HistoryFilter(entry=entry, since=night, until=night))["run"].to_pylist()
 
 
 def put_run(history: History, name: str) -> RunDirectory:
     """The directory of a run, with an analysis and something in the report's place."""
-    (row,) = history.runs(Where(run=name)).to_pylist()
+    (row,) = history.runs(HistoryFilter(run=name)).to_pylist()
     run = write_run(Path(row["path"]).parent / "made")
     run.report_html.write_text("a report")
     run.path.rename(row["path"])

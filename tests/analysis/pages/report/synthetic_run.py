@@ -29,7 +29,7 @@ from experiments.plan import (
     plan_to_json,
 )
 from experiments.rundir import RunDirectory
-from tests.analysis.pages.report.scenario import DEFAULT, DELAYS_MS, ZERO_NS, Scenario
+from tests.analysis.pages.report.report_scenario import DEFAULT, DELAYS_MS, ZERO_NS, Scenario
 from tests.analysis.pages.report.synthetic_tables import fidelity, latency, recovery, throughput
 from tests.analysis.pages.report.synthetic_transfers import write_transfers
 from topologies.link_parameters import LinkParameters

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from experiments.plan import Plan
-from tests.analysis.pages.report.scenario import BIN_S, EVENT_BYTES_ON_WIRE, Scenario
+from tests.analysis.pages.report.report_scenario import BIN_S, EVENT_BYTES_ON_WIRE, Scenario
 
 
 def stalled(scenario: Scenario, origin: str, to: str, t: np.ndarray) -> np.ndarray:

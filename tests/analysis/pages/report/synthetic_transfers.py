@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from analysis.schemas import TRANSFERS
 from experiments.rundir import RunDirectory
-from tests.analysis.pages.report.scenario import ZERO_NS, Scenario
+from tests.analysis.pages.report.report_scenario import ZERO_NS, Scenario
 
 PERIOD_S = 0.05
 BATCH = 1000

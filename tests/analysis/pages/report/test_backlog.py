@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from analysis.pages.report.backlog import backlogs, explanation
-from analysis.pages.report.reading import read_record
+from analysis.pages.report.run_reader import read_record
 from experiments.rundir import RunDirectory
-from tests.analysis.pages.report.scenario import Scenario
+from tests.analysis.pages.report.report_scenario import Scenario
 from tests.analysis.pages.report.synthetic_run import write_run
 
 Reported = Callable[[str], RunDirectory]

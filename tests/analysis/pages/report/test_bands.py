@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from analysis.pages.report.bands import bands
-from analysis.pages.report.reading import RunRecord
+from analysis.pages.report.run_reader import RunRecord
 from experiments.plan import (
     Direction,
     FaultPlan,
@@ -16,7 +16,7 @@ from experiments.plan import (
     ProcessChange,
     plan_to_json,
 )
-from tests.analysis.pages.report.scenario import DEFAULT, ZERO_NS
+from tests.analysis.pages.report.report_scenario import DEFAULT, ZERO_NS
 from tests.analysis.pages.report.synthetic_run import make_plan
 from topologies.link_parameters import LinkParameters
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from analysis.pages.report.charts import latency_chart, link_charts, throughput_chart
-from analysis.pages.report.reading import RunRecord, read_record
+from analysis.pages.report.run_reader import RunRecord, read_record
 from experiments.rundir import RunDirectory
-from tests.analysis.pages.report.scenario import ZERO_NS
+from tests.analysis.pages.report.report_scenario import ZERO_NS
 from topologies.palette import REGION_COLOURS, colour_of, dash_of
 
 Reported = Callable[[str], RunDirectory]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.pages.report import moments
-from analysis.pages.report.moments import write_diagrams
-from analysis.pages.report.reading import read_record
+from analysis.pages.report import fault_windows
+from analysis.pages.report.fault_windows import write_diagrams
+from analysis.pages.report.run_reader import read_record
 from experiments.rundir import RunDirectory
 
 Reported = Callable[[str], RunDirectory]
@@ -44,7 +44,7 @@ def test_without_messages_or_faults_there_is_no_picture(reported: Reported, name
 
 
 def test_of_many_faults_the_first_are_drawn(fresh_run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moments, "DIAGRAMS_MAX", 1)
+    monkeypatch.setattr(fault_windows, "DIAGRAMS_MAX", 1)
     (only,) = write_diagrams(read_record(fresh_run), fresh_run)
     assert (only.fault, only.path) == ("cut", "figures/diagram-cut.svg")
     assert Path(fresh_run.path / only.path).read_text() == only.svg

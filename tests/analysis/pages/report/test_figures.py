@@ -8,7 +8,7 @@ import pytest
 from matplotlib.image import imread
 
 from analysis.pages.report.figures import write_figures
-from analysis.pages.report.reading import read_record
+from analysis.pages.report.run_reader import read_record
 from experiments.rundir import RunDirectory
 from topologies.palette import colour_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from analysis.pages.report.formatting import EN_DASH
-from analysis.pages.report.reading import RunRecord
+from analysis.pages.report.run_reader import RunRecord
 from analysis.pages.report.topology_drawing import RADIUS, Drawing, drawing
 from experiments.loader import load_experiment
 from experiments.plan import plan_to_json
@@ -87,8 +87,8 @@ def test_any_number_of_regions_has_a_place_each(count: int) -> None:
 
 
 def test_a_label_leaves_the_middle_of_its_link_for_another_one() -> None:
-    crossing = [Line(0, 0, 100, 100, 30, 15), Line(0, 100, 100, 0, 30, 15)]
-    first, second = placed(crossing, (), (100, 100))
+    traversal = [Line(0, 0, 100, 100, 30, 15), Line(0, 100, 100, 0, 30, 15)]
+    first, second = placed(traversal, (), (100, 100))
     assert not first.shared(second)
-    alone = replace(crossing[0], x2=100, y2=0)
+    alone = replace(traversal[0], x2=100, y2=0)
     assert placed([alone], (), (100, 100))[0].x == 50

@@ -80,7 +80,7 @@ def test_the_same_with_advertisements_that_come_a_little_early(bench):
 
 
 @pytest.fixture
-def crossing():
+def traversal():
     """The owner's next epoch waits; `third` is in it already and has ten events more of the old one."""
     bench = Bench()
     bench.says("owner", 0, first_of(1), path=(OWNER,))
@@ -88,33 +88,33 @@ def crossing():
     return bench
 
 
-def test_between_epochs_those_are_asked_that_have_more_of_the_old_one(crossing):
-    crossing.says("third", 0, 105, first_of(1), path=(NEAR, OWNER))
-    assert not crossing.sources.may_cross(STREAM, 1_000)
-    assert crossing.source == "third"
-    assert crossing.asked[-1] == ("third", 95)
-    crossing.has(105)
-    crossing.says("owner", 100, first_of(1))
-    crossing.says("third", 200, 105, first_of(1))
-    assert crossing.sources.may_cross(STREAM, 201_000), "nobody has more"
+def test_between_epochs_those_are_asked_that_have_more_of_the_old_one(traversal):
+    traversal.says("third", 0, 105, first_of(1), path=(NEAR, OWNER))
+    assert not traversal.sources.may_cross(STREAM, 1_000)
+    assert traversal.source == "third"
+    assert traversal.asked[-1] == ("third", 95)
+    traversal.has(105)
+    traversal.says("owner", 100, first_of(1))
+    traversal.says("third", 200, 105, first_of(1))
+    assert traversal.sources.may_cross(STREAM, 201_000), "nobody has more"
 
 
-def test_it_is_held_until_all_other_regions_have_spoken(crossing):
-    assert not crossing.sources.may_cross(STREAM, 1_000)
-    assert crossing.asked[-1] == ("owner", None)
-    crossing.says("owner", 500, first_of(1))
-    assert crossing.asked[-1] == ("owner", None)
-    crossing.says("third", 600, 95, first_of(1), path=(NEAR, OWNER))
-    assert crossing.asked[-1] == ("owner", 95)
-    assert crossing.sources.may_cross(STREAM, 610_000)
+def test_it_is_held_until_all_other_regions_have_spoken(traversal):
+    assert not traversal.sources.may_cross(STREAM, 1_000)
+    assert traversal.asked[-1] == ("owner", None)
+    traversal.says("owner", 500, first_of(1))
+    assert traversal.asked[-1] == ("owner", None)
+    traversal.says("third", 600, 95, first_of(1), path=(NEAR, OWNER))
+    assert traversal.asked[-1] == ("owner", 95)
+    assert traversal.sources.may_cross(STREAM, 610_000)
 
 
-def test_a_source_that_was_told_to_wait_is_asked_to_go_on_when_its_epoch_is_taken(crossing):
+def test_a_source_that_was_told_to_wait_is_asked_to_go_on_when_its_epoch_is_taken(traversal):
     """The mark comes once more, though nothing is asked for: it was on its way."""
-    assert not crossing.sources.may_cross(STREAM, 1_000)
-    assert crossing.asked[-1] == ("owner", None)
-    assert crossing.sources.may_cross(STREAM, 3_002_000)
-    assert crossing.asked[-1] == ("owner", 95)
+    assert not traversal.sources.may_cross(STREAM, 1_000)
+    assert traversal.asked[-1] == ("owner", None)
+    assert traversal.sources.may_cross(STREAM, 3_002_000)
+    assert traversal.asked[-1] == ("owner", 95)
 
 
 def test_a_stream_for_which_there_was_no_room_is_taken_again_when_there_is(bench):
@@ -127,20 +127,20 @@ def test_a_stream_for_which_there_was_no_room_is_taken_again_when_there_is(bench
     assert bench.asked[-1] == ("slow", 95)
 
 
-def test_but_no_longer_than_a_restoration_waits(crossing):
-    assert not crossing.sources.may_cross(STREAM, 1_000)
-    crossing.says("owner", 1100, first_of(1))
-    assert crossing.asked[-1] == ("owner", 95), "it is asked again once in a period"
-    assert not crossing.sources.may_cross(STREAM, 1_110_000)
-    assert crossing.sources.may_cross(STREAM, 3_001_000)
+def test_but_no_longer_than_a_restoration_waits(traversal):
+    assert not traversal.sources.may_cross(STREAM, 1_000)
+    traversal.says("owner", 1100, first_of(1))
+    assert traversal.asked[-1] == ("owner", 95), "it is asked again once in a period"
+    assert not traversal.sources.may_cross(STREAM, 1_110_000)
+    assert traversal.sources.may_cross(STREAM, 3_001_000)
 
 
-def test_nor_does_it_stay_with_one_that_does_not_send_what_it_says_that_it_has(crossing):
-    crossing.says("third", 0, 105, first_of(1), path=(NEAR, OWNER))
-    assert not crossing.sources.may_cross(STREAM, 1_000)
-    crossing.has(100)
-    assert not crossing.sources.may_cross(STREAM, 2_000_000)
-    assert crossing.sources.may_cross(STREAM, 5_000_000)
+def test_nor_does_it_stay_with_one_that_does_not_send_what_it_says_that_it_has(traversal):
+    traversal.says("third", 0, 105, first_of(1), path=(NEAR, OWNER))
+    assert not traversal.sources.may_cross(STREAM, 1_000)
+    traversal.has(100)
+    assert not traversal.sources.may_cross(STREAM, 2_000_000)
+    assert traversal.sources.may_cross(STREAM, 5_000_000)
 
 
 def test_a_proxy_remembers_where_it_left_former_epochs():

@@ -1,4 +1,4 @@
-"""ShippingTime and whether a lane lets frames leave, in virtual time: no packet is sent here."""
+"""When and whether a lane lets frames leave, in virtual time: no packet is sent here."""
 
 from collections.abc import Iterable
 from itertools import pairwise

@@ -1,0 +1,242 @@
+"""Makes a run's clocks from its captures, and keeps them in `analysis/clocks.json`, whole or not at all.
+
+Besides each machine's clock it says what that rests on: how many packets there and back, over which machines,
+the stretches in which the clock went on as it went, and how wide the bar is.
+
+From `clocks.json` comes also what is to be said about machines' clocks, in words and as figures for the
+summary.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from ipaddress import ip_address, ip_network
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from analysis.capture.clocks.clock import Clock
+from analysis.capture.clocks.estimate import CONTROL, NOTHING, PACKETS, ControlReading, Estimate, estimate
+from analysis.capture.clocks.machine_clocks import (
+    ONE_CLOCK,
+    Json,
+    MachineClocks,
+    hosts_of,
+    machine_of_capture,
+    machines_of,
+    on_reference,
+    wires_of,
+)
+from analysis.capture.clocks.wire import LinkEnd, MatchEnds
+from analysis.capture.pcap.compressed import unpack
+from analysis.errors import CaptureError
+from analysis.jobs.work import Workers
+from experiments.rundir import RunDirectory, read_json, write_json
+
+SCHEMA = 1
+EMULAB = "emulab"
+MTU_BYTES = 1500
+DOING = "comparing clocks"
+
+
+def make_clocks(
+    run: RunDirectory, content: Json, workers: Workers, progress: Callable[[str], None]
+) -> MachineClocks:
+    """The clocks of a run, anew. content: of run.json. Raises AnalysisError for a bad capture."""
+    machines = machines_of(content)
+    if len(machines) < 2 or not content.get("plan"):
+        run.clocks.unlink(missing_ok=True)
+        return ONE_CLOCK
+    progress(DOING)
+    met = workers.carry_out(ends_to_match(run, content), DOING)
+    found = estimate(machines, met, readings(content))
+    run.analysis.mkdir(exist_ok=True)
+    write_json(run.clocks, {"schema": SCHEMA, "machines": [_as_json(one) for one in found.values()]})
+    return _clocks(content, {name: one.clock for name, one in found.items()})
+
+
+def read_clocks(run: RunDirectory, content: Json) -> MachineClocks:
+    """The clocks that were made. Raises InputError if they cannot be read; there are none before."""
+    if not machines_of(content) or not run.clocks.is_file():
+        return ONE_CLOCK
+    kept = read_details(run)
+    return _clocks(content, {each["machine"]: Clock.from_json(each["clock"]) for each in kept})
+
+
+def read_details(run: RunDirectory) -> list[dict[str, Any]]:
+    """What is known of each machine's clock, as `clocks.json` keeps it; nothing where there is one clock."""
+    return list(read_json(run.clocks)["machines"]) if run.clocks.is_file() else []
+
+
+def read_on_reference(run: RunDirectory) -> tuple[dict[str, Any], MachineClocks]:
+    """run.json's content with all times by the run's reference clock, and the clocks."""
+    content = run.read_run()
+    clocks = read_clocks(run, content)
+    return on_reference(content, clocks), clocks
+
+
+def _clocks(content: Json, by_machine: dict[str, Clock]) -> MachineClocks:
+    return MachineClocks(hosts_of(content), by_machine)
+
+
+def readings(content: Json) -> dict[str, ControlReading]:
+    """What the control connections said of each machine's clock."""
+    return {
+        each["name"]: ControlReading(
+            int(each["zero_ns"]), float(each["control_offset_ns"]), float(each["control_error_ns"])
+        )
+        for each in content["machines"]
+        if None not in (each.get("zero_ns"), each.get("control_offset_ns"), each.get("control_error_ns"))
+    }
+
+
+def ends_to_match(run: RunDirectory, content: Json) -> list[MatchEnds]:
+    """A task for each link between two machines whose captures can be read at both its ends."""
+    ends: dict[str, list[tuple[str, LinkEnd]]] = {}
+    wires = wires_of(content)
+    for capture in content.get("captures") or content["plan"]["captures"]:
+        file, machine = Path(capture["file"]).name, machine_of_capture(capture, content)
+        path = run.capture(file)
+        if file not in wires or machine is None or not path.is_file():
+            continue
+        try:
+            end = LinkEnd(machine, unpack(path), _senders(capture, machine, content))
+        except CaptureError:
+            continue  # the table of captures says what is wrong with it
+        ends.setdefault(capture["link"], []).append((capture["side"], end))
+    links = {link["name"]: link for link in content["plan"]["links"]}
+    return [
+        _ordered(name, both, links.get(name), content)
+        for name, both in ends.items()
+        if len({end.machine for _, end in both}) == 2
+    ]  # fmt: skip
+
+
+def _ordered(name: str, both: list[tuple[str, LinkEnd]], link: Json | None, content: Json) -> MatchEnds:
+    """Of a link of the plan its first region's end is the near one, so that delays are there and back."""
+    near, far = (end for _, end in sorted(both, key=lambda each: link is not None and each[0] != link["a"]))
+    shapes = [link[way] for way in ("forward", "backward")] if link else []
+    delays = (0, 0)
+    if content.get("shaping") == EMULAB and shapes:
+        delays = tuple((shape["delay_us"] - (shape.get("jitter_us") or 0)) * 1000 for shape in shapes)
+    every = shapes or [each[way] for each in content["plan"]["links"] for way in ("forward", "backward")]
+    mtu_bytes = min((shape.get("mtu_bytes") or MTU_BYTES for shape in every), default=MTU_BYTES)
+    return MatchEnds(name, near, far, mtu_bytes, (delays[0], delays[1]))
+
+
+def _senders(capture: Json, machine: str, content: Json) -> tuple[tuple[int, int], ...]:
+    """Who sends into a link at one of its ends: a region, or the hosts on a machine where a LAN is spread."""
+    plan = content["plan"]
+    for region in plan["regions"]:
+        if region["name"] == capture["side"]:
+            subnet = ip_network(region["subnet"])
+            return ((int(subnet[0]), int(subnet[-1])),)
+    hosts = hosts_of(content)
+    here = [int(ip_address(host["address"])) for host in plan["hosts"] if hosts.get(host["name"]) == machine]
+    return tuple((address, address) for address in here)
+
+
+def _as_json(one: Estimate) -> dict[str, Any]:
+    bars = (one.clock.high_ns - one.clock.low_ns) / 2
+    return {
+        "machine": one.machine,
+        "source": one.source,
+        "way": list(one.way),
+        "seen_there": one.seen_there,
+        "seen_back": one.seen_back,
+        "contradictions": one.contradictions,
+        "least_used": one.least_used,
+        "bar_median_ns": round(float(np.median(bars)), 1),
+        "bar_max_ns": round(float(bars[1:-1].max(initial=float(np.median(bars)))), 1),
+        "stretches": [asdict(stretch) for stretch in one.stretches],
+        "clock": one.clock.as_json(),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ClockChange:
+    """A clock changed. step_ns: set ahead by so much; None where only its rate changed."""
+
+    t_ns: float  # by the reference clock
+    step_ns: float | None
+    before_ppm: float
+    after_ppm: float
+
+
+def changes(machine: Json) -> list[ClockChange]:
+    """Where a machine's clock was set, or changed its rate, by more than may be wrong about it.
+
+    A clock's time is also cut where packets only took otherwise for a while: that is no change.
+    """
+    found = []
+    for before, after in pairwise(machine["stretches"]):
+        left = _offset_ns(before, before["to_ns"])
+        step_ns = _offset_ns(after, after["from_ns"]) - left
+        is_step = abs(step_ns) > max(before["bar_ns"], after["bar_ns"])
+        rates = before["drift_ppm"], after["drift_ppm"]
+        unsure_ppm = before["drift_error_ppm"] + after["drift_error_ppm"]
+        if is_step or abs(rates[1] - rates[0]) > unsure_ppm:
+            found.append(ClockChange(before["to_ns"] - left, step_ns if is_step else None, *rates))
+    return found
+
+
+def _offset_ns(stretch: Json, t_ns: int) -> float:
+    middle = (stretch["from_ns"] + stretch["to_ns"]) / 2
+    return float(stretch["offset_ns"] + (t_ns - middle) * stretch["drift_ppm"] / 1e6)
+
+
+def problems(machines: Sequence[Json]) -> list[str]:
+    """Why times of different machines cannot be compared."""
+    return [
+        f"the clock of {each['machine']} is not known: no packets went both ways, and nobody asked it"
+        for each in machines
+        if each["source"] == NOTHING
+    ]
+
+
+def notes(machines: Sequence[Json], zero_ns: int) -> list[str]:
+    """Warnings for readers of figures across machines."""
+    said = []
+    for each in machines:
+        name = each["machine"]
+        if each["source"] == CONTROL:
+            seen = each["seen_there"] or each["seen_back"]
+            why = "packets went one way only" if seen else "no packets between them were captured"
+            said.append(
+                f"clock of {name}: {why}, so it is known from the control connection alone: to"
+                f" {each['stretches'][0]['bar_ns'] / 1e6:.3f} ms at time 0, and worse as it may drift"
+            )
+        if not each["least_used"]:
+            said.append(f"clock of {name}: packets took less than the site's links are said to take at least")
+        said += [f"clock of {name}: {_told(change, zero_ns)}" for change in changes(each)]
+    return said
+
+
+def _told(change: ClockChange, zero_ns: int) -> str:
+    at = f"about {(change.t_ns - zero_ns) / 1e9:.1f} s"
+    if change.step_ns is None:
+        return f"its rate went from {change.before_ppm:.1f} to {change.after_ppm:.1f} ppm {at}"
+    way = "ahead" if change.step_ns > 0 else "back"
+    return f"it was set {way} by {abs(change.step_ns) / 1e6:.3f} ms {at}"
+
+
+def summary(machines: Sequence[Json]) -> list[dict[str, Any]]:
+    """The figures of summary.json: offset and rate in the longest stretch, and the bar."""
+    found = []
+    for each in machines:
+        stretch = max(each["stretches"], key=lambda one: one["to_ns"] - one["from_ns"], default=None)
+        known_ppm = None if stretch is None else round(stretch["drift_ppm"], 3)
+        found.append(
+            {
+                "machine": each["machine"],
+                "from": each["source"],
+                "offset_ms": None if stretch is None else round(stretch["offset_ns"] / 1e6, 6),
+                "drift_ppm": known_ppm if each["source"] == PACKETS else None,
+                "bar_ms": round(each["bar_median_ns"] / 1e6, 6),
+                "bar_max_ms": round(each["bar_max_ns"] / 1e6, 6),
+                "packets": each["seen_there"] + each["seen_back"],
+                "changes": len(changes(each)),
+            }
+        )
+    return found

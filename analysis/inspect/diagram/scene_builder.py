@@ -1,0 +1,284 @@
+"""From an analysed run and a moment of it to a scene, and to the picture.
+
+The moment around a fault begins shortly before the fault took hold and ends when the analysis found that
+everything flowed again. Of the streams it is that one which was subscribed to anew and lost most.
+"""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from analysis.capture.pcap.record_batches import TimeRange
+from analysis.inspect.diagram.message_selection import DiagramQuery, ExtraMessages, choose
+from analysis.inspect.diagram.ranks import Ranks, ranks_of
+from analysis.inspect.diagram.scene import Disturbance, Lifeline, Scene
+from analysis.jobs import transfers
+from analysis.pages.report.bands import bands
+from analysis.pages.report.formatting import EN_DASH
+from analysis.pages.report.run_reader import Row, RunRecord
+from analysis.schemas import LOST
+from analysis.timelines.run_metadata import owners
+from experiments.rundir import RunDirectory, run_argument
+from topologies.errors import InputError
+from topologies.palette import colour_of
+from topologies.strict import suggestion
+
+COLUMNS = (
+    "t_ns",
+    "sender",
+    "receiver",
+    "t_sent_ns",
+    "t_complete_ns",
+    "fate",
+    "type",
+    "stream",
+    "kind",
+    "first_seq",
+    "count",
+    "request",
+    "cnt",
+    "next",
+    "last",
+    "configuration",
+    "key",
+    "covered",
+    "retransmitted",
+    "advertised",
+    "hops",
+    "members",
+)
+LATE_S = 1.0  # messages that left before the moment may still arrive in it
+STREAMS_NAMED = 6
+MESSAGES_MAX = 400_000  # in a moment; more takes long and shows nothing
+BEFORE_S = 0.25
+AFTER_S = 0.35  # what is told happens before this is over
+UNKNOWN_S = 1.5  # after a fault from which nothing had to recover, or of which nothing is known
+LONGEST_S = 4.0
+_CHANGE_WEIGHT = 100  # a subscription tells more than any number of lost batches
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """Seconds since time 0."""
+
+    from_s: float
+    to_s: float
+
+
+def around_fault(run: RunDirectory, record: RunRecord, fault: str) -> Scene:
+    """The picture of a fault, as the report has it. Raises as `make_scene` does."""
+    drawn_by = command(run_argument(run.path), DiagramQuery(), fault=fault)
+    return make_scene(run, record, around(record, fault), DiagramQuery(), drawn_by, fault)
+
+
+def make_scene(  # noqa: PLR0917 (each is a thing of its own)
+    run: RunDirectory,
+    record: RunRecord,
+    moment: TimeWindow,
+    wanted: DiagramQuery,
+    drawn_by: str,
+    fault: str | None,
+) -> Scene:
+    """What to draw of this moment.
+
+    drawn_by: the command that draws it again. fault: tell what it did, by one stream, if nobody asked for
+    one, and by those who took part, if nobody asked for hosts. Raises AnalysisError if the run has no table
+    of transfers, InputError if nothing of what was asked for is there.
+    """
+    rows = _rows(run, record, moment)
+    shown_of_it = wanted if fault is None else _telling(wanted, rows, record, fault)
+    hosts = {host["name"]: host["region"] for host in record.plan.get("hosts", ())}
+    chosen = choose(rows, shown_of_it, _zero_ns(record), moment.to_s - moment.from_s, hosts, _ranks(record))
+    if not chosen.arrows:
+        when = f"{moment.from_s:.3f}{EN_DASH}{moment.to_s:.3f} s"
+        raise InputError(record.name, None, "", f"holds no such messages between {when}")
+    drawn = {end for arrow in chosen.arrows for end in (arrow.sender, arrow.receiver)}
+    shown = [host for host in hosts if host in drawn or host in wanted.hosts]
+    return Scene(
+        title=_title(record, shown_of_it.stream),
+        from_s=moment.from_s,
+        to_s=moment.to_s,
+        lifelines=tuple(Lifeline(host, hosts[host], _colour(record, hosts[host])) for host in shown),
+        arrows=tuple(chosen.arrows),
+        disturbances=tuple(_disturbances(record, moment)),
+        left_out=(*_other_streams(rows, wanted, shown_of_it, _ranks(record)), *chosen.left_out),
+        messages=sum(len(arrow.flights) for arrow in chosen.arrows),
+        command=drawn_by,
+        ranks=_ranks(record),
+        bar_ms=_bar_ms(record, shown, moment),
+    )
+
+
+def _telling(wanted: DiagramQuery, rows: list[Row], record: RunRecord, fault: str) -> DiagramQuery:
+    """A link's fault is told by the stream that it disturbed, a process' by all that changed then."""
+    plain = not (wanted.hosts or wanted.regions or wanted.types)
+    process = victim(record, fault)
+    if process is not None:
+        owned = (stream for stream, owner in owners(record.plan).items() if owner == process["region"])
+        stream = next(owned, None) if wanted.stream is None else wanted.stream
+        beside, host = ExtraMessages.ALL_CHANGES, process["host"]
+    else:
+        stream = (
+            next(iter(disturbed_streams(rows, _ranks(record))), None)
+            if wanted.stream is None
+            else wanted.stream
+        )
+        beside, host = ExtraMessages.WHAT_IS_OF_NONE, None
+    if stream is None:
+        return wanted
+    return replace(wanted, stream=stream, beside=beside, parts_only=plain, victim=host)
+
+
+def figure_name(moment: str, wanted: DiagramQuery) -> str:
+    """What the picture of a fault, or of a time, is called among the run's figures."""
+    stream = [] if wanted.stream is None else [f"s{wanted.stream}"]
+    words = ["diagram", moment, *sorted(wanted.hosts | wanted.regions | wanted.types), *stream]
+    return "".join(each if each.isalnum() or each in "-." else "-" for each in "-".join(words))
+
+
+def command(
+    run: str, wanted: DiagramQuery, moment: TimeWindow | None = None, fault: str | None = None
+) -> str:
+    """The command that draws the picture of a moment, or of a fault's. run: as `run_argument` names it."""
+    words = ["cutset", "diagram", run]
+    if fault is not None:
+        words += ["--around", fault]
+    if moment is not None:
+        words += ["--from", f"{moment.from_s:.3f}", "--to", f"{moment.to_s:.3f}"]
+    for option, values in (("--host", wanted.hosts), ("--region", wanted.regions), ("--type", wanted.types)):
+        for value in sorted(values):
+            words += [option, value]
+    if wanted.stream is not None:
+        words += ["--stream", str(wanted.stream)]
+    return shlex.join(words)
+
+
+def _ranks(record: RunRecord) -> Ranks:
+    return ranks_of(str(record.plan.get("system")))
+
+
+def _rows(run: RunDirectory, record: RunRecord, moment: TimeWindow) -> list[Row]:
+    zero_ns = _zero_ns(record)
+    first_s = moment.from_s - LATE_S
+    times = TimeRange(zero_ns + round(first_s * 1e9), zero_ns + round(moment.to_s * 1e9))
+    table = transfers.read(run, times, COLUMNS)
+    if table.num_rows > MESSAGES_MAX:
+        problem = (
+            f"has {table.num_rows:,} messages in {moment.to_s - first_s:.1f} s, too many for one picture"
+        )
+        raise InputError(record.name, None, "", problem + ": --from and --to can be nearer to each other")
+    begins_ns = zero_ns + round(moment.from_s * 1e9)
+    return [
+        row
+        for row in table.to_pylist()
+        if row["t_ns"] >= begins_ns or (row["t_complete_ns"] or 0) >= begins_ns
+    ]
+
+
+def _bar_ms(record: RunRecord, hosts: Iterable[str], moment: TimeWindow) -> float | None:
+    """The widest bar between any of these hosts; None if they have one clock."""
+    hosts = list(hosts)
+    if all(record.clocks.together(hosts[0], host) for host in hosts[1:]):
+        return None
+    times = _zero_ns(record) + np.rint(np.array([moment.from_s, moment.to_s]) * 1e9).astype(np.int64)
+    return float(record.clocks.bars_ns(hosts, hosts, times).max()) / 1e6
+
+
+def _zero_ns(record: RunRecord) -> int:
+    zero_ns = (record.run.get("times") or {}).get("zero_ns")
+    if zero_ns is None:
+        raise InputError(record.name, None, "", "ended before its nodes published anything")
+    return int(zero_ns)
+
+
+def _colour(record: RunRecord, region: str) -> str:
+    return colour_of(record.regions.index(region))
+
+
+def _title(record: RunRecord, stream: int | None) -> str:
+    name = str(record.experiment.get("name") or record.name)
+    return name if stream is None else f"{name}, stream s{stream}"
+
+
+def _disturbances(record: RunRecord, moment: TimeWindow) -> Iterable[Disturbance]:
+    for band in bands(record):
+        if band.start_s < moment.to_s and (band.end_s is None or band.end_s > moment.from_s):
+            yield Disturbance(band.label, band.start_s, band.end_s)
+
+
+def _other_streams(
+    rows: list[Row], wanted: DiagramQuery, chosen: DiagramQuery, ranks: Ranks
+) -> Iterable[str]:
+    """That only one stream is shown, where nobody asked for one, and how to see others that changed too."""
+    if wanted.stream == chosen.stream:
+        return
+    others = sorted({row["stream"] for row in rows if row["stream"] is not None} - {chosen.stream})
+    if others:
+        changes_are_shown = chosen.beside is ExtraMessages.ALL_CHANGES
+        names = ", ".join(f"s{each}" for each in others[:STREAMS_NAMED])
+        more = "" if changes_are_shown else _disturbed_too(rows, chosen, ranks)
+        yield f"{'the usual' if changes_are_shown else 'what is'} about other streams ({names}){more}"
+
+
+def _disturbed_too(rows: list[Row], chosen: DiagramQuery, ranks: Ranks) -> str:
+    found = [each for each in disturbed_streams(rows, ranks) if each != chosen.stream]
+    if not found:
+        return ""
+    names = ", ".join(f"s{each}" for each in sorted(found[:STREAMS_NAMED]))
+    options = " or ".join(f"--stream {each}" for each in sorted(found[:STREAMS_NAMED]))
+    disturbed, them = ("was", "it") if len(found) == 1 else ("were", "them")
+    return f", of which {names} {disturbed} disturbed too: {options} shows {them}"
+
+
+def fault_times(record: RunRecord) -> dict[str, float]:
+    """When each fault took hold for the first time, in seconds since time 0, in the plan's order."""
+    zero_ns = (record.run.get("times") or {}).get("zero_ns")
+    found: dict[str, float] = {}
+    for change in record.run.get("changes") or ():
+        applied_ns = change.get("applied_ns") or change.get("requested_ns")
+        if applied_ns is not None and zero_ns is not None:
+            found.setdefault(change["fault"], (applied_ns - zero_ns) / 1e9)
+    planned = [str(fault["name"]) for fault in record.plan.get("faults", ())]
+    return {name: found[name] for name in dict.fromkeys((*planned, *found)) if name in found}
+
+
+def around(record: RunRecord, fault: str, span_s: float | None = None) -> TimeWindow:
+    """The moment around a fault. span_s: so long before and after it, instead of until all flowed again.
+
+    Raises InputError if the run has no such fault, or if it never took hold.
+    """
+    times = fault_times(record)
+    if fault not in times:
+        problem = f"has no fault {fault!r} that took hold{suggestion(fault, times)}"
+        raise InputError(record.name, None, "", problem)
+    at_s = times[fault]
+    if span_s is not None:
+        return TimeWindow(max(0.0, at_s - span_s), at_s + span_s)
+    recovery = (record.summary.get("recovery") or {}).get(fault) or {}
+    took = [recovery[name] for name in ("resubscribe_s", "switch_s") if recovery.get(name) is not None]
+    after_s = min(max(took) + AFTER_S, LONGEST_S) if took else UNKNOWN_S
+    return TimeWindow(max(0.0, round(at_s - BEFORE_S, 2)), round(at_s + after_s, 2))
+
+
+def victim(record: RunRecord, fault: str) -> Mapping[str, Any] | None:
+    """The process, of the plan, that a fault kills, stops or brings back; None if it is none's."""
+    changes = record.plan.get("changes", ())
+    name = next(
+        (change["process"] for change in changes if change["fault"] == fault and "process" in change), None
+    )
+    return next((each for each in record.plan.get("processes", ()) if each["name"] == name), None)
+
+
+def disturbed_streams(rows: Iterable[Mapping[str, Any]], ranks: Ranks) -> list[int]:
+    """The streams of these transfers that changed or lost messages, those that tell most first."""
+    weights: Counter[int] = Counter()
+    for row in rows:
+        if row["stream"] is not None:
+            seldom = ranks.what(row) not in ranks.ordinary
+            weights[row["stream"]] += _CHANGE_WEIGHT * seldom + (row["fate"] == LOST)
+    best = sorted(weights.items(), key=lambda each: (-each[1], each[0]))
+    return [stream for stream, weight in best if weight]

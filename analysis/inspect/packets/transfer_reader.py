@@ -1,0 +1,102 @@
+"""Rows of the table of transfers in order of time, from the files of all senders at once, piece by piece.
+
+Each file ascends by time. From each a small batch is read at a time, and what no file can still come before
+is handed out; so the first rows come after one batch of every file, and memory is bounded by those batches.
+Row groups of other times are not read at all.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.capture.pcap.record_batches import TimeRange
+from analysis.errors import AnalysisError, check_transfers
+from analysis.inspect.packets.arrays import from_arrow, to_arrow
+from analysis.inspect.packets.filters import Filter
+from analysis.schemas import TRANSFERS
+from experiments.rundir import RunDirectory
+
+BATCH_ROWS = 2_048
+_TIME = "t_ns"
+_REMEDY = "`cutset analyze` makes it again"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The next rows of one source, ascending by time, and the time before which it has no others."""
+
+    rows: pa.RecordBatch
+    reached_ns: int
+
+
+def transfers(
+    run: RunDirectory, wanted: Filter, columns: Collection[str] = tuple(TRANSFERS.names)
+) -> Iterator[pa.Table]:
+    """Matching transfers with these columns, by time. Raises InputError if there is no such table."""
+    check_transfers(run)
+    needed = tuple(dict.fromkeys((*columns, *wanted.columns)))
+    files = sorted(path for path in run.table("transfers").glob("*.parquet") if not path.name.startswith("."))
+    for merged in merge([_steps(path, wanted, needed) for path in files]):
+        yield merged.select(list(columns))
+
+
+def merge(sources: Sequence[Iterator[Step]]) -> Iterator[pa.Table]:
+    """Rows of all sources in order of time. Rows of the same time stand in the order of the sources."""
+    waiting: list[Step | None] = [next(source, None) for source in sources]
+    while any(waiting):
+        horizon = min(step.reached_ns for step in waiting if step)
+        ready = []
+        for number, step in enumerate(waiting):
+            if step is None:
+                continue
+            bound = int(np.searchsorted(from_arrow(step.rows.column(_TIME)), horizon, side="right"))
+            ready.append(step.rows.slice(0, bound))
+            if step.reached_ns == horizon:
+                waiting[number] = next(sources[number], None)
+            else:
+                waiting[number] = Step(step.rows.slice(bound), step.reached_ns)
+        found = pa.Table.from_batches([rows for rows in ready if rows.num_rows], ready[0].schema)
+        if found.num_rows:
+            yield found.take(to_arrow(np.argsort(from_arrow(found.column(_TIME)), kind="stable")))
+
+
+def _steps(path: Path, wanted: Filter, columns: Collection[str]) -> Iterator[Step]:
+    """The matching rows of one file. Raises AnalysisError if it cannot be read."""
+    try:
+        with pq.ParquetFile(path) as file:
+            if missing := set(columns).difference(file.schema_arrow.names):
+                raise AnalysisError(f"{path}: has no column {min(missing)}; {_REMEDY}")
+            for group in _groups(file, wanted.times):
+                yield from _filtered(batches(file, group, columns), wanted)
+    except (OSError, pa.ArrowException) as error:
+        raise AnalysisError(f"{path}: cannot be read ({error}); {_REMEDY}") from error
+
+
+def batches(file: pq.ParquetFile, group: int, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+    """A row group in small pieces. (Asked for several groups, the reader would read all of them at once.)"""
+    yield from file.iter_batches(BATCH_ROWS, [group], columns=list(columns), use_threads=False)
+
+
+def _filtered(pieces: Iterable[pa.RecordBatch], wanted: Filter) -> Iterator[Step]:
+    for rows in pieces:
+        if not rows.num_rows:
+            continue
+        reached_ns = int(rows.column(_TIME)[-1].as_py())
+        mask = wanted.mask(rows)
+        yield Step(rows if mask.all() else rows.take(to_arrow(np.flatnonzero(mask))), reached_ns)
+        if wanted.times.end_ns is not None and reached_ns >= wanted.times.end_ns:
+            return
+
+
+def _groups(file: pq.ParquetFile, times: TimeRange) -> Iterator[int]:
+    """Row groups that may have rows of these times."""
+    place = file.schema_arrow.get_field_index(_TIME)
+    for number in range(file.num_row_groups):
+        group = file.metadata.row_group(number)
+        known = group.column(place).statistics
+        if group.num_rows and (known is None or times.meets(known.min, known.max)):
+            yield number

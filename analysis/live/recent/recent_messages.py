@@ -1,0 +1,183 @@
+"""Messages of the last seconds of a run that goes on, as rows of TRANSFERS.
+
+Both ends of each message are matched by TCP's sequence numbers, from the newest parts of the hosts' captures.
+What the kernel and tcpdump still hold, about the last second, is not seen. A message that left just before is
+not called lost, though nobody has seen it come; nor is one to where the stream could not be followed.
+
+The newest parts of a host's growing capture (`experiments.capture_parts`) are put together in a temporary
+file, every direction is made to begin with a message (`analysis.live.recent.beginnings`), and the analysis'
+own machinery does the rest.
+"""
+
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.capture.pcap.fields import Columns
+from analysis.capture.pcap.index import build_index, map_bytes
+from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.streams import Conversations, HostCapture
+from analysis.errors import AnalysisError, CaptureError
+from analysis.jobs.matching import Key, Receivers, key_of, match
+from analysis.live.recent.beginnings import Direction, begin_at_messages
+from analysis.schemas import LOST, MESSAGES, TRANSFERS, UNSEEN
+from experiments import capture_parts
+from experiments.rundir import RunDirectory
+from node.core.layout import Codec
+
+GRACE_NS = 1_000_000_000  # after which a message that nobody saw come is called lost
+TOGETHER_NS = 2_500_000_000
+"""Captures of interfaces in use end within so long; all are shown until the first of them ends."""
+
+Json = Mapping[str, Any]
+LEAD_S = 1  # read before what is asked for, to find where messages begin
+
+
+@dataclass(frozen=True, slots=True)
+class RecentBytes:
+    """Rows of MESSAGES whose `stream_offset` is TCP's sequence number and whose connection is 0."""
+
+    messages: pa.Table
+    last_ns: int | None  # the last packet's stamp; None: nothing came yet
+    undecoded: frozenset[Key] = frozenset()  # not, or not to the end
+
+
+NOTHING = RecentBytes(MESSAGES.empty_table(), None)
+
+
+@dataclass(frozen=True, slots=True)
+class RecentTransfers:
+    """Rows of TRANSFERS by time, and until when captures were seen (CLOCK_REALTIME ns; None: nothing yet)."""
+
+    rows: pa.Table
+    seen_until_ns: int | None
+
+
+def look(
+    run: RunDirectory, plan: Json, codec: Codec, from_ns: int, hosts: Collection[str] | None = None
+) -> RecentTransfers:
+    """What was sent or came since `from_ns`.
+
+    plan: run.json's. hosts: one end at least is among them (all are, unless given); captures of others are
+    read only where they had to do with these. Raises AnalysisError without captures.
+    """
+    addresses = {host["name"]: host["address"] for host in plan["hosts"]}
+    names = {address: name for name, address in addresses.items()}
+    captures = {capture["host"]: capture["file"] for capture in plan["captures"] if capture["host"]}
+    if not captures:
+        raise AnalysisError("there is nothing to look at: no host of this experiment is captured")
+    tables: list[pa.Table] = [MESSAGES.empty_table()]
+    seen: dict[str, int] = {}
+    undecoded: set[Key] = set()
+
+    def read(some: Collection[str]) -> set[str]:
+        """Read these hosts' captures; whom they had to do with."""
+        peers: set[str] = set()
+        for name in some:
+            path = run.captures / captures[name]
+            host = HostCapture("", name, addresses[name], plan["parameters"]["port"])
+            found = newest(path, host, codec, from_ns)
+            tables.append(found.messages)
+            undecoded.update(found.undecoded)
+            if found.last_ns is not None:
+                seen[name] = found.last_ns
+            for end in ("src", "dst"):
+                peers.update(names.get(each, "") for each in found.messages.column(end).unique().to_pylist())
+        return peers
+
+    first = [name for name in captures if hosts is None or name in hosts]
+    peers = read(first)
+    read([name for name in captures if name in peers and name not in first])
+    messages = pa.concat_tables(tables)
+    sides = [messages.filter(pc.equal(messages.column("direction"), side)) for side in ("out", "in")]
+    if not messages.num_rows:
+        return RecentTransfers(TRANSFERS.empty_table(), None)
+    until_ns = min(last_ns for last_ns in seen.values() if last_ns >= max(seen.values()) - TOGETHER_NS)
+    receivers = Receivers(frozenset(seen), undecoded=frozenset(undecoded))
+    rows = _patient(match(sides[0], sides[1], names, receivers), seen)
+    times = rows.column("t_ns")
+    wanted = pc.and_(pc.greater_equal(times, from_ns), pc.less_equal(times, until_ns))
+    return RecentTransfers(rows.filter(wanted).sort_by("t_ns"), until_ns)
+
+
+def _patient(rows: pa.Table, seen: Mapping[str, int]) -> pa.Table:
+    """What left less than GRACE_NS before its receiver's capture ends is not lost, but unseen so far."""
+    hosts = pa.array(list(seen), pa.string())
+    ends = pa.array(list(seen.values()), pa.int64())
+    until = ends.take(pc.index_in(rows.column("receiver"), value_set=hosts).combine_chunks())
+    late = pc.less(pc.subtract(until, rows.column("t_ns")), GRACE_NS)
+    early = pc.and_(pc.equal(rows.column("fate"), LOST), pc.fill_null(late, fill_value=False))
+    fate = pc.if_else(early, UNSEEN, rows.column("fate"))
+    place = TRANSFERS.get_field_index("fate")
+    return rows.set_column(place, TRANSFERS.field("fate"), fate.cast(TRANSFERS.field("fate").type))
+
+
+def newest(capture: Path, host: HostCapture, codec: Codec, from_ns: int) -> RecentBytes:
+    """What a host sent and got since `from_ns`, and a little before. capture: the file that will be there."""
+    with tempfile.TemporaryDirectory(prefix="cutset-recent-") as folder:
+        path = Path(folder) / capture.name
+        _join(_newest_parts(capture_parts.folder_of(capture), from_ns), path)
+        return _messages(path, host, codec)
+
+
+def _newest_parts(folder: Path, from_ns: int) -> list[Path]:
+    """The parts that hold what came from LEAD_S before `from_ns` on."""
+    parts = capture_parts.parts(folder)
+    begun = [part for part in parts if capture_parts.number(part) <= from_ns // 10**9 - LEAD_S]
+    return parts[max(0, len(begun) - 1) :]
+
+
+def _join(parts: Sequence[Path], path: Path) -> None:
+    """Parts as one capture; the last of them may still grow, and end within a packet."""
+    with path.open("wb") as whole:
+        for part in parts:
+            content = part.read_bytes()
+            whole.write(content[capture_parts.FILE_HEADER_BYTES if whole.tell() else 0 :])
+
+
+def _messages(path: Path, host: HostCapture, codec: Codec) -> RecentBytes:
+    try:
+        index = build_index(path)
+    except CaptureError:
+        return NOTHING
+    data = map_bytes(path)
+    windows = [columns for span in spans_of(path, index, TimeRange()) for columns in read_columns(span)]
+    if not windows:
+        return NOTHING
+    columns: Columns = {name: np.concatenate([each[name] for each in windows]) for name in windows[0]}
+    kept, bases = begin_at_messages(data, columns, host.port, frozenset(codec.by_type))
+    undecoded = {
+        (src, dst, sport, dport, 0) for (src, sport, dst, dport), base in bases.items() if base is None
+    }
+    batches: list[pa.RecordBatch] = []
+
+    def take(table: str, batch: pa.RecordBatch) -> None:
+        if table == "messages" and batch.num_rows:
+            batches.append(_numbered(batch, bases))
+        elif table == "decoding":
+            undecoded.update(_unconnected(row) for row in batch.to_pylist() if row["stopped"])
+
+    conversations = Conversations(data, host, codec, take)
+    conversations.take([kept])
+    conversations.end()
+    return RecentBytes(pa.Table.from_batches(batches, MESSAGES), index.last_ns, frozenset(undecoded))
+
+
+def _unconnected(row: Mapping[str, Any]) -> Key:
+    return key_of({**row, "connection": 0})
+
+
+def _numbered(batch: pa.RecordBatch, bases: Mapping[Direction, int | None]) -> pa.RecordBatch:
+    """With TCP's sequence numbers, which both ends see alike, in place of offsets from where each begins."""
+    src, sport, dst, dport = (batch.column(name)[0].as_py() for name in ("src", "sport", "dst", "dport"))
+    offsets = batch.column("stream_offset").to_numpy() + (bases[src, sport, dst, dport] or 0)
+    columns = {name: batch.column(name) for name in MESSAGES.names}
+    columns["stream_offset"] = pa.array(offsets & 0xFFFF_FFFF, pa.int64())
+    columns["connection"] = pa.repeat(pa.scalar(0, columns["connection"].type), batch.num_rows)
+    return pa.RecordBatch.from_arrays([columns[name] for name in MESSAGES.names], schema=MESSAGES)

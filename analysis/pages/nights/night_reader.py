@@ -1,0 +1,124 @@
+"""What the site is made from: a history's tables, sorted by entries of suites and by nights, read once.
+
+What was usual before each night is the median of the nights before, of every series at once.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from analysis.history import History
+from analysis.history.regressions.series import Series, series_of
+
+Row = Mapping[str, Any]
+NIGHTS = 30
+"""Of how many nights the usual is the median."""
+
+Levels = dict[tuple[str, str, str], dict[str, float]]
+"""By suite, entry and metric: what was usual before each night."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An experiment of a suite: its runs by night, oldest first, and its series."""
+
+    suite: str
+    name: str
+    nights: dict[str, tuple[Row, ...]]
+    series: tuple[Series, ...]
+    last_good: Mapping[str, Row | None]  # by night, the last run before it that passed
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it apart."""
+        return (self.suite, self.name)
+
+    @property
+    def last(self) -> str:
+        """Its last night."""
+        return next(reversed(self.nights))
+
+    @property
+    def experiment(self) -> str:
+        """The experiment's name, as of its last run."""
+        return str(self.nights[self.last][-1]["experiment"])
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierNights:
+    """A whole history. runs: in the order of the tables, to which `Series.rows` refers."""
+
+    entries: Mapping[tuple[str, str], Entry]
+    runs: Sequence[Row]
+    metrics: pa.Table
+    expectations: pa.Table
+    problems: tuple[str, ...]
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """Names of all suites."""
+        return tuple(dict.fromkeys(suite for suite, _ in self.entries))
+
+    def of_suite(self, suite: str) -> list[Entry]:
+        """Its entries, by name."""
+        return [entry for entry in self.entries.values() if entry.suite == suite]
+
+    def last_night(self, suite: str) -> str:
+        """The last night of a suite."""
+        return max(entry.last for entry in self.of_suite(suite))
+
+    def run(self, name: str) -> Row | None:
+        """The run of that name."""
+        return next((run for run in reversed(self.runs) if run["run"] == name), None)
+
+
+def read_past(history: History) -> EarlierNights:
+    """Read everything."""
+    table, metrics, expectations = history.tables()
+    runs = table.to_pylist()
+    nights: dict[tuple[str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        nights[run["suite"], run["entry"]][run["night"]].append(run)
+    series = defaultdict(list)
+    for one in series_of(table, metrics):
+        series[one.suite, one.entry].append(one)
+    entries = {}
+    for suite, entry in sorted(nights):
+        found = nights[suite, entry]
+        own = {night: tuple(found[night]) for night in sorted(found)}
+        entries[suite, entry] = Entry(suite, entry, own, tuple(series[suite, entry]), _last_good(own))
+    return EarlierNights(entries, runs, metrics, expectations, tuple(history.problems))
+
+
+def _last_good(nights: Mapping[str, Sequence[Row]]) -> dict[str, Row | None]:
+    last: Row | None = None
+    found = {}
+    for night, runs in nights.items():
+        found[night] = last
+        last = next((run for run in reversed(runs) if run["verdict"] == "passed"), last)
+    return found
+
+
+def levels(past: EarlierNights) -> Levels:
+    """The usual of every series that can get better or worse; a first night has none."""
+    return {
+        (series.suite, series.entry, series.metric): dict(
+            zip(series.dates[1:], before(series.nights.medians), strict=True)
+        )
+        for entry in past.entries.values()
+        for series in entry.series
+    }
+
+
+def before(medians: NDArray[np.float64]) -> list[float]:
+    """For each night but the first, the median of up to NIGHTS nights before it."""
+    if medians.size < 2:
+        return []
+    padded = np.concatenate([np.full(NIGHTS - 1, np.nan), medians[:-1]])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, NIGHTS)
+    return [float(level) for level in np.nanmedian(windows, axis=1)]

@@ -1,0 +1,247 @@
+"""What the page shows of the moments around faults: messages behind each point of a plot, and space-time
+diagrams.
+
+A bin is what one point of a timeline stands for. Of each bin around a fault the messages that tell most are
+embedded: what was lost or sent again, what is sent seldom, what went between regions, in this order, and of
+what goes on within regions all the time a sample. The page says how many it does not have, and the command
+that shows them all. A run without the table of transfers has no such data, and says why.
+
+A diagram of each fault is written as SVG among the run's figures.
+"""
+
+import base64
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.capture.pcap.record_batches import TimeRange
+from analysis.inspect.diagram.drawing import diagram_svg
+from analysis.inspect.diagram.message_selection import DiagramQuery
+from analysis.inspect.diagram.ranks import Ranks, ranks_of
+from analysis.inspect.diagram.scene_builder import around_fault, fault_times, figure_name
+from analysis.jobs import transfers
+from analysis.messages.label import label
+from analysis.pages.report.bands import bands, fault_label
+from analysis.pages.report.run_reader import RunRecord
+from analysis.schemas import ARRIVED, TRANSFERS
+from experiments.rundir import RunDirectory, run_argument
+from topologies.errors import InputError
+
+BEFORE_S, AFTER_S = 1.0, 3.0  # of each time when a fault begins or ends
+BINS_MAX = 120
+MESSAGES_OF_BIN_MAX = 200
+USUAL_OF_BIN_MAX = 20  # of those within regions that tell nothing, where there are too many
+USUAL_BIN_S = 0.2  # where there is no table of throughput to say it
+_PLACES = frozenset({"src", "sport", "dst", "dport", "connection", "stream_offset"})
+_COLUMNS = tuple(name for name in TRANSFERS.names if name not in _PLACES)
+_OFF_LINKS = -1
+DIAGRAMS_MAX = 12  # of a run with many faults the first ones: `cutset diagram` draws any
+
+
+@dataclass(frozen=True, slots=True)
+class FaultWindows:
+    """The data that the page embeds; `missing` says why there is none. Names and labels are numbered once."""
+
+    run: str  # as a command names it, quoted for a shell
+    bin_s: float
+    missing: str = ""
+    links: tuple[str, ...] = ()
+    hosts: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    bins: list[dict[str, Any]] = field(default_factory=list)
+    bins_left_out: int = 0
+
+
+def moments(run: RunDirectory, record: RunRecord) -> FaultWindows:
+    """The messages around this run's faults."""
+    bin_s = next((float(row["bin_s"]) for row in record.throughput), USUAL_BIN_S)
+    zero_ns = (record.run.get("times") or {}).get("zero_ns")
+    named = shlex.quote(run_argument(run.path))
+    if zero_ns is None or not run.table("transfers").is_dir():
+        missing = (
+            "this analysis has no table of them, cutset analyze makes it"
+            if record.captured
+            else "no packets were captured"
+        )
+        return FaultWindows(named, bin_s, missing)
+    numbers = _bins(record, bin_s)
+    links = tuple(link["name"] for link in record.wan_links)
+    made = FaultWindows(named, bin_s, "", links, bins_left_out=max(0, len(numbers) - BINS_MAX))
+    collector = _Collector(made, record, int(zero_ns))
+    for first, end in _joined(numbers[:BINS_MAX]):
+        times = TimeRange(zero_ns + round(first * bin_s * 1e9), zero_ns + round(end * bin_s * 1e9))
+        collector.take(transfers.read(run, times, _COLUMNS), range(first, end))
+    return made
+
+
+def _bins(record: RunRecord, bin_s: float) -> list[int]:
+    """Numbers of the bins around the faults: those of the first faults first."""
+    edges = [at_s for band in bands(record) for at_s in (band.start_s, band.end_s) if at_s is not None]
+    found: dict[int, None] = {}
+    for at_s in sorted({*edges, *fault_times(record).values()}):
+        first, last = int(max(0.0, at_s - BEFORE_S) / bin_s + 1e-6), int((at_s + AFTER_S) / bin_s)
+        found |= dict.fromkeys(range(first, last + 1))
+    return list(found)
+
+
+def _joined(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """Ranges of bins that follow each other."""
+    start = end = None
+    for number in sorted(numbers):
+        if start is None or number != end:
+            if start is not None and end is not None:
+                yield start, end
+            start = number
+        end = number + 1
+    if start is not None and end is not None:
+        yield start, end
+
+
+class _Collector:
+    """Adds bins, and numbers hosts and labels."""
+
+    def __init__(self, made: FaultWindows, record: RunRecord, zero_ns: int) -> None:
+        self._made, self._zero_ns = made, zero_ns
+        self._system = str(record.plan.get("system"))
+        self._regions = {host["name"]: host["region"] for host in record.plan.get("hosts", ())}
+        self._links = {
+            frozenset((link["a"], link["b"])): number for number, link in enumerate(record.wan_links)
+        }
+        self._hosts: dict[str, int] = {}
+        self._labels: dict[str, int] = {}
+
+    def take(self, table: pa.Table, bins: range) -> None:
+        """Add these bins, from a table of all their transfers in order of time."""
+        bin_ns = self._made.bin_s * 1e9
+        t_ns = table.column("t_ns").to_numpy()
+        edges = [self._zero_ns + round(number * bin_ns) for number in (*bins, bins.stop)]
+        places = np.searchsorted(t_ns, edges)
+        for number, first, end in zip(bins, places, places[1:], strict=False):
+            self._add(number, table.slice(first, end - first))
+
+    def _add(self, number: int, table: pa.Table) -> None:
+        pairs = list(
+            zip(table.column("sender").to_pylist(), table.column("receiver").to_pylist(), strict=True)
+        )
+        links = np.array([self._link(*pair) for pair in pairs], np.int64)
+        between = np.array([self._between(*pair) for pair in pairs], np.bool_)
+        kept = _telling(table, between, ranks_of(self._system))
+        counts = Counter(links[links != _OFF_LINKS].tolist())
+        rows = table.take(pa.array(kept, pa.int64())).to_pylist()
+        self._made.bins.append(
+            {
+                "number": number,
+                "total": table.num_rows,
+                "links": {str(link): count for link, count in sorted(counts.items())},
+                "rows": [self._row(row, int(links[place])) for place, row in zip(kept, rows, strict=True)],
+            }
+        )
+
+    def _link(self, sender: str | None, receiver: str | None) -> int:
+        """The number of the link between the regions of two hosts."""
+        ends = frozenset(self._regions.get(host or "") for host in (sender, receiver))
+        return self._links.get(ends, _OFF_LINKS)
+
+    def _between(self, sender: str | None, receiver: str | None) -> bool:
+        return self._regions.get(sender or "") != self._regions.get(receiver or "")
+
+    def _row(self, row: Mapping[str, Any], link: int) -> list[Any]:
+        """[ms since time 0, sender, receiver, label, delay in ms, fate, sent again, link]."""
+        taken = None
+        if row["t_sent_ns"] is not None and row["t_complete_ns"] is not None:
+            taken = round((row["t_complete_ns"] - row["t_sent_ns"]) / 1e6, 2)
+        return [
+            round((row["t_ns"] - self._zero_ns) / 1e6, 2),
+            self._number(self._hosts, self._made.hosts, row["sender"] or "?"),
+            self._number(self._hosts, self._made.hosts, row["receiver"] or "?"),
+            self._number(self._labels, self._made.labels, label(row, self._system)),
+            taken,
+            row["fate"][0],
+            int(row["retransmitted"]),
+            link,
+        ]
+
+    @staticmethod
+    def _number(known: dict[str, int], listed: list[str], text: str) -> int:
+        if text not in known:
+            known[text] = len(listed)
+            listed.append(text)
+        return known[text]
+
+
+def _telling(table: pa.Table, between: "np.ndarray[Any, np.dtype[np.bool_]]", said: Ranks) -> list[int]:
+    """Places of the rows that tell most, in order of time."""
+    if table.num_rows <= MESSAGES_OF_BIN_MAX:
+        return list(range(table.num_rows))
+    types = table.column("type").combine_chunks().dictionary_encode()
+    ranks = np.array([said.rank(name) for name in types.dictionary.to_pylist()])[types.indices.to_numpy()]
+    seldom = np.array([name not in said.ordinary for name in types.dictionary.to_pylist()])[
+        types.indices.to_numpy()
+    ]
+    disturbed = pc.not_equal(table.column("fate"), ARRIVED).to_numpy()
+    disturbed |= table.column("retransmitted").to_numpy()
+    order = np.lexsort((-ranks, ~between, ~seldom, ~disturbed))
+    telling = order[(disturbed | seldom | between)[order]][:MESSAGES_OF_BIN_MAX]
+    usual = np.flatnonzero(~(disturbed | seldom | between))
+    room = min(USUAL_OF_BIN_MAX, MESSAGES_OF_BIN_MAX - len(telling), len(usual))
+    sample = usual[np.arange(room) * len(usual) // max(room, 1)]  # spread over the bin
+    return sorted([*telling.tolist(), *sample.tolist()])
+
+
+@dataclass(frozen=True, slots=True)
+class FaultDiagram:
+    """A diagram that was written. `path` is relative to the page."""
+
+    fault: str
+    label: str
+    path: str
+    says: str  # what it shows, for who cannot see it
+    command: str  # that draws it again
+    width: int  # in pixels, as it was made to be seen
+    height: int
+    svg: str
+
+    @property
+    def encoded(self) -> str:
+        """The picture in base64, for the page to stand by itself."""
+        return base64.b64encode(self.svg.encode()).decode()
+
+
+def write_diagrams(record: RunRecord, run: RunDirectory) -> tuple[FaultDiagram, ...]:
+    """Draw the moment around each fault; nothing where no table of transfers is."""
+    if not run.table("transfers").is_dir():
+        return ()
+    labels = {
+        fault["name"]: fault_label(fault["kind"], fault["target"]) for fault in record.plan.get("faults", ())
+    }
+    made = []
+    for fault in list(fault_times(record))[:DIAGRAMS_MAX]:
+        try:
+            scene = around_fault(run, record, fault)
+        except InputError:
+            continue  # no message was sent then, so there is nothing to draw
+        path = run.figure(figure_name(fault, DiagramQuery()), "svg")
+        path.parent.mkdir(exist_ok=True)
+        picture = diagram_svg(scene)
+        path.write_text(picture.svg, encoding="utf-8")
+        hosts = ", ".join(line.host for line in scene.lifelines)
+        says = f"{scene.messages} messages between {hosts}, {scene.from_s:.2f} to {scene.to_s:.2f} s"
+        made.append(
+            FaultDiagram(
+                fault=fault,
+                label=labels.get(fault, fault),
+                path=path.relative_to(run.path).as_posix(),
+                says=says,
+                command=scene.command,
+                width=picture.width,
+                height=picture.height,
+                svg=picture.svg,
+            )
+        )
+    return tuple(made)

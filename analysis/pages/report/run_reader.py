@@ -1,0 +1,174 @@
+"""What the report is made from: run.json, summary.json and the timelines' Parquet tables of one run, read
+once.
+
+Everything is optional but run.json and summary.json: a crashed run may have no tables, a run without
+captures no links. What is missing is named, so that the page can say so. Spark is not needed and not
+imported.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
+from analysis.capture.clocks.run_clocks import read_details, read_on_reference
+from analysis.errors import refuse
+from analysis.timelines.arrays import rows
+from analysis.timelines.run_metadata import owners
+from experiments.rundir import RunDirectory
+
+Row = Mapping[str, Any]
+
+TABLES = ("throughput", "latency", "recovery", "fidelity")
+_SHOWN = {"throughput": pc.field("scope") != "stream", "recovery": pc.field("affected")}
+"""The rows that pages show; of hundreds of thousands of others, the summary has the sums."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run as the report sees it. Tables are tuples of rows, in the file's order; empty where missing."""
+
+    run: Row
+    summary: Row
+    throughput: tuple[Row, ...]  # of regions and links
+    latency: tuple[Row, ...]
+    recovery: tuple[Row, ...]  # of affected pairs
+    fidelity: tuple[Row, ...]
+    missing: tuple[str, ...]  # names of tables that are not there
+    chains: tuple[Row, ...] = ()  # configurations; runs of before they were collected have no table of them
+    captures: tuple[Row, ...] = ()  # what of each capture could be used
+    streams: pa.Table | None = None  # the throughput of streams, of which there may be thousands
+    clocks: MachineClocks = ONE_CLOCK
+    machines: tuple[Row, ...] = ()  # what is known of each machine's clock; empty where there is one clock
+
+    @property
+    def name(self) -> str:
+        """The run directory's name."""
+        return str(self.run.get("run") or self.summary.get("run") or "")
+
+    @property
+    def experiment(self) -> Row:
+        """The resolved experiment."""
+        return self.run.get("experiment") or {}
+
+    @property
+    def plan(self) -> Row:
+        """The plan; empty when the run crashed before it was made."""
+        return self.run.get("plan") or {}
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """Names of the regions in the topology's order, on which colours hang."""
+        return tuple(region["name"] for region in self.plan.get("regions", ()))
+
+    def origin(self, stream: int) -> str:
+        """The region in which a stream is numbered."""
+        return self._owners.get(stream, "?")
+
+    @cached_property
+    def _owners(self) -> Mapping[int, str]:
+        return owners(self.plan) if self.plan.get("regions") else {}
+
+    def of_stream(self, stream: int) -> list[Row]:
+        """A stream's rows of throughput."""
+        return [] if self.streams is None else rows(self.streams, name=f"s{stream}").to_pylist()
+
+    @cached_property
+    def wan_links(self) -> tuple[Row, ...]:
+        """The plan's WAN links."""
+        return tuple(link for link in self.plan.get("links", ()) if link.get("kind") == "wan")
+
+    @property
+    def duration_s(self) -> float:
+        """Planned length in seconds, without the drain."""
+        return float(self.plan.get("duration_us") or 0) / 1e6
+
+    @property
+    def length_s(self) -> float:
+        """Length in seconds, without the drain: as planned, or less if the run ended before that."""
+        times = self.run.get("times") or {}
+        ended_ns = times.get("stopped_ns") or times.get("ended_ns")
+        if ended_ns is None or ended_ns <= (zero_ns := times.get("zero_ns") or ended_ns):
+            return self.duration_s
+        return min(self.duration_s, float(ended_ns - zero_ns) / 1e9)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether someone ended it before its time."""
+        return self.run.get("outcome") == "interrupted"
+
+    @property
+    def verdict(self) -> str:
+        """passed, failed, invalid or crashed."""
+        return str(self.summary.get("verdict") or "crashed")
+
+    @property
+    def valid(self) -> bool:
+        """Whether the run's numbers can be believed."""
+        return (self.summary.get("fidelity") or {}).get("valid") is True
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the run cannot be believed."""
+        return tuple((self.summary.get("fidelity") or {}).get("reasons") or ())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be measured, and why."""
+        return tuple((self.summary.get("fidelity") or {}).get("notes") or ())
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What was noted while it ran."""
+        return tuple(self.run.get("problems") or ())
+
+    @property
+    def captured(self) -> bool:
+        """Whether packets were captured at all."""
+        return bool(self.plan.get("captures"))
+
+
+def read_record(directory: RunDirectory) -> RunRecord:
+    """Read a run directory. Raises InputError when there is no run, or no analysis of it yet."""
+    run, clocks = read_on_reference(directory)
+    if not directory.summary_json.exists():
+        refuse(directory)
+    found = {name: _read_table(directory.table(name), _SHOWN.get(name)) for name in TABLES}
+    tables = {name: None if each is None else tuple(each.to_pylist()) for name, each in found.items()}
+    return RunRecord(
+        run=run,
+        clocks=clocks,
+        machines=tuple(read_details(directory)),
+        summary=directory.read_summary(),
+        throughput=tables["throughput"] or (),
+        latency=tables["latency"] or (),
+        recovery=tables["recovery"] or (),
+        fidelity=tables["fidelity"] or (),
+        chains=_rows(directory.table("chains")),
+        captures=_rows(directory.table("captures")),
+        streams=_read_table(directory.table("throughput"), pc.field("scope") == "stream"),
+        missing=tuple(name for name, rows in tables.items() if rows is None),
+    )
+
+
+def _rows(path: Path) -> tuple[Row, ...]:
+    found = _read_table(path)
+    return () if found is None else tuple(found.to_pylist())
+
+
+def _read_table(path: Path, wanted: pc.Expression | None = None) -> pa.Table | None:
+    """All rows, or those that are wanted; None when there is no such table (or only the torn start of one,
+    after a crash).
+    """
+    if not path.exists():
+        return None
+    try:
+        return pq.read_table(path, filters=wanted)
+    except (pa.ArrowInvalid, OSError):
+        return None  # the page says that the table is missing; `cutset analyze` writes it anew

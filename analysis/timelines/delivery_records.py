@@ -1,0 +1,155 @@
+"""The nodes' records of deliveries as a table: what each client got and what each driver knows to be
+published.
+
+A file is read whole, vectorised, through the field list of node.core.deliveries. A torn record at its end (a
+crash) is left out.
+
+`RecordedDeliveries` and `RecordedPublications` are the same as parallel arrays for many at once; `deliveries`
+arranges them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
+from analysis.errors import AnalysisError
+from analysis.timelines import schemas
+from analysis.timelines.arrays import Bools, Ints, ints
+from analysis.timelines.sequence_intervals import Batches
+from experiments.whole_files import replacing
+from node.core.deliveries import HEADER, RECORD_FIELDS, RecordKind, check_file_header, whole_bytes
+
+RECORD = np.dtype(list(RECORD_FIELDS))
+ROWS_TOGETHER = 16_384
+"""In a group of rows of a file that is sorted by stream: who follows a stream reads as many at least."""
+
+
+def read_file(host: str, path: Path, clocks: MachineClocks = ONE_CLOCK) -> pa.Table:
+    """One file as rows of `schemas.RECORDS`; a file that is not there has none.
+
+    Raises AnalysisError if it is no record of deliveries.
+    """
+    return read_files([(host, path)], clocks=clocks)
+
+
+def read_files(
+    files: Sequence[tuple[str, Path]],
+    streams: Sequence[int] | None = None,
+    *,
+    clocks: MachineClocks = ONE_CLOCK,
+) -> pa.Table:
+    """Several hosts' files as rows of `schemas.RECORDS`, host by host; of some streams only, if given. Times
+    are by the run's reference clock.
+
+    Raises AnalysisError as `read_file`.
+    """
+    parts, extra = [np.zeros(0, RECORD)], [np.zeros((3, 0), np.int64)]
+    for number, (host, path) in enumerate(files):
+        rows = _records(path)
+        session = np.maximum(np.cumsum(rows["kind"] == RecordKind.SESSION) - 1, 0)
+        beside = np.stack((np.full(len(rows), number), session, np.arange(len(rows))))
+        if streams is not None:
+            wanted = np.isin(rows["stream"], streams)
+            rows, beside = rows[wanted], beside[:, wanted]
+        clock = clocks.of(host)
+        if not clock.is_reference:
+            rows = rows.copy()
+            rows["time_ns"] = clock.corrected(rows["time_ns"].astype(np.int64))
+        parts.append(rows)
+        extra.append(beside)
+    rows, (place, session, position) = np.concatenate(parts), np.concatenate(extra, axis=1)
+    columns = [
+        pa.array([host for host, _ in files], pa.string()).take(pa.array(place)),
+        session.astype(np.int32),
+        position,
+        *(rows[name].astype(np.int32) for name in ("kind", "stream")),
+        *(
+            rows[name].astype(np.int64)
+            for name in ("first_seq", "count", "time_ns", "batch_crc", "running_crc", "covered")
+        ),
+    ]
+    return pa.Table.from_arrays([pa.array(column) for column in columns], schema=schemas.RECORDS)
+
+
+def write_by_stream(table: pa.Table, path: Path) -> None:
+    """Write rows of `schemas.RECORDS` in order of stream, so that few of them are read to follow a few."""
+    order = np.argsort(table.column("stream").to_numpy(), kind="stable")
+    with replacing(path, sync=False) as stream:
+        pq.write_table(table.take(pa.array(order)), stream, compression="lz4", row_group_size=ROWS_TOGETHER)
+
+
+def read_streams(paths: Sequence[Path], streams: Sequence[int]) -> dict[int, pa.Table]:
+    """The rows of each of some streams from files of `write_by_stream`, in the order of the files."""
+    wanted = (pc.field("stream") >= min(streams)) & (pc.field("stream") <= max(streams))
+    tables = [pq.read_table(path, filters=wanted) for path in paths]
+    whole = pa.concat_tables([schemas.RECORDS.empty_table(), *tables])
+    return by_stream(whole, streams)
+
+
+def by_stream(table: pa.Table, streams: Sequence[int]) -> dict[int, pa.Table]:
+    """The rows of each stream, in the order in which they stand."""
+    ordered = table.take(pa.array(np.argsort(ints(table, "stream"), kind="stable")))
+    wanted = np.array(streams, np.int64)
+    low, high = (np.searchsorted(ints(ordered, "stream"), wanted, side=side) for side in ("left", "right"))
+    return {
+        stream: ordered.slice(first, end - first)
+        for stream, first, end in zip(streams, low.tolist(), high.tolist(), strict=True)
+    }
+
+
+def _records(path: Path) -> npt.NDArray[np.void]:
+    """A file's whole records as they stand there."""
+    data = path.read_bytes() if path.is_file() else b""
+    end = whole_bytes(len(data))
+    if end:
+        try:
+            check_file_header(data)
+        except ValueError as error:
+            raise AnalysisError(f"{path}: {error}") from None
+    return np.frombuffer(data[HEADER.size : end], RECORD)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedDeliveries:
+    """What clients recorded, as parallel arrays: group by group, session by session, in order of delivery.
+
+    group: a client and a stream, counted densely. session: groups apart once more by session, likewise.
+    stream: a place in the run's list. of_group: the stream of each group.
+    reach: sequence numbers from `first` on, of which `events` came as events.
+    """
+
+    group: Ints
+    session: Ints
+    stream: Ints
+    of_group: Ints
+    first: Ints
+    reach: Ints
+    events: Ints
+    whole: Bools  # a batch of events without tombstones: its CRC can be compared
+    t_ns: Ints
+    crc: Ints
+    running: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPublications:
+    """Acknowledged batches as parallel arrays, in order of stream (a place in the run's list) and number.
+
+    batches: in their streams' spans (`groups`), with the times of their acknowledgements. runs: all that is
+    known to be published.
+    """
+
+    stream: Ints
+    batches: Batches
+    crc: Ints
+    running: Ints
+    driver: Ints
+    session: Ints
+    runs: tuple[Ints, Ints]

@@ -1,0 +1,364 @@
+"""What a run says about itself, read from run.json into plain data: places, streams, faults and when they
+held.
+
+Everything that the timelines need besides packets, messages and deliveries stands here, once: which host is
+what, who owns which stream, which links join the regions, which fault disturbed which way, and the run's
+times. It is small and can be sent to Spark's workers whole.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
+from analysis.errors import AnalysisError
+from analysis.timelines.liveness import read_presence
+from analysis.timelines.periods import Json, Period, Way, period_at, read_periods
+from analysis.timelines.run_window import RunWindow, window_of
+from analysis.timelines.traversals import read_routes
+from experiments.declared import Declared, Trait, declared_in, oldest
+from experiments.plain_name import plain_name
+from experiments.rundir import RUN_JSON
+from node.core.declaration import Reading
+from node.systems import reading_of
+from topologies.routes import Hop
+
+GATEWAY = "gateway"
+MENDING = frozenset({"restore", "continue", "restart", "replace", "give-up", "join"})
+"""Kinds of faults that take a disturbance back, or bring somebody along."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host of the run; `lan_delay_us` and `lan_jitter_us` are one way, to and from its gateway."""
+
+    name: str
+    region: str
+    role: str
+    address: str
+    lan_delay_us: tuple[int, int] = (0, 0)
+    lan_jitter_us: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault as it was asked for, and when its first change held (None: never)."""
+
+    name: str
+    kind: str
+    target: str
+    requested_s: float
+    applied_ns: int | None
+    hops: Mapping[Hop, int] = field(default_factory=dict)  # that it changed -> when the first change held
+    processes: tuple[str, ...] = ()  # hosts of the processes that it acted on
+
+    @property
+    def t_ns(self) -> int:
+        """When it took hold, for faults that are known to have done so. Raises AnalysisError otherwise."""
+        if self.applied_ns is None:
+            raise AnalysisError(f"fault {self.name} never took hold, so nothing can be measured from it")
+        return self.applied_ns
+
+    @property
+    def struck_ns(self) -> int:
+        """When the last of its first changes held: links change one after the other."""
+        return max(self.hops.values(), default=self.t_ns)
+
+    @property
+    def mends(self) -> bool:
+        """Whether it takes a disturbance back rather than make one."""
+        return self.kind in MENDING
+
+
+@dataclass(frozen=True)
+class RunMetadata:
+    """A run's metadata for the timelines. Times are CLOCK_REALTIME nanoseconds by the run's reference clock.
+
+    What requires a pass over all hosts is cached: there may be a hundred thousand.
+    """
+
+    run: str
+    experiment: str
+    seed: int | None
+    links_kind: str | None
+    zero_ns: int
+    stopped_ns: int | None
+    drained_ns: int | None
+    ended_ns: int | None
+    outcome: str | None
+    event_bytes: int | None
+    hosts: Mapping[str, Host] = field(default_factory=dict)
+    owner: Mapping[int, str] = field(default_factory=dict)  # stream -> region
+    stream_names: Mapping[int, str] = field(default_factory=dict)
+    publishers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # stream -> regions, processes
+    link_of: Mapping[Hop, Way] = field(default_factory=dict)
+    routes: Mapping[Hop, tuple[Hop, ...]] = field(default_factory=dict)  # between any two regions
+    periods: Mapping[Way, tuple[Period, ...]] = field(default_factory=dict)
+    faults: tuple[Fault, ...] = ()
+    host_of: Mapping[str, str] = field(default_factory=dict)  # process -> host
+    disturbed: frozenset[str] = frozenset()  # hosts whose process did not run from beginning to end
+    gone: frozenset[str] = frozenset()  # of these, the ones whose process was not there at the end
+    starts: Mapping[str, int] = field(default_factory=dict)  # how often, where it is not once
+    collect: tuple[str, int] | None = None  # the rule by which events are collected, and its argument
+    seldom: bool = False  # only one event in a while collects: drivers mark which
+    keyed: bool = False  # events carry keys, so that two of them may be alike
+    last_change_ns: int = 0  # when the last change that a fault made held; time 0 if there was none
+    clocks: MachineClocks = ONE_CLOCK  # of the machines: what is read from then on is by the reference clock
+    started_ns: int | None = None  # when the run was planned, before time 0
+    declared: Declared = field(default_factory=oldest)  # what the system says of itself
+    reading: Reading = field(default_factory=lambda: reading_of(oldest().name) or Reading())
+
+    def having(self, *traits: str) -> tuple[str, ...]:
+        """Names of the hosts whose roles have any of these traits, in the plan's order."""
+        if traits not in self._having:
+            roles = self.declared.having(*traits)
+            self._having[traits] = tuple(host.name for host in self.hosts.values() if host.role in roles)
+        return self._having[traits]
+
+    @cached_property
+    def _having(self) -> dict[tuple[str, ...], tuple[str, ...]]:
+        return {}
+
+    def has(self, host: Host | str, *traits: str) -> bool:
+        """Whether a host's role has any of these traits."""
+        role = self.hosts[host].role if isinstance(host, str) else host.role
+        return self.declared.has(role, *traits)
+
+    @property
+    def marked(self) -> bool:
+        """Whether drivers mark which of their events collect, and their keys."""
+        return self.collect is not None and (self.seldom or self.collect[0] == "same_key")
+
+    @cached_property
+    def host_at(self) -> dict[str, str]:
+        """Names of the hosts by their addresses."""
+        return {host.address: host.name for host in self.hosts.values()}
+
+    @cached_property
+    def applied_faults(self) -> tuple[Fault, ...]:
+        """The faults that took hold, in order of time."""
+        applied = [fault for fault in self.faults if fault.applied_ns is not None]
+        return tuple(sorted(applied, key=lambda fault: fault.t_ns))
+
+    def next_fault_ns(self, fault: Fault) -> int | None:
+        """When the fault after this one took hold; None for the last."""
+        return min((other.t_ns for other in self.applied_faults if other.t_ns > fault.t_ns), default=None)
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """All clients."""
+        return self.having(Trait.SUBSCRIBER)
+
+    def of_region(self, region: str, *traits: str) -> tuple[str, ...]:
+        """Names of the hosts of a region whose roles have any of these traits."""
+        return tuple(name for name in self.having(*traits) if self.hosts[name].region == region)
+
+    def publishing(self, stream: int) -> frozenset[str]:
+        """What names the publishers of a stream: regions, for all of theirs, and processes."""
+        return frozenset(self.publishers.get(stream) or (self.owner[stream],))
+
+    def named_as(self, host: str) -> frozenset[str]:
+        """What names a publisher: its region, and its process."""
+        processes = (process for process, its_host in self.host_of.items() if its_host == host)
+        return frozenset((self.hosts[host].region, *processes))
+
+    def gateways_of(self, region: str) -> tuple[str, ...]:
+        """Names of a region's gateways."""
+        return self._gateways.get(region, ())
+
+    @cached_property
+    def _gateways(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for host in self.hosts.values():
+            if host.role == GATEWAY:
+                found[host.region] = (*found.get(host.region, ()), host.name)
+        return found
+
+    @cached_property
+    def steady_clients(self) -> tuple[str, ...]:
+        """The clients that ran from beginning to end; "every client" means these."""
+        return tuple(name for name in self.clients if name not in self.disturbed)
+
+    def seconds(self, t_ns: int) -> float:
+        """Seconds since time 0 of the run."""
+        return (t_ns - self.zero_ns) / 1e9
+
+    def delay_us(self, hop: Hop, t_ns: int) -> int:
+        """The one-way delay that the route from one region to another was configured to have at `t_ns`; 0
+        where there is none.
+        """
+        return sum(period.delay_us for period in self._on_route(hop, t_ns))
+
+    def jitter_us(self, hop: Hop, t_ns: int) -> int:
+        """By how much that delay may be off, at most."""
+        return sum(period.jitter_us for period in self._on_route(hop, t_ns))
+
+    def _on_route(self, hop: Hop, t_ns: int) -> list[Period]:
+        ways = [self.link_of[each] for each in self.routes.get(hop, ())]
+        return [period_at(self.periods[way], t_ns) for way in ways]
+
+    def crossed(self, hops: Iterable[Hop]) -> set[Hop]:
+        """The links, as hops, that packets between these pairs of regions cross."""
+        return {each for hop in hops for each in self.routes.get(hop, ())}
+
+    def reachable(self, owner: str, region: str, t_ns: int) -> bool:
+        """Whether a stream could come from one region to another at `t_ns`: over regions between which
+        packets go both ways, by the fixed routes.
+        """
+        known, new = {owner}, [owner]
+        while new:
+            here = new.pop()
+            for there in {target for source, target in self.routes if source == here} - known:
+                if self._up((here, there), t_ns) and self._up((there, here), t_ns):
+                    known.add(there)
+                    new.append(there)
+        return region in known
+
+    def _up(self, hop: Hop, t_ns: int) -> bool:
+        periods = self._on_route(hop, t_ns)
+        return bool(periods) and all(period.up for period in periods)
+
+    @cached_property
+    def lans_us(self) -> Mapping[str, tuple[int, int]]:
+        """What a region's LAN takes to and from its servers."""
+        return {self.hosts[name].region: self.hosts[name].lan_delay_us for name in self.having(Trait.SERVER)}
+
+    @property
+    def window(self) -> RunWindow:
+        """When the run can have seen anything."""
+        return window_of(self.zero_ns, self.started_ns, self.ended_ns)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the run went to its end and every client was given the time to get everything."""
+        return self.outcome == "completed" and self.drained_ns is not None
+
+
+def read_metadata(run: Json, clocks: MachineClocks = ONE_CLOCK) -> RunMetadata:
+    """Facts from run.json's content, with times by the reference clock (`clocks.machines.on_reference`).
+
+    Raises AnalysisError if it has no plan: then nothing was ever run; or if somebody changed it so that it
+    cannot be read any more.
+    """
+    if not run.get("plan"):
+        raise AnalysisError("run.json has no plan: the run ended before there was anything to analyse")
+    try:
+        return _facts(run, clocks)
+    except KeyError as error:
+        raise AnalysisError(f"run.json is not as runs have it: {error} is missing") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise AnalysisError(f"run.json is not as runs have it: {error}") from None
+
+
+def _facts(run: Json, clocks: MachineClocks) -> RunMetadata:
+    plan = run["plan"]
+    times = run.get("times") or {}
+    workload = plan.get("workload") or {}
+    collect = workload.get("collect")
+    liveness = read_presence(run)
+    declared = declared_in(plan)
+    return RunMetadata(
+        run=str(run.get("run") or ""),
+        experiment=str(plan["experiment"]),
+        seed=run.get("seed"),
+        links_kind=run.get("links"),
+        zero_ns=int(times.get("zero_ns") or times.get("started_ns") or 0),
+        stopped_ns=times.get("stopped_ns"),
+        drained_ns=times.get("drained_ns"),
+        ended_ns=times.get("ended_ns"),
+        outcome=run.get("outcome"),
+        event_bytes=workload.get("event_size_bytes"),
+        hosts=_hosts(plan),
+        owner=owners(plan),
+        stream_names={stream["number"]: stream["name"] for stream in plan.get("streams") or ()},
+        publishers={stream["number"]: tuple(stream["publishers"]) for stream in plan.get("streams") or ()},
+        link_of=_links_by_hop(plan),
+        routes=read_routes(plan),
+        periods=read_periods(run),
+        faults=tuple(_fault(fault, run, plan) for fault in plan.get("faults", ())),
+        host_of={process["name"]: process["host"] for process in plan["processes"]},
+        disturbed=liveness.disturbed,
+        gone=liveness.gone,
+        starts=liveness.starts,
+        collect=(collect["predicate"], int(collect["argument"])) if collect else None,
+        seldom=bool(collect and (collect.get("every_us") or collect.get("one_of"))),
+        keyed=bool(workload.get("keys")),
+        last_change_ns=_last_change_ns(run),
+        clocks=clocks,
+        declared=declared,
+        reading=reading_of(declared.name) or Reading(),
+        # Of a run on machines it is by the clock of whoever started it, which may show anything.
+        started_ns=None if run.get("machines") else times.get("started_ns"),
+    )
+
+
+def refuse_unplanned(table: pa.Table, metadata: RunMetadata, did: str) -> None:
+    """Raises AnalysisError if a row (`host`, `stream`) is of a stream that is none of the run's."""
+    planned = pa.array(list(metadata.owner), pa.int32())
+    strange = table.filter(pc.invert(pc.is_in(table.column("stream"), value_set=planned)))
+    if strange.num_rows:
+        host, stream = (strange.column(name)[0].as_py() for name in ("host", "stream"))
+        raise AnalysisError(
+            f"{host} {did} events of stream {stream}, which is none of the {len(planned)} of the plan:"
+            " who is to get them is not known"
+        )
+
+
+def owners(plan: Json) -> dict[int, str]:
+    """The region in which each stream is numbered."""
+    if streams := plan.get("streams"):
+        return {int(stream["number"]): str(stream["region"]) for stream in streams}
+    return {int(region["stream"]): region["name"] for region in plan["regions"]}
+
+
+def _last_change_ns(run: Json) -> int:
+    times = run.get("times") or {}
+    held = [change.get("applied_ns") for change in run.get("changes") or ()]
+    return max((int(ns) for ns in held if ns is not None), default=int(times.get("zero_ns") or 0))
+
+
+def _hosts(plan: Json) -> dict[str, Host]:
+    lans = {link["name"]: link for link in plan["links"] if link["kind"] == "lan"}
+    hosts = {}
+    for host in plan["hosts"]:
+        lan = lans.get(host.get("lan_link") or "", {})
+        shapes = [lan.get(direction) or {} for direction in ("forward", "backward")]
+        delays, jitters = (
+            (shapes[0].get(what) or 0, shapes[1].get(what) or 0) for what in ("delay_us", "jitter_us")
+        )
+        name = plain_name(host["name"], RUN_JSON)
+        hosts[name] = Host(name, host["region"], host["role"], host["address"], delays, jitters)
+    return hosts
+
+
+def _links_by_hop(plan: Json) -> dict[Hop, Way]:
+    """Which link a hop crosses, and in which of its directions."""
+    found: dict[Hop, Way] = {}
+    for link in plan["links"]:
+        if link["kind"] == "wan":
+            found[link["a"], link["b"]] = (link["name"], "forward")
+            found[link["b"], link["a"]] = (link["name"], "backward")
+    return found
+
+
+def _fault(fault: Json, run: Json, plan: Json) -> Fault:
+    changes = [change for change in run.get("changes") or () if change["fault"] == fault["name"]]
+    hop_of = {way: hop for hop, way in _links_by_hop(plan).items()}
+    hosts = {process["name"]: process["host"] for process in plan["processes"]}
+    held = [change for change in changes if change.get("applied_ns") is not None]
+    crossed = [
+        ((change["link"], change["direction"]), change["applied_ns"]) for change in held if change.get("link")
+    ]
+    acted_on = [change["process"] for change in changes if change.get("process")]
+    return Fault(
+        name=fault["name"],
+        kind=fault["kind"],
+        target=fault["target"],
+        requested_s=fault["at_us"] / 1e6,
+        applied_ns=min((change["applied_ns"] for change in held), default=None),
+        hops={hop_of[way]: t_ns for way, t_ns in reversed(crossed) if way in hop_of},
+        processes=tuple(sorted({hosts[name] for name in acted_on if name in hosts})),
+    )

@@ -1,0 +1,129 @@
+"""Messages of the last seconds, from the newest parts of growing captures."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.errors import AnalysisError
+from analysis.live.recent.recent_messages import GRACE_NS, look
+from experiments.capture_parts import folder_of
+from experiments.rundir import RunDirectory
+from node.protocols.sprinkler.messages import CODEC, Subscribe
+from tests.analysis.capture.pcap.captures import Record, pcap_bytes, segment
+
+SECOND = 10**9
+NOW_S = 1_700_000_100
+FIRST_SEQ = 5000
+DELAY_NS = 7_000_000
+ENDS = (("10.0.0.2", 40000), ("10.0.0.3", 7000))
+PLAN: dict[str, Any] = {
+    "parameters": {"port": 7000},
+    "hosts": [
+        {"name": "r0-client-0", "address": "10.0.0.2"},
+        {"name": "r0-proxy-0", "address": "10.0.0.3"},
+    ],
+    "captures": [
+        {"file": f"{host}-eth0.pcap", "host": host, "link": None, "side": None}
+        for host in ("r0-client-0", "r0-proxy-0")
+    ],
+}
+SENDER, RECEIVER = (capture["file"] for capture in PLAN["captures"])
+
+
+def frame(number: int) -> bytes:
+    payload = b"".join(CODEC.encode(Subscribe(0, number)))
+    return segment(FIRST_SEQ + number * len(payload), payload, src=ENDS[0], dst=ENDS[1])
+
+
+def write_parts(run: RunDirectory, file: str, records: list[Record]) -> None:
+    """A part for every second in which something came."""
+    folder = folder_of(run.captures / file)
+    folder.mkdir(parents=True)
+    for second in {record.t_ns // SECOND for record in records}:
+        mine = [record for record in records if record.t_ns // SECOND == second]
+        (folder / f"{second}.pcap").write_bytes(pcap_bytes(mine))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory(tmp_path)
+
+
+def messages_every(step_ns: int, *, count: int, before_s: int) -> list[tuple[int, bytes]]:
+    return [((NOW_S - before_s) * SECOND + number * step_ns, frame(number)) for number in range(count)]
+
+
+def test_both_ends_of_recent_messages_are_matched_and_older_ones_left_out(run: RunDirectory):
+    sent = messages_every(SECOND // 10, count=100, before_s=10)
+    write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
+    write_parts(run, RECEIVER, [Record(t_ns + DELAY_NS, data) for t_ns, data in sent])
+    found = look(run, PLAN, CODEC, (NOW_S - 3) * SECOND)
+    rows = found.rows.to_pylist()
+    assert [row["cnt"] for row in rows] == list(range(70, 100))
+    assert {row["t_complete_ns"] - row["t_sent_ns"] for row in rows} == {DELAY_NS}
+    assert {(row["sender"], row["receiver"], row["fate"]) for row in rows} == {
+        ("r0-client-0", "r0-proxy-0", "arrived")
+    }
+    assert found.seen_until_ns == sent[-1][0]
+
+
+def test_what_left_just_now_is_not_called_lost(run: RunDirectory):
+    sent = messages_every(SECOND // 10, count=40, before_s=4)
+    write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
+    came = [Record(t_ns + DELAY_NS, data) for t_ns, data in sent[:10]]
+    still_alive = Record(sent[-1][0], segment(1, src=("10.0.0.9", 9), dst=("10.0.0.3", 7000)))
+    write_parts(run, RECEIVER, [*came, still_alive])
+    rows = look(run, PLAN, CODEC, sent[0][0]).rows.to_pylist()
+    fates = {row["cnt"]: row["fate"] for row in rows}
+    last_lost = max(number for number, fate in fates.items() if fate == "lost")
+    assert set(fates.values()) == {"arrived", "lost", "unseen"}
+    assert sent[-1][0] - sent[last_lost][0] == GRACE_NS
+    assert all(fates[number] == "unseen" for number in range(last_lost + 1, 40))
+
+
+def test_a_packet_that_is_not_written_whole_yet_is_left_out(run: RunDirectory):
+    sent = messages_every(SECOND // 10, count=30, before_s=3)
+    write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
+    write_parts(run, RECEIVER, [])
+    newest = max(folder_of(run.captures / SENDER).iterdir())
+    newest.write_bytes(newest.read_bytes()[:-5])
+    rows = look(run, PLAN, CODEC, sent[0][0]).rows.to_pylist()
+    assert [row["cnt"] for row in rows] == list(range(29))
+
+
+def test_captures_that_hold_nothing_yet_have_no_messages(run: RunDirectory):
+    for file in (SENDER, RECEIVER):
+        write_parts(run, file, [])
+    found = look(run, PLAN, CODEC, NOW_S * SECOND)
+    assert (found.rows.num_rows, found.seen_until_ns) == (0, None)
+
+
+def test_an_experiment_without_captures_of_hosts_says_so(run: RunDirectory):
+    with pytest.raises(AnalysisError, match="no host of this experiment is captured"):
+        look(run, {**PLAN, "captures": []}, CODEC, 0)
+
+
+def test_what_came_behind_a_hole_in_the_receivers_capture_is_not_called_lost(run: RunDirectory):
+    sent = messages_every(SECOND // 10, count=40, before_s=4)
+    write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
+    came = [Record(t_ns + DELAY_NS, data) for t_ns, data in sent]
+    write_parts(run, RECEIVER, came[:10] + came[11:])
+    rows = look(run, PLAN, CODEC, sent[0][0]).rows.to_pylist()
+    assert {row["fate"] for row in rows[:10]} == {"arrived"}
+    assert {row["fate"] for row in rows[10:]} == {"unseen"}
+
+
+def test_only_captures_of_hosts_that_had_to_do_with_those_asked_for_are_read(run: RunDirectory):
+    sent = messages_every(SECOND // 10, count=30, before_s=3)
+    write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
+    write_parts(run, RECEIVER, [Record(t_ns + DELAY_NS, data) for t_ns, data in sent])
+    stranger = {"name": "r1-client-0", "address": "10.1.0.2"}
+    capture = {"file": "r1-client-0-eth0.pcap", "host": "r1-client-0", "link": None, "side": None}
+    plan = {**PLAN, "hosts": [*PLAN["hosts"], stranger], "captures": [*PLAN["captures"], capture]}
+    silent_since = Record(sent[10][0], segment(1, src=("10.1.0.2", 9), dst=("10.1.0.3", 7000)))
+    write_parts(run, capture["file"], [silent_since])
+    of_one = look(run, plan, CODEC, sent[0][0], hosts={"r0-proxy-0"})
+    assert (of_one.rows.num_rows, of_one.seen_until_ns) == (30, sent[-1][0])
+    of_all = look(run, plan, CODEC, sent[0][0])
+    assert (of_all.rows.num_rows, of_all.seen_until_ns) == (11, sent[10][0])

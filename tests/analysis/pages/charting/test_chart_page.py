@@ -1,0 +1,101 @@
+"""Charts in pages: nothing that a name could break, data given once, and the library as it was published."""
+
+import hashlib
+import json
+import re
+from datetime import date
+
+import pytest
+
+from analysis.pages.charting.chart_model import (
+    Axis,
+    Chart,
+    Mark,
+    Reference,
+    Series,
+    Span,
+    as_day,
+    highest,
+    two_decades,
+)
+from analysis.pages.charting.chart_page import LIBRARY, as_json, chart_scripts, embedded
+from analysis.pages.report.formatting import tick_text
+
+HOSTILE = '"></script><img src=x onerror="boom()">&'
+
+
+def chart(*series: Series, **more: object) -> Chart:
+    """A chart of one to four."""
+    looks = {"key": "k", "title": "T", "x": Axis("seconds", "s"), "y": Axis("delay, ms", "ms")} | more
+    return Chart(series=series, **looks)  # type: ignore[arg-type]
+
+
+def test_the_library_is_as_its_package_has_it_and_its_licence_stands_beside_it() -> None:
+    sums = dict(reversed(line.split()) for line in (LIBRARY / "SHA256SUMS").read_text().splitlines())
+    assert set(sums) == {path.name for path in LIBRARY.iterdir()} - {"SHA256SUMS"}
+    assert {name: hashlib.sha256((LIBRARY / name).read_bytes()).hexdigest() for name in sums} == sums
+    assert "Permission is hereby granted, free of charge" in (LIBRARY / "LICENSE").read_text()
+    assert sums["uPlot.iife.min.js"] == "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"
+
+
+def test_what_draws_is_small_and_asks_nobody() -> None:
+    script = str(chart_scripts())
+    assert len(script) < 90_000
+    assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|import)\s*\(", script)
+
+
+def test_names_are_escaped_everywhere() -> None:
+    html = embedded(
+        chart(
+            Series(HOSTILE, "red", (0, 1), (1, 2), label=HOSTILE, subject=HOSTILE),
+            title=HOSTILE,
+            spans=(Span(HOSTILE, 1, 2, HOSTILE, (HOSTILE,)),),
+            marks=(Mark(HOSTILE, 3),),
+            references=(Reference(HOSTILE, 1, 1),),
+        )
+    )
+    assert "<img" not in html
+    assert html.count("<script") == html.count("</script>") == 1
+    data = json.loads(html.partition('json">')[2].partition("</script>")[0])
+    assert data["series"][0]["name"] == data["spans"][0]["links"][0] == data["marks"][0]["label"] == HOSTILE
+
+
+def test_equal_x_stand_once_and_what_is_as_usual_not_at_all() -> None:
+    data = as_json(chart(Series("a", "red", (0, 1), (1, None)), Series("b", "blue", [0, 1], (2, 3))))
+    assert data["xs"] == [(0, 1)]
+    assert data["series"][0] == {"name": "a", "colour": "red", "x": 0, "y": (1, None)}
+    assert set(data) == {"key", "title", "xs", "x", "y", "series"}
+
+
+def test_spans_may_stand_elsewhere() -> None:
+    one = chart(Series("a", "red", (0,), (1,)), spans=(Span("cut", 1, 2),))
+    assert "spans" not in as_json(one, spans=False)
+    assert as_json(one)["spans"] == [{"label": "cut", "start": 1, "end": 2}]
+
+
+def test_what_is_not_a_number_is_a_gap() -> None:
+    data = as_json(chart(Series("a", "red", (0, 1, 2), (float("nan"), float("inf"), 1.0))))
+    assert data["series"][0]["y"] == (None, None, 1.0)
+
+
+def test_days_are_counted_from_1970() -> None:
+    assert as_day(date(1970, 1, 1)) == 0
+    assert as_day(date(2026, 11, 22)) == 20_779
+
+
+@pytest.mark.parametrize(("values", "wide"), [((1.0, 99.0), False), ((0.0, 1.0, 100.0), True), ((), False)])
+def test_two_decades_need_a_logarithmic_axis(values: tuple[float, ...], wide: bool) -> None:
+    assert two_decades(values) == wide
+
+
+def test_the_highest_value_counts_bands_and_not_gaps() -> None:
+    assert highest([Series("a", "red", (0, 1), (1, None), (0, None), (7, None))]) == 7
+    assert highest([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(0, "0"), (0.02, "0.02"), (1500, "1500"), (80_000, "80 000"), (2.5e6, "2.5 M"), (3e9, "3 G")],
+)
+def test_ticks_are_written_as_tables_write_numbers(value: float, written: str) -> None:
+    assert tick_text(value).replace("\u202f", " ").replace("\u00a0", " ") == written

@@ -1,0 +1,126 @@
+"""The messages that the page embeds: of the bins around each fault, bounded, those that tell most."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.pages.report import fault_windows as module
+from analysis.pages.report.fault_windows import FaultWindows, moments
+from analysis.pages.report.run_reader import read_record
+from analysis.schemas import TRANSFERS
+from experiments.rundir import RunDirectory
+from tests.analysis.pages.report.conftest import SCENARIOS
+from tests.analysis.pages.report.report_scenario import BIN_S
+from tests.analysis.pages.report.synthetic_run import write_run
+from tests.analysis.pages.report.synthetic_transfers import Row, events, message
+
+CUT_BIN = round(19.0 / BIN_S)
+
+
+def embedded(run: RunDirectory) -> FaultWindows:
+    return moments(run, read_record(run))
+
+
+def with_transfers(run: RunDirectory, rows: list[Row]) -> RunDirectory:
+    """The run with another table of transfers."""
+    shutil.rmtree(run.table("transfers"))
+    run.table("transfers").mkdir()
+    table = pa.Table.from_pylist(sorted(rows, key=lambda row: row["t_ns"]), TRANSFERS)
+    pq.write_table(table, run.table("transfers") / "part-00000.parquet")
+    return run
+
+
+def test_the_bins_around_the_beginning_and_the_end_of_a_fault_are_there(fresh_run: RunDirectory) -> None:
+    found = [one["number"] for one in embedded(fresh_run).bins]
+    for at_s in (19.0, 41.0):
+        assert round((at_s - 1) / BIN_S) in found
+        assert round((at_s + 2.9) / BIN_S) in found
+    assert round(30.0 / BIN_S) not in found
+
+
+def test_a_message_stands_in_the_bin_in_which_it_was_sent(fresh_run: RunDirectory) -> None:
+    inside = [events(19.2 + offset, "r0-proxy-0", "r1-proxy-0", 0, 1) for offset in (0.0, 0.1999)]
+    outside = [events(19.4, "r0-proxy-0", "r1-proxy-0", 0, 1)]
+    found = {one["number"]: one for one in embedded(with_transfers(fresh_run, inside + outside)).bins}
+    assert [row[0] for row in found[CUT_BIN + 1]["rows"]] == [19200.0, 19399.9]
+    assert [found[CUT_BIN + n]["total"] for n in (0, 1, 2, 3)] == [0, 2, 1, 0]
+
+
+def test_of_too_many_those_that_tell_most_stay_and_all_are_counted(fresh_run: RunDirectory) -> None:
+    many = 3 * module.MESSAGES_OF_BIN_MAX
+    gossip = [
+        message(19.0 + n * 1e-5, "r0-client-0", "r0-proxy-0", "NOTIFY", advertised=[]) for n in range(many)
+    ]
+    telling = [
+        message(19.15, "r2-proxy-0", "r0-proxy-0", "SUBSCRIBE", stream=3, cnt=5),
+        events(19.16, "r2-proxy-0", "r3-proxy-0", 2, 1, took_s=None),
+        events(19.17, "r2-proxy-0", "r1-proxy-0", 2, 1),
+        events(19.18, "r0-proxy-0", "r0-client-0", 2, 1) | {"retransmitted": True},
+    ]
+    made = embedded(with_transfers(fresh_run, gossip + telling))
+    (cut,) = (one for one in made.bins if one["number"] == CUT_BIN)
+    assert (len(cut["rows"]), cut["total"]) == (module.USUAL_OF_BIN_MAX + 4, many + 4)
+    labels = [made.labels[row[3]] for row in cut["rows"]]
+    assert labels[-4:] == ["SUBSCRIBE s3 after 5", *["EVENTS s2 [1..1000]"] * 3]
+    assert [(row[5], row[6]) for row in cut["rows"][-4:]] == [("a", 0), ("l", 1), ("a", 0), ("a", 1)]
+    times = [row[0] for row in cut["rows"]]
+    assert times == sorted(times)
+    assert times[module.USUAL_OF_BIN_MAX - 1] > 19000 + 0.9 * many * 0.01  # all of the bin is sampled
+
+
+def test_what_was_sent_again_goes_before_what_crossed_a_link(fresh_run: RunDirectory) -> None:
+    over_links = [
+        events(19.0 + n * 1e-5, "r2-proxy-0", "r1-proxy-0", 2, 1)
+        for n in range(module.MESSAGES_OF_BIN_MAX + 50)
+    ]
+    again = events(19.18, "r0-proxy-0", "r0-client-0", 2, 1) | {"retransmitted": True}
+    usual = events(19.17, "r0-proxy-0", "r0-client-0", 2, 1)
+    made = embedded(with_transfers(fresh_run, [*over_links, again, usual]))
+    (cut,) = (one for one in made.bins if one["number"] == CUT_BIN)
+    assert len(cut["rows"]) == module.MESSAGES_OF_BIN_MAX
+    assert cut["rows"][-1][0] == pytest.approx(19180.0)
+    assert cut["rows"][-2][0] < 19100
+
+
+def test_a_link_has_the_messages_between_its_regions_both_ways(fresh_run: RunDirectory) -> None:
+    made = embedded(fresh_run)
+    (before,) = (one for one in made.bins if one["number"] == CUT_BIN - 3)
+    number = made.links.index("r0-r1")
+    pairs = {(made.hosts[row[1]], made.hosts[row[2]]) for row in before["rows"] if row[7] == number}
+    assert pairs == {("r0-proxy-0", "r1-proxy-0"), ("r1-proxy-0", "r0-proxy-0")}
+    assert before["links"][str(number)] == sum(row[7] == number for row in before["rows"])
+
+
+def test_the_number_of_bins_is_bounded_and_what_is_left_out_is_counted(
+    fresh_run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = len(embedded(fresh_run).bins)
+    monkeypatch.setattr(module, "BINS_MAX", 5)
+    made = embedded(fresh_run)
+    assert [one["number"] for one in made.bins] == list(range(CUT_BIN - 5, CUT_BIN))
+    assert made.bins_left_out == whole - 5
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("uncaptured", "no packets were captured"), ("crashed", "cutset analyze makes it")],
+)
+def test_a_run_without_the_table_says_why(tmp_path: Path, name: str, reason: str) -> None:
+    made = embedded(write_run(tmp_path, SCENARIOS[name]))
+    assert reason in made.missing
+    assert made.bins == []
+
+
+def test_without_faults_nothing_is_embedded(tmp_path: Path) -> None:
+    made = embedded(write_run(tmp_path, SCENARIOS["undisturbed"]))
+    assert (made.missing, made.bins) == ("", [])
+
+
+def test_messages_from_outside_the_run_are_not_lost(fresh_run: RunDirectory) -> None:
+    stranger = message(19.1, "r0-proxy-0", "r1-proxy-0", "HELLO") | {"sender": None}
+    made = embedded(with_transfers(fresh_run, [stranger]))
+    (row,) = (row for one in made.bins for row in one["rows"])
+    assert made.hosts[row[1]] == "?"
