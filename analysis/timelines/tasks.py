@@ -28,11 +28,11 @@ from analysis.timelines import (
     fidelity,
     latency,
     measures,
-    publishers,
     recovery,
     schemas,
     throughput,
     total_order,
+    verification,
 )
 from analysis.timelines.arrays import concatenated, ints
 from analysis.timelines.collecting import read_marks
@@ -208,7 +208,7 @@ class CheckPublisher:
     def run(self) -> dict[str, pa.Table]:
         """The driver's rows."""
         return {
-            "publishers": publishers.check_order(
+            "publishers": verification.check_order(
                 self.driver, read_file(self.driver, self.records, self.clocks)
             )
         }

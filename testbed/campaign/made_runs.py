@@ -47,14 +47,14 @@ class MadeRun:
     @property
     def failure(self) -> "Failure | None":
         """Of what kind its failure is; None if it passed, or came to its end and was not to be analysed."""
-        from analysis.history.regressions.failures import failure_of
+        from analysis.history.regressions.findings import failure_of
 
         return failure_of(self._row, self._missed)
 
     @property
     def why(self) -> str:
         """Its failure in a line."""
-        from analysis.history.regressions.failures import why
+        from analysis.history.regressions.findings import why
 
         return why(self._row, self._missed)
 

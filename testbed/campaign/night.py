@@ -153,7 +153,7 @@ class Night:
 
 
 def _failure_of(kept: "RunRecord") -> Failure | None:
-    from analysis.history.regressions.failures import failure_of
+    from analysis.history.regressions.findings import failure_of
 
     missed = [expectation.text for expectation in kept.expectations if not expectation.held]
     return failure_of({key: getattr(kept, key) for key in ("verdict", "outcome", "problems")}, missed)

@@ -231,7 +231,7 @@ def _from_history(night: Night, run: NightRun) -> NightRun | None:
     since this night began.
     """
     from analysis.history import HistoryFilter
-    from analysis.history.regressions.failures import failure_of
+    from analysis.history.regressions.findings import failure_of
 
     where = HistoryFilter(night.record.suite, run.entry, since=night.record.night, until=night.record.night)
     rows = [row for row in night.history.runs(where).to_pylist() if row["repeat"] == run.repeat]

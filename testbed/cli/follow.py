@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from testbed.cli.options import Seq, run_argument
+from testbed.cli.options import SEQ, run_argument
 
 
 @click.command(name="follow")
 @run_argument
 @click.argument("stream")
-@click.argument("seq", type=Seq())
+@click.argument("seq", type=SEQ)
 @click.option(
     "--packets", is_flag=True, help="Also every packet that carried it, at every place it was seen."
 )

@@ -8,22 +8,19 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import date, datetime, time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.exceptions import NoSuchCommand
 
 from testbed.campaign.night_options import NightOptions
-from testbed.cli.options import history_option, out_option
+from testbed.cli.options import Command, Parsed, history_option, out_option, with_options
 
 if TYPE_CHECKING:
     from testbed.nightly.units import NightSchedule
 
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 _OPTIONS = (
     click.option(
@@ -64,32 +61,28 @@ _OPTIONS = (
 
 def night_options(command: Command) -> Command:
     """--jobs, --out, --history, --site, --keep, --hook and --hook-always."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return with_options(_OPTIONS, command)
 
 
+NIGHT = Parsed(
+    "DATE",
+    lambda text: datetime.strptime(text, "%Y-%m-%d").date(),  # noqa: DTZ007 (a date has no zone)
+    "date, as 2026-11-21",
+)
+TIME_OF_DAY = Parsed(
+    "HH:MM",
+    lambda text: datetime.strptime(text, "%H:%M").time(),  # noqa: DTZ007 (the machine's own clock)
+    "time of day, as 02:00",
+)
 SYSTEM_UNITS = Path("/etc/systemd/system")
 SYSTEMCTL_TIMEOUT_S = 60.0
-
-
-class TimeOfDay(click.ParamType[time]):
-    """`02:00`."""
-
-    name = "HH:MM"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> time:
-        try:
-            return datetime.strptime(str(value), "%H:%M").time()  # noqa: DTZ007 (the machine's own clock)
-        except ValueError:
-            self.fail(f"{value} is no time of day, as 02:00", param, ctx)
 
 
 @click.command(name="install", short_help="Let SUITE run every night.")
 @click.argument("suite")
 @click.option(
     "--at",
-    type=TimeOfDay(),
+    type=TIME_OF_DAY,
     default="02:00",
     show_default=True,
     help="When, by this machine's clock.",
@@ -226,18 +219,6 @@ class SuiteOrCommand(click.Group):
             raise mistyped
 
 
-class Night(click.ParamType[date]):
-    """A date: `2026-11-21`."""
-
-    name = "DATE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        try:
-            return datetime.strptime(str(value), "%Y-%m-%d").date()  # noqa: DTZ007 (a date has no zone)
-        except ValueError:
-            self.fail(f"{value} is no date, as 2026-11-21", param, ctx)
-
-
 class Wait(click.ParamType[float]):
     """A duration, as 30min or 12h; in seconds."""
 
@@ -266,7 +247,7 @@ def command() -> None:
 @command.command(name="run", short_help="Run SUITE now.")
 @click.argument("suite")
 @click.option("--resume", is_flag=True, help="Go on with a night that did not come to its end.")
-@click.option("--date", "night", type=Night(), help="Of the night; seeds follow from it.  [default: today]")
+@click.option("--date", "night", type=NIGHT, help="Of the night; seeds follow from it.  [default: today]")
 @click.option("--wait", "wait_s", type=Wait(), default="0s", help="So long for another night to be over.")
 @click.option("--dry", is_flag=True, help="Only show what would run.")
 @night_options

@@ -15,63 +15,59 @@ from testbed.campaign.night_options import HISTORY
 if TYPE_CHECKING:
     from experiments.loader import ExperimentFile
 
+T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Seconds(click.ParamType[Decimal]):
-    """Seconds, exactly as they are written: `19.4`, `19.4s` or `19400ms`."""
+class Parsed(click.ParamType[T]):
+    """What `parse` makes of a text. Where it raises, the text is refused as no `meaning`."""
 
-    name = "S"
+    def __init__(self, name: str, parse: Callable[[str], T], meaning: str) -> None:
+        self.name, self._parse, self._meaning = name, parse, meaning
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Decimal:
-        text, milliseconds = str(value).strip(), str(value).strip().endswith("ms")
-        number = text.removesuffix("ms") if milliseconds else text.removesuffix("s")
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
         try:
-            found = Decimal(number) / 1000 if milliseconds else Decimal(number)
-        except InvalidOperation:
-            found = Decimal("nan")
-        if not found.is_finite():
-            self.fail(f"{value} is no number of seconds, as 19.4 or 200ms", param, ctx)
-        return found
+            return self._parse(str(value))
+        except (ValueError, InvalidOperation):
+            self.fail(f"{value} is no {self._meaning}", param, ctx)
 
 
-class Interval(click.ParamType[tuple[int, int]]):
-    """Sequence numbers: `48210..48341`, `48210..`, `..48341` or `48210`; `3:17` is 17 of epoch 3."""
-
-    name = "A..B"
-    last = (1 << 63) - 1
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int]:
-        from analysis.messages.label import parsed
-
-        first, dots, last = value.partition("..")
-        try:
-            start = parsed(first) if first else 0
-            found = start, (parsed(last) if last else self.last) if dots else start
-        except ValueError:
-            found = (1, 0)
-        if not 0 <= found[0] <= found[1] <= self.last:
-            self.fail(f"{value} is no range of sequence numbers, as 48210..48341", param, ctx)
-        return found
+def _seconds(text: str) -> Decimal:
+    """`19.4`, `19.4s` or `19400ms`, exactly as it is written."""
+    text = text.strip()
+    found = (
+        Decimal(text.removesuffix("ms")) / 1000 if text.endswith("ms") else Decimal(text.removesuffix("s"))
+    )
+    if not found.is_finite():
+        raise ValueError(text)
+    return found
 
 
-class Seq(click.ParamType[int]):
-    """A sequence number: `48210`, or `3:17` for event 17 of epoch 3."""
+def _interval(text: str) -> tuple[int, int]:
+    """`48210..48341`, `48210..`, `..48341` or `48210`; `3:17` is 17 of epoch 3."""
+    from analysis.messages.label import parsed
 
-    name = "seq"
+    first, dots, last = text.partition("..")
+    start = parsed(first) if first else 0
+    end = (parsed(last) if last else SEQ_MAX) if dots else start
+    if not 0 <= start <= end <= SEQ_MAX:
+        raise ValueError(text)
+    return start, end
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from analysis.messages.label import parsed
 
-        try:
-            found = parsed(str(value))
-        except ValueError:
-            found = 0
-        if found < 1:
-            self.fail(f"{value} is no sequence number, as 48210, or 3:17 in epoch 3", param, ctx)
-        return found
+def _seq(text: str) -> int:
+    """`48210`, or `3:17` for event 17 of epoch 3."""
+    from analysis.messages.label import parsed
+
+    if (found := parsed(text)) < 1:
+        raise ValueError(text)
+    return found
+
+
+SEQ_MAX = (1 << 63) - 1
+SECONDS = Parsed("S", _seconds, "number of seconds, as 19.4 or 200ms")
+INTERVAL = Parsed("A..B", _interval, "range of sequence numbers, as 48210..48341")
+SEQ = Parsed("seq", _seq, "sequence number, as 48210, or 3:17 in epoch 3")
 
 
 def once(*names: str, **settings: Any) -> Callable[[Command], Command]:
@@ -131,7 +127,7 @@ _MESSAGES = (
     click.option(
         "--stream", "streams", multiple=True, metavar="STREAM", help="Of this stream: 2, s2 or its region."
     ),
-    once("--seq", type=Interval(), help="That carry or name one of these sequence numbers."),
+    once("--seq", type=INTERVAL, help="That carry or name one of these sequence numbers."),
 )
 
 out_option = click.option(
@@ -155,15 +151,16 @@ no_analyze_option = click.option(
 
 def experiment_options(command: Command) -> Command:
     """EXPERIMENT, --set, --topology, --links and --seed."""
-    return _with(_EXPERIMENT, command)
+    return with_options(_EXPERIMENT, command)
 
 
 def message_options(command: Command) -> Command:
     """--host, --region, --link, --type, --stream and --seq."""
-    return _with(_MESSAGES, command)
+    return with_options(_MESSAGES, command)
 
 
-def _with(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
+def with_options(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
+    """The command with these options, in their order in its help."""
     for option in reversed(options):
         command = option(command)
     return command

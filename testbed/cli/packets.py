@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from testbed.cli.options import Seconds, message_options, once, run_argument
+from testbed.cli.options import SECONDS, message_options, once, run_argument
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -40,10 +40,10 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 
 @click.command(name="packets")
 @run_argument
-@once("--from", "from_s", type=Seconds(), help="Seconds since time 0.")
-@once("--to", "to_s", type=Seconds(), help="Seconds since time 0.")
+@once("--from", "from_s", type=SECONDS, help="Seconds since time 0.")
+@once("--to", "to_s", type=SECONDS, help="Seconds since time 0.")
 @once("--around", metavar="FAULT", help="The time around this fault instead.")
-@once("--span", "span_s", type=Seconds(), help="Seconds before and after it.  [default: 1]")
+@once("--span", "span_s", type=SECONDS, help="Seconds before and after it.  [default: 1]")
 @message_options
 @click.option("--lost", is_flag=True, help="That left and never were whole at the receiver.")
 @once("--limit", type=click.IntRange(1), metavar="N", help="Stop after so many.")

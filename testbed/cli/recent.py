@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.rundir import RunDirectory
-from testbed.cli.options import Seconds, message_options
+from testbed.cli.options import SECONDS, message_options
 from testbed.errors import TestbedError
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ Say = Callable[[str], None]
 
 
 @click.command(name="packets", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--last", "last_s", type=Seconds(), default=LAST_S, show_default=True, help="Of so many seconds."
-)
+@click.option("--last", "last_s", type=SECONDS, default=LAST_S, show_default=True, help="Of so many seconds.")
 @message_options
 @click.option("--lost", is_flag=True, help="That left a second ago or longer and never were whole.")
 @click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="The newest so many.")

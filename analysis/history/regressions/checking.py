@@ -19,12 +19,23 @@ from analysis.history.history_schemas import HistoryFilter
 from analysis.history.record import check_night as check_date
 from analysis.history.regressions.change_points import Shift, change_points
 from analysis.history.regressions.explanations import levels, of_departure, of_missing, of_shift
-from analysis.history.regressions.failures import failure_of, why
-from analysis.history.regressions.findings import EntryVerdict, Finding, NightFindings, RunVerdict
+from analysis.history.regressions.findings import (
+    EntryVerdict,
+    Finding,
+    NightFindings,
+    RunVerdict,
+    failure_of,
+    why,
+)
 from analysis.history.regressions.flakes import flakes_of
-from analysis.history.regressions.missing import Measured, measured_nights, missing
 from analysis.history.regressions.series import Series, is_worth_a_word, resolution_of, series_of
-from analysis.history.regressions.tonight import departure, first_of_its_kind
+from analysis.history.regressions.tonight import (
+    Measured,
+    departure,
+    first_of_its_kind,
+    measured_nights,
+    missing,
+)
 
 WRONG_MAX: Final = 0.01
 """The chance of any finding on a night when nothing changed. In fact it is smaller: docs/regressions.md."""

@@ -13,9 +13,14 @@ from analysis.history.regressions.change_points import NIGHTS_BESIDE, Shift
 from analysis.history.regressions.change_points import NIGHTS_MIN as LEVEL_MIN
 from analysis.history.regressions.circumstances import CIRCUMSTANCES, also_changed
 from analysis.history.regressions.findings import Direction, Finding, Kind
-from analysis.history.regressions.missing import Measured, MissingFigure
 from analysis.history.regressions.series import Series
-from analysis.history.regressions.tonight import AGREEING_MIN, LEVEL_NIGHTS, Departure
+from analysis.history.regressions.tonight import (
+    AGREEING_MIN,
+    LEVEL_NIGHTS,
+    Departure,
+    Measured,
+    MissingFigure,
+)
 from analysis.intervals import change_interval
 
 Floats = NDArray[np.float64]

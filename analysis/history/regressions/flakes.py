@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from analysis.history.regressions.failures import failure_of, why
-from analysis.history.regressions.findings import Flake, Pattern
+from analysis.history.regressions.findings import Flake, Pattern, failure_of, why
 from analysis.history.regressions.series import MEASURED
 from analysis.intervals import rate_interval
 from experiments.nights import Failure

@@ -30,7 +30,7 @@ from experiments.nights import run_title
 FLAKES_SHOWN = 60
 WHY_MAX = 160
 _BETWEEN = "; "
-"""Between reasons, as `analysis.history.regressions.failures` joins them."""
+"""Between reasons, as `analysis.history.regressions.findings` joins them."""
 OVER = "over"
 """The pattern of what did not fail for a while."""
 _STATUS = {"worse": "bad", "better": "good"}

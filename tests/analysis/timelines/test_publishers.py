@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from analysis.timelines import schemas
-from analysis.timelines.publishers import check_order
+from analysis.timelines.verification import check_order
 from node.core.deliveries import RecordKind
 from tests.analysis.timelines.test_deliveries import records
 

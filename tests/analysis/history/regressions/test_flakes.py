@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from analysis.history.regressions.failures import failure_of, why
-from analysis.history.regressions.findings import Flake
+from analysis.history.regressions.findings import Flake, failure_of, why
 from analysis.history.regressions.flakes import FLAKE_OVER_NIGHTS, flakes_of
 from experiments.nights import Failure
 
