@@ -121,6 +121,7 @@ class Connection:
         before, waiting = int(self._held.length.sum()), self.waiting
         self._held, more = lay_out(join((self._held, pieces)))
         again = np.concatenate((again, more[:, :2]))
+        assert int(self._held.length.sum()) >= before, "bytes that came are gone"
         self.bytes += int(self._held.length.sum()) - before
         self.repeated_bytes += int((again[:, 1] - again[:, 0]).sum())
         self.repeated_segments += np.union1d(late, rows[more[:, 2] - waiting]).size
@@ -156,6 +157,7 @@ class Connection:
             self._begin_at(int(self._held.start[0]))
         pieces, self._held = self._held.take(slice(count)), self._held.take(slice(count, None))
         ends = np.concatenate(([self._given], pieces.end))
+        assert (pieces.start >= ends[:-1]).all(), "given out twice, or out of order"
         holes = np.flatnonzero(pieces.start > ends[:-1])
         missing = ends[holes], pieces.start[holes] - ends[holes]
         self._given, self._complete_ns = int(ends[-1]), int(complete_ns[-1])

@@ -98,6 +98,7 @@ class Replication:
 
     def configured(self, chain: Chain) -> None:
         """Another configuration holds from now on: both links begin anew."""
+        assert chain.number >= self.chain.number, "back to an earlier configuration"
         self.chain = chain
         self._leave_successor()
         self._predecessor, self.follows = None, False
@@ -131,6 +132,7 @@ class Replication:
     def _follow(self, channel: Channel) -> None:
         if channel is self.successor or not self._is_meant(channel):
             return
+        assert channel.name == self.chain.predecessor(self._node.name), "following who does not come before"
         self._predecessor, self.follows = channel, False
         self._told.clear()
         streams = self._node.history.streams
@@ -241,6 +243,7 @@ class Replication:
         if not self._has_told_whole:
             self._tell_whole(channel)
         if self._may_pass_token() and publications.all_sent and self._cursors.is_level(channel):
+            assert channel.name == self.chain.joining, "a token for who does not join"
             self._token_passed = True
             self._node.send(channel, Token(self.chain.number))
             self._node.log("token_passed", to=channel.name, configuration=self.chain.number)
@@ -249,6 +252,7 @@ class Replication:
         whole_at = self._node.whole_at()
         if whole_at is None or not self._cursors.have_passed(channel, whole_at):
             return
+        assert self.successor is channel, "whole for who does not follow"
         self._has_told_whole = True
         self._node.send(channel, Whole(self.chain.number))
 
@@ -268,6 +272,7 @@ class Replication:
             if waits:
                 reach = min(reach, self._below.get(stream, 0))
             state = self._node.history.streams[stream]
+            assert reach <= state.cnt, "the chain has what this replica has not"
             if reach > state.committed:
                 self._node.history.commit(stream, reach)
                 self._node.committed(stream)

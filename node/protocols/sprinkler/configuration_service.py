@@ -247,6 +247,8 @@ class ConfigurationService(Participant):
 
     def _decide(self, chain: Chain) -> None:
         """This is the next configuration."""
+        assert chain.number >= self.chain.number, "a number twice"
+        assert len(set(chain.everyone)) == len(chain.incarnations), "a replica twice, or an unknown process"
         self.chain = replace(chain, number=chain.number + 1)
         fields = {"number": self.chain.number, "chain": list(chain.members), "joining": chain.joining}
         self.log("configuration_changed", region=self.region, **fields)

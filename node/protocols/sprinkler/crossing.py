@@ -59,6 +59,8 @@ class Crossing:
 
     def waited_us(self, cnt: int, now_us: int) -> int:
         """For how long nothing of the old epoch has come. `cnt`: how far we are."""
+        assert cnt >= self._cnt, "a stream that shrank on its way"
+        assert epoch_of(cnt) == epoch_of(self._cnt), "over already"
         if cnt != self._cnt:
             self._cnt, self._progress_us = cnt, now_us
         return now_us - self._progress_us

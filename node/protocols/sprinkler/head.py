@@ -262,10 +262,12 @@ class Head:
     def _await(self, known: Publication, channel: Channel | None) -> None:
         """Acknowledge it over this channel when it is committed. It keeps its place among those waiting."""
         last = known.first_seq + known.count - 1
-        key = publisher_of(known), known.first_request
-        self._pending[known.stream][key] = (last, channel, acknowledgement(known))
+        key, pending = (publisher_of(known), known.first_request), self._pending[known.stream]
+        assert key in pending or not pending or pending[next(reversed(pending))][0] < last, "not in its place"
+        pending[key] = (last, channel, acknowledgement(known))
 
     def _number(self, channel: Channel, message: Publish) -> None:
+        assert self._restoration is None, "numbered before all was taken back"
         first_seq = self._node.history.streams[message.stream].cnt + 1
         publication = Publication(
             message.stream, first_seq, message.count, message.first_request, channel.incarnation, channel.name
@@ -319,6 +321,7 @@ class Head:
         """What it published while we restored will come again."""
         self._held = [(held, message) for held, message in self._held if held is not channel]
         self._held_bytes = sum([len(message.payload) for _, message in self._held])
+        assert self._restoration is not None or not self._held, "held without a reason"
 
     def settle(self) -> None:
         """End the restoration if nothing more will come, and then publish what was held."""
@@ -339,6 +342,7 @@ class Head:
             self.add_local_event(channel, message)
 
     def _taken_back(self, stream: int, restoration: Restoration) -> None:
+        assert self._node.history.streams[stream].cnt >= self.sources.furthest(stream), "others have more"
         self.sources.remove(stream)
         self._remember_time(stream)
         cnt, seen = self._node.history.streams[stream].cnt, restoration.seen[stream]
@@ -353,6 +357,8 @@ class Head:
     def _begin_epoch(self, stream: int, epoch: int, seen: int, why: str) -> None:
         """Go on in this epoch: what others have of former ones and we have not is not ours to send."""
         cnt = self._node.history.streams[stream].cnt
+        assert epoch > epoch_of(max(cnt, seen)), "an epoch that somebody may have had"
+        assert stream in self._own, "an epoch of a stream that is not ours"
         self._begun[stream] = {"epoch": epoch, "cnt": cnt, "seen": seen, "why": why}
         self._node.store(epoch_mark(stream, cnt + 1, epoch))
 

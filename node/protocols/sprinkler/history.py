@@ -112,7 +112,9 @@ class StreamHistory:
         assert batch.first_seq == self.cnt + 1
         if batch.kind == Kind.EPOCH and self.cnt:
             self.ends = (*self.ends, self.cnt)[-ENDS_MAX:]
-        self.cnt = last_seq(batch)
+        before, self.cnt = self.cnt, last_seq(batch)
+        assert self.cnt > before, "a batch of nothing"
+        assert batch.kind == Kind.EPOCH or not before or epoch_of(self.cnt) == epoch_of(before), "unmarked"
         if batch.kind in PLACEHOLDERS:
             return
         if self.key_bytes is None and batch.predicate == Predicate.SAME_KEY:
@@ -129,6 +131,7 @@ class StreamHistory:
         position = self._list.after(max(cnt, self.collected))
         while cnt < end:
             piece, last = self._next(cnt, end, position)
+            assert piece.first_seq == cnt + 1 <= last <= end, "a hole, or too much"
             limit_bytes -= HEAD_BYTES + len(piece.payload)
             if found and limit_bytes < 0:
                 break
@@ -191,6 +194,8 @@ class StreamHistory:
         self._fresh += cnt - max(self.committed, first_of(epoch_of(cnt)) - 1)
         self.committed = cnt
         self._apply_some()
+        assert self.collected < cnt, "collected by what may be lost"
+        assert self._applied <= cnt, "applied what may be lost"
 
     def collect_some(self) -> bool:
         """Go on collecting, a little. Whether there is more to do."""

@@ -159,6 +159,7 @@ class Journal(Volatile):
         for hole in self._holes.values():
             raise StorageError(hole)
         for stream, history in self._history.streams.items():
+            assert history.committed <= history.cnt, "committed, but not there"
             self._synced[stream] = history.cnt
             self._committed[stream] = history.committed
 
@@ -290,6 +291,7 @@ class Journal(Volatile):
 
     def note_synced(self, appended: int) -> Sequence[int]:
         """The first so many Append are on disk for good. Returns the streams of which more is stored now."""
+        assert appended <= self._appended, "the disk has what was never written"
         self._failed = False
         grown: dict[int, None] = {}
         while self._unsynced and self._unsynced[0][0] <= appended:
@@ -297,8 +299,10 @@ class Journal(Volatile):
             self._unsynced_bytes -= size_bytes
             for stream, cnt in counters.items():
                 if cnt > self._synced[stream]:
+                    assert cnt <= self._history.streams[stream].cnt, "on disk, but void"
                     self._synced[stream] = cnt
                     grown[stream] = None
+        assert self._unsynced or not self._unsynced_bytes, "bytes of nothing"
         return list(grown)
 
     def note_failed(self) -> None:

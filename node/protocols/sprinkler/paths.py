@@ -36,6 +36,7 @@ class RegionPaths:
 
     def set(self, paths: Mapping[int, Path]) -> None:
         """As the head's sources have decided."""
+        assert all(len(set(path)) == len(path) for path in paths.values()), "a region twice in a path"
         self.learn(message_of(paths))
 
     def learn(self, told: Paths) -> None:

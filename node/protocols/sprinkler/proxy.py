@@ -324,6 +324,8 @@ class Proxy(Participant):
 
     def settle(self) -> None:
         """Pass on what came with this input."""
+        assert self.head is None or self.chain.chain.head == self.name, "a head that is not the chain's"
+        assert not self.tail.is_active or self.chain.chain.tail == self.name, "a tail that is not the chain's"
         if self.head is not None:
             self.head.settle()
             if self.head.sources.paths_changed:
@@ -365,6 +367,7 @@ class Proxy(Participant):
 
     def store(self, batch: Batch) -> None:
         """Into Hist; the end of this input sends it down the chain, or commits it."""
+        assert self.head is not None or self.chain.follows, "events from nobody"
         if batch.stream in self.own and batch.kind not in PLACEHOLDERS:
             self.stream_clocks[batch.stream].heard(batch.time_us, self.now_us)
         self.history.append(batch)
@@ -381,6 +384,8 @@ class Proxy(Participant):
 
     def committed(self, stream: int) -> None:
         """The whole chain has more of this stream."""
+        state = self.history.streams[stream]
+        assert state.committed <= self.stored(stream) <= state.cnt, "committed without being stored here"
         self.journal.note_committed()
         if self.head is not None and stream in self.own:
             self.head.committed(stream)

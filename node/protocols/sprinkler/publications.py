@@ -56,7 +56,9 @@ class Publications:
         self._live += publication.first_request not in taken
         taken[publication.first_request] = publication
         taken.move_to_end(publication.first_request)
-        self._orders.setdefault(publication.stream, []).append(publication)
+        order = self._orders.setdefault(publication.stream, [])
+        assert not order or last_seq(order[-1]) < publication.first_seq, "two publications of one number"
+        order.append(publication)
         if len(taken) > self._kept_batches:
             taken.popitem(last=False)
             self._live -= 1
@@ -122,6 +124,7 @@ class Publications:
         return self.known(publisher_of(publication), publication.first_request) is publication
 
     def _compact(self) -> None:
+        assert 0 <= self._live <= sum(map(len, self._orders.values())), "counted wrong"
         for stream, order in self._orders.items():
             self._sent[stream] = sum(map(self._is_live, order[: self._sent.get(stream, 0)]))
             order[:] = filter(self._is_live, order)

@@ -125,6 +125,8 @@ class Publisher:
         batch = self._waiting.popleft()
         self._waiting_bytes -= len(batch.payload)
         self._unsent = min(self._unsent, len(self._waiting))
+        assert self._unsent <= len(self._waiting), "more unsent than there is"
+        assert self._waiting or not self._waiting_bytes, "bytes of nothing"
         self.published = message.first_seq + message.count - 1
         self.acknowledged = message.first_request + message.count - 1
         return batch

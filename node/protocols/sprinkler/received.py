@@ -63,6 +63,7 @@ class Received:
         if isinstance(payload, memoryview) and len(payload) < COPIED_BELOW_BYTES:
             batch = replace(batch, payload=bytes(payload))
         kept = self._kept[batch.stream]
+        assert cnt > kept.cnt, "delivered again"
         kept.batches.append(batch)
         kept.last_seqs.append(cnt)
         kept.cnt = cnt
@@ -100,3 +101,4 @@ class Received:
         """discardEvent of Fig. 3."""
         batch = self._order.popleft().discard_oldest()
         self.bytes -= len(batch.payload) + BATCH_OVERHEAD_BYTES
+        assert (self.bytes > 0) == bool(self._order), "bytes of nothing"

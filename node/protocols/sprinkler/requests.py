@@ -201,12 +201,14 @@ class Requests:
             return
         if channel is None or first < progress.discarded:
             channel = self._node.proxy_channel()
+        assert not progress.asked or progress.asked[-1].last < first, "asked for twice"
         progress.asked.append(Asked(first, last, channel, self._node.now_us))
         progress.next = last + 1
         if channel is not None:
             self._node.send(channel, Request(progress.stream, first, last))
 
     def _deliver_event(self, progress: Progress, batch: Batch, cnt: int) -> None:
+        assert batch.first_seq == progress.cnt + 1 <= cnt, "delivered twice, or with a hole"
         progress.cnt = cnt
         if progress.next <= cnt:
             progress.next = cnt + 1
@@ -242,6 +244,8 @@ class Requests:
                 whole = batch.first_seq > progress.cnt
                 self._deliver_event(progress, batch if whole else cut_before(batch, progress.cnt), last)
         del progress.early[:taken]
+        assert progress.cnt < progress.next, "delivered without being asked for"
+        assert bool(progress.early) >= bool(progress.early_bytes), "bytes of nothing"
 
     def _ask_again(self, progress: Progress, channel: Channel) -> None:
         """What was asked of `channel` is asked of the proxy."""

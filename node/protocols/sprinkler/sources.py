@@ -170,6 +170,7 @@ class Sources:
 
     def choose(self, stream: int, source: Source, why: str = "") -> None:
         """Follow the rule. `why` is what made us look again, if the rule's own reason is not the one."""
+        assert source.source is None or source.source in source.offers, "a source that is not connected"
         offers, expects = source.offers, Expects(source.source, self._reached(stream, source))
         rest = with_rest(offers, self._cnt(stream)) if source.crossing is not None else {}
         if rest:
@@ -263,6 +264,9 @@ class Sources:
 
     def _switch(self, stream: int, source: Source, after: str, why: str) -> None:
         before = source.source
+        assert after != before, "no change"
+        assert after in source.offers, "a source that is not connected"
+        assert self._region not in source.offers[after].path, "a circle"
         if before is not None:
             self._surroundings.unsubscribe(before, stream)
         self._surroundings.subscribe(after, stream, self._cnt(stream))

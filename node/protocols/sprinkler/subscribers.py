@@ -88,8 +88,10 @@ class Subscribers:
             found += self.history.streams[stream].after(cursors[stream], limit_bytes, self._upto(stream))
             if len(found) == before:
                 continue  # a batch that reaches beyond it: nothing can be had now
+            last = last_seq(found[-1])
+            assert cursors[stream] < last <= self._upto(stream), "more than it may have, or nothing"
             del cursors[stream]
-            cursors[stream] = last_seq(found[-1])
+            cursors[stream] = last
             room_bytes -= sum(len(batch.payload) for batch in found[before:])
             if room_bytes <= 0:
                 break

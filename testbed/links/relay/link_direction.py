@@ -58,6 +58,7 @@ class DelayQueue:
         self.heap[:] = [entry for entry in self.heap if entry[2] is not link_direction]
         heapify(self.heap)
         self.queued_bytes -= sum(map(len, dropped))
+        assert self.queued_bytes >= 0, "more dropped than was queued"
         return dropped
 
     def retime(self, link_direction: "LinkDirection", new_release_ns: Callable[[int], int]) -> None:
@@ -145,6 +146,7 @@ class LinkDirection:
             self._drop_in_flight()
         elif old_ns_per_byte and old_ns_per_byte != self._ns_per_byte:
             self._retime(now_ns, self._ns_per_byte / old_ns_per_byte, old_delay_ns)
+        assert self._waiting_count == sum(count for _, count in self._waiting), "segments counted wrong"
 
     def _drop_in_flight(self) -> None:
         for frame in self._delay_queue.drop_in_flight(self):
@@ -158,6 +160,7 @@ class LinkDirection:
         cuts = segmentation(frame)
         self.frames -= cuts.segments
         self.bytes -= cuts.wire_bytes(frame, 0, cuts.segments)
+        assert min(self.frames, self.bytes) >= 0, "more was lost than admitted"
         return cuts.segments
 
     def _retime(self, now_ns: int, factor: float, delay_ns: int) -> None:
@@ -224,6 +227,7 @@ class LinkDirection:
             self.dropped_loss += 1
             self._until_loss = self._draw_gap()
         self._until_loss -= count - at
+        assert self._until_loss >= 0, "a lost segment survived"
         if at < count:
             runs.append((at, count))
         return runs

@@ -142,6 +142,7 @@ class Loop:
             cell = (now_ns - release_ns) // CELL_NS
             link_direction.lateness[cell if cell < CELLS else -1] += 1
         delay_queue.queued_bytes -= sent_bytes
+        assert delay_queue.queued_bytes >= 0, "more sent than was queued"
         if handed_over:
             self._take_handed_over()
         return now_ns
