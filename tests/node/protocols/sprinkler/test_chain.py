@@ -142,18 +142,6 @@ def test_a_replica_does_nothing_before_its_service_has_spoken():
     assert [refused.code for refused in bench.sent("r0/driver-0", Refused)] == [Refusal.NOT_HEAD]
 
 
-def test_the_head_acknowledges_what_the_whole_chain_has_and_not_before():
-    bench = head()
-    bench.say("r0/driver-0", publish(1), publish(3))
-    assert bench.sent("r0/driver-0", Published) == []
-    passed = bench.sent("r0/proxy-1", Publication, Events)
-    assert [type(each) for each in passed] == [Publication, Publication, Events, Events]
-    bench.say("r0/proxy-1", Stored((Counter(OWN, 2),)))
-    assert bench.sent("r0/driver-0", Published) == [Published(OWN, 1, 1, 2)]
-    bench.say("r0/proxy-1", Stored((Counter(OWN, 4),)))
-    assert bench.sent("r0/driver-0", Published) == [Published(OWN, 3, 3, 2)]
-
-
 def test_a_repetition_that_is_not_committed_yet_is_acknowledged_once_when_it_is():
     bench = head()
     bench.say("r0/driver-0", publish(1), publish(1))
@@ -186,11 +174,6 @@ def test_what_is_not_committed_is_not_served():
     assert bench.sent("r0/client-0", Events) == []
     bench.say("r0/proxy-1", Stored((Counter(OWN, 2),)))
     assert len(bench.sent("r0/client-0", Events)) == 1
-
-
-def test_only_the_tail_advertises():
-    assert list(head().proxy.counters()) == []
-    assert list(Bench(2, configuration(1, "012")).proxy.counters()) == list(NONE)
 
 
 def test_publications_that_follow_a_refused_one_are_refused_until_it_comes_again():

@@ -21,7 +21,6 @@ from node.protocols.sprinkler.messages import (
     Refused,
     Role,
     Subscribe,
-    Unsubscribe,
 )
 from node.protocols.sprinkler.proxy import Proxy
 from tests.node.cluster import specs
@@ -88,24 +87,6 @@ def publish(first_request=1, events=(b"one", b"two"), stream=OWN):
 
 def data(first_seq, count=2, stream=OTHERS, byte=b"x"):
     return Events(Kind.DATA, 0, stream, first_seq, count, 1, 0, 0, byte * count)
-
-
-def test_a_publication_is_numbered_acknowledged_and_passed_on():
-    bench = Bench()
-    bench.receive(bench.client, Subscribe(OWN, 0))
-    bench.receive(bench.driver, publish(), publish(3, (b"three",)))
-    assert bench.sent(bench.driver, Published) == [Published(OWN, 1, 1, 2), Published(OWN, 3, 3, 1)]
-    assert [batch.first_seq for batch in bench.sent(bench.client, Events)] == [1, 3]
-
-
-def test_a_repeated_publication_is_acknowledged_with_its_first_number_and_not_stored_again():
-    bench = Bench()
-    bench.receive(bench.driver, publish())
-    bench.give(m.Disconnected(bench.driver, "broken"))
-    again = bench.connect("r1/driver-0", Role.DRIVER)
-    bench.receive(again, publish())
-    assert bench.sent(again, Published) == [Published(OWN, 1, 1, 2)]
-    assert bench.cnt(OWN) == 2
 
 
 def test_a_driver_that_started_again_numbers_from_one_and_is_not_taken_for_its_former_self():
@@ -175,13 +156,6 @@ def test_a_tombstone_covers_its_whole_range():
     tombstone, last = bench.sent(bench.client, Events)
     assert (tombstone.kind, tombstone.first_seq, tombstone.count) == (Kind.TOMBSTONE, 6, 5)
     assert last.first_seq == 11
-
-
-def test_a_subscriber_gets_nothing_more_after_it_unsubscribes():
-    bench = Bench()
-    bench.receive(bench.client, Subscribe(OWN, 0), Unsubscribe(OWN))
-    bench.receive(bench.driver, publish())
-    assert bench.sent(bench.client, Events) == []
 
 
 def test_nothing_is_sent_to_a_subscriber_that_is_gone():

@@ -88,27 +88,6 @@ def traversal():
     return bench
 
 
-def test_between_epochs_those_are_asked_that_have_more_of_the_old_one(traversal):
-    traversal.says("third", 0, 105, first_of(1), path=(NEAR, OWNER))
-    assert not traversal.sources.may_cross(STREAM, 1_000)
-    assert traversal.source == "third"
-    assert traversal.asked[-1] == ("third", 95)
-    traversal.has(105)
-    traversal.says("owner", 100, first_of(1))
-    traversal.says("third", 200, 105, first_of(1))
-    assert traversal.sources.may_cross(STREAM, 201_000), "nobody has more"
-
-
-def test_it_is_held_until_all_other_regions_have_spoken(traversal):
-    assert not traversal.sources.may_cross(STREAM, 1_000)
-    assert traversal.asked[-1] == ("owner", None)
-    traversal.says("owner", 500, first_of(1))
-    assert traversal.asked[-1] == ("owner", None)
-    traversal.says("third", 600, 95, first_of(1), path=(NEAR, OWNER))
-    assert traversal.asked[-1] == ("owner", 95)
-    assert traversal.sources.may_cross(STREAM, 610_000)
-
-
 def test_a_source_that_was_told_to_wait_is_asked_to_go_on_when_its_epoch_is_taken(traversal):
     """The mark comes once more, though nothing is asked for: it was on its way."""
     assert not traversal.sources.may_cross(STREAM, 1_000)
