@@ -29,6 +29,7 @@ from analysis.schemas import TRANSFERS
 from analysis.tables import in_the_making
 from analysis.timelines import convergence, failover_events, latency, recovery_table, schemas, throughput
 from analysis.timelines.agreement import compare, damaged_hosts, unfit_hosts
+from analysis.timelines.content import ContentFiles
 from analysis.timelines.expected import by_topic
 from analysis.timelines.failover_events import FailoverEvent
 from analysis.timelines.link_causes import with_causes
@@ -182,7 +183,7 @@ def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> 
     progress("following streams")
     sources, clients = failover_events.sources(case.logged), _clients(case)
     events = run.table("events") if case.decoded else None
-    content = _files(run, metadata.having(Trait.PUBLISHER)), _files(run, clients)
+    content = ContentFiles.of(run, metadata, clients)
     streams: list[Task] = [
         FollowStreams(some, events, written, metadata, clients, logged, content)
         for some in _shared_out(sorted(metadata.owner), STREAM_TASKS_MAX)
@@ -218,7 +219,13 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
         *(MeasureLink(run.table("packets"), tuple(both), metadata) for both in links.values()),
         *(
             CheckClients(
-                clients, drivers, marks, metadata, not case.decoded, beside(Trait.SUBSCRIBER, number)
+                clients,
+                drivers,
+                marks,
+                metadata,
+                not case.decoded,
+                ContentFiles.of(run, metadata, (name for name, _ in clients)),
+                beside(Trait.SUBSCRIBER, number),
             )
             for number, clients in enumerate(_together(_files(run, metadata.clients)))
         ),

@@ -23,13 +23,12 @@ from analysis.timelines.epochs import Layout
 from analysis.timelines.measures import Rows, read_measures
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.sequence_intervals import NEVER
+from experiments.declared import Trait
+from experiments.rundir import RunDirectory
 from node.core.content import EVENT, INTEREST
 from node.core.declaration import Contract
 from node.core.deliveries import RecordKind
-from node.core.measures import MEASURES_SUFFIX
 
-Files = Sequence[tuple[str, Path]]
-"""Hosts and their records of deliveries."""
 KINDS = (
     RecordKind.SUBSCRIBING,
     RecordKind.SUBSCRIBED,
@@ -39,7 +38,7 @@ KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentMatch:
+class EventMatches:
     """Pairs of a subscription and an event that it matches, as parallel arrays. client: a place among those
     asked for. must: it has to come, and not only may.
     """
@@ -52,7 +51,7 @@ class SegmentMatch:
 
 
 _NONE = np.zeros(0, np.int64)
-NOTHING = SegmentMatch(_NONE, _NONE, _NONE, _NONE, _NONE.astype(bool))
+NOTHING = EventMatches(_NONE, _NONE, _NONE, _NONE, _NONE.astype(bool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,41 +70,11 @@ class Content:
     low: Floats
     high: Floats
 
-    @classmethod
-    def where_it_counts(cls, publishers: Files, clients: Files, metadata: RunMetadata) -> Self | None:
-        """The same as `read`, if the contract is about content."""
-        if metadata.declared.contract.audience != "content":
-            return None
-        return cls.read(publishers, clients, metadata.clocks)
-
-    @classmethod
-    def read(cls, publishers: Files, clients: Files, clocks: MachineClocks) -> Self:
-        """From what stands beside these hosts' records. Raises AnalysisError if it does not fit together."""
-
-        def measured(file: tuple[str, Path], name: str) -> Sequence[Rows]:
-            host, records = file
-            return read_measures(host, records.with_suffix(MEASURES_SUFFIX), clocks).get(name, ())
-
-        columns, times, rows = _together(chain.from_iterable(measured(file, EVENT) for file in publishers))
-        stream, seq, values = *rows[:2].astype(np.int64), rows[2:]
-        found = []
-        for place, file in enumerate(clients):
-            names, asked_ns, asked = _together(measured(file, INTEREST))
-            if names and len(names) != 3 + 2 * len(values) and columns:
-                raise AnalysisError(f"{file[1]}: asks for other attributes than events have")
-            found.append(_subscriptions(place, asked_ns, asked))
-        client, session, times_ns, low, high = (
-            (np.concatenate(each, axis=-1) for each in zip(*(f for f in found if f), strict=True))
-            if any(found)
-            else _nothing(len(values))
-        )
-        return cls(stream, seq, times, values, client, session, times_ns, low, high)
-
     def laid_out(self, epochs: Layout) -> "Content":
         """With the numbers for comparing of several epochs."""
         return replace(self, seq=epochs.numbers(self.stream, self.seq))
 
-    def matched(self, contract: Contract, streams: Sequence[int]) -> SegmentMatch:
+    def matched(self, contract: Contract, streams: Sequence[int]) -> EventMatches:
         """Who is to get which event of these streams."""
         settle_ns = contract.settle_us * 1000
         late_ns = settle_ns if contract.published == "acknowledged" else 0
@@ -121,9 +90,40 @@ class Content:
         event = mine[event]
         t_ns = self.t_ns[event]
         must = (surely[whose] <= t_ns) & (t_ns < until[whose])
-        return SegmentMatch(
+        return EventMatches(
             self.client[whose], self.session[whose], self.stream[event], self.seq[event], must
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ContentFiles:
+    """Where what events are about stands, and what some clients asked for: hosts and their measures."""
+
+    publishers: tuple[tuple[str, Path], ...]
+    clients: tuple[tuple[str, Path], ...]
+
+    @classmethod
+    def of(cls, run: RunDirectory, metadata: RunMetadata, clients: Iterable[str]) -> Self | None:
+        """Of a run; None where the contract is not about content."""
+        if metadata.declared.contract.audience != "content":
+            return None
+        publishers = ((name, run.host_measures(name)) for name in metadata.having(Trait.PUBLISHER))
+        return cls(tuple(publishers), tuple((name, run.host_measures(name)) for name in clients))
+
+    def read(self, clocks: MachineClocks) -> Content:
+        """All of it. Raises AnalysisError if it does not fit together."""
+        events = (read_measures(*file, clocks).get(EVENT, ()) for file in self.publishers)
+        columns, times, rows = _together(chain.from_iterable(events))
+        stream, seq, values = *rows[:2].astype(np.int64), rows[2:]
+        found = []
+        for place, file in enumerate(self.clients):
+            names, asked_ns, asked = _together(read_measures(*file, clocks).get(INTEREST, ()))
+            if names and len(names) != 3 + 2 * len(values) and columns:
+                raise AnalysisError(f"{file[1]}: asks for other attributes than events have")
+            found.append(_subscriptions(place, asked_ns, asked))
+        asked_for = [each for each in found if each] or [_nothing(len(values))]
+        parts = (np.concatenate(each, axis=-1) for each in zip(*asked_for, strict=True))
+        return Content(stream, seq, times, values, *parts)
 
 
 def _pairs(values: Floats, low: Floats, high: Floats) -> tuple[Ints, Ints]:

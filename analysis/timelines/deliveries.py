@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, ints, rows
 from analysis.timelines.collecting import Marks
-from analysis.timelines.content import NOTHING, Content, SegmentMatch
+from analysis.timelines.content import NOTHING, Content, EventMatches
 from analysis.timelines.delivery_records import RecordedDeliveries, RecordedPublications
 from analysis.timelines.epochs import Layout, layout
 from analysis.timelines.expected import (
@@ -277,7 +277,7 @@ def _arranged(
     )
 
 
-def _matched_windows(matched: SegmentMatch, session: Ints) -> tuple[Windows, Windows]:
+def _matched_windows(matched: EventMatches, session: Ints) -> tuple[Windows, Windows]:
     """What must and what may come by content, event by event."""
     must = matched.must
     return (session[must], matched.seq[must], matched.seq[must] + 1), (session, matched.seq, matched.seq + 1)

@@ -36,7 +36,7 @@ from analysis.timelines import (
 )
 from analysis.timelines.arrays import concatenated, ints
 from analysis.timelines.collecting import read_marks
-from analysis.timelines.content import Content
+from analysis.timelines.content import ContentFiles
 from analysis.timelines.delivery_records import (
     by_stream,
     read_file,
@@ -147,6 +147,7 @@ class CheckClients:
     marks: tuple[Path, ...]  # likewise: which events collect, and their keys
     metadata: RunMetadata
     count: bool  # whether what arrived is to be counted from the records
+    content: ContentFiles | None  # likewise what these clients asked for
     followed: Path | None  # where the records are to stand in order of stream, for who follows streams
 
     def run(self) -> dict[str, pa.Table]:
@@ -157,7 +158,7 @@ class CheckClients:
         if self.followed is not None:
             write_by_stream(got, self.followed)
         names = [name for name, _ in self.clients]
-        content = Content.where_it_counts(self.published, self.clients, self.metadata)
+        content = self.content.read(self.metadata.clocks) if self.content else None
         marks = read_marks(self.marks) if self.metadata.marked and self.marks else None
         arrived = {"arrivals": throughput.arrivals_of_records(got, self.metadata)} if self.count else {}
         return {
@@ -262,8 +263,7 @@ class FollowStreams:
     clients: tuple[str, ...]  # that count: those whose captures can tell
     logged: Mapping[int, Mapping[str, Sources]]
     """Their sources by region, from the logs: where no packet between servers was seen."""
-    content: tuple[tuple[Files, ...], tuple[Files, ...]]
-    """What publishers and these clients left, for what stands beside it."""
+    content: ContentFiles | None
 
     def run(self) -> dict[str, pa.Table]:
         """Latency samples, recovery pairs, and what each client has."""
@@ -276,7 +276,7 @@ class FollowStreams:
             self.metadata, owner={stream: self.metadata.owner[stream] for stream in self.streams}
         )
         acknowledged, taken_by_clients = (pa.concat_tables(each.values()) for each in (published, got))
-        content = Content.where_it_counts(*self.content, metadata)
+        content = self.content.read(metadata.clocks) if self.content else None
         wanted = deliveries.must_get(self.clients, acknowledged, taken_by_clients, metadata, content) or {}
         order = {client: number for number, client in enumerate(self.clients)}
         return together(

@@ -26,8 +26,10 @@ from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints
 from analysis.timelines.epochs import layout
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.sequence_intervals import SPAN_BITS, distinct, incidences, shifted
+from analysis.timelines.sequence_intervals import SPAN_BITS, distinct, incidences, shifted, sums
 from node.core.deliveries import RecordKind
+
+STREAM_BITS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +81,28 @@ def with_disorder(deliveries: pa.Table, found: pa.Table) -> pa.Table:
     """`schemas.DELIVERIES` with what came against the order of other clients, too."""
     if not found.num_rows:
         return deliveries
-    rows = deliveries.to_pylist()
-    at = {(row["client"], row["stream"]): row for row in rows}
-    for late in found.to_pylist():
-        row = at[late["client"], late["stream"]]
-        row["out_of_order"] += late["events"]
-        if late["fault"] >= 0:
-            row["out_of_order_after"][late["fault"]] += late["events"]
-    return pa.Table.from_pylist(rows, schema=schemas.DELIVERIES)
+    clients = pc.unique(deliveries.column("client")).to_pylist()
+    places, late = (
+        codes(table.column("client"), clients) << STREAM_BITS | ints(table, "stream")
+        for table in (deliveries, found)
+    )
+    order = np.argsort(places)
+    row = order[np.searchsorted(places, late, sorter=order)]
+    fault, events = ints(found, "fault"), ints(found, "events")
+    after = deliveries.column("out_of_order_after").combine_chunks()
+    per_fault = after.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+    faults = len(per_fault) // deliveries.num_rows
+    some = fault >= 0
+    per_fault = per_fault + sums(row[some] * faults + fault[some], events[some], len(per_fault))
+    offsets = pa.array(np.arange(deliveries.num_rows + 1, dtype=np.int32) * faults)
+    changed = {
+        "out_of_order": pa.array(ints(deliveries, "out_of_order") + sums(row, events, deliveries.num_rows)),
+        "out_of_order_after": pa.ListArray.from_arrays(offsets, pa.array(per_fault)),
+    }
+    for name, column in changed.items():
+        place = deliveries.column_names.index(name)
+        deliveries = deliveries.set_column(place, schemas.DELIVERIES.field(name), column)
+    return deliveries
 
 
 def _sessions(records: pa.Table) -> Ints:

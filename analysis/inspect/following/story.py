@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from analysis.inspect.following.copies import EventTrace
 from analysis.inspect.following.hops import Hop, way_to
 from analysis.schemas import LOST
-from analysis.timelines.content import Content
+from analysis.timelines.content import ContentFiles
 from analysis.timelines.deliveries import must_get
 from analysis.timelines.delivery_records import read_files
 from analysis.timelines.periods import period_at
@@ -166,8 +166,10 @@ def clients_of(run: RunDirectory, metadata: RunMetadata, found: EventTrace) -> f
     published, got = (
         read_files(files, [found.stream], clocks=metadata.clocks) for files in (publishers, subscribers)
     )
-    content = Content.where_it_counts(publishers, subscribers, metadata)
-    sets = must_get(metadata.clients, published, got, metadata, content)
+    content = ContentFiles.of(run, metadata, metadata.clients)
+    sets = must_get(
+        metadata.clients, published, got, metadata, content.read(metadata.clocks) if content else None
+    )
     if sets is None:
         return None
     must, _ = sets[found.stream]

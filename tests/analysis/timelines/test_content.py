@@ -7,12 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK
-from analysis.timelines.content import KINDS, Content
+from analysis.jobs.sending import pack
+from analysis.timelines.content import KINDS, Content, ContentFiles
 from analysis.timelines.sequence_intervals import NEVER
+from analysis.timelines.tasks import CheckClients
 from node.core.content import event, interest
 from node.core.declaration import Contract
 from node.core.measures import Columns
 from node.core.specification import Subscription
+from tests.analysis.timelines.test_total_order import metadata
 
 S = 1_000_000_000
 CONTRACT = Contract("sent", "content", "subscription", settle_us=1_000_000)
@@ -23,8 +26,9 @@ times = st.lists(st.integers(0, 12), min_size=1, max_size=4).map(sorted)
 
 
 def written(folder, host, measured):
-    (folder / f"{host}.measures").write_bytes(Columns().encode(measured))
-    return host, folder / f"{host}.deliveries"
+    path = folder / f"{host}.measures"
+    path.write_bytes(Columns().encode(measured))
+    return host, path
 
 
 def read(folder, events, asked):
@@ -44,7 +48,7 @@ def read(folder, events, asked):
         )
         for client, mine in enumerate(asked)
     ]
-    return Content.read(publishers, clients, ONE_CLOCK)
+    return ContentFiles(tuple(publishers), tuple(clients)).read(ONE_CLOCK)
 
 
 def by_hand(events, asked):
@@ -100,3 +104,13 @@ def test_ten_thousand_subscriptions_and_a_hundred_thousand_events_take_seconds()
         content.values[:, at] <= low[:, matched.client[some]] + 0.1
     )
     assert held.all()
+
+
+def test_tasks_name_the_files_that_a_cluster_has_to_be_sent(tmp_path):
+    names = ("p0.measures", "c0.measures")
+    published, asked = ((name[:2], tmp_path / name) for name in names)
+    task = CheckClients(
+        (), (), (), metadata(), count=True, content=ContentFiles((published,), (asked,)), followed=None
+    )
+    _, paths = pack([task], tmp_path)
+    assert {tmp_path / name for name in names} <= paths

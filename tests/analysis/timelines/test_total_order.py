@@ -121,11 +121,16 @@ def test_what_is_behind_its_own_stream_is_left_to_the_comparison_by_numbers():
 def test_what_came_late_stands_with_its_client_and_the_fault_before_it():
     cut = Fault("cut", "cut", "r0-r1", 0.5, S // 2)
     found = disorder(records(ALL, ALL, [ALL[1], ALL[0], *ALL[2:]]), metadata((cut,)))
-    row = dict.fromkeys(schemas.DELIVERIES.names, 0) | {"client": "c2", "stream": 0}
-    row |= {"duplicated_after": [0], "out_of_order_after": [0]}
-    table = with_disorder(pa.Table.from_pylist([row], schema=schemas.DELIVERIES), found)
-    assert table.to_pylist()[0]["out_of_order"] == 1
-    assert table.to_pylist()[0]["out_of_order_after"] == [1]
+    nothing = dict.fromkeys(schemas.DELIVERIES.names, 0) | {
+        "duplicated_after": [0],
+        "out_of_order_after": [0],
+    }
+    rows = [nothing | {"client": f"c{n}", "stream": stream} for n in (2, 0) for stream in (1, 0)]
+    table = with_disorder(pa.Table.from_pylist(rows, schema=schemas.DELIVERIES), found)
+    changed = [row for row in table.to_pylist() if row["out_of_order"]]
+    assert [(row["client"], row["stream"]) for row in changed] == [("c2", 0)]
+    assert (changed[0]["out_of_order"], changed[0]["out_of_order_after"]) == (1, [1])
+    assert table.schema == schemas.DELIVERIES
 
 
 def test_a_million_deliveries_of_many_clients_take_no_pairs_of_clients():
