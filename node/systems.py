@@ -16,8 +16,8 @@ from types import ModuleType
 from typing import Any
 
 from node.core.declaration import Declared, Reading, System
-from node.core.layout import Codec
 from node.core.machine import Machine, Randomness
+from node.core.message_layout import Codec
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.declaration import SYSTEM as SPRINKLER
 

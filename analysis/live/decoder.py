@@ -24,7 +24,7 @@ from analysis.live.source import KEY
 from analysis.timelines.run_metadata import Host
 from experiments.declared import Declared, Trait
 from node.core.declaration import Reading
-from node.core.layout import Codec
+from node.core.message_layout import Codec
 
 UNANSWERED_MAX = 100_000
 

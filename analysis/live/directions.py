@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from analysis.capture.pcap.reassemble import RST, SYN, WINDOW_BYTES_MAX
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BYTES, VERSION
-from node.core.layout import Layout
+from node.core.message_layout import Layout
 
 HELD_BYTES_MAX = 16 << 20
 REACH_BYTES = 4

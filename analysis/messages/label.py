@@ -1,7 +1,7 @@
 """How a message of the table of transfers reads in one line, as `EVENTS s2 [48210..48341]`.
 
-`node.core.layout` says what phrases are. They are parsed and filled in here: for rows of a table, and for
-messages themselves (golden scenarios). Wireshark's dissector fills them in itself (`wireshark`).
+`node.core.message_layout` says what phrases are. They are parsed and filled in here: for rows of a table, and
+for messages themselves (golden scenarios). Wireshark's dissector fills them in itself (`wireshark`).
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any
 
 from analysis.schemas import ROWS_COLUMNS
 from node.core.epochs import parsed, written
-from node.core.layout import KEY, KEY_SHOWN, SEQ, WIDTHS, Layout
+from node.core.message_layout import KEY, KEY_SHOWN, SEQ, WIDTHS, Layout
 from node.systems import codec_of
 
 _VALUE = re.compile(r"\{(\w+)(?:\+(\w+))?(\?)?\}")

@@ -53,7 +53,7 @@ from node.core.framing import (
     LENGTH_BYTES,
     VERSION,
 )
-from node.core.layout import KEY, WIDTHS, Codec, Layout, Numbers
+from node.core.message_layout import KEY, WIDTHS, Codec, Layout, Numbers
 from node.systems import codecs
 
 

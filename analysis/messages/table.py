@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from node.core.epochs import NUMBER_BITS
 from node.core.framing import HEADER_FIELDS
-from node.core.layout import Codec, HeadField, Layout, Values
+from node.core.message_layout import Codec, HeadField, Layout, Values
 from node.systems import codecs
 
 _TYPES = {"B": "u8", "H": "u16", "I": "u32", "Q": "u64", "K": "u128"}

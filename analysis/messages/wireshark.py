@@ -19,7 +19,7 @@ from typing import Any
 from analysis.messages.label import MORE, ROWS_SHOWN, phrases, value_names
 from node.core.epochs import NUMBER_BITS
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, HEADER_FIELDS, VERSION
-from node.core.layout import KEY_SHOWN, SEQ, WIDTHS, Codec, Layout
+from node.core.message_layout import KEY_SHOWN, SEQ, WIDTHS, Codec, Layout
 from node.systems import codecs
 
 _RUNTIME = Path(__file__).with_name("dissector.lua")

@@ -3,7 +3,7 @@
 A frame is an 8-byte header, big-endian, and a body. The reader takes chunks of any size, down to single
 bytes, and gives whole frames as memory views: of the chunk itself where a frame lies within one chunk, of
 joined bytes where it straddles several. It holds at most one unfinished frame, whose length is bounded. What
-is in a body is not known here; see `node.core.layout`.
+is in a body is not known here; see `node.core.message_layout`.
 
 `FrameBuffer` reads frames into memory of our own: what a socket gives is written where it stays. `room` is
 where the next bytes belong, `filled` gives the frames that became whole, as views of that memory. Frames that

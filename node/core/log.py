@@ -22,7 +22,7 @@ from typing import Any
 
 from node.core.errors import RemoteProtocolError, StorageError
 from node.core.framing import FRAME_LIMIT_BYTES, FrameReader
-from node.core.layout import Codec
+from node.core.message_layout import Codec
 
 MAGIC = b"CUTSTLOG"
 VERSION = 1

@@ -9,14 +9,14 @@ from random import Random
 from typing import Any
 
 from node.core import machine as m
-from node.core.layout import Codec
+from node.core.message_layout import Codec
 from node.sim.clock import Clock
 from node.sim.pipe import Pipe, WidePipe
 from node.sim.process import End, Node, Sent
 from node.sim.wires import Hop, Line, Port, Region, Way, Wires
 
 CLOSED = "closed by peer"
-Place = tuple[str, Region]  # a host and its region
+HostAndRegion = tuple[str, Region]  # a host and its region
 Give = Callable[[Node, m.Input], None]
 
 
@@ -68,7 +68,7 @@ class Connections:
 
     # --- Opening
 
-    def dial(self, node: Node, target: Callable[[], Node | None], place: Place, given: Any) -> None:
+    def dial(self, node: Node, target: Callable[[], Node | None], place: HostAndRegion, given: Any) -> None:
         """Open a connection to whoever then runs on the host and in the region of `place`.
 
         given: the Connect.
@@ -247,7 +247,7 @@ class Connections:
             ports = self._ports[host] = (Port(lan.outward), Port(lan.inward))
         return ports
 
-    def _route(self, here: Place, there: Place) -> tuple[Way, ...]:
+    def _route(self, here: HostAndRegion, there: HostAndRegion) -> tuple[Way, ...]:
         """The ways between two hosts; none within a region, unless the two may be kept apart."""
         if (here[0], there[0]) in self._wires.apart:
             return (self.way((here[0], there[0])),)

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 from node.core import machine as m
 from node.core.collection_marks import MARKS_SUFFIX
 from node.core.deliveries import DeliveryRecord, encode_record, joined_crc
-from node.core.layout import Codec
 from node.core.measures import MEASURES_SUFFIX, Columns
+from node.core.message_layout import Codec
 from node.tcp.connection import Connection
 from node.tcp.log_files import LogFiles
 from node.tcp.storage import Storage

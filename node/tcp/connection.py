@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 
 from node.core.errors import RemoteProtocolError
 from node.core.framing import FrameBuffer
-from node.core.layout import Codec
+from node.core.message_layout import Codec
 
 WRITABLE_BYTES = 65_536  # at most this much may still wait in the process when a connection takes more
 NOT_SENT_BYTES = 131_072  # waiting in the kernel, never sent: advertisements stand in line behind it

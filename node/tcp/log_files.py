@@ -23,7 +23,7 @@ from node.core import log
 from node.core import machine as m
 from node.core.errors import StorageError
 from node.core.framing import FRAME_LIMIT_BYTES
-from node.core.layout import Codec
+from node.core.message_layout import Codec
 from node.tcp.file_system import FileSystem
 
 SUFFIX = ".log"

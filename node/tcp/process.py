@@ -21,7 +21,7 @@ from typing import Any
 from node.core import machine as m
 from node.core.deliveries import check_file_header, encode_file_header, whole_bytes
 from node.core.errors import StorageError
-from node.core.layout import Codec
+from node.core.message_layout import Codec
 from node.core.specification import NodeSpec
 from node.systems import build_machine, codec_of
 from node.tcp.adapter import Adapter, now_us

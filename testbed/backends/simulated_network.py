@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from experiments.plan import Direction, LinkChange, LinkPlan, LinkState, Plan, ProcessAction, ProcessChange
 from experiments.rundir import RunDirectory
 from node.core.specification import Member, NodeSpec
-from node.sim.network import Build, Network
 from node.sim.process import Observer
+from node.sim.sim_network import Build, Network
 from node.sim.wires import Hop, Lan, Line, Wires
 from node.systems import build_machine
 from testbed.backends.simulated_processes import SimulatedProcesses

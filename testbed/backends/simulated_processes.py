@@ -7,8 +7,8 @@ from experiments.declared import Declared, Trait
 from experiments.draining import reached
 from experiments.plan import Plan
 from node.core import machine as m
-from node.sim.network import Network
 from node.sim.process import Node
+from node.sim.sim_network import Network
 from testbed.backends.simulated_files import time_ns
 from testbed.errors import TestbedError
 

@@ -19,8 +19,8 @@ from experiments.draining import settles_by_time
 from experiments.plan import Plan, plan_from_json
 from experiments.rundir import RunDirectory
 from node.core import machine as m
-from node.sim.network import Build
 from node.sim.process import Node, Observer
+from node.sim.sim_network import Build
 from node.systems import build_machine
 from testbed.backends.simulated_files import Files, time_ns
 from testbed.backends.simulated_network import SimulatedFaults, make_network

@@ -13,7 +13,7 @@ from node.core import content
 from node.core import machine as m
 from node.core.declaration import Contract, Declared, Reading, System, Trait
 from node.core.deliveries import RecordKind
-from node.core.layout import SEQ, Codec, Field, Layout, Tail
+from node.core.message_layout import SEQ, Codec, Field, Layout, Tail
 from node.core.small_machine import SmallMachine
 
 

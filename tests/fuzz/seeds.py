@@ -10,7 +10,7 @@ from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 from scapy.packet import Raw
 
-from node.core.layout import Codec
+from node.core.message_layout import Codec
 from node.protocols.sprinkler.messages import CODEC, Events, Publish, Subscribe
 from tests.analysis.capture.pcap.captures import SYN, at_intervals, pcap_bytes, segment, snapped
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from analysis.messages.label import Value, filled, number_text, phrases
-from node.core.layout import Layout, wire_name
+from node.core.message_layout import Layout, wire_name
 
 U32 = struct.Struct(">I")
 

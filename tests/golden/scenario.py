@@ -31,8 +31,8 @@ from node.core.epochs import written
 from node.core.specification import Member, NodeSpec
 from node.protocols.sprinkler.client import Client
 from node.protocols.sprinkler.messages import Predicate
-from node.sim.network import Network
 from node.sim.process import Node, Observer, Sent, keep_measure, look_away
+from node.sim.sim_network import Network
 from node.sim.wires import Wires
 from node.systems import build_machine
 from tests.golden.reading import in_words

@@ -7,7 +7,7 @@ from typing import Any
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.specification import Member, NodeSpec
-from node.sim.network import Network
+from node.sim.sim_network import Network
 from node.sim.wires import Wires
 from node.systems import build_machine
 

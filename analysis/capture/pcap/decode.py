@@ -1,9 +1,9 @@
 """Messages of a reassembled stream, by the very table of fields that the nodes' codec is made from.
 
 For each window of frames and each message type, the fixed heads are gathered as one matrix and its fields
-sliced out as columns (`node.core.layout` says where they stand). A frame whose body does not fit its type
-is counted as malformed and left out; the frames after it are not affected. A message is only given out if
-every byte of it was seen on the wire; its head must be in the capture, its payload need not (snap length).
+sliced out as columns (`node.core.message_layout` says where they stand). A frame whose body does not fit its
+type is counted as malformed and left out; the frames after it are not affected. A message is only given out
+if every byte of it was seen on the wire; its head must be in the capture, its payload need not (snap length).
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from analysis.capture.pcap.frames import Frames, FrameWalk
 from analysis.capture.pcap.reassemble import SettledRange
 from analysis.schemas import KEY_COLUMN, MESSAGES, ROWS_COLUMNS
 from node.core.framing import HEADER_BYTES
-from node.core.layout import KEY, WIDTHS, Codec, Layout
+from node.core.message_layout import KEY, WIDTHS, Codec, Layout
 
 _KINDS = {"B": "u1", "H": ">u2", "I": ">u4", "Q": ">u8"}  # of numbers; keys stay bytes
 _FIELD_COLUMNS = ("stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration")

@@ -24,7 +24,7 @@ from analysis.capture.pcap.index import load_index, map_bytes, release
 from analysis.capture.pcap.reassemble import HORIZON_NS, PIECES_MAX, SYN, Connection, Numbering, SettledRange
 from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
 from analysis.schemas import DECODING, GAPS
-from node.core.layout import Codec
+from node.core.message_layout import Codec
 
 TCP = 6
 _KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")

@@ -1,7 +1,7 @@
 """The bytes of one message taken apart: every field of its header, head and tail, with its place and value.
 
-By the same tables that the nodes' codec is made from (`node.core.layout`). Bytes that were not captured are
-told apart, and a field that lacks some has no value.
+By the same tables that the nodes' codec is made from (`node.core.message_layout`). Bytes that were not
+captured are told apart, and a field that lacks some has no value.
 """
 
 import struct
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from analysis.messages.label import value_names
 from node.core.framing import HEADER_BYTES, HEADER_FIELDS
-from node.core.layout import KEY, WIDTHS, Codec, Layout
+from node.core.message_layout import KEY, WIDTHS, Codec, Layout
 
 UNKNOWN = ".."  # in the place of a byte that was not captured
 _U32 = "I"

@@ -15,7 +15,7 @@ from analysis.schemas import LOST
 from analysis.timelines.periods import Json
 from analysis.timelines.run_metadata import RunMetadata
 from node import systems
-from node.core.layout import Codec
+from node.core.message_layout import Codec
 from topologies.errors import InputError
 
 Mask = npt.NDArray[np.bool_]

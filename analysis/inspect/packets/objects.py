@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.inspect.packets.dissect import dissect
 from analysis.messages.label import label
 from analysis.timelines.run_metadata import RunMetadata
-from node.core.layout import Codec
+from node.core.message_layout import Codec
 
 if TYPE_CHECKING:
     from analysis.inspect.packets.raw import Raw

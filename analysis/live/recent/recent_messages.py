@@ -29,7 +29,7 @@ from analysis.live.recent.beginnings import Direction, begin_at_messages
 from analysis.schemas import LOST, MESSAGES, TRANSFERS, UNSEEN
 from experiments import capture_parts
 from experiments.rundir import RunDirectory
-from node.core.layout import Codec
+from node.core.message_layout import Codec
 
 GRACE_NS = 1_000_000_000  # after which a message that nobody saw come is called lost
 TOGETHER_NS = 2_500_000_000

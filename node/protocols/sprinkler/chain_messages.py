@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from node.core.errors import RemoteProtocolError
-from node.core.layout import SEQ, Field, Tail
+from node.core.message_layout import SEQ, Field, Tail
 from node.protocols.sprinkler.message_values import Disk, Standing, check_number
 from node.protocols.sprinkler.stream_messages import Counter
 

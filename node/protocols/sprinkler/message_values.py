@@ -1,7 +1,7 @@
 """What stands in messages by number: roles, kinds of events, predicates, refusals; limits of numbers."""
 
 from node.core.errors import RemoteProtocolError
-from node.core.layout import Values
+from node.core.message_layout import Values
 
 NAME_LIMIT_BYTES = 255
 THE_PROXY = 0xFFFF_FFFF  # in a row of VIEW

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from node.core.errors import RemoteProtocolError
-from node.core.layout import Codec, Field, Layout, Tail
+from node.core.message_layout import Codec, Field, Layout, Tail
 from node.protocols.sprinkler.batch_messages import (
     REACHES,
     SIZES,

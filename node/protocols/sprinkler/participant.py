@@ -19,7 +19,7 @@ from typing import Any
 from node.core import machine as m
 from node.core.dialing import Dialer, Event, Pauses, Target
 from node.core.errors import RemoteProtocolError
-from node.core.layout import wire_name
+from node.core.message_layout import wire_name
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.heartbeats import Heartbeats
 from node.protocols.sprinkler.messages import (

@@ -16,7 +16,7 @@ from node.protocols.sprinkler.channel import Channel
 FIRST_SEQ = attrgetter("first_seq")
 
 
-class Asked:
+class PendingRequests:
     """A REQUEST under way. `channel` is None while it has to be asked of the proxy (again)."""
 
     __slots__ = ("asked_us", "channel", "last", "next")
@@ -49,7 +49,7 @@ class Progress:
         self.stream = stream
         self.cnt = 0
         self.next = 1
-        self.asked: deque[Asked] = deque()  # in the order of the stream
+        self.asked: deque[PendingRequests] = deque()  # in the order of the stream
         self.early: list[Batch] = []  # likewise
         self.early_bytes = 0
         self.heard = 0  # the furthest that anyone notified

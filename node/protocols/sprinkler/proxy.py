@@ -21,6 +21,7 @@ from node.core.epochs import SEQ_MAX
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.batches import PLACEHOLDERS, cut_before, last_seq
 from node.protocols.sprinkler.chain import Replication
+from node.protocols.sprinkler.chain_position import ChainPosition
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.configurations import Chain, Chains
 from node.protocols.sprinkler.head import Head
@@ -51,7 +52,6 @@ from node.protocols.sprinkler.messages import (
 from node.protocols.sprinkler.parameters import Parameters, roles_problem
 from node.protocols.sprinkler.participant import Participant
 from node.protocols.sprinkler.paths import RegionPaths, paths_of
-from node.protocols.sprinkler.place import Place
 from node.protocols.sprinkler.publications import Publications
 from node.protocols.sprinkler.sources import Sources, Switch
 from node.protocols.sprinkler.stream_clock import StreamClock
@@ -90,7 +90,7 @@ class Proxy(Participant):
         self.head: Head | None = None
         self._put_off: dict[tuple[Channel, int], Publish] = {}  # by stream, the first one refused for now
         self.tail = Tail(self, spec)
-        self._place = Place(self, spec, sources)
+        self._position = ChainPosition(self, spec, sources)
         self._paths = RegionPaths(self)
         self._samples = HistorySamples()
         self.takes = {
@@ -145,7 +145,7 @@ class Proxy(Participant):
             return
         if self.chains.learn(region, message):
             if region == self.region:
-                self._place.take()
+                self._position.take()
             self._connect()
         if region == self.region:
             self._tell_status()
@@ -191,7 +191,7 @@ class Proxy(Participant):
 
     def taken_back(self) -> None:
         """The region's streams are whole again, on disk, too."""
-        self._place.taken_back()
+        self._position.taken_back()
 
     def _receive_publication(self, channel: Channel, message: Publication) -> None:
         if self.chain.receive_publication(channel, message):
@@ -199,7 +199,7 @@ class Proxy(Participant):
 
     def whole_at(self) -> Mapping[int, int] | None:
         """How far the region's streams were when they were whole; None: they are not, as far as we know."""
-        return self._place.whole_at()
+        return self._position.whole_at()
 
     def _receive_whole(self, channel: Channel, message: Whole) -> None:
         """The predecessor has sent all that the region's streams had when they were whole."""
@@ -267,7 +267,7 @@ class Proxy(Participant):
     def restored(self, stored: Iterable[m.StoredSegment]) -> None:
         """Hist and publications come back from disk."""
         self.journal.restore(stored)
-        self._place.restored()
+        self._position.restored()
 
     def synced(self, appended: int) -> None:
         """More is on disk: it counts from now on."""
@@ -286,7 +286,7 @@ class Proxy(Participant):
         """Listen; without a service, take the place in the chain at once."""
         self.emit(m.Listen(self.parameters.port))
         if self.chains.service(self.region) is None:
-            self._place.take()
+            self._position.take()
 
     def opened(self, channel: Channel) -> None:
         """Only the proxies of the run may speak as such."""
@@ -413,4 +413,4 @@ class Proxy(Participant):
         if service is not None:
             cnt = min(sum([self.history.streams[stream].committed for stream in self.own]), SEQ_MAX)
             disk = Disk.FULL if self.journal.has_failed else Disk.WORKS
-            self.send(service, Status(self._place.belonged, cnt, disk))
+            self.send(service, Status(self._position.belonged, cnt, disk))

@@ -18,7 +18,7 @@ COMPACTED_FROM = 512  # discarded batches at the head of a list, before the list
 BATCH_OVERHEAD_BYTES = 128  # what a batch costs besides its payload, so that tombstones are bounded, too
 
 
-class Kept:
+class RetainedEvents:
     """One stream's kept batches: consecutive, up to `cnt`. Those before `start` are discarded."""
 
     __slots__ = ("batches", "cnt", "last_seqs", "start")
@@ -50,9 +50,9 @@ class Received:
     def __init__(self, streams: Iterable[int], limit_bytes: int) -> None:
         self.bytes = 0
         self._keeps = True
-        self._kept = {stream: Kept() for stream in streams}
+        self._kept = {stream: RetainedEvents() for stream in streams}
         self._limit_bytes = limit_bytes
-        self._order: deque[Kept] = deque()  # whose batch was delivered when
+        self._order: deque[RetainedEvents] = deque()  # whose batch was delivered when
 
     def add(self, batch: Batch, cnt: int) -> None:
         """Keep a batch that was delivered; it ends at `cnt`. Older ones make room for it."""

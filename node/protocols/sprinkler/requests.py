@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from node.protocols.sprinkler.batches import PLACEHOLDERS, Batch, cut_before, last_seq
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.messages import Answered, Counter, Notify, Refusal, Request
-from node.protocols.sprinkler.progress import FIRST_SEQ, Asked, Progress
+from node.protocols.sprinkler.progress import FIRST_SEQ, PendingRequests, Progress
 
 ASSUMED_EVENT_BYTES = 16  # before there is an event to be measured
 
@@ -100,13 +100,13 @@ class Requests:
         proxy = self._node.proxy_channel()
         if proxy is None:
             return
-        asked: deque[Asked] = deque()
+        asked: deque[PendingRequests] = deque()
         for entry in progress.asked:
             if entry.channel is not None:
                 asked.append(entry)
                 continue
             for first, last in progress.holes(entry.next, entry.last):
-                asked.append(Asked(first, last, proxy, self._node.now_us))
+                asked.append(PendingRequests(first, last, proxy, self._node.now_us))
                 self._node.send(proxy, Request(progress.stream, first, last))
         progress.asked = asked
 
@@ -202,7 +202,7 @@ class Requests:
         if channel is None or first < progress.discarded:
             channel = self._node.proxy_channel()
         assert not progress.asked or progress.asked[-1].last < first, "asked for twice"
-        progress.asked.append(Asked(first, last, channel, self._node.now_us))
+        progress.asked.append(PendingRequests(first, last, channel, self._node.now_us))
         progress.next = last + 1
         if channel is not None:
             self._node.send(channel, Request(progress.stream, first, last))

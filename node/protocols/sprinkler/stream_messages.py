@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from node.core.epochs import SEQ_MAX
 from node.core.errors import RemoteProtocolError
-from node.core.layout import SEQ, Field, Tail
+from node.core.message_layout import SEQ, Field, Tail
 from node.protocols.sprinkler.message_values import check_number
 
 

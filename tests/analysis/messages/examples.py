@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from node.core.layout import Layout
+from node.core.message_layout import Layout
 from node.protocols.sprinkler.messages import CODEC, Events, Kind, Predicate, SparseEvents
 
 _BITS = {"B": 8, "H": 16, "I": 31, "Q": 50}

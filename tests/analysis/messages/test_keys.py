@@ -15,7 +15,7 @@ from analysis.messages.table import markdown_of
 from analysis.messages.wireshark import dissector_of
 from analysis.schemas import MESSAGES
 from node.core.framing import FrameReader
-from node.core.layout import Codec, Field, Layout, Tail
+from node.core.message_layout import Codec, Field, Layout, Tail
 from tests.analysis.messages.tshark import PORT, SYSTEM, Tshark, connection, in_pieces
 
 Key = Annotated[int, Field("K", "", "where it goes", columns=("key",))]

@@ -13,7 +13,7 @@ from analysis.messages.table import markdown, markdown_of
 from analysis.messages.wireshark import dissector_of
 from node import protocols
 from node.core.framing import FrameReader
-from node.core.layout import Codec, Field, Layout, Values
+from node.core.message_layout import Codec, Field, Layout, Values
 from node.systems import codecs
 from tests.analysis.messages.tshark import PORT, SYSTEM, Tshark, connection
 

@@ -17,7 +17,7 @@ from scapy.supersocket import StreamSocket
 
 from analysis.messages.scapy_layers import layers
 from node.core.framing import HEADER_FIELDS, FrameReader
-from node.core.layout import Layout
+from node.core.message_layout import Layout
 from node.protocols.sprinkler.messages import CODEC, Subscribe
 from tests.analysis.capture.pcap.captures import ACK, SYN, at_intervals, segment, write_pcap
 from tests.analysis.messages.examples import encoded, message, message_of

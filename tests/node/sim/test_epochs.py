@@ -5,7 +5,7 @@ import pytest
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of, first_of
-from node.sim.network import Network
+from node.sim.sim_network import Network
 from node.systems import build_machine
 from tests.node.chained import chained
 from tests.node.cluster import MESH, Cluster, S, specs

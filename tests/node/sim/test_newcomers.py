@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.sim.network import Network
+from node.sim.sim_network import Network
 from node.systems import build_machine
 from tests.node.cluster import COARSE, MESH, S, specs
 

@@ -15,7 +15,7 @@ import numpy as np
 from analysis.capture.pcap.byte_ranges import Segments, join
 from analysis.capture.pcap.reassemble import Connection, Numbering, SettledRange
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BYTES, VERSION
-from node.core.layout import Codec, Layout
+from node.core.message_layout import Codec, Layout
 from tests.analysis.capture.pcap.captures import RST, SYN
 
 NO_BEGINNING = "the beginning of the connection is not in the capture"

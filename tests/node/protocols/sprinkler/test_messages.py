@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from node.core.epochs import EPOCH_MAX, SEQ_MAX, first_of
 from node.core.errors import RemoteProtocolError
 from node.core.framing import HEADER_BYTES, Frame, FrameReader
-from node.core.layout import wire_name
+from node.core.message_layout import wire_name
 from node.protocols.sprinkler.batches import cut_before, pack_events, tombstone, unpack_events
 from node.protocols.sprinkler.messages import (
     CODEC,

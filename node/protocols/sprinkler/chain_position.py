@@ -34,7 +34,7 @@ class Surroundings(HeadSurroundings, Protocol):
         """Drop all that Hist has."""
 
 
-class Place:
+class ChainPosition:
     """What one replica is at present, and how it becomes something else."""
 
     def __init__(self, proxy: Surroundings, spec: NodeSpec, sources: type[Sources]) -> None:
