@@ -21,10 +21,10 @@ class CaptureError(AnalysisError):
 
 def check_measured(run: RunDirectory) -> None:
     """Raises InputError if the run ended before time 0, so that nothing was measured."""
-    content = run.read_run()
-    if not content.get("plan") or not (content.get("times") or {}).get("zero_ns"):
-        phase = content.get("phase") or "unknown"
-        problem = f"holds nothing to analyse: it ended before its nodes published anything (phase: {phase})"
+    record = run.read_run()
+    if record.times.zero_ns is None:
+        ended = f"it ended before its nodes published anything (phase: {record.phase})"
+        problem = f"holds nothing to analyse: {ended}"
         raise InputError(str(run.path), None, "", problem)
 
 
@@ -36,7 +36,7 @@ def check_transfers(run: RunDirectory) -> None:
 
 def check_packets(run: RunDirectory) -> None:
     """Raises InputError if the run was made in virtual time, which has messages but no packets."""
-    if run.read_run().get("simulation"):
+    if run.read_run().simulated:
         problem = "was simulated and has no packets: the same experiment with `--on local` captures them"
         raise InputError(str(run.path), None, "", problem)
 

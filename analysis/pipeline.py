@@ -20,10 +20,9 @@ import pyarrow.parquet as pq
 
 from analysis import tables
 from analysis.capture.clocks import run_clocks as clock_notes
-from analysis.capture.clocks.machine_clocks import on_reference, wires_of
+from analysis.capture.clocks.machine_clocks import on_reference
 from analysis.capture.clocks.run_clocks import make_clocks, read_details
 from analysis.jobs import transfers
-from analysis.jobs.extraction import captures_in
 from analysis.jobs.work import InlineWorkers, ProcessPool, Workers, workers_for
 from analysis.schemas import TRANSFERS
 from analysis.tables import in_the_making
@@ -33,7 +32,6 @@ from analysis.timelines.content import ContentFiles
 from analysis.timelines.expected import by_topic
 from analysis.timelines.failover_events import FailoverEvent
 from analysis.timelines.link_causes import with_causes
-from analysis.timelines.periods import Json
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.run_window import notes as outside_notes
 from analysis.timelines.schemas import EVENTS, FIDELITY, MEASURES
@@ -57,6 +55,7 @@ from analysis.timelines.tasks import (
 from analysis.timelines.total_order import with_disorder
 from analysis.timelines.traversals import LinkTraversal, traversals
 from experiments.declared import Trait
+from experiments.run_record import RunRecord
 from experiments.rundir import RunDirectory, write_json
 from node.core.deliveries import HEADER, RECORD
 from node.systems import codec_of
@@ -86,7 +85,7 @@ class _Case:
     """A run to be analysed, and what there is of it."""
 
     run: RunDirectory
-    content: Json  # of run.json
+    record: RunRecord
     metadata: RunMetadata
     hosts: bool  # whether there is a capture of any host
     decoded: bool  # whether its messages can be decoded, too, and say which events they carry
@@ -132,7 +131,7 @@ def _analyze(case: _Case, progress: Callable[[str], None], workers: Workers) -> 
     run.analysis.mkdir(exist_ok=True)
     results = _results(case, workers, progress) if _anything(case) else nothing()
     progress("summing up")
-    summary = summarize(case.content, case.metadata, _findings(case, results))
+    summary = summarize(case.record, case.metadata, _findings(case, results))
     write_json(run.summary_json, summary)
     return summary
 
@@ -142,22 +141,22 @@ def _anything(case: _Case) -> bool:
 
 
 def _open(run: RunDirectory, workers: Workers, progress: Callable[[str], None]) -> _Case:
-    content = run.read_run()
-    clocks = make_clocks(run, content, workers, progress)
-    content = on_reference(content, clocks)
-    metadata = read_metadata(content, clocks)
-    wires = wires_of(content)
-    files = ((capture, Path(capture["file"]).name) for capture in captures_in(content))
-    there = [each for each, file in files if file not in wires and run.capture(file).is_file()]
+    record = run.read_run()
+    clocks = make_clocks(run, record, workers, progress)
+    record = on_reference(record, clocks)
+    metadata, wires = read_metadata(record, clocks), record.wires
+    there = [
+        each for each in record.listed_captures if each.name not in wires and run.capture(each.name).is_file()
+    ]
     writers = (*metadata.having(Trait.PUBLISHER), *metadata.clients)
-    hosts = any(capture.get("host") for capture in there)
+    hosts = any(capture.host for capture in there)
     return _Case(
         run=run,
-        content=content,
+        record=record,
         metadata=metadata,
         hosts=hosts,
         decoded=hosts and bool(metadata.reading.carries) and codec_of(metadata.declared.name) is not None,
-        links=any(capture.get("link") for capture in there),
+        links=any(capture.link for capture in there),
         recorded=any(run.host_deliveries(name).is_file() for name in writers),
         taken=any(_records(run, name) for name in metadata.having(Trait.SERVER)),
         logged=failover_events.from_logs(run, metadata),
@@ -211,7 +210,7 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
     messages = sorted(run.table("messages").glob("*.parquet")) if case.decoded else []
     marks = tuple(path for name, _ in drivers if (path := run.host_collection(name)).is_file())
     links: dict[str, list[LinkTraversal]] = {}
-    for traversal in traversals(case.content) if case.links else ():
+    for traversal in traversals(case.record.plan) if case.links else ():
         links.setdefault(traversal.way[0], []).append(traversal)
     return [
         *(MessagesToEvents(file, folders["events"], metadata) for file in messages),
@@ -280,7 +279,7 @@ def _clients(case: _Case) -> tuple[str, ...]:
 def _damaged(case: _Case) -> dict[str, str]:
     """The hosts whose captures are not whole, and why."""
     decoding, captures = (pq.read_table(case.run.table(name)) for name in ("decoding", "captures"))
-    return damaged_hosts(case.content, decoding, captures)
+    return damaged_hosts(case.record, decoding, captures)
 
 
 def _findings(case: _Case, results: Results) -> Findings:
@@ -289,7 +288,7 @@ def _findings(case: _Case, results: Results) -> Findings:
     deliveries = results["deliveries"] if case.recorded else None
     asked = failover_events.from_subscriptions(results["subscriptions"], metadata)
     recovery = recovery_table.table(results["pairs"], [*asked, *case.logged], deliveries, metadata)
-    links = with_causes(results["fidelity"].to_pylist(), case.content, metadata)
+    links = with_causes(results["fidelity"].to_pylist(), case.record, metadata)
     timelines = {
         "throughput": throughput.table(
             results["arrivals"],
@@ -318,7 +317,7 @@ def _findings(case: _Case, results: Results) -> Findings:
     machines = read_details(run)
     notes += clock_notes.notes(machines, metadata.zero_ns)
     damaged = _damaged(case) if case.hosts else {}
-    unfit = unfit_hosts(case.content, metadata, damaged)
+    unfit = unfit_hosts(case.record, metadata, damaged)
     comparable = case.decoded and case.recorded
     return Findings(
         deliveries=deliveries,

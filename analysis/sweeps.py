@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from experiments.declared import Trait, declared_in
+from experiments.declared import Trait
+from experiments.plan import Plan
 from experiments.rundir import RunDirectory
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
 from topologies.errors import InputError
@@ -28,11 +29,11 @@ SETTLED_FROM_S = 0.3
 
 @dataclass(frozen=True)
 class SweepRunResult:
-    """One run of a sweep. `plan` and `summary` are empty where there are none."""
+    """One run of a sweep. plan: None, and summary: empty, where there is none."""
 
     point: PointRecord
     directory: RunDirectory
-    plan: Json = field(default_factory=dict)
+    plan: Plan | None = None
     summary: Json = field(default_factory=dict)
 
     def figure(self, section: str, name: str) -> float | None:
@@ -42,24 +43,21 @@ class SweepRunResult:
 
     def parameter(self, name: str) -> Any:
         """One of the system's parameters."""
-        return (self.plan.get("parameters") or {}).get(name)
+        return None if self.plan is None else self.plan.parameters.get(name)
 
     def workload(self, name: str) -> Any:
         """One thing that the drivers were told."""
-        return (self.plan.get("workload") or {}).get(name)
+        return None if self.plan is None else self.plan.workload.get(name)
 
     @property
     def regions(self) -> tuple[str, ...]:
         """The regions' names."""
-        return tuple(region["name"] for region in self.plan.get("regions", ()))
+        return () if self.plan is None else tuple(region.name for region in self.plan.regions)
 
     @property
     def drivers(self) -> int:
         """How many there are, all regions together."""
-        return sum(
-            declared_in(self.plan).has(process["role"], Trait.PUBLISHER)
-            for process in self.plan.get("processes", ())
-        )
+        return 0 if self.plan is None else len(self.plan.having(Trait.PUBLISHER))
 
     @property
     def offered_per_s(self) -> float | None:
@@ -93,7 +91,7 @@ class SweepRunResult:
 
     def _settled(self, row: Json) -> bool:
         """Whether a bin lies between settling and the end of the drivers."""
-        end_s = float(self.plan.get("duration_us") or 0) / 1e6
+        end_s = 0.0 if self.plan is None else self.plan.duration_us / 1e6
         return bool(row["start_s"] >= SETTLED_FROM_S and row["start_s"] + row["bin_s"] <= end_s + 1e-9)
 
     def _rows(self, table: str) -> list[dict[str, Any]]:
@@ -163,7 +161,7 @@ def grouped(
 def _read_run(directory: SweepDirectory, point: PointRecord) -> SweepRunResult:
     run = directory.run_of(point)
     try:
-        plan = run.read_run().get("plan") or {}
+        plan = run.read_run().plan
         summary = run.read_summary() if run.summary_json.exists() else {}
     except InputError:
         return SweepRunResult(point, run)  # not there yet, or torn: the page says so

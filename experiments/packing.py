@@ -14,12 +14,13 @@ import json
 import os
 import tarfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import zstandard
 
+from experiments.run_record import RunRecord
 from experiments.rundir import IN_THE_MAKING, RunDirectory, is_run_name, read_json
 from experiments.whole_files import BEGUN, replacing
 from topologies.errors import InputError
@@ -94,7 +95,8 @@ def _add(tar: tarfile.TarFile, file: Path, name: str, *, captures: bool) -> None
     if file.name == RUN and not captures:
         content = read_json(file)
         if CAPTURES not in left_out(content):
-            text = json.dumps(without(content, CAPTURES, STAYED_BEHIND), indent=1) + "\n"
+            content["left_out"] = {CAPTURES: STAYED_BEHIND, **left_out(content)}
+            text = json.dumps(content, indent=1) + "\n"
             member.size = len(text.encode())
             tar.addfile(member, io.BytesIO(text.encode()))
             return
@@ -103,19 +105,19 @@ def _add(tar: tarfile.TarFile, file: Path, name: str, *, captures: bool) -> None
 
 
 def left_out(content: Mapping[str, Any]) -> dict[str, str]:
-    """By part, why it is not there any more. content: of run.json."""
-    found = content.get(LEFT_OUT)
+    """By part, why a run's directory does not have it. content: of a run.json that may be anybody's."""
+    found = content.get("left_out")
     return dict(found) if isinstance(found, Mapping) else {}
 
 
-def without(content: Mapping[str, Any], part: str, why: str) -> dict[str, Any]:
-    """The content of run.json that names this part, too, as left out."""
-    return {**content, LEFT_OUT: {part: why, **left_out(content)}}
+def without(record: RunRecord, part: str, why: str) -> RunRecord:
+    """The record that names this part, too, as left out."""
+    return replace(record, left_out={part: why, **record.left_out})
 
 
 def check_captures(run: RunDirectory) -> None:
     """Raises InputError if the run's captures were left out, so that it cannot be analysed again."""
-    why = left_out(run.read_run()).get(CAPTURES)
+    why = run.read_run().left_out.get(CAPTURES)
     if why is not None:
         raise InputError(
             str(run.path),

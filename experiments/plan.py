@@ -108,7 +108,7 @@ class HostPlan:
 class RegionPlan:
     """A LAN: one bridge, one gateway, hosts behind LAN links."""
 
-    name: FileName
+    name: Name
     subnet: Network  # "10.2.0.0/16"
     gateway: Name  # host name
 
@@ -127,7 +127,7 @@ class StreamPlan:
 class LinkPlan:
     """A link and its two directions. WAN links join gateways; LAN links a host (a) and its region (b)."""
 
-    name: FileName  # "r2-r3", or "lan-r2-proxy-0"
+    name: Name  # "r2-r3", or "lan-r2-proxy-0"
     kind: Literal["wan", "lan"]
     a: Name  # region (wan) or host (lan)
     b: Name  # region
@@ -136,6 +136,10 @@ class LinkPlan:
     a_address: str = ""  # wan only: the gateways' addresses on it
     b_address: str = ""
     subnet: str = ""  # wan only: "10.255.0.4/30"
+
+    def towards(self, direction: str) -> LinkParameters:
+        """What this direction does to packets."""
+        return self.forward if direction == Direction.FORWARD else self.backward
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +249,12 @@ class Plan:
         return tuple(stream for stream in self.streams if stream.region == region)
 
     @property
+    def port(self) -> int | None:
+        """The port of the system's servers, if it has one."""
+        port = self.parameters.get("port")
+        return port if isinstance(port, int) and 0 < port < 1 << 16 else None
+
+    @property
     def joining(self) -> tuple[str, ...]:
         """The processes that are not started before time 0 but later."""
         return tuple(
@@ -311,7 +321,6 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
             if count > 1:
                 yield kind, f"{name} stands there {count} times"
     for field_, name, known in (
-        *((f"regions.{n}.gateway", region.gateway, hosts) for n, region in enumerate(plan.regions)),
         *((f"streams.{n}.region", stream.region, regions) for n, stream in enumerate(plan.streams)),
         *((f"hosts.{n}.region", host.region, regions) for n, host in enumerate(plan.hosts)),
         *((f"links.{n}.a", link.a, hosts | regions) for n, link in enumerate(plan.links)),

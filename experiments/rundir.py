@@ -11,12 +11,16 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from experiments.plain_name import plain_name
 from experiments.whole_files import write_whole
 from topologies.errors import InputError
+
+if TYPE_CHECKING:
+    from experiments.run_record import RunRecord
 
 CAPTURE_ENDINGS = tuple(kind + packed for packed in ("", ".zst", ".gz") for kind in (".pcap", ".pcapng"))
 """How names of captures end; of several forms of one capture, the first counts."""
@@ -189,19 +193,15 @@ class RunDirectory:
         """A figure, as "png" or "svg"."""
         return self.figures / f"{plain_name(name, self.run_json)}.{extension}"
 
-    def read_run(self) -> dict[str, Any]:
-        """The content of run.json. Raises InputError if it is missing or unreadable."""
-        return read_json(self.run_json)
+    def read_run(self) -> "RunRecord":
+        """The content of run.json. Raises InputError if it is missing or malformed."""
+        from experiments.run_record import read_record  # noqa: PLC0415 - quick to import without
+
+        return read_record(self.run_json)
 
     def read_summary(self) -> dict[str, Any]:
         """The content of summary.json. Raises InputError if it is missing or unreadable."""
         return read_json(self.summary_json)
-
-    def update_run(self, **fields: Any) -> dict[str, Any]:
-        """Set fields of run.json, which has one writer at a time, and return its content."""
-        content = (self.read_run() if self.run_json.exists() else {}) | fields
-        write_json(self.run_json, content)
-        return content
 
 
 def check_encoding(path: Path) -> None:
@@ -251,8 +251,9 @@ def run_argument(path: Path, working: Path | None = None) -> str:
 
 def _parsed(text: bytes) -> Any:
     """Of a run with a hundred thousand hosts most objects are alike: of those one is kept, for readers."""
+    numbers: dict[str, Any] = {"parse_constant": _no_number, "parse_float": _finite}
     if len(text) < LARGE_BYTES:
-        return json.loads(text)
+        return json.loads(text, **numbers)
     decoded = text.decode()
     del text
     known: defaultdict[tuple[str, ...], dict[tuple[Any, ...], dict[str, Any]]] = defaultdict(dict)
@@ -267,7 +268,16 @@ def _parsed(text: bytes) -> Any:
     collecting = gc.isenabled()
     gc.disable()  # nothing of what is made goes, and it has no cycles
     try:
-        return json.loads(decoded, object_hook=shared)
+        return json.loads(decoded, object_hook=shared, **numbers)
     finally:
         if collecting:
             gc.enable()
+
+
+def _no_number(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if isfinite(number) else _no_number(digits)

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import PlainSerializer, TypeAdapter
 
-from experiments.plan import CapturePlan, Direction, LinkChange, LinkPlan, Plan, ProcessAction
+from experiments.plan import CapturePlan, Change, Direction, LinkChange, LinkPlan, Plan, ProcessAction
 from testbed.tunnel import Tunnel
 from topologies.link_parameters import LinkParameters
 
@@ -77,21 +77,26 @@ def assigned_part(plan: Plan, assignment: Assignment) -> Plan:
     whole: addresses and routes follow from them.
     """
     processes = tuple(process for process in plan.processes if process.host in assignment.hosts)
-    names = {process.name for process in processes}
-    links = {link.name: link for link in plan.links}
     return replace(
         plan,
         processes=processes,
         captures=tuple(capture for capture in plan.captures if _listens_here(plan, assignment, capture)),
-        changes=tuple(
-            _change_here(assignment, change) if isinstance(change, LinkChange) else change
-            for change in plan.changes
-            if (
-                emulating_host(plan, links[change.link], change.direction) in assignment.hosts
-                if isinstance(change, LinkChange)
-                else change.process in names or change.action is ProcessAction.GIVE_UP
-            )
-        ),
+        changes=tuple(change for _, change in changes_here(plan, assignment)),
+    )
+
+
+def changes_here(plan: Plan, assignment: Assignment) -> tuple[tuple[int, Change], ...]:
+    """The changes that are made on this machine, each with its index in the whole plan."""
+    names = {process.name for process in plan.processes if process.host in assignment.hosts}
+    links = {link.name: link for link in plan.links}
+    return tuple(
+        (index, _change_here(assignment, change) if isinstance(change, LinkChange) else change)
+        for index, change in enumerate(plan.changes)
+        if (
+            emulating_host(plan, links[change.link], change.direction) in assignment.hosts
+            if isinstance(change, LinkChange)
+            else change.process in names or change.action is ProcessAction.GIVE_UP
+        )
     )
 
 

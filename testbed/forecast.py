@@ -13,18 +13,18 @@ crosses, and at each client. Batches leave every few milliseconds and carry head
 acknowledged.
 """
 
-import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
 
-from experiments.declared import Trait, declared_in
-from experiments.plan import Plan, plan_to_json
+from experiments.declared import Trait
+from experiments.plan import Plan
+from experiments.run_record import Outcome, RunRecord, read_record
+from topologies.errors import InputError
 
 RUNS_MAX = 30
 """So many of the newest runs are looked at."""
@@ -33,8 +33,6 @@ LIKE = 8.0
 SATURATED = 0.95
 HARDLY = 0.90
 SECONDS_MIN = 3
-
-Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +60,7 @@ class Forecast:
 
 def forecast(plan: Plan, runs: Path) -> Forecast | None:
     """What earlier runs in `runs` say of this plan, on this machine; None if they say nothing."""
-    planned = plan_to_json(plan)
-    takes = takes_per_s(planned)
+    takes = takes_per_s(plan)
     processors = os.cpu_count() or 1
     if not takes:
         return None
@@ -75,19 +72,17 @@ def forecast(plan: Plan, runs: Path) -> Forecast | None:
     if not costs:
         return None
     busy = takes * median(costs) / processors
-    return Forecast(busy, takes, len(planned["processes"]), processors, len(costs))
+    return Forecast(busy, takes, len(plan.processes), processors, len(costs))
 
 
-def takes_per_s(plan: Json) -> float | None:
+def takes_per_s(plan: Plan) -> float | None:
     """How often a second some proxy or client takes a batch; None where that is not known beforehand."""
-    workload, interval_us = plan.get("workload") or {}, plan["parameters"].get("flush_interval_us")
+    workload, interval_us = plan.workload, plan.parameters.get("flush_interval_us")
     rate_per_s = workload.get("rate_per_s")
     if not interval_us or not rate_per_s or workload.get("closed_loop"):
         return None
-    declared = declared_in(plan)
-    roles = [process["role"] for process in plan["processes"]]
-    publishing = sum(declared.has(role, Trait.PUBLISHER) for role in roles)
-    taking = sum(declared.has(role, Trait.SERVER, Trait.SUBSCRIBER) for role in roles)
+    publishing = len(plan.having(Trait.PUBLISHER))
+    taking = len(plan.having(Trait.SERVER, Trait.SUBSCRIBER))
     return float(publishing * min(float(rate_per_s), 1e6 / interval_us) * taking)
 
 
@@ -98,24 +93,21 @@ def _earlier(runs: Path, machine: tuple[str, int]) -> Iterator[tuple[float, floa
     files = sorted(runs.glob("*/run.json"), reverse=True)[:RUNS_MAX]  # names begin with the time
     for file in files:
         try:
-            run = json.loads(file.read_text())
-            takes, busy = takes_per_s(run["plan"]), _busy(run)
-        except (OSError, ValueError, KeyError, TypeError):
-            continue  # of an earlier version, or being written: it says nothing
-        described = run.get("machine") or {}
-        here = not run.get("machines") and (described.get("hostname"), described.get("cpus")) == machine
-        if here and run.get("outcome") == "completed" and takes and busy:
+            record = read_record(file)
+        except InputError:
+            continue  # of another version, or torn: it says nothing
+        takes, busy = takes_per_s(record.plan), _busy(record)
+        here = not record.machines and (record.machine.hostname, record.machine.cpus) == machine
+        if here and record.outcome is Outcome.COMPLETED and takes and busy:
             yield takes, busy
 
 
-def _busy(run: Json) -> float | None:
+def _busy(record: RunRecord) -> float | None:
     """While the drivers ran."""
-    times = run["times"]
-    mine = [
-        float(sample["busy"])
-        for sample in run.get("cpu") or ()
-        if times["zero_ns"] <= sample["t_ns"] <= times["stopped_ns"]
-    ]
+    zero_ns, stopped_ns = record.times.zero_ns, record.times.stopped_ns
+    if zero_ns is None or stopped_ns is None:
+        return None
+    mine = [sample.busy for sample in record.cpu if zero_ns <= sample.t_ns <= stopped_ns]
     return fmean(mine) if len(mine) >= SECONDS_MIN else None
 
 

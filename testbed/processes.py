@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from experiments.child_python import python_command
+from experiments.observations import ProcessExit
 from testbed.errors import TestbedError
 
 LAUNCHER = "node.tcp.launcher"
@@ -36,7 +37,7 @@ class NodeProcess:
     published: dict[int, int] = field(default_factory=dict)
     delivered: dict[int, int] = field(default_factory=dict)
     silent: bool = False
-    exit: dict[str, Any] | None = None  # {"code", "signal", "time_ns", "expected"}
+    exit: ProcessExit | None = None
     end_is_expected: bool = False
 
     @property
@@ -201,8 +202,8 @@ class Processes:
                 node.delivered.update({int(stream): seq for stream, seq in message["delivered"].items()})
                 node.silent = message["silent"]
             case "exited":
-                end = {key: message[key] for key in ("code", "signal", "time_ns")}
-                node.exit = {**end, "expected": node.end_is_expected}
+                end = (message["code"], message["signal"], message["time_ns"])
+                node.exit = ProcessExit(*end, expected=node.end_is_expected)
                 self._on_exit(node)
 
     def _ready_or_raise(self, name: str) -> bool:
@@ -222,5 +223,5 @@ class Processes:
         raise TestbedError(f"not ready after {timeout_s:.0f} s: {', '.join(waiting)}")
 
 
-def _how(end: Mapping[str, Any]) -> str:
-    return f"signal {end['signal']}" if end["signal"] else f"exit code {end['code']}"
+def _how(end: ProcessExit) -> str:
+    return f"signal {end.signal}" if end.signal else f"exit code {end.code}"

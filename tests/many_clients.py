@@ -13,10 +13,10 @@ import numpy as np
 
 from experiments.loader import load_experiment
 from experiments.plan import Plan
-from experiments.rundir import RunDirectory, write_json
+from experiments.run_record import Outcome, Phase
+from experiments.rundir import RunDirectory, read_json, write_json
 from node.core.deliveries import RECORD_FIELDS, RecordKind, encode_file_header
 from testbed.planning import make_plan
-from testbed.runner.phases import Outcome, Phase
 from testbed.runner.run_control import prepare
 from topologies.loader import load_topology
 
@@ -139,7 +139,7 @@ def _write(run: RunDirectory, host: str, rows: np.ndarray) -> None:
 
 def _end(run: RunDirectory, plan: Plan) -> None:
     """What the simulator writes at the end."""
-    content = run.read_run()
+    content = read_json(run.run_json)
     times = {
         "started": -3,
         "network": -3,

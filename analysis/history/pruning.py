@@ -16,7 +16,8 @@ from typing import Final
 from analysis.history.record import folder_bytes
 from analysis.history.store import History
 from experiments.nights import TORN
-from experiments.packing import CAPTURES, LEFT_OUT, left_out, without
+from experiments.packing import CAPTURES, without
+from experiments.run_record import write_record
 from experiments.rundir import RunDirectory, is_run_name
 from topologies.errors import InputError
 
@@ -100,8 +101,7 @@ def remove(removal: Removal) -> None:
     if removal.part == REMAINS:
         shutil.rmtree(removal.run.path)
         return
-    content = without(removal.run.read_run(), removal.part, WHY)
-    removal.run.update_run(**{LEFT_OUT: left_out(content)})
+    write_record(removal.run.run_json, without(removal.run.read_run(), removal.part, WHY))
     for path in _paths(removal.run)[removal.part]:
         if path.is_dir():
             shutil.rmtree(path)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from analysis.errors import AnalysisError
 from analysis.history.history_schemas import VERDICTS
 from analysis.history.metrics import Metric, headline
+from experiments import run_record
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
 
@@ -100,38 +101,37 @@ def record_of(
     Raises InputError if run.json, or a summary.json that is there, cannot be read or has no verdict that we
     know.
     """
-    content = run.read_run()
+    ran = run.read_run()
     summary = run.read_summary() if run.summary_json.exists() else {}
     verdict = str(summary.get("verdict") or "crashed")
     if verdict not in VERDICTS:
         expected = f"expected one of {', '.join(VERDICTS)}"
         raise InputError(str(run.summary_json), None, "verdict", f"{expected}, found {verdict}")
     fidelity = _mapping(summary, "fidelity")
-    versions = _mapping(content, "versions")
     return RunRecord(
         night=night,
         run=run.name,
         path=str(run.path.absolute()),
         suite=suite,
         entry=entry,
-        experiment=str(_mapping(content, "experiment").get("name") or ""),
+        experiment=ran.request.name,
         settings=dict(settings),
-        seed=int(content.get("seed") or 0),
+        seed=ran.seed,
         repeat=repeat,
-        commit=str(content.get("commit") or ""),
-        cutset=str(versions.get("cutset") or ""),
-        python=str(versions.get("python") or ""),
-        kernel=str(versions.get("kernel") or ""),
-        machine=_mapping(content, "machine"),
-        links=str(content.get("links") or ""),
-        place=place_of(content),
-        outcome=str(content.get("outcome") or f"died while {content.get('phase') or 'it was planned'}"),
+        commit=ran.commit or "",
+        cutset=ran.versions.get("cutset") or "",
+        python=ran.versions.get("python") or "",
+        kernel=ran.versions.get("kernel") or "",
+        machine={name: value for name, value in asdict(ran.machine).items() if value is not None},
+        links=ran.links,
+        place=place_of(ran),
+        outcome=ran.outcome or f"died while {ran.phase}",
         verdict=verdict,
         valid=bool(fidelity.get("valid", False)),
         reasons=tuple(map(str, fidelity.get("reasons") or ())),
-        problems=tuple(map(str, content.get("problems") or ())),
-        started_ns=_started_ns(run, content),
-        duration_s=_duration_s(content),
+        problems=ran.problems,
+        started_ns=_started_ns(run, ran),
+        duration_s=_duration_s(ran),
         captures_bytes=folder_bytes(run.captures),
         allow_failure=allow_failure,
         metrics=tuple(headline(summary)),
@@ -196,18 +196,18 @@ def _mapping(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def place_of(content: Mapping[str, Any]) -> str:
-    """local, simulator or hosts: where a run was carried out. content: of run.json."""
-    if "simulation" in content or content.get("links") == "simulator":
+def place_of(ran: run_record.RunRecord) -> str:
+    """local, simulator or hosts: where a run was carried out."""
+    if ran.simulated:
         return "simulator"
-    return "hosts" if content.get("machines") else "local"
+    return "hosts" if ran.machines else "local"
 
 
-def _started_ns(run: RunDirectory, content: Mapping[str, Any]) -> int:
+def _started_ns(run: RunDirectory, ran: run_record.RunRecord) -> int:
     """Virtual time begins where it likes: then the name of the directory says when the run was made."""
-    noted = _mapping(content, "times").get("started_ns")
-    if noted is not None and place_of(content) != "simulator":
-        return int(noted)
+    noted = ran.times.started_ns
+    if noted is not None and not ran.simulated:
+        return noted
     try:
         made = datetime.strptime(run.name.split("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:
@@ -215,15 +215,13 @@ def _started_ns(run: RunDirectory, content: Mapping[str, Any]) -> int:
     return int(made.timestamp()) * 10**9
 
 
-def _duration_s(content: Mapping[str, Any]) -> float:
+def _duration_s(ran: run_record.RunRecord) -> float:
     """From its start until it had ended, in real time; 0 if it did not get so far."""
-    wall_s = _mapping(content, "simulation").get("wall_s")
-    if wall_s is not None:
-        return float(wall_s)
-    times = _mapping(content, "times")
-    if times.get("started_ns") is None or times.get("ended_ns") is None:
+    if ran.simulation is not None:
+        return ran.simulation.wall_s
+    if ran.times.started_ns is None or ran.times.ended_ns is None:
         return 0.0
-    return float(times["ended_ns"] - times["started_ns"]) / 1e9
+    return (ran.times.ended_ns - ran.times.started_ns) / 1e9
 
 
 def _kept(expectation: Mapping[str, Any]) -> ExpectationResult:

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.capture.clocks.machine_clocks import MachineClocks, clock_of_capture, wires_of
+from analysis.capture.clocks.machine_clocks import MachineClocks, clock_of_capture
 from analysis.capture.clocks.run_clocks import read_clocks
 from analysis.capture.pcap.compressed import capture_name, readable, unpack
 from analysis.capture.pcap.index import CaptureIndex, load_index
@@ -27,7 +27,9 @@ from analysis.capture.pcap.record_batches import Span, TimeRange, pack, read_spa
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.errors import CaptureError
 from analysis.schemas import CAPTURES, DECODING, GAPS, MESSAGES, PACKETS
+from experiments.observations import CaptureRecord
 from experiments.plain_name import plain_name
+from experiments.run_record import RunRecord
 from experiments.rundir import RUN_JSON, RunDirectory
 from node.systems import codec_of
 
@@ -142,7 +144,7 @@ def load_indices(run: RunDirectory) -> tuple[dict[Path, CaptureIndex], dict[Path
     """
     indices: dict[Path, CaptureIndex] = {}
     unusable: dict[Path, str] = {}
-    for path in (run.capture(Path(capture["file"]).name) for capture in listed_captures(run)):
+    for path in (run.capture(capture.name) for capture in run.read_run().listed_captures):
         try:
             unpacked = unpack(path)
             indices[unpacked] = load_index(unpacked)
@@ -151,50 +153,39 @@ def load_indices(run: RunDirectory) -> tuple[dict[Path, CaptureIndex], dict[Path
     return indices, unusable
 
 
-def listed_captures(run: RunDirectory) -> list[dict[str, Any]]:
-    """The captures that run.json names."""
-    return captures_in(run.read_run())
-
-
-def captures_in(content: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The captures of run.json's content; a run that crashed early has only those of its plan."""
-    return list(content.get("captures") or content.get("plan", {}).get("captures") or [])
-
-
 def plan_tasks(run: RunDirectory, indices: Mapping[Path, CaptureIndex]) -> list[Task]:
     """Everything to be done, the longest first."""
-    content = run.read_run()
-    clocks, wires = read_clocks(run, content), wires_of(content)
+    record = run.read_run()
+    clocks, wires = read_clocks(run, record), record.wires
     spans = (
         span
-        for path, capture in _listed(run)
-        if path in indices and Path(capture["file"]).name not in wires
-        for span in spans_of(path, indices[path], TimeRange(), clock_of_capture(capture, content, clocks))
+        for path, capture in _listed(run, record)
+        if path in indices and capture.name not in wires
+        for span in spans_of(path, indices[path], TimeRange(), clock_of_capture(capture, record, clocks))
     )
     tasks: list[Task] = [PacketsTask(number, together) for number, together in enumerate(pack(spans))]
-    tasks += _messages_tasks(run, indices, content, clocks)
+    tasks += _messages_tasks(run, indices, record, clocks)
     return sorted(tasks, key=lambda task: -task.weight)
 
 
-def _listed(run: RunDirectory) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _listed(run: RunDirectory, record: RunRecord) -> Iterator[tuple[Path, CaptureRecord]]:
     """The captures that run.json names, with where each can be read; each once."""
-    captures = {run.capture(Path(capture["file"]).name): capture for capture in listed_captures(run)}
+    captures = {run.capture(capture.name): capture for capture in record.listed_captures}
     for path, capture in captures.items():
         yield readable(path), capture
 
 
 def _messages_tasks(
-    run: RunDirectory, indices: Mapping[Path, CaptureIndex], content: Mapping[str, Any], clocks: MachineClocks
+    run: RunDirectory, indices: Mapping[Path, CaptureIndex], record: RunRecord, clocks: MachineClocks
 ) -> Iterator[MessagesTask]:
-    plan = content.get("plan", {})
-    system, port = plan.get("system"), plan.get("parameters", {}).get("port")
-    if system is None or codec_of(system) is None or port is None:
+    system, port = record.plan.system, record.plan.port
+    if codec_of(system) is None or port is None:
         return
-    addresses = {host["name"]: host["address"] for host in plan["hosts"]}
-    for path, listed in _listed(run):
-        host = str(listed.get("host"))
+    addresses = {host.name: host.address for host in record.plan.hosts}
+    for path, listed in _listed(run, record):
+        host = listed.host
         if path in indices and host in addresses:
-            clock = clock_of_capture(listed, content, clocks)
+            clock = clock_of_capture(listed, record, clocks)
             capture = HostCapture(str(path), host, addresses[host], port, clock)
             yield MessagesTask(capture, system, indices[path].good_bytes)
 

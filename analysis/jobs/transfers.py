@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 from analysis.capture.pcap.compressed import capture_name
 from analysis.capture.pcap.record_batches import TimeRange
 from analysis.errors import check_transfers
-from analysis.jobs.extraction import COMPRESSION, listed_captures, part_name
+from analysis.jobs.extraction import COMPRESSION, part_name
 from analysis.jobs.matching import CONNECTION, Matcher, Reach, Receivers, key_of
 from analysis.schemas import MESSAGES, TRANSFERS
 from experiments.rundir import RunDirectory
@@ -202,12 +202,13 @@ def _receivers(run: RunDirectory, captured: frozenset[str]) -> Receivers:
         row["capture"] for row in captures.select(["capture", "problem"]).to_pylist() if row["problem"]
     }
     deaf, torn = set(), set()
-    for capture in listed_captures(run):
-        drops = capture.get("kernel_drops", 0)
-        if drops:
-            deaf.add(str(capture.get("host")))
-        if drops is None or capture_name(Path(capture["file"])) in damaged:
-            torn.add(str(capture.get("host")))
+    record = run.read_run()
+    for capture in record.listed_captures:
+        if capture.kernel_drops:
+            deaf.add(str(capture.host))
+        unsaid = capture.kernel_drops is None and bool(record.captures)
+        if unsaid or capture_name(Path(capture.file)) in damaged:
+            torn.add(str(capture.host))
     return Receivers(
         captured,
         frozenset(deaf),

@@ -169,7 +169,7 @@ class LiveRead:
 
     def _read(self) -> None:
         spark = spark_session(MASTER, SESSION)
-        port = self._run.read_run()["plan"]["parameters"]["port"]
+        port = self._run.read_run().plan.port or 0
         self._warm_up(spark, port)
         reading = LiveQuery(spark, self._run.captures, port, work=self._work, take=self._take)
         self._on_ready()

@@ -22,11 +22,14 @@ from analysis.pages.charting.chart_model import Axis, Chart, Series
 from analysis.pages.charting.chart_page import as_json
 from analysis.pages.report.bands import Band, bands
 from analysis.pages.report.charts import TIME, TOGETHER
-from analysis.pages.report.run_reader import RunRecord
-from analysis.timelines.liveness import read_presence
+from analysis.pages.report.run_reader import AnalysedRun
+from analysis.timelines.liveness import planned_presence
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.run_window import MARGIN_NS
 from experiments import capture_parts
+from experiments.observations import ChangeRecord
+from experiments.plan import Plan
+from experiments.run_record import RunRecord, Times
 from experiments.rundir import RunDirectory
 from node.systems import codecs
 from topologies.palette import colour_of, dash_of
@@ -40,22 +43,21 @@ class View:
 
     def __init__(self, run: RunDirectory, now_ns: Callable[[], int] = time.time_ns) -> None:
         self.run = run
-        content = run.read_run()
-        plan = content["plan"]
+        record = run.read_run()
+        plan = record.plan
         # Who is disturbed is known from the plan before it happens.
-        planned = read_presence(content | {"changes": plan.get("changes") or []})
-        self._facts: RunMetadata = replace(read_metadata(content), disturbed=planned.disturbed)
-        self._content: Json = content | {"changes": [], "times": {}}
+        self._facts: RunMetadata = replace(read_metadata(record), disturbed=planned_presence(plan).disturbed)
+        self._record = replace(record, changes=(), times=Times())
         self._now_ns = now_ns
         self._lock = threading.Lock()
         self._decoder = Decoder(
-            _watched(plan, self._facts), codecs()[plan["system"]], self._facts.declared, self._facts.reading
+            _watched(plan, self._facts), codecs()[plan.system], self._facts.declared, self._facts.reading
         )
         self._timelines: LiveTimelines | None = None
         self._early: list[Batch] = []
         self._news = TimelineUpdate()
         self._lines = 0
-        self.board = Board(_fixed(run, content))
+        self.board = Board(_fixed(run, record))
         self.board.tell({"phase": "starting", "bands": []})
 
     def hear(self, message: Json) -> None:
@@ -63,13 +65,13 @@ class View:
         with self._lock:
             match message.get("did"):
                 case "running":
-                    self._content["times"] = {"zero_ns": message["zero_ns"]}
+                    self._record = replace(self._record, times=Times(zero_ns=message["zero_ns"]))
                     self._timelines = LiveTimelines(self._facts, message["zero_ns"])
                     self.board.tell({"running": True})
                 case "phase":
                     self.board.tell({"phase": message["phase"]})
                 case "change":
-                    self._content["changes"].append(message)
+                    self._note(message)
                     self.board.tell({"bands": [asdict(band) for band in self._bands()]})
                 case "problem":
                     self._line(f"problem: {message['text']}")
@@ -93,7 +95,7 @@ class View:
 
     def status(self) -> Json:
         """Where the run is, and how far behind this is."""
-        zero_ns, news = self._content["times"].get("zero_ns"), self._news
+        zero_ns, news = self._record.times.zero_ns, self._news
         if zero_ns is None:
             return {}
         now_ns = self._now_ns()
@@ -116,30 +118,34 @@ class View:
             self._lines += 1
             self.board.tell({}, lines=[text])
 
+    def _note(self, change: Json) -> None:
+        applied = ChangeRecord(change["index"], change["requested_ns"], change["applied_ns"])
+        self._record = replace(self._record, changes=(*self._record.changes, applied))
+
     def _bands(self) -> tuple[Band, ...]:
-        if not self._content["changes"]:
+        if not self._record.changes:
             return ()
-        return bands(RunRecord(self._content, {}, (), (), (), (), ()))
+        return bands(AnalysedRun(self._record, {}, (), (), (), (), ()))
 
 
-def _watched(plan: Json, metadata: RunMetadata) -> dict[str, Any]:
+def _watched(plan: Plan, metadata: RunMetadata) -> dict[str, Any]:
     """The hosts of captures in parts, by the names of their folders."""
     return {
-        capture["file"] + capture_parts.SUFFIX: metadata.hosts[capture["host"]]
-        for capture in plan["captures"]
-        if capture.get("in_parts")
+        capture.file + capture_parts.SUFFIX: metadata.hosts[capture.host]
+        for capture in plan.captures
+        if capture.in_parts and capture.host is not None
     }
 
 
-def _fixed(run: RunDirectory, content: Json) -> Json:
-    plan, experiment = content["plan"], content.get("experiment") or {}
+def _fixed(run: RunDirectory, record: RunRecord) -> Json:
+    plan = record.plan
     return {
-        "title": plan["experiment"],
-        "description": experiment.get("description") or "",
+        "title": plan.experiment,
+        "description": record.request.description,
         "run": run.name,
         "path": str(run.path.absolute()),
-        "duration_s": plan["duration_us"] / 1e6,
-        "charts": live_charts([region["name"] for region in plan["regions"]], plan["duration_us"] / 1e6),
+        "duration_s": plan.duration_us / 1e6,
+        "charts": live_charts([region.name for region in plan.regions], plan.duration_us / 1e6),
     }
 
 

@@ -19,7 +19,7 @@ from analysis.pages.report.formatting import large, number, percent
 from analysis.pages.report.sweep_charts import Comparison, SweepChart, sweep_series
 from analysis.sweeps import Sweep, SweepRunResult
 from analysis.timelines.failover_events import log_records
-from experiments.declared import Trait, declared_in
+from experiments.declared import Trait
 from node.protocols.sprinkler.key_popularity import invalidations_by_age
 
 HIST = "hist"
@@ -151,9 +151,7 @@ def _line(name: str, place: int, points: list[tuple[float, float]]) -> Series:
 
 
 def _servers(run: SweepRunResult) -> tuple[str, ...]:
-    declared = declared_in(run.plan)
-    processes = run.plan.get("processes", ())
-    return tuple(process["host"] for process in processes if declared.has(process["role"], Trait.SERVER))
+    return () if run.plan is None else tuple(process.host for process in run.plan.having(Trait.SERVER))
 
 
 def _records(run: SweepRunResult, host: str, event: str) -> list[Mapping[str, Any]]:

@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import of_roles, rows
-from analysis.timelines.periods import Json
 from analysis.timelines.run_metadata import GATEWAY, RunMetadata
 from analysis.timelines.sequence_intervals import digest, total, union
 from analysis.timelines.stream_groups import batches, by_host
 from experiments.declared import Trait
+from experiments.run_record import RunRecord
 
 PUBLISHED = ""
 """Stands for the host in the row of `COVERAGE` that says what was published of a stream, wherever."""
@@ -73,7 +73,7 @@ def compare(
     )
 
 
-def damaged_hosts(run: Json, decoding: pa.Table, captures: pa.Table) -> dict[str, str]:
+def damaged_hosts(record: RunRecord, decoding: pa.Table, captures: pa.Table) -> dict[str, str]:
     """Hosts whose captures are not whole, and why. decoding, captures: tables of analysis.schemas.
 
     Bytes that a whole capture misses never reached the host: a connection that a cut broke may send what was
@@ -82,21 +82,21 @@ def damaged_hosts(run: Json, decoding: pa.Table, captures: pa.Table) -> dict[str
     malformed = [row["host"] for row in decoding.to_pylist() if row["malformed"]]
     found = dict.fromkeys(malformed, "its capture holds messages that could not be decoded")
     broken = {row["capture"]: row["problem"] for row in captures.to_pylist() if row["problem"]}
-    for capture in run.get("captures") or run["plan"]["captures"]:
-        stem = capture["file"].rpartition("/")[2].removesuffix(".pcap")
-        if capture.get("host") and stem in broken:
-            found[capture["host"]] = f"its capture is damaged: {broken[stem]}"
+    for capture in record.listed_captures:
+        stem = capture.name.removesuffix(".pcap")
+        if capture.host and stem in broken:
+            found[capture.host] = f"its capture is damaged: {broken[stem]}"
     return found
 
 
-def unfit_hosts(run: Json, metadata: RunMetadata, damaged: Mapping[str, str]) -> dict[str, str]:
+def unfit_hosts(record: RunRecord, metadata: RunMetadata, damaged: Mapping[str, str]) -> dict[str, str]:
     """Hosts of which packets and records cannot be compared, and why. damaged: from `damaged_hosts`."""
-    captures = [capture for capture in run.get("captures") or run["plan"]["captures"] if capture.get("host")]
-    whole = {capture["host"] for capture in captures if capture.get("kernel_drops") == 0}
+    captures = [capture for capture in record.listed_captures if capture.host]
+    whole = {capture.host for capture in captures if capture.kernel_drops == 0}
     nodes = {name for name, host in metadata.hosts.items() if host.role != GATEWAY}
     return {
         **dict.fromkeys(nodes - whole, "its capture dropped packets, or could not say"),
-        **dict.fromkeys(nodes - {capture["host"] for capture in captures}, "it was not captured"),
+        **dict.fromkeys(nodes - {capture.host for capture in captures}, "it was not captured"),
         **dict.fromkeys(metadata.disturbed, "its process did not run from beginning to end"),
         **damaged,
     }

@@ -3,12 +3,12 @@ trips.
 """
 
 import itertools
-from pathlib import Path
 from statistics import median
 
-from analysis.capture.clocks.machine_clocks import machines_of, wires_of
-from analysis.timelines.periods import Json
 from analysis.timelines.run_metadata import RunMetadata
+from experiments.observations import CaptureRecord
+from experiments.plan import LinkChange
+from experiments.run_record import RunRecord
 
 CPU_LIMIT = 0.95
 CPU_SAMPLES = 2
@@ -23,116 +23,111 @@ ROUND_TRIP_US = 2_000.0
 EARLY_US = 100.0
 
 
-def machine_problems(run: Json, metadata: RunMetadata) -> list[str]:
+def machine_problems(record: RunRecord, metadata: RunMetadata) -> list[str]:
     """All reasons, in a fixed order."""
     return [
-        *_capture_drops(run),
-        *_link_drops(run),
-        *_saturation(run, metadata),
-        *_stalls(run, metadata),
-        *_late_changes(run),
-        *_probes(run, metadata),
+        *_capture_drops(record),
+        *_link_drops(record),
+        *_saturation(record, metadata),
+        *_stalls(record, metadata),
+        *_late_changes(record),
+        *_probes(record, metadata),
     ]
 
 
-def capture_drops(run: Json) -> int | None:
+def capture_drops(record: RunRecord) -> int | None:
     """Packets that the kernel did not give to the captures; None if some capture could not say."""
-    drops = [capture.get("kernel_drops") for capture in _told(run)]
-    known = [int(count) for count in drops if count is not None]
+    drops = [capture.kernel_drops for capture in _told(record)]
+    known = [count for count in drops if count is not None]
     return sum(known) if len(known) == len(drops) else None
 
 
-def cpu_max(run: Json, metadata: RunMetadata) -> float | None:
+def cpu_max(record: RunRecord, metadata: RunMetadata) -> float | None:
     """The busiest second of the run, as a part of all processors; None without samples."""
     return max(
-        (busy for samples in busy_samples(run, metadata).values() for _, busy in samples), default=None
+        (busy for samples in busy_samples(record, metadata).values() for _, busy in samples), default=None
     )
 
 
-def busy_samples(run: Json, metadata: RunMetadata) -> dict[str, list[tuple[int, float]]]:
+def busy_samples(record: RunRecord, metadata: RunMetadata) -> dict[str, list[tuple[int, float]]]:
     """Each machine's processor samples between time 0 and the drivers' end."""
     end_ns = metadata.stopped_ns or metadata.ended_ns
     found: dict[str, list[tuple[int, float]]] = {}
-    for sample in run.get("cpu") or ():
-        t_ns = int(sample["t_ns"])
-        if metadata.zero_ns <= t_ns <= (end_ns or t_ns):
-            machine = str(sample.get("machine") or "the machine")
-            found.setdefault(machine, []).append((t_ns, float(sample["busy"])))
+    for sample in record.cpu:
+        if metadata.zero_ns <= sample.t_ns <= (end_ns or sample.t_ns):
+            found.setdefault(sample.machine or "the machine", []).append((sample.t_ns, sample.busy))
     return found
 
 
-def _told(run: Json) -> list[Json]:
+def _told(record: RunRecord) -> list[CaptureRecord]:
     """The captures that figures rest on: what those lack that are there for clocks, others show."""
-    wires = wires_of(run)
-    return [capture for capture in run.get("captures") or () if Path(capture["file"]).name not in wires]
+    return [capture for capture in record.captures if capture.name not in record.wires]
 
 
-def _capture_drops(run: Json) -> list[str]:
-    captures = _told(run)
-    dropped = [capture for capture in captures if capture.get("kernel_drops")]
-    unknown = [capture["file"] for capture in captures if capture.get("kernel_drops") is None]
-    problems = [
-        f"{capture['file']}: the kernel dropped {capture['kernel_drops']} packets" for capture in dropped
-    ]
+def _capture_drops(record: RunRecord) -> list[str]:
+    captures = _told(record)
+    dropped = [capture for capture in captures if capture.kernel_drops]
+    unknown = [capture.file for capture in captures if capture.kernel_drops is None]
+    problems = [f"{capture.file}: the kernel dropped {capture.kernel_drops} packets" for capture in dropped]
     if unknown:
         problems.append(f"captures ended without saying what they dropped: {', '.join(unknown)}")
     return problems
 
 
-def _link_drops(run: Json) -> list[str]:
+def _link_drops(record: RunRecord) -> list[str]:
     return [
-        f"link {row['link']} {row['direction']}: {row['dropped_kernel']} frames were lost on their way to it"
-        for row in run.get("counters") or ()
-        if row.get("dropped_kernel")
+        f"link {counts.link} {counts.direction}: {counts.dropped_kernel} frames were lost on their way to it"
+        for counts in record.counters
+        if counts.dropped_kernel
     ]
 
 
-def _saturation(run: Json, metadata: RunMetadata) -> list[str]:
+def _saturation(record: RunRecord, metadata: RunMetadata) -> list[str]:
     problems = []
-    for machine, samples in busy_samples(run, metadata).items():
+    for machine, samples in busy_samples(record, metadata).items():
         longest = current = 0
         for _, busy in samples:
             current = current + 1 if busy >= CPU_LIMIT else 0
             longest = max(longest, current)
-        where = f" of {machine}" if len(machines_of(run)) > 1 else ""
+        where = f" of {machine}" if len(record.machines) > 1 else ""
         if longest >= CPU_SAMPLES:
             problems.append(f"processors{where} were over {CPU_LIMIT:.0%} busy for {longest} s in a row")
     return problems
 
 
-def _stalls(run: Json, metadata: RunMetadata) -> list[str]:
+def _stalls(record: RunRecord, metadata: RunMetadata) -> list[str]:
     problems = []
-    for machine, samples in busy_samples(run, metadata).items():
+    for machine, samples in busy_samples(record, metadata).items():
         gaps = [after - before for (before, _), (after, _) in itertools.pairwise(samples)]
         worst_ns = max(gaps, default=0) - SAMPLE_NS
         problems += [f"{machine} stood still for {worst_ns / 1e9:.1f} s"] if worst_ns > STALL_NS else []
     return problems
 
 
-def _late_changes(run: Json) -> list[str]:
+def _late_changes(record: RunRecord) -> list[str]:
     problems = []
-    for change in run.get("changes") or ():
-        what = change.get("process") or f"{change.get('link')} {change.get('direction')}"
-        if change.get("applied_ns") is None:
-            problems.append(f"fault {change['fault']} could not be applied to {what}")
-        elif (late_ns := change["applied_ns"] - change["requested_ns"]) > LATE_NS:
-            problems.append(f"fault {change['fault']} was applied to {what} {late_ns / 1e6:.0f} ms late")
+    for change, applied in record.carried_out:
+        what = f"{change.link} {change.direction}" if isinstance(change, LinkChange) else change.process
+        if applied.applied_ns is None:
+            problems.append(f"fault {change.fault} could not be applied to {what}")
+        elif (late_ns := applied.applied_ns - applied.requested_ns) > LATE_NS:
+            problems.append(f"fault {change.fault} was applied to {what} {late_ns / 1e6:.0f} ms late")
     return problems
 
 
-def _probes(run: Json, metadata: RunMetadata) -> list[str]:
+def _probes(record: RunRecord, metadata: RunMetadata) -> list[str]:
     """Round trips between regions that a link joins, held against what the link was configured to do at the
     time.
     """
     problems = []
-    for probe in run.get("probes") or ():
-        hop = (probe["from"], probe["to"])
+    for probe in record.probes:
+        hop = (probe.origin, probe.target)
         if hop not in metadata.link_of:
             continue
-        index = 0 if probe["when"] == "before" else -1
+        index = 0 if probe.when == "before" else -1
         there, back = (metadata.periods[metadata.link_of[h]][index] for h in (hop, hop[::-1]))
-        name = f"round trip {hop[0]}-{hop[1]} {probe['when']} the run"
-        trips = [float(trip) for trip in probe["rtt_us"]]
+        name = f"round trip {hop[0]}-{hop[1]} {probe.when} the run"
+        trips = probe.rtt_us
         if not (there.up and back.up):
             problems += [f"{name}: an answer came although the link was cut"] if trips else []
             continue

@@ -1,17 +1,21 @@
 """What each direction of each WAN link was configured to do, period by period, as the faults changed it.
 
-The plan says what every change means and run.json when it held; the k-th change that a fault made to a
-direction in the one is the k-th in the other. A change that could not be carried out begins no period.
+The plan says what every change means and run.json when it held. A change that could not be carried out begins
+no period.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from experiments.plan import Direction, LinkChange, LinkState
+from experiments.run_record import RunRecord
+from topologies.link_parameters import LinkParameters
+
 Json = Mapping[str, Any]
 Way = tuple[str, str]
 """A link's name and one of its directions, "forward" or "backward"."""
+_Start = tuple[int | None, LinkState, LinkParameters]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +24,7 @@ class Period:
 
     start_ns: int | None
     end_ns: int | None
-    state: str
+    state: LinkState
     delay_us: int
     jitter_us: int
     loss: float
@@ -36,21 +40,24 @@ class Period:
     @property
     def up(self) -> bool:
         """Whether packets cross."""
-        return self.state == "up"
+        return self.state == LinkState.UP
 
 
-def read_periods(run: Json) -> dict[Way, tuple[Period, ...]]:
+def read_periods(record: RunRecord) -> dict[Way, tuple[Period, ...]]:
     """The periods of every direction of every WAN link, in order."""
-    plan = run["plan"]
-    starts: dict[Way, list[tuple[int | None, str, Json]]] = {}
-    for link in plan["links"]:
-        if link["kind"] == "wan":
-            for direction in ("forward", "backward"):
-                starts[link["name"], direction] = [(None, "up", link[direction])]
-    for change, applied_ns in _carried_out(run):
-        way = (change["link"], change["direction"])
-        if way in starts:
-            starts[way].append((applied_ns, change["state"], change["shape"]))
+    starts: dict[Way, list[_Start]] = {}
+    for link in record.plan.links:
+        if link.kind == "wan":
+            starts[link.name, Direction.FORWARD] = [(None, LinkState.UP, link.forward)]
+            starts[link.name, Direction.BACKWARD] = [(None, LinkState.UP, link.backward)]
+    held = [
+        (applied.applied_ns, change)
+        for change, applied in record.carried_out
+        if isinstance(change, LinkChange)
+    ]
+    for applied_ns, change in sorted(held, key=lambda each: each[0] or 0):
+        if applied_ns is not None and (change.link, change.direction) in starts:
+            starts[change.link, change.direction].append((applied_ns, change.state, change.parameters))
     return {way: _periods(rows) for way, rows in starts.items()}
 
 
@@ -59,36 +66,20 @@ def period_at(periods: tuple[Period, ...], t_ns: int) -> Period:
     return [period for period in periods if period.start_ns is None or period.start_ns <= t_ns][-1]
 
 
-def _carried_out(run: Json) -> list[tuple[Json, int]]:
-    """The plan's link changes that held, with their times, in order of time."""
-    applied: dict[tuple[str, str, str], list[int | None]] = defaultdict(list)
-    for change in run.get("changes") or ():
-        if change.get("link"):
-            applied[change["fault"], change["link"], change["direction"]].append(change.get("applied_ns"))
-    found: list[tuple[Any, int]] = []
-    for change in run["plan"].get("changes", ()):
-        if change.get("link"):
-            times = applied[change["fault"], change["link"], change["direction"]]
-            applied_ns = times.pop(0) if times else None
-            if applied_ns is not None:
-                found.append((change, applied_ns))
-    return sorted(found, key=lambda pair: pair[1])
-
-
-def _periods(rows: list[tuple[int | None, str, Json]]) -> tuple[Period, ...]:
+def _periods(rows: list[_Start]) -> tuple[Period, ...]:
     ends = [row[0] for row in rows[1:]] + [None]
     return tuple(
         Period(
             start_ns=start_ns,
             end_ns=end_ns,
             state=state,
-            delay_us=shape["delay_us"],
-            jitter_us=shape.get("jitter_us") or 0,
-            loss=shape.get("loss") or 0.0,
-            rate_bits_per_s=shape.get("rate_bits_per_s"),
-            queue_packets=shape.get("queue_packets"),
-            mtu_bytes=shape.get("mtu_bytes") or 1500,
-            reorder=bool(shape.get("reorder")),
+            delay_us=shape.delay_us,
+            jitter_us=shape.jitter_us,
+            loss=shape.loss,
+            rate_bits_per_s=shape.rate_bits_per_s,
+            queue_packets=shape.queue_packets,
+            mtu_bytes=shape.mtu_bytes,
+            reorder=shape.reorder,
         )
         for (start_ns, state, shape), end_ns in zip(rows, ends, strict=True)
     )

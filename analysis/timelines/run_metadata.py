@@ -16,14 +16,15 @@ import pyarrow.compute as pc
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
 from analysis.errors import AnalysisError
 from analysis.timelines.liveness import read_presence
-from analysis.timelines.periods import Json, Period, Way, period_at, read_periods
+from analysis.timelines.periods import Period, Way, period_at, read_periods
 from analysis.timelines.run_window import RunWindow, window_of
 from analysis.timelines.traversals import read_routes
-from experiments.declared import Declared, Trait, declared_in, oldest
-from experiments.plain_name import plain_name
-from experiments.rundir import RUN_JSON
+from experiments.declared import Declared, Trait, oldest
+from experiments.plan import Direction, FaultPlan, LinkChange, Plan, ProcessChange
+from experiments.run_record import RunRecord
 from node.core.declaration import Reading
 from node.systems import reading_of
+from topologies.link_parameters import LinkParameters
 from topologies.routes import Hop
 
 GATEWAY = "gateway"
@@ -237,61 +238,44 @@ class RunMetadata:
         return self.outcome == "completed" and self.drained_ns is not None
 
 
-def read_metadata(run: Json, clocks: MachineClocks = ONE_CLOCK) -> RunMetadata:
-    """Facts from run.json's content, with times by the reference clock (`clocks.machines.on_reference`).
-
-    Raises AnalysisError if it has no plan: then nothing was ever run; or if somebody changed it so that it
-    cannot be read any more.
-    """
-    if not run.get("plan"):
-        raise AnalysisError("run.json has no plan: the run ended before there was anything to analyse")
-    try:
-        return _facts(run, clocks)
-    except KeyError as error:
-        raise AnalysisError(f"run.json is not as runs have it: {error} is missing") from None
-    except (TypeError, ValueError, AttributeError) as error:
-        raise AnalysisError(f"run.json is not as runs have it: {error}") from None
-
-
-def _facts(run: Json, clocks: MachineClocks) -> RunMetadata:
-    plan = run["plan"]
-    times = run.get("times") or {}
-    workload = plan.get("workload") or {}
-    collect = workload.get("collect")
-    liveness = read_presence(run)
-    declared = declared_in(plan)
+def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMetadata:
+    """RunMetadata from a run's record, with times by the reference clock (`clocks.machines.on_reference`)."""
+    plan, times = record.plan, record.times
+    collect = plan.workload.get("collect")
+    liveness = read_presence(record)
+    held = [each.applied_ns for each in record.changes if each.applied_ns is not None]
     return RunMetadata(
-        run=str(run.get("run") or ""),
-        experiment=str(plan["experiment"]),
-        seed=run.get("seed"),
-        links_kind=run.get("links"),
-        zero_ns=int(times.get("zero_ns") or times.get("started_ns") or 0),
-        stopped_ns=times.get("stopped_ns"),
-        drained_ns=times.get("drained_ns"),
-        ended_ns=times.get("ended_ns"),
-        outcome=run.get("outcome"),
-        event_bytes=workload.get("event_size_bytes"),
+        run=record.run,
+        experiment=plan.experiment,
+        seed=record.seed,
+        links_kind=record.links,
+        zero_ns=times.zero_ns or times.started_ns or 0,
+        stopped_ns=times.stopped_ns,
+        drained_ns=times.drained_ns,
+        ended_ns=times.ended_ns,
+        outcome=record.outcome,
+        event_bytes=plan.workload.get("event_size_bytes"),
         hosts=_hosts(plan),
-        owner=owners(plan),
-        stream_names={stream["number"]: stream["name"] for stream in plan.get("streams") or ()},
-        publishers={stream["number"]: tuple(stream["publishers"]) for stream in plan.get("streams") or ()},
+        owner={stream.number: stream.region for stream in plan.streams},
+        stream_names={stream.number: stream.name for stream in plan.streams},
+        publishers={stream.number: stream.publishers for stream in plan.streams},
         link_of=_links_by_hop(plan),
         routes=read_routes(plan),
-        periods=read_periods(run),
-        faults=tuple(_fault(fault, run, plan) for fault in plan.get("faults", ())),
-        host_of={process["name"]: process["host"] for process in plan["processes"]},
+        periods=read_periods(record),
+        faults=tuple(_fault(fault, record) for fault in plan.faults),
+        host_of={process.name: process.host for process in plan.processes},
         disturbed=liveness.disturbed,
         gone=liveness.gone,
         starts=liveness.starts,
         collect=(collect["predicate"], int(collect["argument"])) if collect else None,
         seldom=bool(collect and (collect.get("every_us") or collect.get("one_of"))),
-        keyed=bool(workload.get("keys")),
-        last_change_ns=_last_change_ns(run),
+        keyed=bool(plan.workload.get("keys")),
+        last_change_ns=max(held, default=times.zero_ns or 0),
         clocks=clocks,
-        declared=declared,
-        reading=reading_of(declared.name) or Reading(),
+        declared=plan.declared,
+        reading=reading_of(plan.declared.name) or Reading(),
         # Of a run on machines it is by the clock of whoever started it, which may show anything.
-        started_ns=None if run.get("machines") else times.get("started_ns"),
+        started_ns=None if record.machines else times.started_ns,
     )
 
 
@@ -307,58 +291,48 @@ def refuse_unplanned(table: pa.Table, metadata: RunMetadata, did: str) -> None:
         )
 
 
-def owners(plan: Json) -> dict[int, str]:
-    """The region in which each stream is numbered."""
-    if streams := plan.get("streams"):
-        return {int(stream["number"]): str(stream["region"]) for stream in streams}
-    return {int(region["stream"]): region["name"] for region in plan["regions"]}
-
-
-def _last_change_ns(run: Json) -> int:
-    times = run.get("times") or {}
-    held = [change.get("applied_ns") for change in run.get("changes") or ()]
-    return max((int(ns) for ns in held if ns is not None), default=int(times.get("zero_ns") or 0))
-
-
-def _hosts(plan: Json) -> dict[str, Host]:
-    lans = {link["name"]: link for link in plan["links"] if link["kind"] == "lan"}
+def _hosts(plan: Plan) -> dict[str, Host]:
+    nothing = LinkParameters()
+    lans = {link.name: (link.forward, link.backward) for link in plan.links if link.kind == "lan"}
     hosts = {}
-    for host in plan["hosts"]:
-        lan = lans.get(host.get("lan_link") or "", {})
-        shapes = [lan.get(direction) or {} for direction in ("forward", "backward")]
-        delays, jitters = (
-            (shapes[0].get(what) or 0, shapes[1].get(what) or 0) for what in ("delay_us", "jitter_us")
+    for host in plan.hosts:
+        there, back = lans.get(host.lan_link, (nothing, nothing))
+        hosts[host.name] = Host(
+            host.name,
+            host.region,
+            host.role,
+            host.address,
+            (there.delay_us, back.delay_us),
+            (there.jitter_us, back.jitter_us),
         )
-        name = plain_name(host["name"], RUN_JSON)
-        hosts[name] = Host(name, host["region"], host["role"], host["address"], delays, jitters)
     return hosts
 
 
-def _links_by_hop(plan: Json) -> dict[Hop, Way]:
+def _links_by_hop(plan: Plan) -> dict[Hop, Way]:
     """Which link a hop crosses, and in which of its directions."""
     found: dict[Hop, Way] = {}
-    for link in plan["links"]:
-        if link["kind"] == "wan":
-            found[link["a"], link["b"]] = (link["name"], "forward")
-            found[link["b"], link["a"]] = (link["name"], "backward")
+    for link in plan.links:
+        if link.kind == "wan":
+            found[link.a, link.b] = (link.name, Direction.FORWARD)
+            found[link.b, link.a] = (link.name, Direction.BACKWARD)
     return found
 
 
-def _fault(fault: Json, run: Json, plan: Json) -> Fault:
-    changes = [change for change in run.get("changes") or () if change["fault"] == fault["name"]]
-    hop_of = {way: hop for hop, way in _links_by_hop(plan).items()}
-    hosts = {process["name"]: process["host"] for process in plan["processes"]}
-    held = [change for change in changes if change.get("applied_ns") is not None]
+def _fault(fault: FaultPlan, record: RunRecord) -> Fault:
+    changes = [each for each in record.carried_out if each[0].fault == fault.name]
+    hop_of = {way: hop for hop, way in _links_by_hop(record.plan).items()}
+    hosts = {process.name: process.host for process in record.plan.processes}
+    held = [(change, applied.applied_ns) for change, applied in changes if applied.applied_ns is not None]
     crossed = [
-        ((change["link"], change["direction"]), change["applied_ns"]) for change in held if change.get("link")
+        ((change.link, change.direction), t_ns) for change, t_ns in held if isinstance(change, LinkChange)
     ]
-    acted_on = [change["process"] for change in changes if change.get("process")]
+    acted_on = [change.process for change, _ in changes if isinstance(change, ProcessChange)]
     return Fault(
-        name=fault["name"],
-        kind=fault["kind"],
-        target=fault["target"],
-        requested_s=fault["at_us"] / 1e6,
-        applied_ns=min((change["applied_ns"] for change in held), default=None),
+        name=fault.name,
+        kind=fault.kind,
+        target=fault.target,
+        requested_s=fault.at_us / 1e6,
+        applied_ns=min((t_ns for _, t_ns in held), default=None),
         hops={hop_of[way]: t_ns for way, t_ns in reversed(crossed) if way in hop_of},
-        processes=tuple(sorted({hosts[name] for name in acted_on if name in hosts})),
+        processes=tuple(sorted({hosts[name] for name in acted_on})),
     )

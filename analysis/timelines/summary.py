@@ -32,12 +32,12 @@ from analysis.timelines.agreement import Agreement
 from analysis.timelines.arrays import codes, ints
 from analysis.timelines.fidelity import PROVEN, UNPROVEN, VIOLATED
 from analysis.timelines.link_evidence import LinkEvidence, place
-from analysis.timelines.liveness import unexpected_exits
 from analysis.timelines.machine_health import capture_drops, cpu_max, machine_problems
 from analysis.timelines.periods import Json
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.sequence_intervals import sums
 from experiments.expectations import Expectation
+from experiments.run_record import RunRecord
 from experiments.summary import METRICS
 
 SCHEMA = 1
@@ -72,12 +72,12 @@ class Findings:
     unknown_clocks: tuple[str, ...] = ()  # why times of different machines say nothing about each other
 
 
-def summarize(run: Json, metadata: RunMetadata, findings: Findings) -> dict[str, Any]:
+def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> dict[str, Any]:
     """The content of summary.json."""
     invalid = [
         *_unfinished(metadata),
         *filter(None, [metadata.window.problem]),
-        *machine_problems(run, metadata),
+        *machine_problems(record, metadata),
         *findings.unknown_clocks,
         *_link_problems(findings),
     ]
@@ -94,10 +94,10 @@ def summarize(run: Json, metadata: RunMetadata, findings: Findings) -> dict[str,
         "fidelity": {
             "valid": not invalid,
             "reasons": list(dict.fromkeys(invalid)),
-            "notes": list(dict.fromkeys([*_loosened(run), *findings.notes, *notes, *_of_links(findings)])),
+            "notes": list(dict.fromkeys([*_loosened(record), *findings.notes, *notes, *_of_links(findings)])),
             "links": _links(findings.fidelity or []),
-            "capture_drops": capture_drops(run),
-            "cpu_max": cpu_max(run, metadata),
+            "capture_drops": capture_drops(record),
+            "cpu_max": cpu_max(record, metadata),
         },
         "events": _events(findings),
         "throughput": throughput,
@@ -106,30 +106,30 @@ def summarize(run: Json, metadata: RunMetadata, findings: Findings) -> dict[str,
         "recovery": {name: dict(figures) for name, figures in findings.recovery.items()},
         "convergence": dict(findings.convergence),
         "agreement": _agreement(findings.agreement),
-        "problems": [*(run.get("problems") or ())],
+        "problems": list(record.problems),
     }
     if findings.measured:
         summary["measures"] = measures.summary(findings.measured)
     if findings.clocks:
         summary["clocks"] = findings.clocks
-    wanted = _wanted(run)
+    wanted = _wanted(record)
     evidence = LinkEvidence(findings.fidelity or [], findings.routes, metadata)
     summary["expectations"] = [_expectation(text, summary, evidence) for text in wanted]
-    summary["verdict"] = _verdict(summary, metadata, died=bool(unexpected_exits(run)))
+    summary["verdict"] = _verdict(summary, metadata, died=any(process.died for process in record.processes))
     return summary
 
 
-def _loosened(run: Json) -> list[str]:
+def _loosened(record: RunRecord) -> list[str]:
     """That the experiment asked less of the system than it promises."""
-    asked = (run.get("experiment") or {}).get("contract") or {}
+    asked = record.request.contract
     return [f"the contract was loosened: {name} {value}" for name, value in asked.items()]
 
 
-def _wanted(run: Json) -> list[str]:
+def _wanted(record: RunRecord) -> list[str]:
     """What is expected of the run: what it says, and that anything was published unless it speaks of that."""
-    said = [str(text) for text in (run.get("experiment") or {}).get("expect") or ()]
+    said = list(record.request.expect)
     spoken = any(Expectation.parse(text).path == "events.published" for text in said)
-    return said if spoken or not run.get("experiment") else [*said, PUBLISHED]
+    return said if spoken or not record.experiment else [*said, PUBLISHED]
 
 
 def _expectation(text: str, summary: Json, evidence: LinkEvidence) -> dict[str, Any]:

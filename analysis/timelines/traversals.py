@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines.arrays import Bools, Ints, ints
-from analysis.timelines.periods import Json, Way
+from analysis.timelines.periods import Way
+from experiments.plan import Direction, Plan
 from topologies.routes import Edge, Hop, routes
 
 PACKET_COLUMNS = (
@@ -30,36 +31,35 @@ class LinkTraversal:
     pairs: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
 
 
-def traversals(run: Json) -> list[LinkTraversal]:
+def traversals(plan: Plan) -> list[LinkTraversal]:
     """Both directions of every WAN link that was captured on both sides."""
-    plan = run["plan"]
-    subnets = {region["name"]: ip_network(region["subnet"]) for region in plan["regions"]}
+    subnets = {region.name: ip_network(region.subnet) for region in plan.regions}
     addresses = {name: (int(subnet[0]), int(subnet[-1])) for name, subnet in subnets.items()}
     sides = {
-        (capture["link"], capture["side"]): capture["file"].removesuffix(".pcap")
-        for capture in plan["captures"]
-        if capture.get("link") and not capture.get("wire")
+        (capture.link, capture.side): capture.file.removesuffix(".pcap")
+        for capture in plan.captures
+        if capture.link and not capture.wire
     }
     between = read_routes(plan)
     found = []
-    for link in plan["links"]:
-        name, a, b = link["name"], link["a"], link["b"]
-        if link["kind"] == "wan" and (name, a) in sides and (name, b) in sides:
-            for direction, sender, taker in (("forward", a, b), ("backward", b, a)):
+    for link in plan.links:
+        name, a, b = link.name, link.a, link.b
+        if link.kind == "wan" and (name, a) in sides and (name, b) in sides:
+            for direction, sender, taker in ((Direction.FORWARD, a, b), (Direction.BACKWARD, b, a)):
                 ends = [pair for pair, hops in between.items() if (sender, taker) in hops]
                 pairs = tuple((addresses[source], addresses[target]) for source, target in ends)
                 found.append(LinkTraversal((name, direction), sides[name, sender], sides[name, taker], pairs))
     return found
 
 
-def read_routes(plan: Json) -> Mapping[Hop, tuple[Hop, ...]]:
+def read_routes(plan: Plan) -> Mapping[Hop, tuple[Hop, ...]]:
     """The route between any two regions of a plan, hop by hop."""
     edges = [
-        Edge(link["name"], link["a"], link["b"], link["forward"]["delay_us"], link["backward"]["delay_us"])
-        for link in plan["links"]
-        if link["kind"] == "wan"
+        Edge(link.name, link.a, link.b, link.forward.delay_us, link.backward.delay_us)
+        for link in plan.links
+        if link.kind == "wan"
     ]
-    return routes([region["name"] for region in plan["regions"]], edges)
+    return routes([region.name for region in plan.regions], edges)
 
 
 def sides(packets: pa.Table, traversal: LinkTraversal) -> tuple[pa.Table, pa.Table]:

@@ -96,19 +96,19 @@ class SimulatedFaults:
             ProcessAction.LEAVE: processes.leave,
         }
 
-    def carry_out(self, change: Change, now_ns: int) -> AppliedChange:
-        """Apply a change now; returns its result."""
+    def carry_out(self, index: int, change: Change, now_ns: int) -> AppliedChange:
+        """Apply a change now, the `index`-th of the plan; returns its result."""
         if isinstance(change, LinkChange):
             self._change_link(change)
-            return AppliedChange(change, now_ns, now_ns)
+            return AppliedChange(index, change, now_ns, now_ns)
         if change.peers:
             self._change_pairs(change)
-            return AppliedChange(change, now_ns, now_ns)
+            return AppliedChange(index, change, now_ns, now_ns)
         try:
             self._actions[change.action](change.process)
         except TestbedError as error:
-            return AppliedChange(change, now_ns, None, str(error))
-        return AppliedChange(change, now_ns, now_ns)
+            return AppliedChange(index, change, now_ns, None, str(error))
+        return AppliedChange(index, change, now_ns, now_ns)
 
     def _change_pairs(self, change: ProcessChange) -> None:
         act = self._network.cut if change.action is ProcessAction.SEPARATE else self._network.heal

@@ -1,10 +1,10 @@
 """Starts, signals and ends simulated processes: the counterpart of `testbed.processes`."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from experiments.declared import Declared, Trait
 from experiments.draining import reached
+from experiments.observations import ProcessExit, ProcessRecord
 from experiments.plan import Plan
 from node.core import machine as m
 from node.sim.process import Node
@@ -18,7 +18,7 @@ class Life:
     """One process from its start to its end, as run.json records it."""
 
     name: str
-    exit: dict[str, Any] | None = None
+    exit: ProcessExit | None = None
 
 
 class SimulatedProcesses:
@@ -89,15 +89,12 @@ class SimulatedProcesses:
         """Record the end of a process."""
         expected = expected or self._finishing or name in self._leaving
         at_ns = time_ns(self._network.clock.now_us)
-        self._last[name].exit = {"code": code, "signal": signal, "time_ns": at_ns, "expected": expected}
+        self._last[name].exit = ProcessExit(code, signal, at_ns, expected)
 
-    def as_json(self, plan: Plan) -> list[dict[str, Any]]:
-        """The entries of run.json under `processes`."""
+    def records(self, plan: Plan) -> tuple[ProcessRecord, ...]:
+        """The entries of the run's record."""
         hosts = {process.name: process.host for process in plan.processes}
-        return [
-            {"name": life.name, "host": hosts[life.name], "pid": None, "exit": life.exit}
-            for life in self._lives
-        ]
+        return tuple(ProcessRecord(life.name, hosts[life.name], exit=life.exit) for life in self._lives)
 
     def everything_delivered(self) -> bool:
         """Whether no acknowledgement is on its way, and each client has got, in order, all that has one."""

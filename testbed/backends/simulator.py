@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from experiments.draining import settles_by_time
-from experiments.plan import Plan, plan_from_json
+from experiments.plan import Plan
+from experiments.run_record import SIMULATOR, Outcome, Phase, Simulation
 from experiments.rundir import RunDirectory
 from node.core import machine as m
 from node.sim.process import Node, Observer
@@ -28,8 +29,7 @@ from testbed.backends.simulated_processes import SimulatedProcesses
 from testbed.errors import TestbedError
 from testbed.faults.application import AppliedChange
 from testbed.interrupts import Interrupts, noted_interrupts
-from testbed.runner.phases import Outcome, Phase
-from testbed.runner.record import RunRecord
+from testbed.runner.record import RecordWriter
 from testbed.runner.run_control import Follow, RunResult
 
 READY_US = 30_000_000  # for all processes to be ready
@@ -46,13 +46,13 @@ def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine)
     TestbedError if it cannot start, KeyboardInterrupt when the user interrupts it; what there is then is in
     the run's directory, and its outcome says so.
     """
-    record = RunRecord(run, _FollowerChannel(follow))
+    record = RecordWriter(run, _FollowerChannel(follow))
     try:
         with _infrequent_collections(), noted_interrupts() as interrupts:
-            _Simulation(plan_from_json(record.content["plan"]), record, build, interrupts).carry_out()
+            _Simulation(record.content.plan, record, build, interrupts).carry_out()
     except BaseException as error:
         by_user = isinstance(error, KeyboardInterrupt)
-        record.content["outcome"] = Outcome.INTERRUPTED if by_user else Outcome.CRASHED
+        record.note(outcome=Outcome.INTERRUPTED if by_user else Outcome.CRASHED)
         record.problem(
             "stopped by the user before its time" if by_user else f"{type(error).__name__}: {error}"
         )
@@ -88,7 +88,7 @@ class _FollowerChannel:
 class _Simulation:
     """One run, phase by phase."""
 
-    def __init__(self, plan: Plan, record: RunRecord, build: Build, interrupts: Interrupts) -> None:
+    def __init__(self, plan: Plan, record: RecordWriter, build: Build, interrupts: Interrupts) -> None:
         self._plan = plan
         self._interrupts = interrupts
         self._record = record
@@ -108,8 +108,8 @@ class _Simulation:
 
     def carry_out(self) -> None:
         """Run all phases. Raises TestbedError if the nodes do not get ready."""
-        self._record.content["links"] = "simulator"
-        self._record.content["times"]["started_ns"] = time_ns(0)
+        self._record.note(links=SIMULATOR)
+        self._record.time("started_ns", time_ns(0))
         self._record.time("network_ns", time_ns(0))
         self._record.phase(Phase.BUILDING)
         try:
@@ -144,9 +144,9 @@ class _Simulation:
         self._record.phase(Phase.RUNNING)
         duration_us = self._plan.duration_us
         self._record.tell("running", zero_ns=time_ns(zero_us), duration_us=duration_us)
-        for change in self._plan.changes:
+        for index, change in enumerate(self._plan.changes):
             self._advance(zero_us + change.at_us)
-            self._note(self._faults.carry_out(change, self._now_ns))
+            self._note(self._faults.carry_out(index, change, self._now_ns))
         self._advance(zero_us + duration_us)
         self._runs = False
         self._network.tell(m.StopDrivers())
@@ -165,9 +165,9 @@ class _Simulation:
         self._processes.finish()
         self._advance(self._now_us + STEP_US)
         self._files.write()
-        self._record.content["processes"] = self._processes.as_json(self._plan)
+        self._record.note(processes=self._processes.records(self._plan))
         self._record.time("ended_ns", self._now_ns)
-        self._record.content["outcome"] = Outcome.COMPLETED
+        self._record.note(outcome=Outcome.COMPLETED)
         self._record.phase(Phase.COLLECTED)
 
     # --- Time
@@ -213,20 +213,17 @@ class _Simulation:
             now_ns=self._now_ns,
         )
 
-    def _note(self, carried: AppliedChange) -> None:
-        entry = carried.as_json()
-        self._record.append("changes", entry)
-        self._record.tell("change", **entry)
-        if carried.problem is not None:
-            self._record.problem(carried.problem)
+    def _note(self, applied: AppliedChange) -> None:
+        self._record.note(changes=(*self._record.content.changes, applied.record))
+        self._record.tell("change", **applied.as_message())
+        if applied.problem is not None:
+            self._record.problem(applied.problem)
 
     def _note_work(self) -> None:
         """Record the cost of the simulation."""
-        self._record.content["simulation"] = {
-            "wall_s": round(time.monotonic() - self._began_s, 3),
-            "virtual_s": self._now_us / 1e6,
-            "actions": self._network.clock.actions,
-        }
+        wall_s = round(time.monotonic() - self._began_s, 3)
+        work = Simulation(wall_s, self._now_us / 1e6, self._network.clock.actions)
+        self._record.note(simulation=work)
 
     def _ready(self, node: Node) -> None:
         """Start a node that becomes ready while the run is on."""

@@ -10,11 +10,13 @@ import contextlib
 import queue
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from experiments.declared import Trait, is_sent
-from experiments.plan import Plan, plan_from_json
+from experiments.plan import Plan
+from experiments.run_record import InventoryRecord, RunRecord, record_to_json, write_record
 from experiments.rundir import RunDirectory
 from testbed.assignment import assignment_to_json
 from testbed.errors import MachineError, TestbedError
@@ -24,7 +26,7 @@ from testbed.machines.connection_pool import ConnectionPool, connected
 from testbed.machines.coordinator import Coordinator
 from testbed.machines.deploy import code_folder, deploy, our_python
 from testbed.machines.inventory import Inventory, Machine, ShippingTime
-from testbed.machines.merging import machines_json, merged
+from testbed.machines.merging import machine_shares, merged
 from testbed.machines.placement import Placement, adapted, assignments, first_network, place
 from testbed.machines.run_folders import agent_arguments
 from testbed.machines.shipping.limits import Limits
@@ -130,8 +132,8 @@ class _Run:
         self._lease_s = inventory.lease_us / 1e6
         self._archive = archive
         self._follow = follow
-        self._content = run.read_run()
-        self._plan: Plan = plan_from_json(self._content["plan"])
+        self._record = run.read_run()
+        self._plan = self._record.plan
         self._placement = place(self._plan, inventory)
         self._assignments = assignments(self._plan, inventory, self._placement, first_network(run.full_name))
         self._events: Events = queue.SimpleQueue()
@@ -162,21 +164,23 @@ class _Run:
             finally:  # whatever broke, and if the user asked twice: what came is described
                 for peer in self._peers:
                     peer.log_out()
-                content = self._merge(coordinator)
+                record = self._merge(coordinator)
                 self._remove_folders()
-        if coordinator.failed and "zero_ns" not in content["times"]:
+        if coordinator.failed and record.times.zero_ns is None:
             kind = MachineError if coordinator.failed["kind"] == "machine" else TestbedError
             raise kind(coordinator.failed["text"])
-        return RunResult(content, by_user=user.asked)
+        return RunResult(record, by_user=user.asked)
 
     def _note_where(self, coordinator: Coordinator) -> None:
         """Record which machines have files of the run, so that they can be fetched if this process dies."""
-        self._content |= {
-            "inventory": {"file": str(Path(self._inventory.file).absolute()), "code": self._archive.sha256},
-            "machines": machines_json(self._placement, coordinator.zeros, {}),
-            "shaping": str(self._inventory.shaping),
-        }
-        self._run.update_run(**self._content)
+        file = str(Path(self._inventory.file).absolute())
+        self._record = replace(
+            self._record,
+            inventory=InventoryRecord(file, self._archive.sha256),
+            machines=machine_shares(self._placement, coordinator.zeros, {}),
+            shaping=str(self._inventory.shaping),
+        )
+        write_record(self._run.run_json, self._record)
 
     # --- Machines
 
@@ -192,7 +196,7 @@ class _Run:
     def _start(self) -> None:
         for peer in self._peers:
             assignment = self._assignments[peer.name]
-            content = {**self._content, "assignment": assignment_to_json(assignment)}
+            content = record_to_json(replace(self._record, assignment=assignment_to_json(assignment)))
             given = {"run": content, "lease_s": self._lease_s}
             peer.start(given)
 
@@ -242,20 +246,22 @@ class _Run:
             give_up=lambda name: self._impatient or (self._led and name in coordinator.unreachable),
         )
 
-    def _merge(self, coordinator: Coordinator) -> dict[str, Any]:
+    def _merge(self, coordinator: Coordinator) -> RunRecord:
         order = [machine.name for machine in self._placement.machines]
         clocks = {peer.name: peer.clock.best for peer in self._peers}
-        parts, unusable = read_parts(self._run, order)
+        parts, unusable = read_parts(self._run, self._plan, order)
         broken_off = {name: ShippingResult(name, (), "shipping was broken off", 0, 0) for name in order}
         shipped = [(broken_off | self._shipped)[name] for name in order]
         said = [line for each in shipped for line in each.lines()]
-        base = {
-            **self._content,
-            "machines": machines_json(self._placement, coordinator.zeros, clocks),
-            "shipped": [each.as_json() for each in shipped],
-            "problems": [*coordinator.problems, *said, *unusable],
-        }
-        return self._run.update_run(**merged(base, parts, order))
+        base = replace(
+            self._record,
+            machines=machine_shares(self._placement, coordinator.zeros, clocks),
+            shipped=tuple(each.shipment() for each in shipped),
+            problems=(*coordinator.problems, *said, *unusable),
+        )
+        record = merged(base, parts, order)
+        write_record(self._run.run_json, record)
+        return record
 
     def _remove_folders(self) -> None:
         """Remove the run's folder from the machines whose files have all arrived."""

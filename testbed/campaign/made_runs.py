@@ -13,6 +13,7 @@ from experiments.rundir import RunDirectory
 
 if TYPE_CHECKING:
     from experiments.nights import Failure
+    from experiments.run_record import RunRecord
     from experiments.sweep import SweepRun
     from testbed.backends.backend import Backend
     from testbed.campaign.progress import Follower
@@ -27,14 +28,14 @@ NAMED_MAX = 3
 class MadeRun:
     """A run and what became of it.
 
-    record: run.json. summary: summary.json, or None if there is none. problem: why there is none, or None.
-    replay: the command that makes it again.
+    run_record: what ran, and how far it got. summary: summary.json, or None if there is none. problem: why
+    there is none, or None. replay: the command that makes it again.
     """
 
     directory: RunDirectory
     seed: int
     repetition: int  # from 0
-    record: dict[str, Any]
+    run_record: "RunRecord"
     summary: dict[str, Any] | None
     problem: str | None
     replay: str
@@ -42,7 +43,14 @@ class MadeRun:
     @property
     def verdict(self) -> str:
         """summary.json's; without a summary, how the run ended."""
-        return str(self.summary["verdict"] if self.summary else self.record.get("outcome") or "broken")
+        return str(self.summary["verdict"] if self.summary else self.run_record.outcome or "broken")
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """run.json as plain JSON."""
+        from experiments.run_record import record_to_json
+
+        return record_to_json(self.run_record)
 
     @property
     def failure(self) -> "Failure | None":
@@ -71,9 +79,9 @@ class MadeRun:
         sound = self.verdict == "passed" or (unanalysed and self.verdict == "completed")
         return {
             "verdict": "passed" if sound else self.verdict if self.summary else "crashed",
-            "outcome": self.record.get("outcome") or f"died while {self.record.get('phase')}",
+            "outcome": self.run_record.outcome or f"died while {self.run_record.phase}",
             "reasons": _some(self.summary["fidelity"]["reasons"] if self.summary else ()),
-            "problems": _some([*filter(None, [self.problem]), *self.record["problems"]]),
+            "problems": _some([*filter(None, [self.problem]), *self.run_record.problems]),
         }
 
     @property

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.nights import Failure, NightRun, State
+from experiments.run_record import Outcome
 from experiments.rundir import RunDirectory
 from testbed.campaign.exit_codes import EXPECTED_ERRORS
 from testbed.campaign.night import Night
@@ -26,7 +27,6 @@ from testbed.campaign.sweep_run import carry_out, new_sweep
 from testbed.interrupts import Limit
 from testbed.nightly.planning import AROUND_A_RUN_S, TRIES_MAX, budget_left_s
 from testbed.nightly.results import broken, ended, swept, unmeasured
-from testbed.runner.phases import Outcome
 from testbed.runner.run_control import RunResult
 from testbed.sweeps import Points, RunSelection
 from topologies.errors import InputError
@@ -170,7 +170,7 @@ def _carried_out(
 def _concluded(run: NightRun, directory: RunDirectory, made: Made, began_s: float) -> NightRun:
     took_s = time.monotonic() - began_s
     if made.summary is None:
-        return unmeasured(run, made.ended.content, took_s)
+        return unmeasured(run, made.ended.record, took_s)
     return finished(run, directory, took_s)
 
 
@@ -214,7 +214,7 @@ def _has_ended(night: Night, run: NightRun) -> bool:
     """Whether it came to its own end, good or bad."""
     made = night.directory.run_of(run)
     try:
-        return made is not None and made.read_run().get("outcome") in {Outcome.COMPLETED, Outcome.CRASHED}
+        return made is not None and made.read_run().outcome in {Outcome.COMPLETED, Outcome.CRASHED}
     except InputError:
         return False
 

@@ -240,5 +240,5 @@ def run_once(chosen: "RunSelection", out: Path, *, analyze: bool, live: bool = F
         summary = conclude(run, ended, follow) if analyze else None
         if summary is not None and watching is not None:
             watching.show_report(summary["verdict"], follow)
-    show_outcome(run, ended.content, summary)
+    show_outcome(run, ended.record, summary)
     return exit_code(ended, summary, analyze=analyze)

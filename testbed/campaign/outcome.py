@@ -8,6 +8,7 @@ from experiments.rundir import RunDirectory
 from testbed.campaign import exit_codes
 
 if TYPE_CHECKING:
+    from experiments.run_record import RunRecord
     from testbed.runner.run_control import RunResult
 
 LABEL_WIDTH = 12
@@ -22,15 +23,15 @@ RECOVERY = {
 }
 
 
-def show_outcome(run: RunDirectory, content: dict[str, Any], summary: dict[str, Any] | None) -> None:
-    """Print it. `content` is run.json's; without a summary only what the run itself knows is shown."""
-    for problem in content["problems"]:
+def show_outcome(run: RunDirectory, record: "RunRecord", summary: dict[str, Any] | None) -> None:
+    """Print it; without a summary only what the run itself knows is shown."""
+    for problem in record.problems:
         row("problem", problem)
     if summary is None:
-        row("run", f"{content['outcome']} ({content['phase']})")
+        row("run", f"{record.outcome} ({record.phase})")
         row("captures", str(run.captures))
         return
-    row("verdict", _verdict(content, summary))
+    row("verdict", _verdict(record, summary))
     for label, text in summary_rows(summary):
         row(label, text)
     row("report", str(run.report_html))
@@ -46,10 +47,10 @@ def exit_code(ended: "RunResult", summary: dict[str, Any] | None, *, analyze: bo
     return exit_codes.FINE if summary["verdict"] == "passed" else exit_codes.FAILED
 
 
-def _verdict(content: dict[str, Any], summary: dict[str, Any]) -> str:
+def _verdict(record: "RunRecord", summary: dict[str, Any]) -> str:
     """A run that somebody ended also counts as crashed, and is told apart here."""
     verdict = summary["verdict"]
-    if verdict == "crashed" and content["outcome"] == "interrupted":
+    if verdict == "crashed" and record.outcome == "interrupted":
         return click.style(INTERRUPTED, fg="yellow", bold=True)
     return click.style(verdict, fg=COLOURS.get(verdict), bold=True)
 

@@ -25,6 +25,7 @@ from testbed.sweeps import RunSelection
 
 if TYPE_CHECKING:
     from analysis.history import History, RunRecord
+    from experiments import run_record
     from experiments.rundir import RunDirectory
 ENTRY_MAX = 60
 DIGEST_LETTERS = 8
@@ -154,13 +155,12 @@ def record(
     return replace(kept, repeat=max(others["repeat"].to_pylist(), default=-1) + 1)
 
 
-def series_of(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """What its series is called, and what was set, by dotted path. content: of run.json."""
+def series_of(ran: "run_record.RunRecord") -> tuple[str, dict[str, Any]]:
+    """What its series is called, and what was set, by dotted path."""
     from analysis.pages.comparing.settings import backend_text
 
-    experiment, topology = content.get("experiment") or {}, content.get("topology") or {}
-    name, place = str(experiment.get("name") or ""), backend_text(content)
-    links = str((content.get("plan") or {}).get("links_kind") or AUTO)
+    experiment, topology = ran.experiment, ran.topology
+    name, place, links = ran.request.name, backend_text(ran), ran.plan.links_kind
     around = {"on": place, "links": links}
     usual = _as_it_comes(name)
     if usual is None:

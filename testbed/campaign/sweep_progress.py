@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from experiments.run_record import Outcome, RunRecord
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
 from testbed.backends.backend import Backend
 from testbed.campaign.one_run import Request, prepare
@@ -60,11 +61,11 @@ class Sweep(SweepProgress):
 
 
 def outcome_of(
-    point: PointRecord, content: dict[str, Any], summary: dict[str, Any] | None, duration_s: float
+    point: PointRecord, record: RunRecord, summary: dict[str, Any] | None, duration_s: float
 ) -> PointRecord:
-    """The record of a run that ended. content: run.json's."""
-    problems = content["problems"] or [f"{content['outcome']} while {content['phase']}"]
-    completed = content["outcome"] == "completed"
+    """The record of a run that ended."""
+    problems = record.problems or (f"{record.outcome} while {record.phase}",)
+    completed = record.outcome is Outcome.COMPLETED
     return replace(
         point,
         outcome="completed" if completed else "crashed",

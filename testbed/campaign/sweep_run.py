@@ -120,4 +120,4 @@ def _made(
         raise
     except TestbedError as error:
         return broken(point, str(error), time.monotonic() - began_s)
-    return outcome_of(point, made.ended.content, made.summary, time.monotonic() - began_s)
+    return outcome_of(point, made.ended.record, made.summary, time.monotonic() - began_s)

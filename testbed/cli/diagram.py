@@ -11,7 +11,7 @@ from testbed.cli.options import once, run_argument
 if TYPE_CHECKING:
     from analysis.inspect.diagram.message_selection import DiagramQuery
     from analysis.inspect.diagram.scene_builder import TimeWindow
-    from analysis.pages.report.run_reader import RunRecord
+    from analysis.pages.report.run_reader import AnalysedRun
     from experiments.rundir import RunDirectory
 
 
@@ -82,7 +82,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
 
 def _moment(
-    record: "RunRecord", from_s: float | None, to_s: float | None, fault: str | None, span_s: float | None
+    record: "AnalysedRun", from_s: float | None, to_s: float | None, fault: str | None, span_s: float | None
 ) -> "TimeWindow":
     from analysis.inspect.diagram.scene_builder import TimeWindow, around
 
@@ -96,7 +96,7 @@ def _moment(
 
 
 def _wanted(
-    record: "RunRecord",
+    record: "AnalysedRun",
     hosts: tuple[str, ...],
     regions: tuple[str, ...],
     types: tuple[str, ...],
@@ -107,7 +107,7 @@ def _wanted(
     from analysis.inspect.packets.filters import Query, codec_of, make_filter
     from analysis.timelines.run_metadata import read_metadata
 
-    metadata, known = read_metadata(record.run), codec_of(record.run).by_name
+    metadata, known = read_metadata(record.run), codec_of(record.plan).by_name
     streams = () if stream is None else (stream,)
     found = make_filter(Query(hosts=hosts, types=types, streams=streams), metadata, known)
     make_filter(Query(regions=regions), metadata, known)
@@ -116,7 +116,7 @@ def _wanted(
     )
 
 
-def _check(run: "RunDirectory", record: "RunRecord") -> None:
+def _check(run: "RunDirectory", record: "AnalysedRun") -> None:
     """Raises InputError if it has no table of transfers."""
     from experiments.rundir import run_argument
     from topologies.errors import InputError

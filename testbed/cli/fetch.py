@@ -77,7 +77,8 @@ def _loaded(run: "RunDirectory", given: Path | None) -> "Inventory":
 
     if given is not None:
         return load_inventory(given)
-    noted = run.read_run().get("inventory", {}).get("file", "the inventory")
+    inventory = run.read_run().inventory
+    noted = inventory.file if inventory is not None else "the inventory"
     if not Path(noted).is_file():
         problem = f"{noted}, with which it was started, is gone: name its machines' inventory with --on"
         raise InputError(str(run.path), None, "", problem)

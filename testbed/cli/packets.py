@@ -90,9 +90,9 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
     run = named_run(run_name)
     check_packets(run)
     (check_measured if asked["pcap"] else check_transfers)(run)  # before the header is written
-    content, clocks = read_on_reference(run)
-    metadata = read_metadata(content, clocks)
-    output = Output(run, metadata, _wanted(asked, metadata, codec_of(content).by_name), asked["limit"])
+    record, clocks = read_on_reference(run)
+    metadata = read_metadata(record, clocks)
+    output = Output(run, metadata, _wanted(asked, metadata, codec_of(record.plan).by_name), asked["limit"])
     with reader_may_leave():
         if asked["pcap"]:
             output.write_packets(asked["pcap"], asked["at"])

@@ -47,7 +47,7 @@ class Output:
         from analysis.inspect.packets.objects import describe, describe_bytes
         from analysis.inspect.packets.raw import Bytes
 
-        codec, taken = codec_of(self.run.read_run()), Bytes(self.run)
+        codec, taken = codec_of(self.run.read_run().plan), Bytes(self.run)
         one = describe(self.metadata)
         lines = self._liner()
         if not as_json:
@@ -117,9 +117,7 @@ class Output:
 
     def _tell(self, tally: "Tally") -> None:
         """How many there were; and why there were none, if that is known."""
-        from analysis.jobs.extraction import listed_captures
-
-        hosts = any(capture.get("host") for capture in listed_captures(self.run))
+        hosts = any(capture.host for capture in self.run.read_run().listed_captures)
         counts = str(tally) if hosts else "no messages: this run has no captures of hosts"
         click.echo(counts + self._stopped(tally.more), err=True)
 

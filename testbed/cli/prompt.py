@@ -7,7 +7,6 @@ use.
 import sys
 from pathlib import Path
 
-from experiments.plan import plan_from_json
 from experiments.rundir import RunDirectory
 from testbed.sandbox.channel import Channel
 from testbed.shell.prompt import Prompt, RunnerClient, ended_by_signals
@@ -22,7 +21,7 @@ def main() -> int:
     with ended_by_signals():
         opening = runner.opening()
         run = RunDirectory(Path(opening["run"]))
-        plan = plan_from_json(run.read_run()["plan"])
+        plan = run.read_run().plan
         net = attached_network(plan, opening["pids"])
         try:
             Prompt(net, plan, runner, Recent(run), sys.stdin).talk()

@@ -74,12 +74,12 @@ class Recent:
         from analysis.live.recent.recent_messages import look
         from analysis.timelines.run_metadata import read_metadata
 
-        content = self._run.read_run()
-        metadata, codec = read_metadata(content), codec_of(content)
+        record = self._run.read_run()
+        metadata, codec = read_metadata(record), codec_of(record.plan)
         names = ("hosts", "regions", "links", "types", "streams", "seq", "lost")
         wanted = make_filter(Query(**{name: asked[name] for name in names}), metadata, codec.by_name)
         from_ns = time.time_ns() - round(asked["last_s"] * 10**9)
-        found = look(self._run, content["plan"], codec, from_ns, _concerned(wanted))
+        found = look(self._run, record.plan, codec, from_ns, _concerned(wanted))
         rows = found.rows.combine_chunks()
         if rows.num_rows:
             rows = rows.filter(wanted.mask(rows.to_batches()[0]))

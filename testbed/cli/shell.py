@@ -76,12 +76,13 @@ def _run(chosen: "RunSelection", out: Path, *, with_faults: bool, analyze: bool)
         ended = _at_prompt(run)
     with follower() as follow:
         summary = conclude(run, ended, follow) if analyze else None
-    show_outcome(run, ended.content, summary)
+    show_outcome(run, ended.record, summary)
     return exit_code(ended, summary, analyze=analyze)
 
 
 def _prepare(chosen: "RunSelection", out: Path, *, with_faults: bool) -> "RunDirectory":
     """The run's directory, with the experiment as it is to be tried on."""
+    from experiments.run_record import ShellRecord
     from testbed.backends.backend import LocalBackend
     from testbed.campaign.one_run import Request, planned
     from testbed.faults.interactive import PLANNED_FAULTS, open_ended
@@ -96,7 +97,7 @@ def _prepare(chosen: "RunSelection", out: Path, *, with_faults: bool) -> "RunDir
     elif set(PLANNED_FAULTS) & set(chosen.file.left_out):
         click.echo(f"the faults of {experiment.name} do not happen; --with-faults lets them", err=True)
     experiment = open_ended(experiment, faults)
-    also = {"shell": {"with_faults": with_faults}}
+    also = {"shell": ShellRecord(with_faults)}
     request = Request(experiment, topology, chosen.seed, chosen.links, also)
     return prepare(out, planned(request, LocalBackend(), out, adapt=_in_parts), request.described())
 

@@ -13,11 +13,14 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from experiments.observations import ChangeRecord
 from experiments.plan import LinkChange, ProcessChange
 from testbed.errors import TestbedError
 from testbed.links.emulator import Applied
 
 Change = LinkChange | ProcessChange
+Numbered = tuple[int, Change]
+"""A change with its index in the plan of the whole run."""
 
 LATE_NS = 100_000_000
 """From here on a change counts as late: a tenth of what a recovery in seconds is shown with."""
@@ -29,6 +32,7 @@ NAP_S = 0.5
 class AppliedChange:
     """A change and its result; `applied_ns` is None, and `error` says why, if it could not be applied."""
 
+    index: int  # of the change in the run's plan
     change: Change
     requested_ns: int
     applied_ns: int | None
@@ -44,9 +48,14 @@ class AppliedChange:
             return f"fault {self.change.fault} changed {target(self.change)} {late_ns / 1e6:.0f} ms late"
         return None
 
-    def as_json(self) -> dict[str, object]:
-        """The record of it in run.json, under `changes`."""
-        times = {"requested_ns": self.requested_ns, "applied_ns": self.applied_ns}
+    @property
+    def record(self) -> ChangeRecord:
+        """The entry of the run's record."""
+        return ChangeRecord(self.index, self.requested_ns, self.applied_ns)
+
+    def as_message(self) -> dict[str, object]:
+        """The message to whoever follows the run."""
+        times = {"index": self.index, "requested_ns": self.requested_ns, "applied_ns": self.applied_ns}
         change = self.change
         what: dict[str, object]
         if isinstance(change, LinkChange):
@@ -65,7 +74,7 @@ def target(change: Change) -> str:
 
 
 async def apply_changes(
-    changes: Sequence[Change],
+    changes: Sequence[Numbered],
     *,
     zero_ns: int,
     apply: Callable[[Change], Awaitable[Applied]],
@@ -78,7 +87,7 @@ async def apply_changes(
     A change that fails with a TestbedError is recorded as failed and the others go on: such a run is analysed
     too, and its report says so.
     """
-    for at_us, together in groupby(changes, key=lambda change: change.at_us):
+    for at_us, together in groupby(changes, key=lambda numbered: numbered[1].at_us):
         requested_ns = zero_ns + at_us * 1000
         while (wait_ns := requested_ns - now_ns()) > 0:
             await asyncio.sleep(min(wait_ns / 1e9, NAP_S))
@@ -87,34 +96,34 @@ async def apply_changes(
 
 
 async def apply_concurrently(
-    changes: Sequence[Change], requested_ns: int, apply: Callable[[Change], Awaitable[Applied]]
+    changes: Sequence[Numbered], requested_ns: int, apply: Callable[[Change], Awaitable[Applied]]
 ) -> list[AppliedChange]:
     """Apply the changes of one instant now; returns their results in the same order.
 
     Links come first, one by one. Then changes of different processes are applied concurrently, and those of
     the same process one after the other.
     """
-    applied: dict[int, AppliedChange] = {}
+    by_index, applied = dict(changes), dict[int, AppliedChange]()
     of_process: dict[str, list[int]] = {}
 
     async def in_turn(numbers: Iterable[int]) -> None:
         for number in numbers:
-            applied[number] = await apply_one(changes[number], requested_ns, apply)
+            applied[number] = await apply_one(number, by_index[number], requested_ns, apply)
 
-    await in_turn(number for number, change in enumerate(changes) if isinstance(change, LinkChange))
-    for number, change in enumerate(changes):
+    await in_turn(number for number, change in changes if isinstance(change, LinkChange))
+    for number, change in changes:
         if isinstance(change, ProcessChange):
             of_process.setdefault(change.process, []).append(number)
     await asyncio.gather(*map(in_turn, of_process.values()))
-    return [applied[number] for number in range(len(changes))]
+    return [applied[number] for number, _ in changes]
 
 
 async def apply_one(
-    change: Change, requested_ns: int, apply: Callable[[Change], Awaitable[Applied]]
+    index: int, change: Change, requested_ns: int, apply: Callable[[Change], Awaitable[Applied]]
 ) -> AppliedChange:
     """Apply one change now; returns its result."""
     try:
         applied = await apply(change)
     except TestbedError as error:
-        return AppliedChange(change, requested_ns, None, str(error))
-    return AppliedChange(change, requested_ns, applied.applied_ns)
+        return AppliedChange(index, change, requested_ns, None, str(error))
+    return AppliedChange(index, change, requested_ns, applied.applied_ns)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from experiments.observations import LinkCounters
 from experiments.plan import Direction, LinkChange, LinkPlan, Plan
 from testbed.assignment import Assignment, transparent
 from topologies.link_parameters import LinkParameters
@@ -41,23 +42,6 @@ class Applied:
 
     requested_ns: int
     applied_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class LinkCounters:
-    """Counters of one link direction since its start. Frames are MTU-sized segments that left it."""
-
-    frames: int
-    bytes: int
-    dropped_loss: int
-    dropped_queue: int
-    dropped_blackhole: int
-    dropped_kernel: int  # lost before they reached the emulator: any makes the run invalid
-    lateness_p50_us: float | None = None  # how late frames left; None where the kernel emulates the link
-    lateness_p99_us: float | None = None
-    dropped_size: int = 0  # larger than the link's MTU
-    dropped_send: int = 0  # refused by the outgoing interface, for example while it is down
-    ring_peak: float = 0.0  # the highest fill level of the receive rings, 0 to 1; full ones drop
 
 
 class LinkEmulator(Protocol):

@@ -16,10 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from experiments.observations import LinkCounters
 from experiments.plan import Direction
 from testbed.batches import COMMAND_TIMEOUT_S, run_batch
 from testbed.errors import TestbedError
-from testbed.links.emulator import Applied, LinkCounters, LinkWiring
+from testbed.links.emulator import Applied, LinkWiring
 from testbed.links.netem_commands import (
     NetemLink,
     Stages,

@@ -73,7 +73,7 @@ def shipped_from(runs: Path, machine: str) -> list[str]:
     names = []
     for path in sorted([*runs.glob("*/run.json"), *runs.glob(f"*/{POINTS}/*/run.json")]):
         with suppress(InputError):  # a run that cannot be read has shipped nothing
-            shipped = RunDirectory(path.parent).read_run().get("shipped", [])
-            if any(each["machine"] == machine and each["complete"] for each in shipped):
+            shipped = RunDirectory(path.parent).read_run().shipped
+            if any(each.machine == machine and each.complete for each in shipped):
                 names.append(RunDirectory(path.parent).full_name)
     return names

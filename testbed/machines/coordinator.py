@@ -14,10 +14,10 @@ from typing import Any
 
 from experiments.declared import Contract
 from experiments.draining import reached
+from experiments.run_record import Outcome, Phase
 from testbed.machines.supervisor_client import Events, SupervisorClient
 from testbed.runner.barrier import Barrier
 from testbed.runner.draining import highest
-from testbed.runner.phases import Outcome, Phase
 from testbed.runner.run_control import Follow
 from testbed.sanitize import sanitize
 

@@ -15,8 +15,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from experiments.observations import Probe, When
 from experiments.plan import CapturePlan, Direction, LinkChange, LinkState, Plan, ProcessChange
 from testbed.assignment import Assignment, assigned_part, parameters_here, whole_plan
 from testbed.batches import run_batch
@@ -157,12 +158,12 @@ class Network:
             self._resources.callback(table.close)
         return self._neighbour_tables[host]
 
-    def probe(self, when: str) -> list[dict[str, Any]]:
-        """Measure round trips, in microseconds, between every two regions, from a host of one to a host of
-        the other, for the pairs whose sending host is on this machine.
+    def probe(self, when: When) -> list[Probe]:
+        """Round trips in microseconds between every two regions, from a host of one to a host of the other,
+        as far as those that ask are here.
 
-        when: "before" or "after", kept in the answer. An echo without a reply within `probes.LOOKS` is
-        missing.
+        An echo that did not come back while it was waited for
+        (`probes.LOOKS`) is missing.
         """
         hosts = {
             region.name: next(
@@ -180,7 +181,7 @@ class Network:
         ]
         round_trips = probes.measure(pairs, self._namespaces)
         return [
-            {"when": when, "from": pair.origin, "to": pair.target, "rtt_us": rtt_us}
+            Probe(when, pair.origin, pair.target, tuple(rtt_us))
             for pair, rtt_us in zip(pairs, round_trips, strict=True)
         ]
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 from experiments.expectations import missed_text
 from experiments.nights import Failure, NightDirectory, NightRecord, NightRun, State
+from experiments.run_record import RunRecord
 from experiments.sweepdir import SweepRecord
 from testbed.sweeps import headline, missed
 
@@ -29,13 +30,13 @@ NO_CHAR = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What has no place in XML 1.0: all but its production Char (section 2.2)."""
 
 
-def ended(run: NightRun, content: Mapping[str, Any], summary: Mapping[str, Any], took_s: float) -> NightRun:
-    """A run with a summary. content: that of run.json."""
+def ended(run: NightRun, record: RunRecord, summary: Mapping[str, Any], took_s: float) -> NightRun:
+    """A run that has a summary."""
     return replace(
         run,
         state=State.DONE,
         verdict=summary["verdict"],
-        problem=_line(why) if (why := _why(content, summary)) is not None else None,
+        problem=_line(why) if (why := _why(record, summary)) is not None else None,
         duration_s=round(took_s, 3),
         headline=headline(summary),
     )
@@ -70,9 +71,9 @@ def swept(run: NightRun, record: SweepRecord, took_s: float) -> NightRun:
     )
 
 
-def unmeasured(run: NightRun, content: Mapping[str, Any], took_s: float) -> NightRun:
-    """A run that ended before there was anything to analyse. content: that of run.json."""
-    problems = content.get("problems") or [f"it ended while {content.get('phase')}"]
+def unmeasured(run: NightRun, record: RunRecord, took_s: float) -> NightRun:
+    """A run that ended before there was anything to analyse."""
+    problems = record.problems or (f"it ended while {record.phase}",)
     return broken(run, problems[-1], took_s)
 
 
@@ -91,14 +92,14 @@ def exit_code(record: NightRecord) -> int:
     return MACHINE if kinds else FINE
 
 
-def _why(content: Mapping[str, Any], summary: Mapping[str, Any]) -> str | None:
-    """One line saying why a run did not pass."""
+def _why(record: RunRecord, summary: Mapping[str, Any]) -> str | None:
+    """In a line, why a run did not pass."""
     if summary["verdict"] == "passed":
         return None
     missed = [found for found in summary["expectations"] if not found["held"]]
     if summary["verdict"] == "failed" and missed:
         return "; ".join(map(missed_text, missed))
-    said = summary["fidelity"]["reasons"] if summary["verdict"] == "invalid" else content.get("problems")
+    said = summary["fidelity"]["reasons"] if summary["verdict"] == "invalid" else record.problems
     said = list(said or [NO_REASON])
     more = [f"and {len(said) - REASONS_MAX} more"] if len(said) > REASONS_MAX else []
     return "; ".join(said[:REASONS_MAX] + more)

@@ -10,16 +10,17 @@ import os
 import sys
 from contextlib import AsyncExitStack
 
+from experiments.observations import When
 from experiments.plan import Plan
-from testbed.assignment import Assignment, assigned_part
+from experiments.run_record import Phase, TcpRecord
+from testbed.assignment import Assignment, assigned_part, changes_here
 from testbed.captures import CapturePoint, Captures
 from testbed.links.emulator import links_without_emulator
 from testbed.links.selection import select_emulator
 from testbed.network import Network
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.barrier import Barrier, Barriers
-from testbed.runner.phases import Phase
-from testbed.runner.record import RunRecord
+from testbed.runner.record import RecordWriter
 from testbed.runner.run_context import RunContext, Termination
 from testbed.runner.specs import node_specs
 
@@ -30,7 +31,7 @@ READY_PER_NODE_S = 0.2
 async def build(
     plan: Plan,
     assignment: Assignment,
-    record: RunRecord,
+    record: RecordWriter,
     termination: Termination,
     *,
     barriers: Barriers,
@@ -48,9 +49,11 @@ async def build(
     emulator = select_emulator(plan.links_kind, plan.seed)
     network = stack.enter_context(Network(plan, emulator, assignment))
     record.time("network_ns")
-    record.content["links"] = emulator.kind
-    record.content["links_without_emulator"] = list(links_without_emulator(plan, assignment))
-    record.content["tcp"] = {"congestion_control": network.congestion_control}
+    record.note(
+        links=emulator.kind,
+        links_without_emulator=links_without_emulator(plan, assignment),
+        tcp=TcpRecord(network.congestion_control),
+    )
     if plan.congestion_control not in {None, network.congestion_control}:
         record.problem(
             f"TCP may not use {plan.congestion_control} here: it uses {network.congestion_control}"
@@ -60,7 +63,17 @@ async def build(
     here = assigned_part(plan, assignment)
     specs = node_specs(plan, here.processes, record.directory, network.netns)
     context = RunContext(
-        here, assignment, barriers, record, termination, network, emulator, captures, processes, specs
+        here,
+        assignment,
+        barriers,
+        record,
+        termination,
+        network,
+        emulator,
+        captures,
+        processes,
+        specs,
+        changes_here(plan, assignment),
     )
     await termination.or_done(_start_all(context))
     return context
@@ -80,13 +93,13 @@ async def _start_all(context: RunContext) -> None:
     context.record.time("ready_ns")
 
 
-async def probe(context: RunContext, when: str) -> None:
-    """Record round trips between all regions. `when` is "before" or "after" the nodes."""
-    for sample in await asyncio.to_thread(context.network.probe, when):
-        context.record.append("probes", sample)
+async def probe(context: RunContext, when: When) -> None:
+    """Record round trips between all regions."""
+    found = await asyncio.to_thread(context.network.probe, when)
+    context.record.note(probes=(*context.record.content.probes, *found))
 
 
 def _on_exit(context: RunContext, node: NodeProcess) -> None:
-    if node.exit is not None and not node.exit["expected"]:
-        how = f"signal {node.exit['signal']}" if node.exit["signal"] else f"exit code {node.exit['code']}"
+    if node.exit is not None and not node.exit.expected:
+        how = f"signal {node.exit.signal}" if node.exit.signal else f"exit code {node.exit.code}"
         context.record.problem(f"{node.name} ended unexpectedly ({how}): see logs/{node.host}.jsonl")

@@ -12,7 +12,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
 from experiments.declared import Trait
-from experiments.plan import plan_from_json
+from experiments.observations import CaptureRecord, CpuSample, LinkCounts
+from experiments.run_record import Outcome, Phase
 from experiments.rundir import RunDirectory
 from testbed.assignment import assignment_from_json, whole_plan
 from testbed.captures import FLUSH_S, CaptureResult
@@ -21,9 +22,8 @@ from testbed.runner import monitor
 from testbed.runner.barrier import Barrier, Barriers
 from testbed.runner.building import build, probe
 from testbed.runner.draining import drain
-from testbed.runner.phases import Outcome, Phase
 from testbed.runner.prompt_process import PromptProcess
-from testbed.runner.record import RunRecord
+from testbed.runner.record import RecordWriter
 from testbed.runner.run_context import RunContext, Termination
 from testbed.runner.running import Until, run_workload, until_duration_is_over
 from testbed.sandbox.channel import Channel
@@ -42,9 +42,9 @@ async def conduct(
     """Carry out the run whose plan is in its run.json, interactively if there is a prompt; false if it broke
     before there was anything to collect.
     """
-    record = RunRecord(directory, channel)
+    record = RecordWriter(directory, channel)
     termination = Termination()
-    barriers = Barriers(channel, alone="assignment" not in record.content)
+    barriers = Barriers(channel, alone=record.content.assignment is None)
     try:
         with _listening(channel, termination, barriers, prompt):
             await _run_phases(record, termination, barriers, until)
@@ -53,7 +53,7 @@ async def conduct(
         record.tell(
             "failed", kind="machine" if isinstance(error, MachineError) else "testbed", text=str(error)
         )
-        record.content["outcome"] = Outcome.CRASHED
+        record.note(outcome=Outcome.CRASHED)
         record.time("ended_ns")
         record.save()
         return False
@@ -62,9 +62,10 @@ async def conduct(
     return True
 
 
-async def _run_phases(record: RunRecord, termination: Termination, barriers: Barriers, until: Until) -> None:
-    plan = plan_from_json(record.content["plan"])
-    given = record.content.get("assignment")
+async def _run_phases(
+    record: RecordWriter, termination: Termination, barriers: Barriers, until: Until
+) -> None:
+    plan, given = record.content.plan, record.content.assignment
     assignment = whole_plan(plan) if given is None else assignment_from_json(given)
     async with AsyncExitStack() as stack:
         context = await build(plan, assignment, record, termination, barriers=barriers, stack=stack)
@@ -127,7 +128,7 @@ async def _watch(context: RunContext) -> None:
     await monitor.watch(
         record.directory.path,
         failure=context.emulator.failure,
-        on_busy=lambda t_ns, busy: record.append("cpu", {"t_ns": t_ns, "busy": busy}),
+        on_busy=lambda t_ns, busy: record.note(cpu=(*record.content.cpu, CpuSample(t_ns, busy))),
         on_disk_low=lambda free: termination.interrupt(
             f"stopped before its time: only {free >> 20} MiB of disk are left at {record.directory.path}"
         ),
@@ -167,14 +168,14 @@ async def collect(context: RunContext) -> None:
     if not context.termination.requested:
         work.append(_probe_again(context))
     await asyncio.gather(*work)
-    for result in await context.captures.stop():
-        context.record.append("captures", _capture_json(context, result))
+    captures = [_capture_record(context, result) for result in await context.captures.stop()]
+    context.record.note(captures=(*context.record.content.captures, *captures))
     try:
         _note_counters(context)
     except TestbedError as error:
         context.record.problem(str(error))
     context.record.time("ended_ns")
-    context.record.content["outcome"] = context.termination.outcome
+    context.record.note(outcome=context.termination.outcome)
     context.record.phase(Phase.COLLECTED)
 
 
@@ -184,25 +185,23 @@ async def _probe_again(context: RunContext) -> None:
     await context.barriers.wait(Barrier.MEASURED, OTHERS_TIMEOUT_S)
 
 
-def _capture_json(context: RunContext, result: CaptureResult) -> dict[str, object]:
-    capture = result.capture
-    return {
-        "file": str(
-            context.record.directory.capture(capture.file).relative_to(context.record.directory.path)
-        ),
-        "host": capture.host,
-        "link": capture.link,
-        "side": capture.side,
-        "interface": capture.interface,
-        "packets": result.packets,
-        "kernel_drops": result.kernel_drops,
-    }
+def _capture_record(context: RunContext, result: CaptureResult) -> CaptureRecord:
+    capture, directory = result.capture, context.record.directory
+    return CaptureRecord(
+        str(directory.capture(capture.file).relative_to(directory.path)),
+        capture.host,
+        capture.link,
+        capture.side,
+        capture.interface,
+        result.packets,
+        result.kernel_drops,
+    )
 
 
 def _note_counters(context: RunContext) -> None:
     for (link, direction), counters in context.emulator.counters().items():
-        entry = {"link": link, "direction": str(direction), **dataclasses.asdict(counters)}
-        context.record.append("counters", entry)
+        counts = LinkCounts(link=link, direction=direction, **dataclasses.asdict(counters))
+        context.record.note(counters=(*context.record.content.counters, counts))
         if counters.dropped_kernel:
             context.record.problem(
                 f"link {link} {direction}: the kernel dropped {counters.dropped_kernel} frames"

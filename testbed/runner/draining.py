@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from experiments.declared import Contract, Trait
 from experiments.draining import reached, settles_by_time
+from experiments.run_record import Phase
 from testbed.processes import NodeProcess
 from testbed.runner.barrier import Barrier
-from testbed.runner.phases import Phase
 from testbed.runner.run_context import RunContext
 
 TELL_PERIOD_S = 0.1
@@ -21,7 +21,7 @@ INTERRUPTED_DRAIN_S = 2.0
 
 async def drain(context: RunContext) -> None:
     """Record when everything was delivered; a drain that does not finish is judged by the analysis."""
-    if "stopped_ns" not in context.record.content["times"] or context.termination.crashed:
+    if context.record.content.times.stopped_ns is None or context.termination.crashed:
         return
     context.record.phase(Phase.DRAINING)
     bound_s = context.plan.drain_us / 1e6

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from experiments.model import Experiment
-from experiments.plan import LinkChange, LinkState, ProcessAction, plan_to_json
+from experiments.plan import LinkChange, LinkState, ProcessAction
 from testbed.errors import TestbedError
 from testbed.faults.application import NAP_S, AppliedChange, Change, apply_concurrently
 from testbed.faults.interactive import InteractiveSchedule
@@ -34,7 +34,7 @@ class FaultInjector:
         self._zero_ns = zero_ns
         self._apply = apply
         self._known = InteractiveSchedule(
-            Experiment.model_validate(content["experiment"]), Topology.model_validate(content["topology"])
+            Experiment.model_validate(content.experiment), Topology.model_validate(content.topology)
         )
         self.happened: list[AppliedChange] = []
         """What was carried out in its time, not at once as somebody asked."""
@@ -77,18 +77,19 @@ class FaultInjector:
             if found and all(carried.applied_ns is None for carried in found):
                 self._known, self._done = known, self._done[:before]
                 raise TestbedError(str(found[0].error))
+            self.note()
             for carried in found:
                 record_change(self._stage, carried)
-            self.note()
             self._more.set()
             return found
 
     def note(self) -> None:
         """Record the faults so far in the plan of run.json, as if the run ended now."""
-        content = self._stage.record.content
         duration_us = self._now_us() + 1
-        content["plan"] = plan_to_json(self._known.plan(self._stage.plan, duration_us))
-        content["experiment"] = self._known.until(duration_us).to_json()
+        self._stage.record.note(
+            plan=self._known.plan(self._stage.plan, duration_us),
+            experiment=self._known.until(duration_us).to_json(),
+        )
         self.noted.set()
 
     def now(self) -> Message:
@@ -120,14 +121,19 @@ class FaultInjector:
 
     async def _catch_up(self, until_us: int) -> None:
         for carried in await self._do_due(until_us):
+            self.note()
             record_change(self._stage, carried)
             self.happened.append(carried)
 
     async def _do_due(self, until_us: int) -> list[AppliedChange]:
         found = []
         while (pending := self._pending()) and (at_us := pending[0].at_us) <= until_us:
-            together = [change for change in pending if change.at_us == at_us]
-            self._done += together
+            together = [
+                (index, change)
+                for index, change in enumerate(pending, len(self._done))
+                if change.at_us == at_us
+            ]
+            self._done += [change for _, change in together]
             found += await apply_concurrently(together, self._zero_ns + at_us * 1000, self._apply)
         return found
 

@@ -1,43 +1,28 @@
-"""The phases and outcomes of a run, as run.json records them."""
+"""Settles the outcome of a run that could not record it."""
 
 import time
-from enum import StrEnum
-from typing import Any
+from dataclasses import replace
 
+from experiments.run_record import Outcome, RunRecord, write_record
 from experiments.rundir import RunDirectory
 
 RUNNER_LOG = "runner.log"
 
 
-class Phase(StrEnum):
-    """The phase that a run has reached."""
-
-    PLANNED = "planned"
-    BUILDING = "building"
-    RUNNING = "running"
-    DRAINING = "draining"
-    COLLECTED = "collected"
-
-
-class Outcome(StrEnum):
-    """How a run ended. A crash is the testbed's; that of a node is a problem of a completed run."""
-
-    COMPLETED = "completed"
-    INTERRUPTED = "interrupted"
-    CRASHED = "crashed"
-
-
-def settle(run: RunDirectory, log: str = f"logs/{RUNNER_LOG}") -> dict[str, Any]:
-    """The content of run.json, with an outcome in place of the one that a dead sandbox could not record.
+def settle(run: RunDirectory, log: str = f"logs/{RUNNER_LOG}") -> RunRecord:
+    """The run's record, with an outcome in place of the one that a dead sandbox could not record.
 
     log: the log file that problems refer to.
     """
-    content = run.read_run()
-    if content["outcome"] is not None:
-        return content
-    reason = f"the run died while {content['phase']}: see {log}"
-    return run.update_run(
+    record = run.read_run()
+    if record.outcome is not None:
+        return record
+    reason = f"the run died while {record.phase}: see {log}"
+    settled = replace(
+        record,
         outcome=Outcome.CRASHED,
-        problems=[*content["problems"], reason],
-        times={**content["times"], "ended_ns": time.time_ns()},
+        problems=(*record.problems, reason),
+        times=replace(record.times, ended_ns=time.time_ns()),
     )
+    write_record(run.run_json, settled)
+    return settled

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from experiments.child_python import python_command
-from testbed.runner.record import RunRecord
+from testbed.runner.record import RecordWriter
 from testbed.sandbox.channel import FD_VARIABLE, Channel
 
 Message = dict[str, Any]
@@ -47,7 +47,7 @@ class PromptProcess:
                 self._process.send_signal(signal.SIGINT)
 
     async def talk(
-        self, record: RunRecord, opening: Message, answer: Callable[[Message], Awaitable[Message]]
+        self, record: RecordWriter, opening: Message, answer: Callable[[Message], Awaitable[Message]]
     ) -> str | None:
         """Open the prompt, send `opening`, and answer requests until the user leaves; returns what went
         wrong, or None.

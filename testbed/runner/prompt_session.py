@@ -101,7 +101,7 @@ async def _answer(
                 return {"did": "faults", "names": faults.names, "faults": faults.in_the_file}
             case "news":
                 happened = _told(faults.happened[asked["changes"] :], zero_ns)
-                problems = context.record.content["problems"][asked["problems"] :]
+                problems = list(context.record.content.problems[asked["problems"] :])
                 return {"did": "news", "changes": happened, "problems": problems}
             case "status":
                 return {"did": "status", **faults.now(), **_status(context, rates, zero_ns)}
@@ -133,7 +133,7 @@ def _status(context: RunContext, rates: Rates, zero_ns: int) -> Message:
         "ended": [name for name in planned if name not in nodes or not nodes[name].running],
         "rates": rates.by_client,
         "free_bytes": shutil.disk_usage(context.record.directory.path).free,
-        "problems": context.record.content["problems"],
+        "problems": list(context.record.content.problems),
     }
 
 

@@ -9,16 +9,15 @@ the end of such a run can be recorded too.
 import asyncio
 import contextlib
 import errno
-import json
 import os
 import time
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from experiments.run_record import Phase, record_text
 from experiments.rundir import RunDirectory
 from experiments.whole_files import write_whole
-from testbed.runner.phases import Phase
 
 RESERVE_BYTES = 4 << 20
 PROBLEMS_MAX = 100
@@ -31,8 +30,8 @@ class Listener(Protocol):
         """Send a message; it may be lost."""
 
 
-class RunRecord:
-    """The content of run.json, and the channel on which the CLI follows it."""
+class RecordWriter:
+    """The record of a run so far, and the channel on which the CLI follows it."""
 
     def __init__(self, directory: RunDirectory, channel: Listener) -> None:
         self.directory = directory
@@ -48,7 +47,7 @@ class RunRecord:
 
     def phase(self, phase: Phase) -> None:
         """Enter a phase; the CLI is notified when it is on disk, so that no crash takes it back."""
-        self.content["phase"] = phase
+        self.note(phase=phase)
         self.save()
         self.tell("phase", phase=phase)
 
@@ -57,27 +56,27 @@ class RunRecord:
         the time.
         """
         noted = time.time_ns() if time_ns is None else time_ns
-        self.content["times"][name] = noted
+        self.note(times=replace(self.content.times, **{name: noted}))
         return noted
 
     def problem(self, text: str) -> None:
         """Record a problem for the user and the report."""
-        problems = self.content["problems"]
+        problems = self.content.problems
         if len(problems) < PROBLEMS_MAX and text not in problems:
-            problems.append(text)
+            self.note(problems=(*problems, text))
             self.tell("problem", text=text[:1000])
 
-    def append(self, key: str, entry: Mapping[str, Any]) -> None:
-        """Add to one of run.json's lists."""
-        self.content[key].append(entry)
+    def note(self, **fields: Any) -> None:
+        """Set fields of the record."""
+        self.content = replace(self.content, **fields)
 
     def save(self) -> None:
         """Write run.json now."""
-        self._write(json.dumps(self.content, indent=1, allow_nan=False) + "\n")
+        self._write(record_text(self.content))
 
     async def save_aside(self) -> None:
         """Write run.json in a thread, as the disk may block; compactly, as that is cheapest."""
-        text = json.dumps(self.content, allow_nan=False)
+        text = record_text(self.content, indent=None)
         async with self._saving:
             writing = asyncio.create_task(asyncio.to_thread(self._write, text))
             try:

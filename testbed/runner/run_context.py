@@ -8,15 +8,17 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.observations import ProcessRecord
 from experiments.plan import Plan
+from experiments.run_record import Outcome
 from testbed.assignment import Assignment
 from testbed.captures import Captures
+from testbed.faults.application import Numbered
 from testbed.links.emulator import LinkEmulator
 from testbed.network import Network
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.barrier import Barriers
-from testbed.runner.phases import Outcome
-from testbed.runner.record import RunRecord
+from testbed.runner.record import RecordWriter
 
 
 class Termination:
@@ -73,19 +75,20 @@ class Termination:
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """The part of the plan that this machine carries out, and what was built from it. `specs` are the
-    launcher's, by process name.
+    launcher's, by process name; `changes` those made here, with their indexes in the whole plan.
     """
 
     plan: Plan
     assignment: Assignment
     barriers: Barriers
-    record: RunRecord
+    record: RecordWriter
     termination: Termination
     network: Network
     emulator: LinkEmulator
     captures: Captures
     processes: Processes
     specs: dict[str, dict[str, Any]]
+    changes: tuple[Numbered, ...] = ()
 
     def having(self, trait: str) -> list[NodeProcess]:
         """The running node processes whose role has a trait."""
@@ -95,7 +98,7 @@ class RunContext:
 
     def note_processes(self) -> None:
         """Record the state of all node processes."""
-        self.record.content["processes"] = [
-            {"name": node.name, "host": node.host, "pid": node.pid, "exit": node.exit}
-            for node in self.processes.history
-        ]
+        history = self.processes.history
+        self.record.note(
+            processes=tuple(ProcessRecord(node.name, node.host, node.pid, node.exit) for node in history)
+        )

@@ -20,13 +20,14 @@ from types import FrameType
 from typing import Any
 
 from experiments.child_python import python_command
-from experiments.plan import Plan, plan_to_json
-from experiments.rundir import RunDirectory, write_json
+from experiments.plan import Plan
+from experiments.run_record import Outcome, RunRecord, Times, write_record
+from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.forecast import disk_needed_bytes
 from testbed.interrupts import handling
-from testbed.runner.phases import RUNNER_LOG, Outcome, Phase, settle
-from testbed.runner.versions import run_versions
+from testbed.runner.phases import RUNNER_LOG, settle
+from testbed.runner.versions import commit, described_machine, versions
 from testbed.sandbox import Sandbox
 from testbed.sandbox.channel import Channel
 from testbed.sandbox.tools import RUN_TOOLS, check_tools
@@ -42,20 +43,20 @@ DISK_RESERVE_BYTES = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How a run ended. `content` is that of run.json; `by_user`: whether the user stopped it."""
+    """How a run ended; `by_user`: whether the user stopped it."""
 
-    content: dict[str, Any]
+    record: RunRecord
     by_user: bool
 
     @property
     def completed(self) -> bool:
         """Whether it ran to its planned end."""
-        return bool(self.content["outcome"] == Outcome.COMPLETED)
+        return self.record.outcome is Outcome.COMPLETED
 
     @property
     def measured(self) -> bool:
         """Whether it reached time 0, so that there is something to analyse."""
-        return "zero_ns" in self.content["times"]
+        return self.record.times.zero_ns is not None
 
 
 def prepare(
@@ -92,7 +93,7 @@ def check_machine(out: Path, plan: Plan) -> None:
 
 def write_plan(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> None:
     """Write the first run.json, which holds the plan. Raises OSError."""
-    write_json(run.run_json, first_content(run, plan, described))
+    write_record(run.run_json, planned_record(run, plan, described))
 
 
 def check_disk(out: Path, plan: Plan) -> None:
@@ -130,10 +131,10 @@ def carry_out(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -
             if message.get("did") == "prompt":
                 user.at_prompt = message["open"]
                 sandbox.channel.post({"do": "open"})
-    content = settle(run)
+    record = settle(run)
     if failed:
         raise MachineError(failed["text"]) if failed["kind"] == "machine" else TestbedError(failed["text"])
-    return RunResult(content, by_user=user.asked)
+    return RunResult(record, by_user=user.asked)
 
 
 def _messages(channel: Channel) -> Iterator[dict[str, Any]]:
@@ -167,21 +168,16 @@ def interruptible(post: Callable[[dict[str, Any]], object]) -> Iterator[_User]:
         yield user
 
 
-def first_content(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> dict[str, Any]:
-    lists: dict[str, list[Any]] = {
-        key: [] for key in ("problems", "changes", "processes", "captures", "probes", "counters", "cpu")
-    }
-    return {
-        "schema": 1,
-        "run": run.name,
+def planned_record(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> RunRecord:
+    """The record of a run that has not begun."""
+    return RunRecord(
+        plan,
+        run=run.name,
         **described,
-        "plan": plan_to_json(plan),
-        "seed": plan.seed,
-        "links": plan.links_kind,
-        **run_versions(),
-        "tcp": {},
-        "phase": Phase.PLANNED,
-        "outcome": None,
-        "times": {"started_ns": time.time_ns()},
-        **lists,
-    }
+        seed=plan.seed,
+        links=plan.links_kind,
+        commit=commit(),
+        versions=versions(),
+        machine=described_machine(),
+        times=Times(started_ns=time.time_ns()),
+    )

@@ -19,12 +19,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from experiments.plan import LinkChange, ProcessAction, ProcessChange
+from experiments.run_record import Phase
 from testbed.errors import TestbedError
 from testbed.faults.application import LATE_NS, AppliedChange, Change, apply_changes
 from testbed.links.emulator import Applied
 from testbed.processes import NodeProcess
 from testbed.runner.barrier import Barrier
-from testbed.runner.phases import Phase
 from testbed.runner.run_context import RunContext
 
 LEAD_NS = 200_000_000
@@ -105,7 +105,7 @@ Until = Callable[[RunContext, ProcessStarter, int], Coroutine[Any, Any, None]]
 async def until_duration_is_over(context: RunContext, starter: ProcessStarter, zero_ns: int) -> None:
     """Apply the plan's faults, for the plan's duration."""
     changes = apply_changes(
-        context.plan.changes,
+        context.changes,
         zero_ns=zero_ns,
         apply=applier(context, starter),
         record=lambda applied: record_change(context, applied),
@@ -197,8 +197,7 @@ async def _change_process(context: RunContext, starter: ProcessStarter, change: 
 
 def record_change(context: RunContext, applied: AppliedChange) -> None:
     """Record a change, and notify the CLI."""
-    entry = applied.as_json()
-    context.record.append("changes", entry)
-    context.record.tell("change", **entry)
+    context.record.note(changes=(*context.record.content.changes, applied.record))
+    context.record.tell("change", **applied.as_message())
     if applied.problem is not None:
         context.record.problem(applied.problem)

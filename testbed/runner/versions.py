@@ -5,29 +5,28 @@ import os
 import platform
 import subprocess
 from pathlib import Path
-from typing import Any
+
+from experiments.run_record import MachineRecord
 
 PROJECT = Path(__file__).resolve().parents[2]
 ANSWER_TIMEOUT_S = 20.0
 
 
-def run_versions() -> dict[str, Any]:
-    """The keys `commit`, `versions` and `machine` of run.json; what cannot be determined is None."""
+def versions() -> dict[str, str | None]:
+    """Versions of the programs that take part; None if unknown."""
     return {
-        "commit": commit(),
-        "versions": {
-            "python": platform.python_version(),
-            "cutset": _installed("cutset"),
-            "kernel": platform.release(),
-            "mininet": _installed("mininet"),
-            "tcpdump": _first_line(["tcpdump", "--version"]),
-        },
-        "machine": {
-            "hostname": platform.node(),
-            "cpus": os.cpu_count(),
-            "memory_bytes": _memory_bytes(),
-        },
+        "python": platform.python_version(),
+        "cutset": _installed("cutset"),
+        "kernel": platform.release(),
+        "mininet": _installed("mininet"),
+        "tcpdump": _first_line(["tcpdump", "--version"]),
     }
+
+
+def described_machine() -> MachineRecord:
+    """The name and size of this machine."""
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return MachineRecord(platform.node(), os.cpu_count(), memory_bytes)
 
 
 def commit() -> str | None:
@@ -52,7 +51,3 @@ def _first_line(command: list[str]) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return next(iter(said.stdout.splitlines()), None)
-
-
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -11,7 +11,7 @@ from analysis.capture.pcap.streams import HostCapture
 from analysis.errors import AnalysisError
 from analysis.jobs.extraction import SCHEMAS, MessagesTask, load_indices, plan_tasks
 from analysis.jobs.spark import Executors
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, read_json
 from tests.bench.traffic import write_run
 
 ROUNDS = 20
@@ -116,12 +116,12 @@ def test_the_longest_tasks_come_first_and_link_captures_give_no_messages(run: Ru
     tasks = plan_tasks(run, load_indices(run)[0])
     weights = [task.weight for task in tasks]
     assert weights == sorted(weights, reverse=True)
-    hosts = {host["name"] for host in run.read_run()["plan"]["hosts"]}
+    hosts = {host["name"] for host in read_json(run.run_json)["plan"]["hosts"]}
     assert {task.capture.host for task in tasks if hasattr(task, "capture")} == hosts
 
 
 def test_an_unknown_system_has_packets_but_no_messages(run: RunDirectory) -> None:
-    content = run.read_run()
+    content = read_json(run.run_json)
     content["plan"]["system"] = "mosquitto"
     run.run_json.write_text(json.dumps(content))
     assert not [task for task in plan_tasks(run, load_indices(run)[0]) if hasattr(task, "capture")]

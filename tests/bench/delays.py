@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from analysis.jobs import transfers
 from analysis.jobs.extraction import MessagesTask, describe_captures, load_indices, open_table, plan_tasks
 from analysis.jobs.work import ProcessPool
-from experiments.rundir import RunDirectory, write_json
+from experiments.rundir import RunDirectory, read_json, write_json
 from tests.bench.traffic import PORT, Flow, events, write_capture
 
 CAPTURE_BYTES = 1_000_000_000
@@ -127,7 +127,7 @@ def _extract(run: RunDirectory) -> None:
     wanted = [task for task in plan_tasks(run, indices) if isinstance(task, MessagesTask)]
     workers = ProcessPool.of_this_machine()
     workers.carry_out([_Extract(task, folders) for task in wanted], "extracting messages")
-    hosts = {host["address"]: host["name"] for host in run.read_run()["plan"]["hosts"]}
+    hosts = {host["address"]: host["name"] for host in read_json(run.run_json)["plan"]["hosts"]}
     workers.carry_out(transfers.tasks(run, hosts, folders["transfers"]), "matching messages")
 
 

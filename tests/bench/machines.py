@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, read_json
 from tests.testbed.machines.lab import Lab
 
 MACHINES = 4
@@ -109,7 +109,7 @@ def _outcome(run: Run, out: Path) -> Outcome:
     if not found or not found[0].summary_json.exists():
         raise RuntimeError(f"nothing was measured: {done.stderr[-1000:]}")
     summary = found[0].read_summary()
-    period_s = found[0].read_run()["plan"]["parameters"]["advertisement_period_us"] / 1e6
+    period_s = read_json(found[0].run_json)["plan"]["parameters"]["advertisement_period_us"] / 1e6
     rows = pq.read_table(found[0].table("recovery")).to_pylist()
     mine = [row for row in rows if row["fault"] == FAULT and row["affected"]]
     measured = [name for name in TIMES if mine and all(row[name] is not None for row in mine)]

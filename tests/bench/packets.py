@@ -31,6 +31,7 @@ from analysis.jobs.spark import Executors
 from analysis.session import spark_session
 from experiments.rundir import RunDirectory
 from tests.bench.traffic import PORT, Flow, events, write_capture, write_run
+from tests.run_json import set_run
 
 EVENT_BYTES = 10
 FULL, SMALL, MIXED = (140,), (1,), (1, 40, 140, 140)
@@ -166,7 +167,7 @@ def _extracted_s(context: SparkContext, capture: Path) -> float:
     run = RunDirectory(capture.parent / f"one-{capture.stem}")
     run.captures.mkdir(parents=True)
     run.capture(capture.name).hardlink_to(capture)
-    run.update_run(captures=[{"file": f"captures/{capture.name}"}])
+    set_run(run, captures=[{"file": f"captures/{capture.name}"}])
     load_indices(run)
     seconds = _best(lambda: tables.extract(Executors(context), run))
     shutil.rmtree(run.path)

@@ -11,12 +11,14 @@ import pytest
 import zstandard
 
 from experiments.packing import check_captures, pack
+from experiments.run_record import Outcome, RunRecord, record_to_json
 from experiments.rundir import RunDirectory
 from experiments.unpacking import is_archive, unpacked
+from tests.run_json import SMALL
 from topologies.errors import InputError
 
 NAME = "20260314T020000Z-link-failure-0a1b2c"
-ENTERED = {"run": NAME, "seed": 7, "outcome": "completed"}
+ENTERED = record_to_json(RunRecord(SMALL, run=NAME, seed=7, outcome=Outcome.COMPLETED))
 
 
 def make_run(path: Path) -> RunDirectory:

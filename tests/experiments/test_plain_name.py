@@ -10,9 +10,9 @@ import pytest
 
 from analysis.history.pruning import _room
 from analysis.jobs.extraction import part_name
-from analysis.timelines.run_metadata import read_metadata
 from experiments.nights import NightDirectory, NightRecord, NightRun
 from experiments.plain_name import plain_name
+from experiments.run_record import record_from_json
 from experiments.rundir import RunDirectory, write_json
 from experiments.sweep import runs
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
@@ -112,7 +112,7 @@ def test_names_in_run_json_lead_nowhere_else(tmp_path, name):
     content = run_json()
     content["plan"]["hosts"][0]["name"] = name
     with pytest.raises(InputError, match="leads elsewhere"):
-        read_metadata(content)
+        record_from_json(content)
 
 
 def test_what_is_written_whole_follows_no_link(tmp_path):

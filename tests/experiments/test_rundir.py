@@ -1,13 +1,16 @@
 """The run directory: made once, never torn, and clear about what is missing."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from experiments import rundir
+from experiments.run_record import Phase, RunRecord, write_record
 from experiments.rundir import RunDirectory, read_json, write_json
+from tests.run_json import SMALL
 from topologies.errors import InputError
 
 NOW = datetime(2024, 3, 1, 2, 3, 4, tzinfo=UTC)
@@ -31,11 +34,11 @@ def test_a_run_is_never_made_twice(tmp_path):
         RunDirectory.create(tmp_path, "x", NOW, "a1b2c3")
 
 
-def test_updates_of_run_json_add_up(tmp_path):
+def test_run_json_is_replaced_as_a_whole(tmp_path):
     run = RunDirectory.create(tmp_path, "x", NOW, "a1b2c3")
-    run.update_run(schema=1, phase="planned")
-    assert run.update_run(phase="running") == {"schema": 1, "phase": "running"}
-    assert run.read_run() == {"schema": 1, "phase": "running"}
+    write_record(run.run_json, RunRecord(SMALL))
+    write_record(run.run_json, replace(run.read_run(), phase=Phase.RUNNING))
+    assert run.read_run() == RunRecord(SMALL, phase=Phase.RUNNING)
     assert [path.name for path in run.path.glob("run.json*")] == ["run.json"]
 
 

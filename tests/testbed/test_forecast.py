@@ -39,9 +39,9 @@ def ran(folder: Path, of: Plan, busy: float, **fields: Any) -> None:
 
 def test_a_batch_is_taken_once_by_every_proxy_and_client() -> None:
     # 4 drivers make a batch every 50 ms each; 4 proxies and 4 clients take it.
-    assert takes_per_s(plan_to_json(plan("parameters.flush_interval=50ms"))) == 4 * 20 * 8
-    assert takes_per_s(plan_to_json(plan("workload.rate=5/s"))) == 4 * 5 * 8
-    closed = plan_to_json(plan("workload={event_size: 10B, closed_loop: true}"))
+    assert takes_per_s(plan("parameters.flush_interval=50ms")) == 4 * 20 * 8
+    assert takes_per_s(plan("workload.rate=5/s")) == 4 * 5 * 8
+    closed = plan("workload={event_size: 10B, closed_loop: true}")
     assert takes_per_s(closed) is None
 
 

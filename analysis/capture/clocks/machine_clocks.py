@@ -6,19 +6,18 @@ of a machine has times by that machine's clock, until `on_reference` moves them.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from analysis.capture.clocks.clock import REFERENCE, Clock, Floats, Ints
+from experiments.observations import CaptureRecord
+from experiments.run_record import RunRecord
 
-Json = Mapping[str, Any]
-
-_OF_MACHINES = ("changes", "cpu", "processes", "probes", "counters", "captures")
-"""What stands in run.json with the machine that it was seen on."""
+_OF_MACHINES = ("changes", "cpu", "processes")
+"""What stands in run.json with times by the clock of the machine that it was seen on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,54 +61,45 @@ class MachineClocks:
 ONE_CLOCK = MachineClocks()
 
 
-def machines_of(run: Json) -> list[str]:
-    """The machines of a run, the reference first; none where there is one clock."""
-    return [str(machine["name"]) for machine in run.get("machines") or ()]
-
-
-def hosts_of(run: Json) -> dict[str, str]:
-    """The machine of each host."""
-    return {str(host): str(each["name"]) for each in run.get("machines") or () for host in each["hosts"]}
-
-
-def machine_of_capture(capture: Json, run: Json) -> str | None:
+def machine_of_capture(capture: CaptureRecord, record: RunRecord) -> str | None:
     """The machine on which a capture was made: as it says, or where its host or its side's gateway stands."""
-    if capture.get("machine"):
-        return str(capture["machine"])
-    hosts = hosts_of(run)
-    if capture.get("host"):
-        return hosts.get(capture["host"])
-    gateways = {region["name"]: region["gateway"] for region in (run.get("plan") or {}).get("regions", ())}
-    side = str(capture.get("side"))
-    return side if side in machines_of(run) else hosts.get(gateways.get(side, ""))
+    if capture.machine is not None:
+        return capture.machine
+    machine_of = record.machine_of
+    if capture.host is not None:
+        return machine_of.get(capture.host)
+    if any(machine.name == capture.side for machine in record.machines):
+        return capture.side
+    gateways = {region.name: region.gateway for region in record.plan.regions}
+    return machine_of.get(gateways.get(capture.side or "", ""))
 
 
-def wires_of(run: Json) -> frozenset[str]:
-    """The capture files that only serve to compare clocks: their packets are in others, too."""
-    captures = [*(run.get("captures") or ()), *((run.get("plan") or {}).get("captures") or ())]
-    return frozenset(Path(capture["file"]).name for capture in captures if capture.get("wire"))
-
-
-def clock_of_capture(capture: Json, run: Json, clocks: MachineClocks) -> Clock:
+def clock_of_capture(capture: CaptureRecord, record: RunRecord, clocks: MachineClocks) -> Clock:
     """The clock by which a capture was made."""
-    return clocks.by_machine.get(machine_of_capture(capture, run) or "", REFERENCE)
+    return clocks.by_machine.get(machine_of_capture(capture, record) or "", REFERENCE)
 
 
-def on_reference(run: Json, clocks: MachineClocks) -> dict[str, Any]:
-    """run.json's content with all that machines said of themselves at times by the reference clock."""
+def on_reference(record: RunRecord, clocks: MachineClocks) -> RunRecord:
+    """The record with all that machines said of themselves at times by the reference clock."""
     if not clocks.by_machine:
-        return dict(run)
-    moved = {
-        name: [
-            _moved(entry, clocks.by_machine.get(str(entry.get("machine")), REFERENCE)) for entry in run[name]
-        ]
+        return record
+    moved: dict[str, Any] = {
+        name: tuple(
+            _moved(entry, clocks.by_machine.get(entry.machine or "", REFERENCE))
+            for entry in getattr(record, name)
+        )
         for name in _OF_MACHINES
-        if isinstance(run.get(name), list)
     }
-    return dict(run) | moved
+    return replace(record, **moved)
 
 
-def _moved(value: Any, clock: Clock, name: str = "") -> Any:
-    if isinstance(value, dict):
-        return {key: _moved(each, clock, key) for key, each in value.items()}
-    return clock.at(value) if name.endswith("_ns") and isinstance(value, int) else value
+def _moved(entry: Any, clock: Clock) -> Any:
+    """An entry of a list with its times moved, and those within it."""
+    changed: dict[str, Any] = {}
+    for each in fields(entry):
+        value = getattr(entry, each.name)
+        if each.name.endswith("_ns") and value is not None:
+            changed[each.name] = clock.at(value)
+        elif is_dataclass(value):
+            changed[each.name] = _moved(value, clock)
+    return replace(entry, **changed)

@@ -7,11 +7,10 @@ From `clocks.json` comes also what is to be said about machines' clocks, in word
 summary.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from ipaddress import ip_address, ip_network
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,18 +19,17 @@ from analysis.capture.clocks.clock import Clock
 from analysis.capture.clocks.estimate import CONTROL, NOTHING, PACKETS, ControlReading, Estimate, estimate
 from analysis.capture.clocks.machine_clocks import (
     ONE_CLOCK,
-    Json,
     MachineClocks,
-    hosts_of,
     machine_of_capture,
-    machines_of,
     on_reference,
-    wires_of,
 )
 from analysis.capture.clocks.wire import LinkEnd, MatchEnds
 from analysis.capture.pcap.compressed import unpack
 from analysis.errors import CaptureError
 from analysis.jobs.work import Workers
+from experiments.observations import CaptureRecord
+from experiments.plan import LinkPlan
+from experiments.run_record import RunRecord
 from experiments.rundir import RunDirectory, read_json, write_json
 
 SCHEMA = 1
@@ -41,27 +39,27 @@ DOING = "comparing clocks"
 
 
 def make_clocks(
-    run: RunDirectory, content: Json, workers: Workers, progress: Callable[[str], None]
+    run: RunDirectory, record: RunRecord, workers: Workers, progress: Callable[[str], None]
 ) -> MachineClocks:
-    """The clocks of a run, anew. content: of run.json. Raises AnalysisError for a bad capture."""
-    machines = machines_of(content)
-    if len(machines) < 2 or not content.get("plan"):
+    """The clocks of a run, anew. Raises AnalysisError for a bad capture."""
+    machines = [machine.name for machine in record.machines]
+    if len(machines) < 2:
         run.clocks.unlink(missing_ok=True)
         return ONE_CLOCK
     progress(DOING)
-    met = workers.carry_out(ends_to_match(run, content), DOING)
-    found = estimate(machines, met, readings(content))
+    met = workers.carry_out(ends_to_match(run, record), DOING)
+    found = estimate(machines, met, readings(record))
     run.analysis.mkdir(exist_ok=True)
     write_json(run.clocks, {"schema": SCHEMA, "machines": [_as_json(one) for one in found.values()]})
-    return _clocks(content, {name: one.clock for name, one in found.items()})
+    return _clocks(record, {name: one.clock for name, one in found.items()})
 
 
-def read_clocks(run: RunDirectory, content: Json) -> MachineClocks:
+def read_clocks(run: RunDirectory, record: RunRecord) -> MachineClocks:
     """The clocks that were made. Raises InputError if they cannot be read; there are none before."""
-    if not machines_of(content) or not run.clocks.is_file():
+    if not record.machines or not run.clocks.is_file():
         return ONE_CLOCK
     kept = read_details(run)
-    return _clocks(content, {each["machine"]: Clock.from_json(each["clock"]) for each in kept})
+    return _clocks(record, {each["machine"]: Clock.from_json(each["clock"]) for each in kept})
 
 
 def read_details(run: RunDirectory) -> list[dict[str, Any]]:
@@ -69,71 +67,73 @@ def read_details(run: RunDirectory) -> list[dict[str, Any]]:
     return list(read_json(run.clocks)["machines"]) if run.clocks.is_file() else []
 
 
-def read_on_reference(run: RunDirectory) -> tuple[dict[str, Any], MachineClocks]:
-    """run.json's content with all times by the run's reference clock, and the clocks."""
-    content = run.read_run()
-    clocks = read_clocks(run, content)
-    return on_reference(content, clocks), clocks
+def read_on_reference(run: RunDirectory) -> tuple[RunRecord, MachineClocks]:
+    """The run's record with all times by the run's reference clock, and the clocks."""
+    record = run.read_run()
+    clocks = read_clocks(run, record)
+    return on_reference(record, clocks), clocks
 
 
-def _clocks(content: Json, by_machine: dict[str, Clock]) -> MachineClocks:
-    return MachineClocks(hosts_of(content), by_machine)
+def _clocks(record: RunRecord, by_machine: dict[str, Clock]) -> MachineClocks:
+    return MachineClocks(record.machine_of, by_machine)
 
 
-def readings(content: Json) -> dict[str, ControlReading]:
-    """What the control connections said of each machine's clock."""
+def readings(record: RunRecord) -> dict[str, ControlReading]:
+    """FailoverKind the control connections said of each machine's clock."""
     return {
-        each["name"]: ControlReading(
-            int(each["zero_ns"]), float(each["control_offset_ns"]), float(each["control_error_ns"])
-        )
-        for each in content["machines"]
-        if None not in (each.get("zero_ns"), each.get("control_offset_ns"), each.get("control_error_ns"))
+        each.name: ControlReading(each.zero_ns, each.control_offset_ns, each.control_error_ns)
+        for each in record.machines
+        if each.zero_ns is not None
+        and each.control_offset_ns is not None
+        and each.control_error_ns is not None
     }
 
 
-def ends_to_match(run: RunDirectory, content: Json) -> list[MatchEnds]:
+def ends_to_match(run: RunDirectory, record: RunRecord) -> list[MatchEnds]:
     """A task for each link between two machines whose captures can be read at both its ends."""
     ends: dict[str, list[tuple[str, LinkEnd]]] = {}
-    wires = wires_of(content)
-    for capture in content.get("captures") or content["plan"]["captures"]:
-        file, machine = Path(capture["file"]).name, machine_of_capture(capture, content)
-        path = run.capture(file)
-        if file not in wires or machine is None or not path.is_file():
+    wires = record.wires
+    for capture in record.listed_captures:
+        machine, path = machine_of_capture(capture, record), run.capture(capture.name)
+        if capture.name not in wires or machine is None or not path.is_file():
             continue
         try:
-            end = LinkEnd(machine, unpack(path), _senders(capture, machine, content))
+            end = LinkEnd(machine, unpack(path), _senders(capture, machine, record))
         except CaptureError:
             continue  # the table of captures says what is wrong with it
-        ends.setdefault(capture["link"], []).append((capture["side"], end))
-    links = {link["name"]: link for link in content["plan"]["links"]}
+        ends.setdefault(capture.link or "", []).append((capture.side or "", end))
+    links = {link.name: link for link in record.plan.links}
     return [
-        _ordered(name, both, links.get(name), content)
+        _ordered(name, both, links.get(name), record)
         for name, both in ends.items()
         if len({end.machine for _, end in both}) == 2
     ]  # fmt: skip
 
 
-def _ordered(name: str, both: list[tuple[str, LinkEnd]], link: Json | None, content: Json) -> MatchEnds:
+def _ordered(
+    name: str, both: list[tuple[str, LinkEnd]], link: LinkPlan | None, record: RunRecord
+) -> MatchEnds:
     """Of a link of the plan its first region's end is the near one, so that delays are there and back."""
-    near, far = (end for _, end in sorted(both, key=lambda each: link is not None and each[0] != link["a"]))
-    shapes = [link[way] for way in ("forward", "backward")] if link else []
-    delays = (0, 0)
-    if content.get("shaping") == EMULAB and shapes:
-        delays = tuple((shape["delay_us"] - (shape.get("jitter_us") or 0)) * 1000 for shape in shapes)
-    every = shapes or [each[way] for each in content["plan"]["links"] for way in ("forward", "backward")]
-    mtu_bytes = min((shape.get("mtu_bytes") or MTU_BYTES for shape in every), default=MTU_BYTES)
+    near, far = (end for _, end in sorted(both, key=lambda each: link is not None and each[0] != link.a))
+    shapes = [link.forward, link.backward] if link else []
+    delays = [0, 0]
+    if record.shaping == EMULAB and shapes:
+        delays = [(shape.delay_us - shape.jitter_us) * 1000 for shape in shapes]
+    every = shapes or [shape for each in record.plan.links for shape in (each.forward, each.backward)]
+    mtu_bytes = min((shape.mtu_bytes for shape in every), default=MTU_BYTES)
     return MatchEnds(name, near, far, mtu_bytes, (delays[0], delays[1]))
 
 
-def _senders(capture: Json, machine: str, content: Json) -> tuple[tuple[int, int], ...]:
+def _senders(capture: CaptureRecord, machine: str, record: RunRecord) -> tuple[tuple[int, int], ...]:
     """Who sends into a link at one of its ends: a region, or the hosts on a machine where a LAN is spread."""
-    plan = content["plan"]
-    for region in plan["regions"]:
-        if region["name"] == capture["side"]:
-            subnet = ip_network(region["subnet"])
+    for region in record.plan.regions:
+        if region.name == capture.side:
+            subnet = ip_network(region.subnet)
             return ((int(subnet[0]), int(subnet[-1])),)
-    hosts = hosts_of(content)
-    here = [int(ip_address(host["address"])) for host in plan["hosts"] if hosts.get(host["name"]) == machine]
+    machine_of = record.machine_of
+    here = [
+        int(ip_address(host.address)) for host in record.plan.hosts if machine_of.get(host.name) == machine
+    ]
     return tuple((address, address) for address in here)
 
 
@@ -164,7 +164,7 @@ class ClockChange:
     after_ppm: float
 
 
-def changes(machine: Json) -> list[ClockChange]:
+def changes(machine: Mapping[str, Any]) -> list[ClockChange]:
     """Where a machine's clock was set, or changed its rate, by more than may be wrong about it.
 
     A clock's time is also cut where packets only took otherwise for a while: that is no change.
@@ -181,13 +181,13 @@ def changes(machine: Json) -> list[ClockChange]:
     return found
 
 
-def _offset_ns(stretch: Json, t_ns: int) -> float:
+def _offset_ns(stretch: Mapping[str, Any], t_ns: int) -> float:
     middle = (stretch["from_ns"] + stretch["to_ns"]) / 2
     return float(stretch["offset_ns"] + (t_ns - middle) * stretch["drift_ppm"] / 1e6)
 
 
-def problems(machines: Sequence[Json]) -> list[str]:
-    """Why times of different machines cannot be compared."""
+def problems(machines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Why times of different machines say nothing about each other."""
     return [
         f"the clock of {each['machine']} is not known: no packets went both ways, and nobody asked it"
         for each in machines
@@ -195,8 +195,8 @@ def problems(machines: Sequence[Json]) -> list[str]:
     ]
 
 
-def notes(machines: Sequence[Json], zero_ns: int) -> list[str]:
-    """Warnings for readers of figures across machines."""
+def notes(machines: Sequence[Mapping[str, Any]], zero_ns: int) -> list[str]:
+    """FailoverKind whoever reads figures across machines should know."""
     said = []
     for each in machines:
         name = each["machine"]
@@ -221,7 +221,7 @@ def _told(change: ClockChange, zero_ns: int) -> str:
     return f"it was set {way} by {abs(change.step_ns) / 1e6:.3f} ms {at}"
 
 
-def summary(machines: Sequence[Json]) -> list[dict[str, Any]]:
+def summary(machines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The figures of summary.json: offset and rate in the longest stretch, and the bar."""
     found = []
     for each in machines:

@@ -19,9 +19,9 @@ from analysis.inspect.diagram.scene import Disturbance, Lifeline, Scene
 from analysis.jobs import transfers
 from analysis.pages.report.bands import bands
 from analysis.pages.report.formatting import EN_DASH
-from analysis.pages.report.run_reader import Row, RunRecord
+from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.schemas import LOST
-from analysis.timelines.run_metadata import owners
+from experiments.plan import ProcessChange, ProcessPlan
 from experiments.rundir import RunDirectory, run_argument
 from topologies.errors import InputError
 from topologies.palette import colour_of
@@ -69,7 +69,7 @@ class TimeWindow:
     to_s: float
 
 
-def around_fault(run: RunDirectory, record: RunRecord, fault: str) -> Scene:
+def around_fault(run: RunDirectory, record: AnalysedRun, fault: str) -> Scene:
     """The picture of a fault, as the report has it. Raises as `make_scene` does."""
     drawn_by = command(run_argument(run.path), DiagramQuery(), fault=fault)
     return make_scene(run, record, around(record, fault), DiagramQuery(), drawn_by, fault)
@@ -77,7 +77,7 @@ def around_fault(run: RunDirectory, record: RunRecord, fault: str) -> Scene:
 
 def make_scene(  # noqa: PLR0917 (each is a thing of its own)
     run: RunDirectory,
-    record: RunRecord,
+    record: AnalysedRun,
     moment: TimeWindow,
     wanted: DiagramQuery,
     drawn_by: str,
@@ -91,7 +91,7 @@ def make_scene(  # noqa: PLR0917 (each is a thing of its own)
     """
     rows = _rows(run, record, moment)
     shown_of_it = wanted if fault is None else _telling(wanted, rows, record, fault)
-    hosts = {host["name"]: host["region"] for host in record.plan.get("hosts", ())}
+    hosts = {host.name: host.region for host in record.plan.hosts}
     chosen = choose(rows, shown_of_it, _zero_ns(record), moment.to_s - moment.from_s, hosts, _ranks(record))
     if not chosen.arrows:
         when = f"{moment.from_s:.3f}{EN_DASH}{moment.to_s:.3f} s"
@@ -113,14 +113,14 @@ def make_scene(  # noqa: PLR0917 (each is a thing of its own)
     )
 
 
-def _telling(wanted: DiagramQuery, rows: list[Row], record: RunRecord, fault: str) -> DiagramQuery:
+def _telling(wanted: DiagramQuery, rows: list[Row], record: AnalysedRun, fault: str) -> DiagramQuery:
     """A link's fault is told by the stream that it disturbed, a process' by all that changed then."""
     plain = not (wanted.hosts or wanted.regions or wanted.types)
     process = victim(record, fault)
     if process is not None:
-        owned = (stream for stream, owner in owners(record.plan).items() if owner == process["region"])
+        owned = (stream.number for stream in record.plan.streams_of(process.region))
         stream = next(owned, None) if wanted.stream is None else wanted.stream
-        beside, host = ExtraMessages.ALL_CHANGES, process["host"]
+        beside, host = ExtraMessages.ALL_CHANGES, process.host
     else:
         stream = (
             next(iter(disturbed_streams(rows, _ranks(record))), None)
@@ -157,11 +157,11 @@ def command(
     return shlex.join(words)
 
 
-def _ranks(record: RunRecord) -> Ranks:
-    return ranks_of(str(record.plan.get("system")))
+def _ranks(record: AnalysedRun) -> Ranks:
+    return ranks_of(record.plan.system)
 
 
-def _rows(run: RunDirectory, record: RunRecord, moment: TimeWindow) -> list[Row]:
+def _rows(run: RunDirectory, record: AnalysedRun, moment: TimeWindow) -> list[Row]:
     zero_ns = _zero_ns(record)
     first_s = moment.from_s - LATE_S
     times = TimeRange(zero_ns + round(first_s * 1e9), zero_ns + round(moment.to_s * 1e9))
@@ -179,7 +179,7 @@ def _rows(run: RunDirectory, record: RunRecord, moment: TimeWindow) -> list[Row]
     ]
 
 
-def _bar_ms(record: RunRecord, hosts: Iterable[str], moment: TimeWindow) -> float | None:
+def _bar_ms(record: AnalysedRun, hosts: Iterable[str], moment: TimeWindow) -> float | None:
     """The widest bar between any of these hosts; None if they have one clock."""
     hosts = list(hosts)
     if all(record.clocks.together(hosts[0], host) for host in hosts[1:]):
@@ -188,23 +188,23 @@ def _bar_ms(record: RunRecord, hosts: Iterable[str], moment: TimeWindow) -> floa
     return float(record.clocks.bars_ns(hosts, hosts, times).max()) / 1e6
 
 
-def _zero_ns(record: RunRecord) -> int:
-    zero_ns = (record.run.get("times") or {}).get("zero_ns")
+def _zero_ns(record: AnalysedRun) -> int:
+    zero_ns = record.run.times.zero_ns
     if zero_ns is None:
         raise InputError(record.name, None, "", "ended before its nodes published anything")
-    return int(zero_ns)
+    return zero_ns
 
 
-def _colour(record: RunRecord, region: str) -> str:
+def _colour(record: AnalysedRun, region: str) -> str:
     return colour_of(record.regions.index(region))
 
 
-def _title(record: RunRecord, stream: int | None) -> str:
+def _title(record: AnalysedRun, stream: int | None) -> str:
     name = str(record.experiment.get("name") or record.name)
     return name if stream is None else f"{name}, stream s{stream}"
 
 
-def _disturbances(record: RunRecord, moment: TimeWindow) -> Iterable[Disturbance]:
+def _disturbances(record: AnalysedRun, moment: TimeWindow) -> Iterable[Disturbance]:
     for band in bands(record):
         if band.start_s < moment.to_s and (band.end_s is None or band.end_s > moment.from_s):
             yield Disturbance(band.label, band.start_s, band.end_s)
@@ -234,19 +234,18 @@ def _disturbed_too(rows: list[Row], chosen: DiagramQuery, ranks: Ranks) -> str:
     return f", of which {names} {disturbed} disturbed too: {options} shows {them}"
 
 
-def fault_times(record: RunRecord) -> dict[str, float]:
+def fault_times(record: AnalysedRun) -> dict[str, float]:
     """When each fault took hold for the first time, in seconds since time 0, in the plan's order."""
-    zero_ns = (record.run.get("times") or {}).get("zero_ns")
+    zero_ns = record.run.times.zero_ns
     found: dict[str, float] = {}
-    for change in record.run.get("changes") or ():
-        applied_ns = change.get("applied_ns") or change.get("requested_ns")
-        if applied_ns is not None and zero_ns is not None:
-            found.setdefault(change["fault"], (applied_ns - zero_ns) / 1e9)
-    planned = [str(fault["name"]) for fault in record.plan.get("faults", ())]
+    for change, applied in record.run.carried_out:
+        if applied.applied_ns is not None and zero_ns is not None:
+            found.setdefault(change.fault, (applied.applied_ns - zero_ns) / 1e9)
+    planned = [fault.name for fault in record.plan.faults]
     return {name: found[name] for name in dict.fromkeys((*planned, *found)) if name in found}
 
 
-def around(record: RunRecord, fault: str, span_s: float | None = None) -> TimeWindow:
+def around(record: AnalysedRun, fault: str, span_s: float | None = None) -> TimeWindow:
     """The moment around a fault. span_s: so long before and after it, instead of until all flowed again.
 
     Raises InputError if the run has no such fault, or if it never took hold.
@@ -264,13 +263,11 @@ def around(record: RunRecord, fault: str, span_s: float | None = None) -> TimeWi
     return TimeWindow(max(0.0, round(at_s - BEFORE_S, 2)), round(at_s + after_s, 2))
 
 
-def victim(record: RunRecord, fault: str) -> Mapping[str, Any] | None:
+def victim(record: AnalysedRun, fault: str) -> ProcessPlan | None:
     """The process, of the plan, that a fault kills, stops or brings back; None if it is none's."""
-    changes = record.plan.get("changes", ())
-    name = next(
-        (change["process"] for change in changes if change["fault"] == fault and "process" in change), None
-    )
-    return next((each for each in record.plan.get("processes", ()) if each["name"] == name), None)
+    changes = (change for change in record.plan.changes if isinstance(change, ProcessChange))
+    name = next((change.process for change in changes if change.fault == fault), None)
+    return next((each for each in record.plan.processes if each.name == name), None)
 
 
 def disturbed_streams(rows: Iterable[Mapping[str, Any]], ranks: Ranks) -> list[int]:

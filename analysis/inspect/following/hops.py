@@ -31,7 +31,6 @@ from analysis.inspect.packets.wire import (
     key_of,
     read_openings,
 )
-from analysis.jobs.extraction import listed_captures
 from analysis.schemas import PACKETS
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.rundir import RunDirectory
@@ -269,7 +268,7 @@ def jitter_ns(copy: Copy, metadata: RunMetadata) -> int:
 
 def _places(run: RunDirectory) -> dict[str, CapturePoint]:
     found = {}
-    for listed in listed_captures(run):
-        name, host = capture_name(Path(listed["file"])), listed.get("host")
+    for listed in run.read_run().listed_captures:
+        name, host = capture_name(Path(listed.file)), listed.host
         found[name] = CapturePoint(host or name, is_host=host is not None)
     return found

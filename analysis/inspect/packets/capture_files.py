@@ -20,7 +20,7 @@ from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_
 from analysis.inspect.packets.filters import Filter, within
 from analysis.inspect.packets.transfer_reader import transfers
 from analysis.inspect.packets.wire import read_openings
-from analysis.jobs.extraction import listed_captures, load_indices
+from analysis.jobs.extraction import load_indices
 from analysis.schemas import ARRIVED
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.rundir import RunDirectory
@@ -63,17 +63,17 @@ class CaptureFile:
 def captures_of(run: RunDirectory) -> list[CaptureFile]:
     """The captures of a run that can be read, in the order in which the run lists them."""
     indices, _ = load_indices(run)
-    content = run.read_run()
-    clocks = read_clocks(run, content)
-    listed = {readable(run.capture(Path(each["file"]).name)): each for each in listed_captures(run)}
+    record = run.read_run()
+    clocks = read_clocks(run, record)
+    listed = {readable(run.capture(each.name)): each for each in record.listed_captures}
     return [
         CaptureFile(
             capture_name(path),
             path,
-            each.get("host"),
-            each.get("link"),
+            each.host,
+            each.link,
             indices[path],
-            clock_of_capture(each, content, clocks),
+            clock_of_capture(each, record, clocks),
         )
         for path, each in listed.items()
         if path in indices

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from analysis.capture.pcap.record_batches import TimeRange
 from analysis.inspect.packets.arrays import flags, from_arrow, known, strings, to_arrow
 from analysis.schemas import LOST
-from analysis.timelines.periods import Json
 from analysis.timelines.run_metadata import RunMetadata
+from experiments.plan import Plan
 from node import systems
 from node.core.message_layout import Codec
 from topologies.errors import InputError
@@ -155,9 +155,9 @@ def _paired(rows: pa.RecordBatch, pairs: frozenset[tuple[str, str]]) -> Mask:
     return found
 
 
-def codec_of(run: Json) -> Codec:
-    """The messages of a run's system, from run.json; none if they are not known."""
-    return systems.codec_of((run.get("plan") or {}).get("system") or "") or Codec([])
+def codec_of(plan: Plan) -> Codec:
+    """The messages of a run's system; none if they are not known."""
+    return systems.codec_of(plan.system) or Codec([])
 
 
 def make_filter(asked: Query, metadata: RunMetadata, types: Collection[str]) -> Filter:

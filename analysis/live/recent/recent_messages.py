@@ -28,6 +28,7 @@ from analysis.jobs.matching import Key, Receivers, key_of, match
 from analysis.live.recent.beginnings import Direction, begin_at_messages
 from analysis.schemas import LOST, MESSAGES, TRANSFERS, UNSEEN
 from experiments import capture_parts
+from experiments.plan import Plan
 from experiments.rundir import RunDirectory
 from node.core.message_layout import Codec
 
@@ -35,7 +36,6 @@ GRACE_NS = 1_000_000_000  # after which a message that nobody saw come is called
 TOGETHER_NS = 2_500_000_000
 """Captures of interfaces in use end within so long; all are shown until the first of them ends."""
 
-Json = Mapping[str, Any]
 LEAD_S = 1  # read before what is asked for, to find where messages begin
 
 
@@ -60,16 +60,17 @@ class RecentTransfers:
 
 
 def look(
-    run: RunDirectory, plan: Json, codec: Codec, from_ns: int, hosts: Collection[str] | None = None
+    run: RunDirectory, plan: Plan, codec: Codec, from_ns: int, hosts: Collection[str] | None = None
 ) -> RecentTransfers:
     """What was sent or came since `from_ns`.
 
-    plan: run.json's. hosts: one end at least is among them (all are, unless given); captures of others are
+    hosts: one end at least is among them (all are, unless given); captures of others are
     read only where they had to do with these. Raises AnalysisError without captures.
     """
-    addresses = {host["name"]: host["address"] for host in plan["hosts"]}
+    addresses = {host.name: host.address for host in plan.hosts}
     names = {address: name for name, address in addresses.items()}
-    captures = {capture["host"]: capture["file"] for capture in plan["captures"] if capture["host"]}
+    captures = {capture.host: capture.file for capture in plan.captures if capture.host}
+    port = plan.port or 0
     if not captures:
         raise AnalysisError("there is nothing to look at: no host of this experiment is captured")
     tables: list[pa.Table] = [MESSAGES.empty_table()]
@@ -81,7 +82,7 @@ def look(
         peers: set[str] = set()
         for name in some:
             path = run.captures / captures[name]
-            host = HostCapture("", name, addresses[name], plan["parameters"]["port"])
+            host = HostCapture("", name, addresses[name], port)
             found = newest(path, host, codec, from_ns)
             tables.append(found.messages)
             undecoded.update(found.undecoded)

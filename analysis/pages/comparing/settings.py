@@ -1,14 +1,14 @@
 """Compares settings: resolved experiments and topologies, versions and machines."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.capture.clocks.machine_clocks import machines_of
 from analysis.history.record import place_of
 from analysis.pages.comparing.sides import Side
 from analysis.pages.report.page import short_commit
 from experiments.overrides import leaf_text, leaves
+from experiments.run_record import RunRecord, record_to_json
 
 PLACE = "place"
 ASKED = ("experiment", "topology")
@@ -50,9 +50,7 @@ def _different(sides: Sequence[Side], keys: Sequence[str]) -> tuple[tuple[Settin
         {
             path: (short_commit(str(value)) or "") if path == "commit" else leaf_text(value)
             for key in keys
-            for path, value in leaves(
-                backend_text(side.record.run) if key == PLACE else side.record.run.get(key), key
-            )
+            for path, value in leaves(_setting(side.record.run, key), key)
             if path not in _PROSE
         }
         for side in sides
@@ -63,8 +61,12 @@ def _different(sides: Sequence[Side], keys: Sequence[str]) -> tuple[tuple[Settin
     return different, len(every) - len(different)
 
 
-def backend_text(run: Mapping[str, Any]) -> str:
-    """Where a run was carried out: here, in virtual time, or on which machines. run: run.json's content."""
-    names = machines_of(run)
+def _setting(run: RunRecord, key: str) -> Any:
+    return backend_text(run) if key == PLACE else record_to_json(run).get(key)
+
+
+def backend_text(run: RunRecord) -> str:
+    """Where a run was carried out: here, in virtual time, or on which machines."""
+    names = [machine.name for machine in run.machines]
     noun = "machine" if len(names) == 1 else "machines"
     return f"{len(names)} {noun}: {', '.join(names)}" if names else place_of(run)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.pages.report.run_reader import RunRecord, read_record
+from analysis.pages.report.run_reader import AnalysedRun, read_record
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
 from topologies.palette import REGION_COLOURS
@@ -21,7 +21,7 @@ class Side:
     letter: str
     colour: str  # as CSS has it
     directory: RunDirectory
-    record: RunRecord
+    record: AnalysedRun
 
     @property
     def name(self) -> str:

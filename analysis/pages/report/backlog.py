@@ -21,9 +21,10 @@ from itertools import pairwise
 
 from analysis.pages.report.formatting import large, number, percent, scaled, seconds
 from analysis.pages.report.paper import paper_section
-from analysis.pages.report.run_reader import Row, RunRecord
+from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.pages.report.tables import Column, Table, figure, table, words
 from analysis.timelines.run_metadata import MENDING
+from experiments.plan import Direction, LinkPlan
 
 BEFORE_S = 5.0  # what "before the fault" means for rates, as for the recovery's baselines
 SHOWN_MAX = 400  # there may be thousands of streams: those of which most was held back
@@ -80,11 +81,11 @@ class Backlog:
         return self.counted / self.headroom if self.headroom else None
 
 
-def backlogs(record: RunRecord) -> tuple[Backlog, ...]:
+def backlogs(record: AnalysedRun) -> tuple[Backlog, ...]:
     """For each fault that disturbs, the longest gap of each affected stream in each region."""
     worst: dict[tuple[str, int, str], Row] = {}
-    regions = {host["name"]: host["region"] for host in record.plan.get("hosts", ())}
-    disturbing = {fault["name"] for fault in record.plan.get("faults", ()) if fault["kind"] not in MENDING}
+    regions = {host.name: host.region for host in record.plan.hosts}
+    disturbing = {fault.name for fault in record.plan.faults if fault.kind not in MENDING}
     for row in record.recovery:
         if row["fault"] not in disturbing or row["client"] not in regions:
             continue
@@ -96,7 +97,7 @@ def backlogs(record: RunRecord) -> tuple[Backlog, ...]:
     return tuple(_backlog(record, key[2], worst[key]) for key in sorted(largest))
 
 
-def _backlog(record: RunRecord, region: str, row: Row) -> Backlog:
+def _backlog(record: AnalysedRun, region: str, row: Row) -> Backlog:
     stream, applied_s, gap_s = row["stream"], row["applied_s"], row["switch_s"]
     rate = _mean(record.of_stream(stream), applied_s - BEFORE_S, applied_s)
     since_gap = {
@@ -116,32 +117,32 @@ def _backlog(record: RunRecord, region: str, row: Row) -> Backlog:
     )
 
 
-def _way(record: RunRecord, regions: list[str], applied_s: float, rate: float | None) -> StreamPath:
+def _way(record: AnalysedRun, regions: list[str], applied_s: float, rate: float | None) -> StreamPath:
     """The new way, from its regions in order; what its last link carried is from before the fault."""
     hops = [_hop(record, *ends) for ends in pairwise(regions)]
     found = [hop for hop in hops if hop]
     if not found or len(found) < len(hops):
         return StreamPath()
     link, direction = found[-1]
-    bits_per_s = link[direction].get("rate_bits_per_s")
-    rows = [row for row in _of_link(record, link["name"]) if row["direction"] == direction]
+    bits_per_s = link.towards(direction).rate_bits_per_s
+    rows = [row for row in _of_link(record, link.name) if row["direction"] == direction]
     before, bytes_per_event = _mean(rows, applied_s - BEFORE_S, applied_s), _bytes_per_event(rows)
     headroom = None
     if bits_per_s and bytes_per_event and before is not None and rate is not None:
         headroom = max(0.0, bits_per_s / 8 / bytes_per_event - before - rate)
-    delay_s = sum(link[direction]["delay_us"] for link, direction in found) / 1e6
+    delay_s = sum(link.towards(direction).delay_us for link, direction in found) / 1e6
     return StreamPath("→".join(regions[-2:]), delay_s, bits_per_s, headroom)
 
 
-def _hop(record: RunRecord, sender: str, taker: str) -> tuple[Row, str] | None:
+def _hop(record: AnalysedRun, sender: str, taker: str) -> tuple[LinkPlan, Direction] | None:
     """The link from one region to the next and its direction."""
     for link in record.wan_links:
-        if {link["a"], link["b"]} == {sender, taker}:
-            return link, "forward" if link["a"] == sender else "backward"
+        if {link.a, link.b} == {sender, taker}:
+            return link, Direction.FORWARD if link.a == sender else Direction.BACKWARD
     return None
 
 
-def _of_link(record: RunRecord, name: str) -> list[Row]:
+def _of_link(record: AnalysedRun, name: str) -> list[Row]:
     return [row for row in record.throughput if row["scope"] == "link" and row["name"] == name]
 
 
@@ -195,7 +196,7 @@ def backlogs_table(found: tuple[Backlog, ...]) -> Table:
     return table("backlogs", columns, rows)
 
 
-def explanation(record: RunRecord, found: tuple[Backlog, ...]) -> tuple[str, ...]:
+def explanation(record: AnalysedRun, found: tuple[Backlog, ...]) -> tuple[str, ...]:
     """Sentences that say what set the length of the longest overshoot."""
     measured = [b for b in found if b.overshoot_s is not None]
     if not measured:
@@ -227,7 +228,7 @@ def _pace(b: Backlog) -> str:
     return f"Links did not set the pace: {link}. Delays, processes and TCP did."
 
 
-def _papers_headroom(record: RunRecord, b: Backlog) -> str:
+def _papers_headroom(record: AnalysedRun, b: Backlog) -> str:
     """Which headroom would make the paper's overshoot."""
     section = paper_section(record.experiment)
     if section is None or section.overshoot_s is None or not b.rate:

@@ -2,11 +2,10 @@
 
 A band opens when a fault's change takes a link's direction (or a process) out of its normal state, or changes
 what another fault has done to it, and closes with the fault's own end, or when a change of whichever fault
-brings back the normal state. The plan says what each change means, run.json when it was applied; the k-th
-change of a fault to a direction in the one is the k-th in the other. Where a change was never applied (the
-run ended early) the planned time stands in only if the run has no applied times at all, and lasted until
-then. A fault that could change nothing, because another did the same already, has the times that it was
-planned for.
+brings back the normal state. The plan says what each change means, run.json when it was applied. Where a
+change was never applied (the run ended early) the planned time stands in only if the run has no applied
+times at all, and lasted until then. A fault that could change nothing, because another did the same already,
+has the times that it was planned for.
 """
 
 from collections import defaultdict
@@ -15,13 +14,26 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from analysis.pages.report.formatting import EN_DASH
-from analysis.pages.report.run_reader import Row, RunRecord
+from analysis.pages.report.run_reader import AnalysedRun
 from analysis.timelines.run_metadata import MENDING
+from experiments.plan import (
+    Change,
+    Direction,
+    FaultPlan,
+    LinkChange,
+    LinkPlan,
+    LinkState,
+    Plan,
+    ProcessAction,
+    ProcessChange,
+)
+from topologies.link_parameters import LinkParameters
 
 NAME_ROWS = 3
-_PROCESS_ENDS = {"continue", "restart", "replace", "rejoin"}
-_APART = {"separate", "rejoin"}  # packets, not the process itself
-_PEACEFUL = {"join", "leave", "give-up"}  # nothing is disturbed by clients that come and go, or by words
+_PROCESS_ENDS = {ProcessAction.CONTINUE, ProcessAction.RESTART, ProcessAction.REPLACE, ProcessAction.REJOIN}
+_APART = {ProcessAction.SEPARATE, ProcessAction.REJOIN}  # packets, not the process itself
+_PEACEFUL = {ProcessAction.JOIN, ProcessAction.LEAVE, ProcessAction.GIVE_UP}
+"""Nothing is disturbed by clients that come and go, or by words."""
 _SAME_TIME_S = 0.2  # changes of one fault that belong together are applied within milliseconds of each other
 
 
@@ -59,22 +71,20 @@ class _Change:
 _Span = tuple[_Change, float | None]  # what began it, and its end
 
 
-def bands(record: RunRecord) -> tuple[Band, ...]:
+def bands(record: AnalysedRun) -> tuple[Band, ...]:
     """Every disturbance of the run, by start. A flapping link gives one band per time it was down."""
-    faults = {fault["name"]: fault for fault in record.plan.get("faults", ())}
+    faults = {fault.name: fault for fault in record.plan.faults}
     opened: dict[_Subject, dict[str, _Change]] = defaultdict(dict)  # by fault
     spans: list[_Span] = []
     for change in _changes(record):
         within = opened[change.subject]
         over = [fault for fault in within if _is_over(fault, change, faults)]
         spans += [(within.pop(fault), _end_s(fault, change, faults)) for fault in over]
-        mends = faults.get(change.fault, {}).get("kind") in MENDING
+        mends = change.fault in faults and faults[change.fault].kind in MENDING
         if change.disturbs and change.fault not in over and not mends:
             within[change.fault] = change
     spans += [(change, None) for within in opened.values() for change in within.values()]
-    found = _merge(
-        spans, {name: fault_label(fault["kind"], fault["target"]) for name, fault in faults.items()}
-    )
+    found = _merge(spans, {name: fault_label(fault.kind, fault.target) for name, fault in faults.items()})
     return tuple(_in_rows(sorted([*found, *_hidden(record, found)], key=lambda band: band.start_s)))
 
 
@@ -87,109 +97,90 @@ def _in_rows(found: Iterable[Band]) -> Iterator[Band]:
         yield replace(band, row=row)
 
 
-def _is_over(fault: str, change: _Change, faults: Mapping[str, Row]) -> bool:
+def _is_over(fault: str, change: _Change, faults: Mapping[str, FaultPlan]) -> bool:
     """Whether a change of its subject ends what a fault does to it: all of them, its own, or a later one."""
-    until_us = faults.get(fault, {}).get("until_us")
+    until_us = faults[fault].until_us if fault in faults else None
     past = until_us is not None and until_us <= change.planned_us
     return not change.disturbs or change.fault == fault or past
 
 
-def _end_s(fault: str, change: _Change, faults: Mapping[str, Row]) -> float:
+def _end_s(fault: str, change: _Change, faults: Mapping[str, FaultPlan]) -> float:
     """When that was: before the change, if another fault went on with what it did."""
-    until_us = faults.get(fault, {}).get("until_us")
+    until_us = faults[fault].until_us if fault in faults else None
     return change.at_s if until_us is None or until_us >= change.planned_us else until_us / 1e6
 
 
-def _hidden(record: RunRecord, found: Sequence[Band]) -> Iterator[Band]:
+def _hidden(record: AnalysedRun, found: Sequence[Band]) -> Iterator[Band]:
     """Faults that had nothing to change, for all that they would have done another did already."""
-    usual = _usual_shapes(record)
-    changing = {change["fault"] for change in record.plan.get("changes", ()) if _disturbs(change, usual)}
-    links = {f"{a}-{b}": link["name"] for link in record.plan.get("links", ()) for a, b in _both_ways(link)}
-    for fault in record.plan.get("faults", ()):
-        start_s, until_us = fault["at_us"] / 1e6, fault.get("until_us")
+    usual = _usual_shapes(record.plan)
+    changing = {change.fault for change in record.plan.changes if _disturbs(change, usual)}
+    links = {f"{a}-{b}": link.name for link in record.plan.links for a, b in _both_ways(link)}
+    for fault in record.plan.faults:
+        start_s, until_us = fault.at_us / 1e6, fault.until_us
         within = any(band.start_s <= start_s <= (band.end_s or record.length_s) for band in found)
-        if within and fault["name"] not in changing and fault["kind"] not in MENDING:
+        if within and fault.name not in changing and fault.kind not in MENDING:
             yield Band(
-                fault["name"],
-                fault_label(fault["kind"], fault["target"]),
+                fault.name,
+                fault_label(fault.kind, fault.target),
                 start_s,
                 None if until_us is None else until_us / 1e6,
-                links=(links[fault["target"]],) if fault["target"] in links else (),
+                links=(links[fault.target],) if fault.target in links else (),
             )
 
 
-def _both_ways(link: Row) -> tuple[tuple[str, str], tuple[str, str]]:
-    return (link["a"], link["b"]), (link["b"], link["a"])
+def _both_ways(link: LinkPlan) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (link.a, link.b), (link.b, link.a)
 
 
-def _changes(record: RunRecord) -> list[_Change]:
+def _changes(record: AnalysedRun) -> list[_Change]:
     """The plan's changes at the times at which they were applied."""
-    usual = _usual_shapes(record)
-    applied = _applied_times(record)
+    usual = _usual_shapes(record.plan)
     changes = []
-    for planned in record.plan.get("changes", ()):
-        key = _key(planned)
-        if applied is None:
-            at_s = planned["at_us"] / 1e6
-            if at_s > record.length_s:
-                continue
-        elif applied[key]:
-            at_s = applied[key].pop(0)
+    for change, at_s in _timed(record):
+        if isinstance(change, LinkChange):
+            subjects = [_Subject(change.link, change.direction, is_link=True)]
         else:
-            continue  # never applied
-        if "process" in planned:
-            if planned["action"] in _PEACEFUL:
-                continue
-            subjects = _of_process(planned)
-        else:
-            subjects = [_Subject(planned["link"], planned["direction"], is_link=True)]
-        what = (at_s, planned["at_us"], planned["fault"])
-        changes += [_Change(*what, subject, _disturbs(planned, usual)) for subject in subjects]
+            subjects = [] if change.action in _PEACEFUL else _of_process(change)
+        what = (at_s, change.at_us, change.fault)
+        changes += [_Change(*what, subject, _disturbs(change, usual)) for subject in subjects]
     return sorted(changes, key=lambda change: change.at_s)
 
 
-def _usual_shapes(record: RunRecord) -> dict[tuple[str, str], Row]:
+def _timed(record: AnalysedRun) -> Iterator[tuple[Change, float]]:
+    """The changes that took hold, with seconds since time 0."""
+    zero_ns = record.run.times.zero_ns
+    if zero_ns is None or not record.run.changes:
+        for change in record.plan.changes:
+            if change.at_us / 1e6 <= record.length_s:
+                yield change, change.at_us / 1e6
+        return
+    for change, applied in record.run.carried_out:
+        if applied.applied_ns is not None:
+            yield change, (applied.applied_ns - zero_ns) / 1e9
+
+
+def _usual_shapes(plan: Plan) -> dict[tuple[str, str], LinkParameters]:
     return {
-        (link["name"], direction): link[direction]
-        for link in record.plan.get("links", ())
-        for direction in ("forward", "backward")
+        (link.name, direction): shape
+        for link in plan.links
+        for direction, shape in ((Direction.FORWARD, link.forward), (Direction.BACKWARD, link.backward))
     }
 
 
-def _disturbs(planned: Row, usual: Mapping[tuple[str, str], Row]) -> bool:
+def _disturbs(change: Change, usual: Mapping[tuple[str, str], LinkParameters]) -> bool:
     """Whether something is not as it usually is after a change."""
-    if "process" in planned:
-        return str(planned["action"]) not in _PROCESS_ENDS
-    way = (planned["link"], planned["direction"])
-    return str(planned["state"]) != "up" or bool(planned["shape"] != usual.get(way))
+    if isinstance(change, ProcessChange):
+        return change.action not in _PROCESS_ENDS
+    return change.state is not LinkState.UP or change.parameters != usual[change.link, change.direction]
 
 
-def _of_process(change: Row) -> list[_Subject]:
+def _of_process(change: ProcessChange) -> list[_Subject]:
     """What of a process is disturbed: it may be stopped, and kept apart from several, at once."""
-    apart = [f"apart from {peer}" for peer in change.get("peers") or ("others",)]
+    apart = [f"apart from {peer}" for peer in change.peers or ("others",)]
     return [
-        _Subject(change["process"], aspect, is_link=False)
-        for aspect in (apart if change["action"] in _APART else [""])
+        _Subject(change.process, aspect, is_link=False)
+        for aspect in (apart if change.action in _APART else [""])
     ]
-
-
-def _applied_times(record: RunRecord) -> dict[tuple[str, str, str], list[float]] | None:
-    """Seconds since time 0 at which each change was applied, by what it changed; None if none ever was."""
-    zero_ns = (record.run.get("times") or {}).get("zero_ns")
-    if zero_ns is None or not record.run.get("changes"):
-        return None
-    times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for change in record.run["changes"]:
-        applied_ns = change.get("applied_ns") or change.get("requested_ns")
-        if applied_ns is not None:
-            times[_key(change)].append((applied_ns - zero_ns) / 1e9)
-    return times
-
-
-def _key(change: Row) -> tuple[str, str, str]:
-    if change.get("process"):
-        return (change["fault"], change["process"], change["action"])
-    return (change["fault"], change["link"], change["direction"])
 
 
 def fault_label(kind: str, target: str) -> str:

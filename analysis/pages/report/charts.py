@@ -11,7 +11,8 @@ from statistics import median
 from analysis.pages.charting.chart_model import Axis, Chart, Reference, Series, Span, highest, two_decades
 from analysis.pages.report.bands import bands
 from analysis.pages.report.formatting import EN_DASH, large, number, percent, scaled
-from analysis.pages.report.run_reader import Row, RunRecord
+from analysis.pages.report.run_reader import AnalysedRun, Row
+from experiments.plan import LinkPlan
 from topologies.palette import colour_of, dash_of
 
 Points = tuple[tuple[float, ...], tuple[float | None, ...]]
@@ -24,7 +25,7 @@ TOGETHER = "run"
 TIME = "seconds since start"
 
 
-def throughput_chart(record: RunRecord) -> Chart:
+def throughput_chart(record: AnalysedRun) -> Chart:
     """Events delivered to one client per second, per region (the first panel of the paper's figure 7)."""
     rows = [row for row in record.throughput if row["scope"] == "region"]
     series = _shown(_of_regions(record, rows, "name", "events_per_s"))
@@ -39,7 +40,7 @@ def throughput_chart(record: RunRecord) -> Chart:
     )
 
 
-def latency_chart(record: RunRecord) -> Chart:
+def latency_chart(record: AnalysedRun) -> Chart:
     """Latency percentiles by the region in which an event was published (the second panel of figure 7)."""
     series = _shown(
         one
@@ -60,7 +61,7 @@ def latency_chart(record: RunRecord) -> Chart:
     )
 
 
-def link_charts(record: RunRecord, quantity: str = "bytes_per_s") -> tuple[Chart, ...]:
+def link_charts(record: AnalysedRun, quantity: str = "bytes_per_s") -> tuple[Chart, ...]:
     """One chart per WAN link, one line per direction in the colour of the region it comes from.
 
     quantity: "bytes_per_s" (on the wire) or "events_per_s". All charts of a quantity share an axis.
@@ -69,28 +70,28 @@ def link_charts(record: RunRecord, quantity: str = "bytes_per_s") -> tuple[Chart
     for row in record.throughput:
         if row["scope"] == "link" and row.get(quantity) is not None:
             rows[row["name"]].append(row)
-    links = [link for link in record.wan_links if rows[link["name"]]]
-    return tuple(_link_chart(record, link, rows[link["name"]], quantity) for link in links)
+    links = [link for link in record.wan_links if rows[link.name]]
+    return tuple(_link_chart(record, link, rows[link.name], quantity) for link in links)
 
 
-def _link_chart(record: RunRecord, link: Row, rows: list[Row], quantity: str) -> Chart:
-    ends = {"forward": (link["a"], link["b"]), "backward": (link["b"], link["a"])}
+def _link_chart(record: AnalysedRun, link: LinkPlan, rows: list[Row], quantity: str) -> Chart:
+    ends = {"forward": (link.a, link.b), "backward": (link.b, link.a)}
     series = _shown(
         _series(record, f"{a}→{b}", a, [row for row in rows if row["direction"] == way], quantity, way)
         for way, (a, b) in ends.items()
     )
     in_bytes = quantity == "bytes_per_s"
-    rates = {link[one.group].get("rate_bits_per_s") for one in series}
+    rates = {link.towards(one.group).rate_bits_per_s for one in series}
     rate = rates.pop() if len(rates) == 1 and in_bytes else None
     return Chart(
-        key=f"link-{link['name']}",
-        title=link["name"].replace("-", EN_DASH),
+        key=f"link-{link.name}",
+        title=link.name.replace("-", EN_DASH),
         x=time_axis(record, series),
         y=Axis("bytes/s on the wire" if in_bytes else "events/s", "B/s" if in_bytes else "events/s"),
         series=series,
-        spans=spans(record) + _unproven(record, link["name"]),
+        spans=spans(record) + _unproven(record, link.name),
         references=(Reference("configured rate", rate / 8, rate / 8, near=True),) if rate else (),
-        links=(link["name"],),
+        links=(link.name,),
         together=TOGETHER,
         scale=quantity,
         note=_utilisation(link, series) if in_bytes else f"peak {large(highest(series), 'events/s')}",
@@ -98,7 +99,7 @@ def _link_chart(record: RunRecord, link: Row, rows: list[Row], quantity: str) ->
     )
 
 
-def spans(record: RunRecord) -> tuple[Span, ...]:
+def spans(record: AnalysedRun) -> tuple[Span, ...]:
     """When which fault was active."""
     return tuple(
         Span(band.label, band.start_s, band.end_s, band.fault, band.links, row=band.row)
@@ -106,7 +107,7 @@ def spans(record: RunRecord) -> tuple[Span, ...]:
     )
 
 
-def _unproven(record: RunRecord, link: str) -> tuple[Span, ...]:
+def _unproven(record: AnalysedRun, link: str) -> tuple[Span, ...]:
     """When nothing shows what the link was like, in either direction."""
     periods = {
         (max(0.0, row["from_s"] or 0.0), row["to_s"])
@@ -117,10 +118,10 @@ def _unproven(record: RunRecord, link: str) -> tuple[Span, ...]:
     return tuple(Span("", start_s, end_s, links=(link,), hatched=True) for start_s, end_s in ordered)
 
 
-def _utilisation(link: Row, series: Sequence[Series]) -> str:
+def _utilisation(link: LinkPlan, series: Sequence[Series]) -> str:
     """The busiest bin in words, against the rate of its direction."""
     busiest = max(series, key=lambda one: highest([one]))
-    peak, rate = highest([busiest]), link[busiest.group].get("rate_bits_per_s")
+    peak, rate = highest([busiest]), link.towards(busiest.group).rate_bits_per_s
     if not rate:
         return f"peak {scaled(peak, 'B/s')}, no rate limit"
     return f"peak {scaled(peak, 'B/s')}, {percent(peak * 8 / rate)} of {scaled(rate, 'bit/s')}"
@@ -130,19 +131,19 @@ def _shown(series: Iterable[Series]) -> tuple[Series, ...]:
     return tuple(one for one in series if any(y is not None for y in one.y))
 
 
-def time_axis(record: RunRecord, series: Sequence[Series]) -> Axis:
+def time_axis(record: AnalysedRun, series: Sequence[Series]) -> Axis:
     """From time 0 to the end."""
     last_s = max((one.x[-1] for one in series), default=0.0)
     return Axis(TIME, "s", low=0.0, high=time_end(record, last_s))
 
 
-def time_end(record: RunRecord, last_s: float) -> float:
+def time_end(record: AnalysedRun, last_s: float) -> float:
     """Where the run ended; a drain that is not short is shown as well."""
     return record.length_s if last_s <= record.length_s + SHORT_DRAIN_S else math.ceil(last_s)
 
 
 def _of_regions(
-    record: RunRecord, rows: Iterable[Row], region_column: str, value_column: str, group: str = ""
+    record: AnalysedRun, rows: Iterable[Row], region_column: str, value_column: str, group: str = ""
 ) -> Iterable[Series]:
     by_region = defaultdict(list)
     for row in rows:
@@ -155,7 +156,7 @@ def _of_regions(
 
 
 def _series(  # noqa: PLR0917 (each is a thing of its own)
-    record: RunRecord, name: str, region: str, rows: Sequence[Row], value_column: str, group: str
+    record: AnalysedRun, name: str, region: str, rows: Sequence[Row], value_column: str, group: str
 ) -> Series:
     index = record.regions.index(region) if region in record.regions else len(record.regions)
     dash, width = PERCENTILES.get(group, ("", 2.0))

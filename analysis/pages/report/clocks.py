@@ -12,7 +12,7 @@ from analysis.capture.clocks.run_clocks import summary
 from analysis.pages.charting.chart_model import Axis, Chart, Series
 from analysis.pages.report.charts import TIME, TOGETHER
 from analysis.pages.report.formatting import count_of, number, short_time, with_unit
-from analysis.pages.report.run_reader import RunRecord
+from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.tables import Cell, Column, Table, figure, table, words
 from topologies.palette import colour_of
 
@@ -27,10 +27,10 @@ _SOURCES = {
 }
 
 
-def clock_charts(record: RunRecord) -> tuple[Chart, ...]:
+def clock_charts(record: AnalysedRun) -> tuple[Chart, ...]:
     """Every clock but the reference's; of many the first ones."""
-    times = record.run.get("times") or {}
-    zero_ns, end_ns = times.get("zero_ns"), times.get("drained_ns") or times.get("ended_ns")
+    times = record.run.times
+    zero_ns, end_ns = times.zero_ns, times.drained_ns or times.ended_ns
     known = [each for each in record.machines if each["source"] in ("packets", "control")]
     if zero_ns is None or end_ns is None or end_ns <= zero_ns:
         return ()
@@ -69,7 +69,7 @@ def _chart(machine: str, colour: str, line: str, x: Floats, bounds_us: tuple[Flo
     )
 
 
-def clocks_table(record: RunRecord) -> Table:
+def clocks_table(record: AnalysedRun) -> Table:
     """What is known of each machine's clock, and what that rests on."""
     columns = (
         Column("Machine"),

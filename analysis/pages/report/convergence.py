@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from analysis.pages.report.bands import fault_label
 from analysis.pages.report.formatting import EN_DASH, count_of, number, precise_seconds, seconds
-from analysis.pages.report.run_reader import Row, RunRecord
+from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.pages.report.tables import Cell, Column, Table, figure, table, words
 from analysis.timelines.convergence import SETTLED_NS
 from analysis.timelines.recovery_table import APART_S
@@ -64,7 +64,7 @@ class Convergence:
     routes: Table
 
 
-def convergence(record: RunRecord) -> Convergence | None:
+def convergence(record: AnalysedRun) -> Convergence | None:
     """None of a run without faults of which anything is known."""
     known = record.summary.get("recovery") or {}
     faults = [fault for fault in record.summary.get("faults") or () if fault["name"] in known]
@@ -133,7 +133,7 @@ def _faults_table(faults: Sequence[Row], known: Row, by_fault: dict[str, list[Ro
     return table("convergence", columns, map(line, faults))
 
 
-def _routes_table(record: RunRecord, rows: Sequence[Row]) -> Table:
+def _routes_table(record: AnalysedRun, rows: Sequence[Row]) -> Table:
     """A line for each fault, stream and client, those first of which the methods disagree most."""
     labels = {
         fault["name"]: fault_label(fault["kind"], fault["target"])

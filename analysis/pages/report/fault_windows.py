@@ -28,7 +28,7 @@ from analysis.inspect.diagram.scene_builder import around_fault, fault_times, fi
 from analysis.jobs import transfers
 from analysis.messages.label import label
 from analysis.pages.report.bands import bands, fault_label
-from analysis.pages.report.run_reader import RunRecord
+from analysis.pages.report.run_reader import AnalysedRun
 from analysis.schemas import ARRIVED, TRANSFERS
 from experiments.rundir import RunDirectory, run_argument
 from topologies.errors import InputError
@@ -58,10 +58,10 @@ class FaultWindows:
     bins_left_out: int = 0
 
 
-def moments(run: RunDirectory, record: RunRecord) -> FaultWindows:
+def moments(run: RunDirectory, record: AnalysedRun) -> FaultWindows:
     """The messages around this run's faults."""
     bin_s = next((float(row["bin_s"]) for row in record.throughput), USUAL_BIN_S)
-    zero_ns = (record.run.get("times") or {}).get("zero_ns")
+    zero_ns = record.run.times.zero_ns
     named = shlex.quote(run_argument(run.path))
     if zero_ns is None or not run.table("transfers").is_dir():
         missing = (
@@ -71,7 +71,7 @@ def moments(run: RunDirectory, record: RunRecord) -> FaultWindows:
         )
         return FaultWindows(named, bin_s, missing)
     numbers = _bins(record, bin_s)
-    links = tuple(link["name"] for link in record.wan_links)
+    links = tuple(link.name for link in record.wan_links)
     made = FaultWindows(named, bin_s, "", links, bins_left_out=max(0, len(numbers) - BINS_MAX))
     collector = _Collector(made, record, int(zero_ns))
     for first, end in _joined(numbers[:BINS_MAX]):
@@ -80,7 +80,7 @@ def moments(run: RunDirectory, record: RunRecord) -> FaultWindows:
     return made
 
 
-def _bins(record: RunRecord, bin_s: float) -> list[int]:
+def _bins(record: AnalysedRun, bin_s: float) -> list[int]:
     """Numbers of the bins around the faults: those of the first faults first."""
     edges = [at_s for band in bands(record) for at_s in (band.start_s, band.end_s) if at_s is not None]
     found: dict[int, None] = {}
@@ -106,13 +106,11 @@ def _joined(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
 class _Collector:
     """Adds bins, and numbers hosts and labels."""
 
-    def __init__(self, made: FaultWindows, record: RunRecord, zero_ns: int) -> None:
+    def __init__(self, made: FaultWindows, record: AnalysedRun, zero_ns: int) -> None:
         self._made, self._zero_ns = made, zero_ns
-        self._system = str(record.plan.get("system"))
-        self._regions = {host["name"]: host["region"] for host in record.plan.get("hosts", ())}
-        self._links = {
-            frozenset((link["a"], link["b"])): number for number, link in enumerate(record.wan_links)
-        }
+        self._system = record.plan.system
+        self._regions = {host.name: host.region for host in record.plan.hosts}
+        self._links = {frozenset((link.a, link.b)): number for number, link in enumerate(record.wan_links)}
         self._hosts: dict[str, int] = {}
         self._labels: dict[str, int] = {}
 
@@ -145,7 +143,7 @@ class _Collector:
 
     def _link(self, sender: str | None, receiver: str | None) -> int:
         """The number of the link between the regions of two hosts."""
-        ends = frozenset(self._regions.get(host or "") for host in (sender, receiver))
+        ends = frozenset(self._regions.get(host or "", "") for host in (sender, receiver))
         return self._links.get(ends, _OFF_LINKS)
 
     def _between(self, sender: str | None, receiver: str | None) -> bool:
@@ -213,13 +211,11 @@ class FaultDiagram:
         return base64.b64encode(self.svg.encode()).decode()
 
 
-def write_diagrams(record: RunRecord, run: RunDirectory) -> tuple[FaultDiagram, ...]:
+def write_diagrams(record: AnalysedRun, run: RunDirectory) -> tuple[FaultDiagram, ...]:
     """Draw the moment around each fault; nothing where no table of transfers is."""
     if not run.table("transfers").is_dir():
         return ()
-    labels = {
-        fault["name"]: fault_label(fault["kind"], fault["target"]) for fault in record.plan.get("faults", ())
-    }
+    labels = {fault.name: fault_label(fault.kind, fault.target) for fault in record.plan.faults}
     made = []
     for fault in list(fault_times(record))[:DIAGRAMS_MAX]:
         try:

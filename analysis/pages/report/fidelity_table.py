@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from analysis.pages.report.formatting import EN_DASH, number, percent, scaled, with_unit
-from analysis.pages.report.run_reader import Row, RunRecord
+from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.pages.report.tables import Cell, Column, Table, figure, milliseconds, table, words
 
 
@@ -21,9 +21,9 @@ class _TableRow:
     needed: Callable[[Row], bool] = lambda _: True
 
 
-def fidelity_table(record: RunRecord) -> Table:
+def fidelity_table(record: AnalysedRun) -> Table:
     """What each direction of each WAN link did, against what was configured; in the links' order."""
-    ends = {link["name"]: (link["a"], link["b"]) for link in record.wan_links}
+    ends = {link.name: (link.a, link.b) for link in record.wan_links}
     order = {name: number for number, name in enumerate(ends)}
     rows = [
         {**row, "way": _way(row, ends)}

@@ -14,7 +14,7 @@ from analysis.pages.charting.chart_model import Chart, highest
 from analysis.pages.charting.figure import BAD, INK, MUTED, draw, own_style, save
 from analysis.pages.report.charts import latency_chart, link_charts, throughput_chart
 from analysis.pages.report.clocks import clock_charts
-from analysis.pages.report.run_reader import RunRecord
+from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.sweep_charts import SweepChart
 from analysis.pages.report.topology_drawing import LINE_HEIGHT, DrawnLink, drawing, inside_at
 from experiments.rundir import RunDirectory
@@ -27,7 +27,7 @@ LEFT = 0.115  # of a figure's width, for what stands at the ticks
 LETTER_INCHES = 0.082  # of a line's name, which has room to the right
 
 
-def write_figures(record: RunRecord, run: RunDirectory) -> tuple[Path, ...]:
+def write_figures(record: AnalysedRun, run: RunDirectory) -> tuple[Path, ...]:
     """Draw what this run has data for, as `figures/<name>.png` and `.svg`; returns their paths."""
     run.figures.mkdir(exist_ok=True)
     throughput, latency = throughput_chart(record), latency_chart(record)
@@ -44,7 +44,7 @@ def write_figures(record: RunRecord, run: RunDirectory) -> tuple[Path, ...]:
         return save(figures, run.figure)
 
 
-def _timeline(record: RunRecord, chart: Chart) -> Figure:
+def _timeline(record: AnalysedRun, chart: Chart) -> Figure:
     figure = Figure(figsize=(7.6, 3.3))
     axes = figure.add_axes((0.085, 0.145, 0.86, 0.68))
     figure.text(0.012, 0.94, chart.title, weight="bold", size=11, va="center")
@@ -60,7 +60,7 @@ def _timeline(record: RunRecord, chart: Chart) -> Figure:
     return figure
 
 
-def _small_multiples(record: RunRecord, title: str, charts: Sequence[Chart]) -> Figure | None:
+def _small_multiples(record: AnalysedRun, title: str, charts: Sequence[Chart]) -> Figure | None:
     """One plot per chart, on one scale if they share it."""
     if not charts:
         return None
@@ -88,7 +88,7 @@ def _small_multiples(record: RunRecord, title: str, charts: Sequence[Chart]) -> 
     return figure
 
 
-def _topology(record: RunRecord) -> Figure:
+def _topology(record: AnalysedRun) -> Figure:
     figure = Figure(figsize=(5.6, 4.0))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
@@ -127,7 +127,7 @@ def _draw_link(axes: Axes, link: DrawnLink) -> None:
         )  # fmt: skip
 
 
-def _mark_invalid(record: RunRecord, figure: Figure) -> None:
+def _mark_invalid(record: AnalysedRun, figure: Figure) -> None:
     if not record.valid:
         figure.text(0.988, 0.985, "from an invalid run", color=BAD, weight="bold", ha="right", va="top")
 

@@ -31,9 +31,10 @@ from analysis.pages.report.fault_windows import FaultDiagram, FaultWindows
 from analysis.pages.report.fidelity_table import fidelity_table
 from analysis.pages.report.paper import paper_section
 from analysis.pages.report.recovery import note_in_words, recoveries
-from analysis.pages.report.run_reader import RunRecord
+from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.story import story
 from analysis.pages.report.topology_drawing import drawing, rates
+from experiments.run_record import Times
 from topologies.palette import colour_of
 
 _HERE = Path(__file__).parent
@@ -41,7 +42,7 @@ _GZIP_LEVEL = 6  # 9 takes three times as long for 1 % less
 LINK_CHARTS_SHOWN = 30  # a page with hundreds of plots serves nobody: the busiest links are shown
 
 
-def render(record: RunRecord, diagrams: Sequence[FaultDiagram], moments: FaultWindows) -> str:
+def render(record: AnalysedRun, diagrams: Sequence[FaultDiagram], moments: FaultWindows) -> str:
     """The whole page of a run. diagrams: those that stand beside it; moments: the messages to embed."""
     content = _content(record) | {
         "diagrams": diagrams,
@@ -70,7 +71,7 @@ def environment() -> Environment:
     return made
 
 
-def _content(record: RunRecord) -> dict[str, Any]:
+def _content(record: AnalysedRun) -> dict[str, Any]:
     """Everything that the templates name."""
     found = backlog.backlogs(record)
     throughput, latency = charts.throughput_chart(record), charts.latency_chart(record)
@@ -107,7 +108,7 @@ def _content(record: RunRecord) -> dict[str, Any]:
         "clocks": clocks.clock_charts(record),
         "facts": metadata(record),
         "experiment_json": json.dumps(record.experiment, indent=2, ensure_ascii=False),
-        "topology_json": json.dumps(record.run.get("topology") or {}, indent=2, ensure_ascii=False),
+        "topology_json": json.dumps(record.run.topology, indent=2, ensure_ascii=False),
         "plots": plots(record, [throughput, latency], links),
     }
 
@@ -119,7 +120,7 @@ def busiest(found: tuple[Chart, ...]) -> tuple[Chart, ...]:
     return tuple(chart for chart in found if chart.key in kept)
 
 
-def plots(record: RunRecord, timelines: list[Chart], links: dict[str, tuple[Chart, ...]]) -> dict[str, Any]:
+def plots(record: AnalysedRun, timelines: list[Chart], links: dict[str, tuple[Chart, ...]]) -> dict[str, Any]:
     """What assets/plots.js draws. The faults stand once, for all charts that have nothing beside them."""
     faults = charts.spans(record)
 
@@ -135,22 +136,21 @@ def plots(record: RunRecord, timelines: list[Chart], links: dict[str, tuple[Char
     }
 
 
-def metadata(record: RunRecord) -> tuple[tuple[str, str], ...]:
+def metadata(record: AnalysedRun) -> tuple[tuple[str, str], ...]:
     """What ran, as name and value."""
-    run, machine, times = record.run, record.run.get("machine") or {}, record.run.get("times") or {}
-    memory = machine.get("memory_bytes")
+    run, machine, memory = record.run, record.run.machine, record.run.machine.memory_bytes
     entries = [
         ("Run", record.name),
-        ("Seed", run.get("seed")),
-        ("Links", run.get("links")),
-        ("Outcome", f"{run.get('outcome') or 'none'}, phase {run.get('phase')}"),
-        ("Length", _length(times)),
-        ("Commit", short_commit(run.get("commit"))),
-        ("Machine", f"{machine.get('cpus')} cores, {memory / 2**30:.0f} GiB" if memory else None),
-        ("TCP", (run.get("tcp") or {}).get("congestion_control")),
+        ("Seed", run.seed),
+        ("Links", run.links),
+        ("Outcome", f"{run.outcome or 'none'}, phase {run.phase}"),
+        ("Length", _length(run.times)),
+        ("Commit", short_commit(run.commit)),
+        ("Machine", f"{machine.cpus} cores, {memory / 2**30:.0f} GiB" if memory else None),
+        ("TCP", run.tcp.congestion_control),
         *(
             (name.capitalize(), str(version).removeprefix(f"{name} version "))
-            for name, version in (run.get("versions") or {}).items()
+            for name, version in run.versions.items()
         ),
     ]
     return tuple((name, str(value)) for name, value in entries if value not in (None, ""))
@@ -164,10 +164,10 @@ def short_commit(commit: str | None) -> str | None:
     return digits[:12] + (f", {changed}" if changed else "")
 
 
-def _length(times: Any) -> str | None:
-    if not times.get("started_ns") or not times.get("ended_ns"):
+def _length(times: Times) -> str | None:
+    if times.started_ns is None or times.ended_ns is None:
         return None
-    return f"{(times['ended_ns'] - times['started_ns']) / 1e9:.1f} s, set-up and drain included"
+    return f"{(times.ended_ns - times.started_ns) / 1e9:.1f} s, set-up and drain included"
 
 
 def _asset(name: str) -> Markup:

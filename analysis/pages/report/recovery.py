@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from analysis.pages.report.bands import fault_label
 from analysis.pages.report.formatting import NOT_MEASURED, number, precise_seconds, seconds, short_time
 from analysis.pages.report.paper import PaperSection, paper_section
-from analysis.pages.report.run_reader import Row, RunRecord
+from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.pages.report.tables import Cell, Column, Table, figure, table, words
 from experiments.summary import RECOVERY
 
@@ -53,7 +53,7 @@ class Recovery:
     bar: str = ""  # by how much its times may be wrong, where several clocks measured them
 
 
-def recoveries(record: RunRecord) -> tuple[Recovery, ...]:
+def recoveries(record: AnalysedRun) -> tuple[Recovery, ...]:
     """One for each fault that the summary or the recovery table knows, in the order of the faults."""
     known = set(record.summary.get("recovery") or {}) | {row["fault"] for row in record.recovery}
     faults = [fault for fault in record.summary.get("faults") or () if fault["name"] in known]
@@ -61,7 +61,7 @@ def recoveries(record: RunRecord) -> tuple[Recovery, ...]:
     return tuple(_recovery(record, fault, section) for fault in faults)
 
 
-def _recovery(record: RunRecord, fault: Row, section: PaperSection | None) -> Recovery:
+def _recovery(record: AnalysedRun, fault: Row, section: PaperSection | None) -> Recovery:
     figures = (record.summary.get("recovery") or {}).get(fault["name"]) or {}
     rows = [row for row in record.recovery if row["fault"] == fault["name"]]
 
@@ -136,7 +136,7 @@ def note_in_words(note: str) -> str:
     return f"{subject.removeprefix('recovery.')}: {in_words(why)}".replace(METHODS_FIELDS, "")
 
 
-def _pairs_table(record: RunRecord, fault: str, rows: list[Row]) -> Table:
+def _pairs_table(record: AnalysedRun, fault: str, rows: list[Row]) -> Table:
     """Each affected (stream, client)."""
     columns = (
         Column("Stream"),

@@ -20,7 +20,8 @@ from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
 from analysis.capture.clocks.run_clocks import read_details, read_on_reference
 from analysis.errors import refuse
 from analysis.timelines.arrays import rows
-from analysis.timelines.run_metadata import owners
+from experiments.plan import LinkPlan, Plan
+from experiments.run_record import Outcome, RunRecord
 from experiments.rundir import RunDirectory
 
 Row = Mapping[str, Any]
@@ -31,10 +32,10 @@ _SHOWN = {"throughput": pc.field("scope") != "stream", "recovery": pc.field("aff
 
 
 @dataclass(frozen=True)
-class RunRecord:
+class AnalysedRun:
     """A run as the report sees it. Tables are tuples of rows, in the file's order; empty where missing."""
 
-    run: Row
+    run: RunRecord
     summary: Row
     throughput: tuple[Row, ...]  # of regions and links
     latency: tuple[Row, ...]
@@ -50,22 +51,22 @@ class RunRecord:
     @property
     def name(self) -> str:
         """The run directory's name."""
-        return str(self.run.get("run") or self.summary.get("run") or "")
+        return self.run.run or str(self.summary.get("run") or "")
 
     @property
     def experiment(self) -> Row:
         """The resolved experiment."""
-        return self.run.get("experiment") or {}
+        return self.run.experiment
 
     @property
-    def plan(self) -> Row:
-        """The plan; empty when the run crashed before it was made."""
-        return self.run.get("plan") or {}
+    def plan(self) -> Plan:
+        """What the run was to do."""
+        return self.run.plan
 
     @property
     def regions(self) -> tuple[str, ...]:
         """Names of the regions in the topology's order, on which colours hang."""
-        return tuple(region["name"] for region in self.plan.get("regions", ()))
+        return tuple(region.name for region in self.plan.regions)
 
     def origin(self, stream: int) -> str:
         """The region in which a stream is numbered."""
@@ -73,35 +74,35 @@ class RunRecord:
 
     @cached_property
     def _owners(self) -> Mapping[int, str]:
-        return owners(self.plan) if self.plan.get("regions") else {}
+        return {stream.number: stream.region for stream in self.plan.streams}
 
     def of_stream(self, stream: int) -> list[Row]:
         """A stream's rows of throughput."""
         return [] if self.streams is None else rows(self.streams, name=f"s{stream}").to_pylist()
 
     @cached_property
-    def wan_links(self) -> tuple[Row, ...]:
+    def wan_links(self) -> tuple[LinkPlan, ...]:
         """The plan's WAN links."""
-        return tuple(link for link in self.plan.get("links", ()) if link.get("kind") == "wan")
+        return tuple(link for link in self.plan.links if link.kind == "wan")
 
     @property
     def duration_s(self) -> float:
         """Planned length in seconds, without the drain."""
-        return float(self.plan.get("duration_us") or 0) / 1e6
+        return self.plan.duration_us / 1e6
 
     @property
     def length_s(self) -> float:
         """Length in seconds, without the drain: as planned, or less if the run ended before that."""
-        times = self.run.get("times") or {}
-        ended_ns = times.get("stopped_ns") or times.get("ended_ns")
-        if ended_ns is None or ended_ns <= (zero_ns := times.get("zero_ns") or ended_ns):
+        times = self.run.times
+        ended_ns = times.stopped_ns or times.ended_ns
+        if ended_ns is None or ended_ns <= (zero_ns := times.zero_ns or ended_ns):
             return self.duration_s
-        return min(self.duration_s, float(ended_ns - zero_ns) / 1e9)
+        return min(self.duration_s, (ended_ns - zero_ns) / 1e9)
 
     @property
     def interrupted(self) -> bool:
         """Whether someone ended it before its time."""
-        return self.run.get("outcome") == "interrupted"
+        return self.run.outcome is Outcome.INTERRUPTED
 
     @property
     def verdict(self) -> str:
@@ -126,22 +127,22 @@ class RunRecord:
     @property
     def problems(self) -> tuple[str, ...]:
         """What was noted while it ran."""
-        return tuple(self.run.get("problems") or ())
+        return self.run.problems
 
     @property
     def captured(self) -> bool:
         """Whether packets were captured at all."""
-        return bool(self.plan.get("captures"))
+        return bool(self.plan.captures)
 
 
-def read_record(directory: RunDirectory) -> RunRecord:
+def read_record(directory: RunDirectory) -> AnalysedRun:
     """Read a run directory. Raises InputError when there is no run, or no analysis of it yet."""
     run, clocks = read_on_reference(directory)
     if not directory.summary_json.exists():
         refuse(directory)
     found = {name: _read_table(directory.table(name), _SHOWN.get(name)) for name in TABLES}
     tables = {name: None if each is None else tuple(each.to_pylist()) for name, each in found.items()}
-    return RunRecord(
+    return AnalysedRun(
         run=run,
         clocks=clocks,
         machines=tuple(read_details(directory)),

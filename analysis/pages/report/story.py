@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from analysis.pages.report.bands import fault_label
 from analysis.pages.report.formatting import count_of, large, number, percent, seconds, with_unit
 from analysis.pages.report.recovery import note_in_words
-from analysis.pages.report.run_reader import Row, RunRecord
+from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.timelines.run_metadata import MENDING
 
 # verdict -> (word, how it looks, what it means)
@@ -59,7 +59,7 @@ class Story:
     headlines: tuple[Headline, ...]
 
 
-def story(record: RunRecord) -> Story:
+def story(record: AnalysedRun) -> Story:
     """The first screen of this run."""
     word, status, meaning = _verdict(record)
     expectations = sorted(record.summary.get("expectations") or (), key=lambda e: bool(e.get("held")))
@@ -85,17 +85,17 @@ def story(record: RunRecord) -> Story:
     )
 
 
-def _verdict(record: RunRecord) -> tuple[str, str, str]:
+def _verdict(record: AnalysedRun) -> tuple[str, str, str]:
     """The verdict `crashed` is also that of a run that somebody ended, which is told apart here."""
     if record.verdict == "crashed" and record.interrupted:
         return _INTERRUPTED
     return _VERDICTS.get(record.verdict, (record.verdict, "bad", ""))
 
 
-def _failures(record: RunRecord) -> tuple[str, ...]:
+def _failures(record: AnalysedRun) -> tuple[str, ...]:
     """What makes a run fail besides its expectations."""
-    ends = [(p["name"], p.get("exit")) for p in record.run.get("processes") or ()]
-    died = [name for name, end in ends if end is None or not end.get("expected")]
+    processes = record.run.processes
+    died = [each.name for each in processes if each.exit is None or not each.exit.expected]
     lines = (
         [f"{count_of(len(died), 'process')} did not end as planned: {', '.join(died[:3])}"] if died else []
     )
@@ -104,7 +104,7 @@ def _failures(record: RunRecord) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _evidence(record: RunRecord) -> tuple[str, ...]:
+def _evidence(record: AnalysedRun) -> tuple[str, ...]:
     """Why a valid run can be believed."""
     fidelity = record.summary.get("fidelity") or {}
     errors = [abs(row["excess_p50_ms"]) for row in record.fidelity if row.get("excess_p50_ms") is not None]
@@ -124,7 +124,7 @@ def _evidence(record: RunRecord) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _recovery_headlines(record: RunRecord) -> tuple[Headline, ...]:
+def _recovery_headlines(record: AnalysedRun) -> tuple[Headline, ...]:
     """How long the worst fault's recovery took."""
     recovery = record.summary.get("recovery") or {}
     disturbing = [
@@ -148,7 +148,7 @@ def _recovery_headlines(record: RunRecord) -> tuple[Headline, ...]:
     return tuple(lines)
 
 
-def _event_headlines(record: RunRecord) -> tuple[Headline, ...]:
+def _event_headlines(record: AnalysedRun) -> tuple[Headline, ...]:
     """What was lost, and of how much."""
     events = record.summary.get("events") or {}
     parts = [(key, events.get(key, 0)) for key in WRONG]
@@ -178,7 +178,7 @@ def _bar(bar_ms: float | None) -> str:
     return "" if bar_ms is None else f"\u00a0±\u00a0{number(bar_ms, 2)}"
 
 
-def _level_headlines(record: RunRecord) -> tuple[Headline, ...]:
+def _level_headlines(record: AnalysedRun) -> tuple[Headline, ...]:
     """Throughput and latency of the whole run."""
     throughput, latency = record.summary.get("throughput") or {}, record.summary.get("latency") or {}
     lines = []

@@ -20,7 +20,8 @@ from analysis.pages.report.formatting import (
     precise_seconds,
     seconds,
 )
-from analysis.pages.report.run_reader import Row, RunRecord
+from analysis.pages.report.run_reader import AnalysedRun, Row
+from experiments.observations import ProcessExit
 
 PROCESSES_SHOWN = 500
 
@@ -74,7 +75,7 @@ def table(key: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -
     return made
 
 
-def expectations_table(record: RunRecord) -> Table:
+def expectations_table(record: AnalysedRun) -> Table:
     """Every expectation with its value; and, if some rest on links that are unproven, on how many periods."""
     expectations = record.summary.get("expectations") or ()
     shaky = any(e.get("unproven") for e in expectations)
@@ -96,13 +97,13 @@ def _unproven(periods: Sequence[str]) -> Cell:
     return Cell(number(len(periods)), len(periods), help="; ".join(periods))
 
 
-def unproven_periods(record: RunRecord) -> tuple[str, ...]:
+def unproven_periods(record: AnalysedRun) -> tuple[str, ...]:
     """On which unproven periods of links any expectation rests, each once."""
     expectations = record.summary.get("expectations") or ()
     return tuple(dict.fromkeys(period for e in expectations for period in e.get("unproven") or ()))
 
 
-def faults_table(record: RunRecord) -> Table:
+def faults_table(record: AnalysedRun) -> Table:
     """When each fault was asked for and when it held."""
     rows = (
         (
@@ -117,7 +118,7 @@ def faults_table(record: RunRecord) -> Table:
     return table("faults", columns, rows)
 
 
-def chains_table(record: RunRecord) -> Table:
+def chains_table(record: AnalysedRun) -> Table:
     """Every configuration of the regions' chains."""
     rows = (
         (
@@ -139,37 +140,33 @@ def chains_table(record: RunRecord) -> Table:
     return table("chains", columns, rows)
 
 
-def processes_table(record: RunRecord) -> Table:
+def processes_table(record: AnalysedRun) -> Table:
     """Node processes and how they ended; those that ended unexpectedly first, and not thousands of them."""
-    processes = sorted(
-        record.run.get("processes") or (), key=lambda p: bool((p.get("exit") or {}).get("expected"))
-    )
+    processes = sorted(record.run.processes, key=lambda each: each.exit is not None and each.exit.expected)
     rows = (
         (
-            words(p["name"]),
-            words(p["host"]),
-            figure(str(p.get("pid") or ""), p.get("pid")),
-            _exit_cell(p.get("exit")),
+            words(each.name),
+            words(each.host),
+            figure(str(each.pid or ""), each.pid),
+            _exit_cell(each.exit),
         )
-        for p in processes[:PROCESSES_SHOWN]
+        for each in processes[:PROCESSES_SHOWN]
     )
     return table("processes", (Column("Process"), Column("Host"), Column("PID", True), Column("Ended")), rows)
 
 
-def captures_table(record: RunRecord) -> Table:
+def captures_table(record: AnalysedRun) -> Table:
     """Every capture file, its packets, what the kernel dropped, and what of it could not be used."""
     left_out = {str(row["capture"]): _left_out(row) for row in record.captures}
     rows = (
         (
-            words(c["file"]),
-            words(c.get("host") or f"link {c.get('link')}, side of {c.get('side')}"),
-            figure(number(c.get("packets")), c.get("packets")),
-            figure(
-                number(c.get("kernel_drops")), c.get("kernel_drops"), "bad" if c.get("kernel_drops") else ""
-            ),
-            words(left_out.get(capture_name(Path(c["file"])), "")),
+            words(each.file),
+            words(each.host or f"link {each.link}, side of {each.side}"),
+            figure(number(each.packets), each.packets),
+            figure(number(each.kernel_drops), each.kernel_drops, "bad" if each.kernel_drops else ""),
+            words(left_out.get(capture_name(Path(each.file)), "")),
         )
-        for c in record.run.get("captures") or ()
+        for each in record.run.captures
     )
     columns = (
         Column("File"),
@@ -187,16 +184,16 @@ def _left_out(capture: Row) -> str:
     return "; ".join([*counts, *filter(None, [capture.get("problem")])])
 
 
-def probes_table(record: RunRecord) -> Table:
+def probes_table(record: AnalysedRun) -> Table:
     """Round trips of each pair before the nodes started and after they stopped, median."""
     rows = []
-    for probe in record.run.get("probes") or ():
-        times = sorted(probe.get("rtt_us") or ())
+    for probe in record.run.probes:
+        times = sorted(probe.rtt_us)
         median_ms = times[len(times) // 2] / 1000 if times else None
         rows.append(
             (
-                words(f"{probe['from']}{EN_DASH}{probe['to']}"),
-                words(probe["when"]),
+                words(f"{probe.origin}{EN_DASH}{probe.target}"),
+                words(probe.when),
                 figure(milliseconds(median_ms), median_ms),
                 figure(number(len(times)), len(times)),
             )
@@ -205,11 +202,11 @@ def probes_table(record: RunRecord) -> Table:
     return table("probes", columns, rows)
 
 
-def _exit_cell(end: Row | None) -> Cell:
+def _exit_cell(end: ProcessExit | None) -> Cell:
     if end is None:
         return words("no exit was seen", "bad")
-    how = f"signal {end['signal']}" if end.get("signal") is not None else f"code {end.get('code')}"
-    return words(how, "") if end.get("expected") else words(f"{how}, unexpected", "bad")
+    how = f"signal {end.signal}" if end.signal is not None else f"code {end.code}"
+    return words(how, "") if end.expected else words(f"{how}, unexpected", "bad")
 
 
 def milliseconds(value: float | None) -> str:

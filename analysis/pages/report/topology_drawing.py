@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 from analysis.pages.report.bands import Band, bands
 from analysis.pages.report.formatting import EN_DASH, count_of, number, percent, scaled, seconds, with_unit
-from analysis.pages.report.run_reader import Row, RunRecord
-from experiments.declared import Trait, declared_in
+from analysis.pages.report.run_reader import AnalysedRun
+from experiments.declared import Trait
+from experiments.plan import LinkPlan
 from topologies.layout import Box, Line, layout, placed
 from topologies.palette import LIGHT, colour_of
 
@@ -69,15 +70,15 @@ class Drawing:
     height: float = HEIGHT
 
 
-def drawing(record: RunRecord) -> Drawing:
+def drawing(record: AnalysedRun) -> Drawing:
     """The topology of this run; links on which a fault acted are marked with it."""
     regions, inside = _regions(record)
     return Drawing(regions, _links(record, regions), inside)
 
 
-def _regions(record: RunRecord) -> tuple[tuple[DrawnRegion, ...], str]:
+def _regions(record: AnalysedRun) -> tuple[tuple[DrawnRegion, ...], str]:
     names = record.regions
-    edges = [(names.index(link["a"]), names.index(link["b"])) for link in record.wan_links]
+    edges = [(names.index(link.a), names.index(link.b)) for link in record.wan_links]
     inside = [_inside(record, name) for name in names]
     shared = inside[0] if len(set(inside)) == 1 else ""
     regions = tuple(
@@ -94,7 +95,7 @@ def _regions(record: RunRecord) -> tuple[tuple[DrawnRegion, ...], str]:
     return regions, shared
 
 
-def _links(record: RunRecord, regions: Sequence[DrawnRegion]) -> tuple[DrawnLink, ...]:
+def _links(record: AnalysedRun, regions: Sequence[DrawnRegion]) -> tuple[DrawnLink, ...]:
     ends, found = {region.name: region for region in regions}, bands(record)
     labelled = len(record.wan_links) <= LABELS_UP_TO
     bare = [_link(link, ends, found, labelled=labelled) for link in record.wan_links]
@@ -108,12 +109,14 @@ def _links(record: RunRecord, regions: Sequence[DrawnRegion]) -> tuple[DrawnLink
     return tuple(replace(link, label=box) for link, box in zip(bare, boxes, strict=True))
 
 
-def _link(link: Row, ends: Mapping[str, DrawnRegion], found: Sequence[Band], *, labelled: bool) -> DrawnLink:
+def _link(
+    link: LinkPlan, ends: Mapping[str, DrawnRegion], found: Sequence[Band], *, labelled: bool
+) -> DrawnLink:
     """A link whose label has no place yet."""
-    a, b = ends[link["a"]], ends[link["b"]]
-    acted = [band for band in found if link["name"] in band.links]
+    a, b = ends[link.a], ends[link.b]
+    acted = [band for band in found if link.name in band.links]
     return DrawnLink(
-        name=link["name"],
+        name=link.name,
         x1=a.x,
         y1=a.y,
         x2=b.x,
@@ -136,12 +139,11 @@ def inside_at(region: DrawnRegion) -> float:
     return -RADIUS - LINE_HEIGHT / 2 if region.y < HEIGHT / 2 else RADIUS + LINE_HEIGHT / 2
 
 
-def _asked(link: Row) -> tuple[str, ...]:
+def _asked(link: LinkPlan) -> tuple[str, ...]:
     """Delays of both directions and the larger loss; the rate of links stands in the tables."""
-    forward, backward = link["forward"], link["backward"]
-    there, back = forward["delay_us"] / 1000, backward["delay_us"] / 1000
+    there, back = link.forward.delay_us / 1000, link.backward.delay_us / 1000
     delay = with_unit(there, "ms") if there == back else f"{number(there)}/{with_unit(back, 'ms')}"
-    loss = max(each.get("loss") or 0.0 for each in (forward, backward))
+    loss = max(link.forward.loss, link.backward.loss)
     return (delay, f"{percent(loss)} loss") if loss else (delay,)
 
 
@@ -166,19 +168,18 @@ def _disturbance(band: Band) -> str:
     return f"{band.fault} {seconds(band.start_s)} {until}"
 
 
-def _inside(record: RunRecord, region: str) -> str:
+def _inside(record: AnalysedRun, region: str) -> str:
     """How many servers, publishers and subscribers there are in a region; there is no room for more."""
     counts: dict[str, int] = {}
-    declared = declared_in(record.plan)
-    for process in record.plan.get("processes", ()):
-        if process["region"] == region and declared.has(process["role"], *SHOWN):
-            counts[process["role"]] = counts.get(process["role"], 0) + 1
+    for process in record.plan.having(*SHOWN):
+        if process.region == region:
+            counts[process.role] = counts.get(process.role, 0) + 1
     return ", ".join(count_of(count, role) for role, count in counts.items())
 
 
-def rates(record: RunRecord) -> str:
+def rates(record: AnalysedRun) -> str:
     """The rate that all WAN links share, or that they differ."""
-    found = {link[d].get("rate_bits_per_s") for link in record.wan_links for d in ("forward", "backward")}
+    found = {shape.rate_bits_per_s for link in record.wan_links for shape in (link.forward, link.backward)}
     if len(found) != 1:
         return "links differ in rate"
     rate = found.pop()

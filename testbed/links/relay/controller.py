@@ -12,10 +12,11 @@ from typing import Any
 
 import testbed
 from experiments.child_python import python_command
+from experiments.observations import LinkCounters
 from experiments.plan import Direction
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
-from testbed.links.emulator import Applied, LinkCounters, LinkWiring
+from testbed.links.emulator import Applied, LinkWiring
 from testbed.links.one_way import one_way_lines, remove_lines
 from testbed.links.relay.control_socket import ControlSocket, parameters_to_json
 from topologies.link_parameters import LinkParameters

@@ -15,12 +15,13 @@ from functools import partial
 from pathlib import Path
 
 from experiments.child_python import python_command
+from experiments.run_record import Outcome
 from experiments.rundir import RunDirectory, write_json
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.agent import files
 from testbed.machines.agent.attachment import Attachment, RetainedMessages
 from testbed.machines.agent.messages import PASSING, Message, line_of
-from testbed.runner.phases import RUNNER_LOG, Outcome, settle
+from testbed.runner.phases import RUNNER_LOG, settle
 from testbed.sandbox import Sandbox
 from testbed.tunnel import Tunnel, make_tunnels
 from topologies.errors import InputError
@@ -86,11 +87,11 @@ class Supervisor:
     def _outcome(self) -> str:
         """How the run ended, from its run.json if that can be read."""
         try:
-            outcome: str = settle(self._run, RUNNER_LOG)["outcome"]
+            outcome = settle(self._run, RUNNER_LOG).outcome
         except (OSError, InputError) as error:
             self._say({"did": "problem", "text": f"how the run ended cannot be written down: {_said(error)}"})
             return Outcome.CRASHED
-        return outcome
+        return outcome or Outcome.CRASHED
 
     def _until(self, done: Callable[[], bool]) -> None:
         stopped = killed = False

@@ -8,16 +8,17 @@ is removed from machines whose files have all arrived.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
+from experiments.observations import MachineShare, Shipment
+from experiments.run_record import RunRecord, write_record
 from experiments.rundir import RunDirectory
 from testbed.errors import TestbedError
 from testbed.machines.archive import Archive
 from testbed.machines.connection_pool import connected
 from testbed.machines.deploy import code_folder, deploy_to, our_python
 from testbed.machines.inventory import Inventory, Machine
-from testbed.machines.merging import LISTS, merged
+from testbed.machines.merging import merged
 from testbed.machines.parallel import on_each
 from testbed.machines.run_folders import HELD, IN_USE
 from testbed.machines.shipping.limits import Limits
@@ -70,7 +71,7 @@ class Fetch:
         if not lacking:
             return {}
         machines = self._machines()
-        known = {each["machine"]: each for each in self.run.read_run().get("shipped", ())}
+        known = {each.machine: each for each in self.run.read_run().shipped}
         asked = [each for each in machines if each.name in lacking]
         self.say(f"logging in to {', '.join(machine.name for machine in asked)}")
         with connected(asked) as connections:
@@ -150,24 +151,23 @@ class Fetch:
     def _note(
         self,
         machines: Sequence[Machine],
-        known: dict[str, dict[str, Any]],
+        known: dict[str, Shipment],
         shipped: dict[str, ShippingResult],
     ) -> None:
         """Merge run.json from all that has arrived."""
         order = [machine.name for machine in machines]
-        parts, unusable = read_parts(self.run, order)
-        content = self.run.read_run()
-        said = {line for each in known.values() for line in each.get("said", ())}
-        problems = [line for line in content["problems"] if line not in said and not about_parts(line)]
-        now = {**known, **{name: one.as_json() for name, one in shipped.items()}}
-        base = {
-            **content,
-            **{key: [] for key in LISTS},
-            "machines": _machines(content, parts),
-            "shipped": [now[name] for name in order if name in now],
-            "problems": [*problems, *(line for one in shipped.values() for line in one.lines()), *unusable],
-        }
-        self.run.update_run(**merged(base, parts, order))
+        record = self.run.read_run()
+        parts, unusable = read_parts(self.run, record.plan, order)
+        said = {line for each in known.values() for line in each.said}
+        problems = [line for line in record.problems if line not in said and not about_parts(line)]
+        now = {**known, **{name: one.shipment() for name, one in shipped.items()}}
+        base = replace(
+            record,
+            machines=_machines(record, parts),
+            shipped=tuple(now[name] for name in order if name in now),
+            problems=(*problems, *(line for one in shipped.values() for line in one.lines()), *unusable),
+        )
+        write_record(self.run.run_json, merged(base, parts, order))
 
     def _remove(self, connection: Connection) -> None:
         folder = self._folder(connection.machine)
@@ -182,24 +182,21 @@ class Fetch:
 
 def not_all_here(run: RunDirectory) -> set[str]:
     """The machines of a run that have not shipped all their files. Raises InputError if it used none."""
-    complete = {each["machine"] for each in run.read_run().get("shipped", ()) if each["complete"]}
+    complete = {each.machine for each in run.read_run().shipped if each.complete}
     return set(_names(run)) - complete
 
 
 def _names(run: RunDirectory) -> list[str]:
     """The names of the run's machines, the reference first. Raises InputError."""
-    names = [each["name"] for each in run.read_run().get("machines", ())]
+    names = [each.name for each in run.read_run().machines]
     if not names:
         raise InputError(str(run.path), None, "", "was not on machines: there is nothing to fetch")
     return names
 
 
-def _machines(content: dict[str, Any], parts: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The field `machines` of run.json. What a controller that died could not record is taken from the
-    machines.
-    """
-    times = {name: part["times"] for name, part in parts.items()}
-    return [
-        entry if entry["zero_ns"] else {**entry, "zero_ns": times.get(entry["name"], {}).get("zero_ns")}
-        for entry in content["machines"]
-    ]
+def _machines(record: RunRecord, parts: dict[str, RunRecord]) -> tuple[MachineShare, ...]:
+    """The machines of a run. What a controller that died could not write down, they say."""
+    zeros = {name: part.times.zero_ns for name, part in parts.items()}
+    return tuple(
+        each if each.zero_ns else replace(each, zero_ns=zeros.get(each.name)) for each in record.machines
+    )

@@ -4,77 +4,44 @@ An invalid one counts as missing, and the run records that: whatever a machine w
 merged.
 """
 
-import json
 from collections.abc import Sequence
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict, StrictInt, ValidationError
 
 from experiments.plain_name import plain_name
-from experiments.rundir import RunDirectory, read_json
+from experiments.plan import Plan
+from experiments.run_record import RunRecord, read_record
+from experiments.rundir import RunDirectory
 from testbed.machines.shipping.names import MACHINES
-from testbed.runner.phases import Outcome, Phase
 from testbed.sanitize import sanitize
 from topologies.errors import InputError
 
 NOT_USED = "its run.json is not used"
 
-Content = dict[str, Any]
 
+def read_parts(
+    run: RunDirectory, plan: Plan, machines: Sequence[str]
+) -> tuple[dict[str, RunRecord], list[str]]:
+    """The parts that are here and can be used, by machine, and a line for each that cannot.
 
-class _Change(BaseModel):
-    requested_ns: StrictInt
-
-
-class _Capture(BaseModel):
-    file: str
-
-
-class _Part(BaseModel):
-    """The fields of a part's run.json that readers rely on."""
-
-    model_config = ConfigDict(allow_inf_nan=False)
-
-    changes: list[_Change]
-    captures: list[_Capture]
-    processes: list[Content]
-    probes: list[Content]
-    counters: list[Content]
-    cpu: list[Content]
-    problems: list[str]
-    times: dict[str, StrictInt]
-    links: str
-    links_without_emulator: list[str] = []
-    tcp: Content
-    phase: Phase
-    outcome: Outcome | None
-
-
-def read_parts(run: RunDirectory, machines: Sequence[str]) -> tuple[dict[str, Content], list[str]]:
-    """The valid parts, by machine, and a line for each invalid one.
-
-    A part that has not arrived at all is reported by `ShippingResult`.
+    plan: the run's, which each must have carried out. One that is not here at all was not shipped, which
+    `Shipped` says.
     """
-    parts: dict[str, Content] = {}
+    parts: dict[str, RunRecord] = {}
     problems = []
     for name in machines:
         path = run.path / MACHINES / plain_name(name, run.run_json) / run.run_json.name
         if not path.exists():
             continue
         try:
-            part = read_json(path)
-            _Part.model_validate(part)
-            json.dumps(part, indent=1, allow_nan=False)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(step) for step in first["loc"])
-            problems.append(_problem(name, f"{where}: {first['msg']}"))
+            part = read_record(path)
         except InputError as error:
-            problems.append(_problem(name, error.problem))
-        except (ValueError, RecursionError) as error:
-            problems.append(_problem(name, str(error)))
-        else:
+            problems.append(
+                _problem(name, f"{error.field}: {error.problem}" if error.field else error.problem)
+            )
+            continue
+        if part.plan == plan:
             parts[name] = part
+        else:
+            problems.append(_problem(name, "plan: is not the run's"))
     return parts, problems
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from experiments.observations import Shipment, UnshippedFile
+
 
 class FileOutcome(StrEnum):
     """The outcome of a file. Only files with the same SHA-256 at both ends are whole."""
@@ -81,21 +83,21 @@ class ShippingResult:
             if file.changed and file not in lost
         ]
 
-    def as_json(self) -> dict[str, Any]:
-        """The entry in run.json."""
-        return {
-            "machine": self.machine,
-            "complete": self.complete,
-            "problem": self.problem,
-            "bytes": self.bytes,
-            "wire_bytes": self.wire_bytes,
-            "connections": self.connections,
-            "whole": sum(file.became is FileOutcome.WHOLE for file in self.files),
-            "partial": [_file_json(file) for file in self.files if file.became is FileOutcome.PARTIAL],
-            "missing": [_file_json(file) for file in self.files if file.became is FileOutcome.MISSING],
-            "changed": [file.place for file in self.files if file.changed],
-            "said": self.lines(),
-        }
+    def shipment(self) -> Shipment:
+        """For the run's record."""
+        return Shipment(
+            machine=self.machine,
+            complete=self.complete,
+            problem=self.problem,
+            bytes=self.bytes,
+            wire_bytes=self.wire_bytes,
+            connections=self.connections,
+            whole=sum(file.became is FileOutcome.WHOLE for file in self.files),
+            partial=tuple(_unshipped(file) for file in self.files if file.became is FileOutcome.PARTIAL),
+            missing=tuple(_unshipped(file) for file in self.files if file.became is FileOutcome.MISSING),
+            changed=tuple(file.place for file in self.files if file.changed),
+            said=tuple(self.lines()),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,5 +143,5 @@ def _described(file: ShippedFile) -> str:
     return f"{file.path}: {file.bytes:,} of {file.of_bytes:,} bytes came, not checked{note}"
 
 
-def _file_json(file: ShippedFile) -> dict[str, Any]:
-    return {"file": file.place, "bytes": file.bytes, "of_bytes": file.of_bytes, "note": file.note}
+def _unshipped(file: ShippedFile) -> UnshippedFile:
+    return UnshippedFile(file.place, file.bytes, file.of_bytes, file.note)

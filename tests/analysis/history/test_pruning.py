@@ -1,6 +1,5 @@
 """Room is made captures first and the oldest run's first; numbers stay; what goes is written down first."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,8 +7,9 @@ import pytest
 from analysis.history import History
 from analysis.history.pruning import REMAINS, Removal, RunSize, choose, plan_pruning, remove
 from experiments.packing import CAPTURES, check_captures, left_out
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, read_json
 from tests.analysis.history.records import make_record
+from tests.run_json import set_run
 from topologies.errors import InputError
 
 OLD, NEW = RunDirectory(Path("old")), RunDirectory(Path("new"))
@@ -49,7 +49,7 @@ def test_no_more_goes_than_has_to_and_captures_before_all_else(
 def run_below(runs: Path, name: str, captures_bytes: int = 100_000) -> RunDirectory:
     run = RunDirectory(runs / name)
     run.make()
-    run.run_json.write_text(json.dumps({"outcome": "completed"}))
+    set_run(run, outcome="completed")
     run.summary_json.write_text("{}")
     run.report_html.write_text("x" * 5_000)
     (run.captures / "a.pcap").write_bytes(b"x" * captures_bytes)
@@ -114,7 +114,7 @@ def test_a_removal_is_written_down_before_it_happens(
     monkeypatch.setattr("shutil.rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
         remove(Removal(old, CAPTURES, 1))
-    assert left_out(old.read_run()) == {CAPTURES: "removed to stay within the disk budget"}
+    assert left_out(read_json(old.run_json)) == {CAPTURES: "removed to stay within the disk budget"}
     with pytest.raises(InputError, match="has no captures any more"):
         check_captures(old)
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from analysis.history import History, RunRecord, record_of, record_of_failed_start
+from experiments.plan import plan_to_json
 from experiments.rundir import RunDirectory
+from tests.run_json import SMALL
 from topologies.errors import InputError
 
 NAME = "20260314T020000Z-link-failure-0a1b2c"
@@ -34,7 +36,7 @@ def directory(parent: Path, run: dict[str, Any], summary: dict[str, Any] | None)
     path = parent / NAME
     (path / "captures").mkdir(parents=True)
     (path / "captures" / "a.pcap").write_bytes(b"x" * 1000)
-    (path / "run.json").write_text(json.dumps(run))
+    (path / "run.json").write_text(json.dumps({"plan": plan_to_json(SMALL), **run}))
     if summary is not None:
         (path / "summary.json").write_text(json.dumps(summary))
     return RunDirectory(path)
@@ -68,7 +70,7 @@ def test_a_whole_run_is_kept_with_where_it_ran_and_what_it_came_to(tmp_path: Pat
 
 
 def test_a_run_without_a_summary_crashed(tmp_path: Path) -> None:
-    run = {**RUN, "outcome": None, "phase": "building", "times": {"started_ns": 1_000 * S}, "seed": None}
+    run = {**RUN, "outcome": None, "phase": "building", "times": {"started_ns": 1_000 * S}}
     record = kept(directory(tmp_path, run, None))
     assert (record.verdict, record.valid, record.outcome) == ("crashed", False, "died while building")
     assert (record.duration_s, record.metrics, record.expectations) == (0.0, (), ())

@@ -17,7 +17,7 @@ from analysis.live.board import Board
 from analysis.live.server import Server
 from analysis.live.view import live_charts
 from analysis.pipeline import analyze
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, read_json
 from tests.analysis.pages.report.browsing import (
     LOADED_MS,
     PHONE,
@@ -213,7 +213,7 @@ def test_a_run_is_watched_to_its_report_and_its_result_is_that_of_any_analysis(
         assert "tiny" in page.title()
         page.close()
         assert watched.process.wait() == 130
-    record, summary = run.read_run(), run.read_summary()
+    record, summary = read_json(run.run_json), run.read_summary()
     assert summary["events"]["delivered"] > 0
     assert_whole_captures(run, record)
     assert analyze(run, progress=lambda _: None) == summary

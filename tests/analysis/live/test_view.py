@@ -10,7 +10,7 @@ import pytest
 from analysis.live.source import SEGMENTS, read_segments
 from analysis.live.view import View
 from experiments import capture_parts
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, read_json
 from node.protocols.sprinkler.messages import CODEC, Events
 from tests.analysis.capture.pcap.captures import SYN, Record, segment
 from tests.analysis.live.parts import write_parts
@@ -43,15 +43,17 @@ def view(run: RunDirectory) -> View:
 def change(state: str, direction: str, at_s: float) -> dict[str, Any]:
     at_ns = ZERO + round(at_s * S)
     fault = "cut" if state == "blackhole" else "restore"
+    index = 2 * (fault == "restore") + (direction == "backward")
     return {
-        "did": "change", "fault": fault, "link": "r2-r3", "direction": direction, "state": state,
+        "did": "change", "index": index,
+        "fault": fault, "link": "r2-r3", "direction": direction, "state": state,
         "requested_ns": at_ns, "applied_ns": at_ns,
     }  # fmt: skip
 
 
 def segments_of(view: View, later_ns: int = 0) -> pa.Table:
     """A batch of 100 events that came to a client at 10 s, or by its packets so much later."""
-    content = view.run.read_run()["plan"]
+    content = read_json(view.run.run_json)["plan"]
     addresses = {host["name"]: host["address"] for host in content["hosts"]}
     ends = {"src": (addresses["r0-proxy-1"], PORT), "dst": (addresses[CLIENT], 40_000)}
     data = b"".join(CODEC.encode(Events(0, 0, 0, 1, 100, 10, 0, 0, bytes(1000))))

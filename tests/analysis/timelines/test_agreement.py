@@ -7,9 +7,10 @@ from analysis.schemas import CAPTURES, DECODING
 from analysis.timelines import schemas
 from analysis.timelines.agreement import PUBLISHED, compare, damaged_hosts, unfit_hosts
 from analysis.timelines.run_metadata import read_metadata
-from tests.analysis.timelines.world import run_json
+from experiments.run_record import record_from_json
+from tests.analysis.timelines.world import run_json, run_record
 
-FACTS = read_metadata(run_json())
+FACTS = read_metadata(run_record())
 
 
 def decoding(**counts):
@@ -24,22 +25,22 @@ def captures(problem=None):
 
 
 def test_whole_captures_are_not_damaged():
-    assert damaged_hosts(run_json(), decoding(), captures()) == {}
+    assert damaged_hosts(run_record(), decoding(), captures()) == {}
 
 
 def test_bytes_that_never_came_through_a_cut_link_are_no_damage():
     stale = decoding(
         missing_bytes=103_754, undecoded_bytes=23_670, stopped="bytes 1 to 2 are not in the capture"
     )
-    assert damaged_hosts(run_json(), stale, captures()) == {}
+    assert damaged_hosts(run_record(), stale, captures()) == {}
 
 
 def test_messages_that_cannot_be_decoded_are_damage():
-    assert list(damaged_hosts(run_json(), decoding(malformed=1), captures())) == ["r0-client-0"]
+    assert list(damaged_hosts(run_record(), decoding(malformed=1), captures())) == ["r0-client-0"]
 
 
 def test_a_torn_file_is_damage():
-    found = damaged_hosts(run_json(), decoding(), captures("record 7 is cut off"))
+    found = damaged_hosts(run_record(), decoding(), captures("record 7 is cut off"))
     assert found == {"r0-client-0": "its capture is damaged: record 7 is cut off"}
 
 
@@ -47,7 +48,7 @@ def test_a_torn_file_is_damage():
 def test_a_host_whose_capture_may_have_dropped_packets_is_not_compared(drops):
     run = run_json()
     run["captures"][0]["kernel_drops"] = drops
-    assert unfit_hosts(run, FACTS, {}) == {
+    assert unfit_hosts(record_from_json(run), FACTS, {}) == {
         run["captures"][0]["host"]: "its capture dropped packets, or could not say"
     }
 
@@ -55,7 +56,7 @@ def test_a_host_whose_capture_may_have_dropped_packets_is_not_compared(drops):
 def test_a_host_that_was_not_captured_is_not_compared():
     run = run_json()
     run["captures"] = [capture for capture in run["captures"] if capture["host"] != "r0-client-0"]
-    assert unfit_hosts(run, FACTS, {}) == {"r0-client-0": "it was not captured"}
+    assert unfit_hosts(record_from_json(run), FACTS, {}) == {"r0-client-0": "it was not captured"}
 
 
 def coverage(*rows):

@@ -14,7 +14,8 @@ from analysis.timelines.link_flow import Losses
 from analysis.timelines.link_segments import Side, match
 from analysis.timelines.periods import Period, read_periods
 from analysis.timelines.traversals import PACKET_COLUMNS
-from tests.analysis.timelines.world import MS, ZERO, S, run_json
+from experiments.run_record import record_from_json
+from tests.analysis.timelines.world import MS, ZERO, S, run_json, run_record
 
 DELAY = 15 * MS
 SPAN = (0, 60 * S)
@@ -270,7 +271,7 @@ def test_clocks_that_are_known_too_badly_leave_a_link_unproven():
 
 
 def test_periods_follow_the_changes_that_were_applied():
-    run = run_json()
+    run = run_record()
     forward = read_periods(run)["r2-r3", "forward"]
     assert [(p.start_ns and p.start_ns - ZERO, p.end_ns and p.end_ns - ZERO, p.state) for p in forward] == [
         (None, 5 * S, "up"), (5 * S, 9 * S, "blackhole"), (9 * S, None, "up"),
@@ -281,13 +282,13 @@ def test_periods_follow_the_changes_that_were_applied():
 def test_a_change_that_could_not_be_applied_begins_no_period():
     run = run_json()
     run["changes"][0]["applied_ns"] = None
-    forward, backward = (read_periods(run)["r2-r3", way] for way in ("forward", "backward"))
+    forward, backward = (read_periods(record_from_json(run))["r2-r3", way] for way in ("forward", "backward"))
     assert [p.state for p in forward] == ["up", "up"]
     assert [p.state for p in backward] == ["up", "blackhole", "up"]
 
 
 def test_set_changes_the_configuration_from_its_applied_time_on():
-    run = run_json("faults=[{name: slow, at: 6s, set: [r0, r1], delay: 80ms}]", "expect=[]")
+    run = run_record("faults=[{name: slow, at: 6s, set: [r0, r1], delay: 80ms}]", "expect=[]")
     assert [(p.delay_us, p.end_ns) for p in read_periods(run)["r0-r1", "forward"]] == [
         (15_000, ZERO + 6 * S), (80_000, None),
     ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from analysis.timelines.link_causes import with_causes
 from analysis.timelines.run_metadata import read_metadata
-from tests.analysis.timelines.world import ZERO, S, run_json
+from tests.analysis.timelines.world import COUNTERS, ZERO, S, run_json, run_record
 
 
 def row(**more):
@@ -11,7 +11,7 @@ def row(**more):
 
 
 def cause(of=None, **fields):
-    run = run_json(**fields)
+    run = run_record(**fields)
     return with_causes([of or row()], run, read_metadata(run))[0]["cause"]
 
 
@@ -36,7 +36,7 @@ def test_a_machine_that_stood_still_is_named():
 
 
 def test_what_the_link_emulator_counted_is_named_of_its_direction():
-    counter = {"link": "r0-r1", "direction": "forward", "dropped_kernel": 17, "dropped_send": 0}
+    counter = COUNTERS | {"dropped_kernel": 17}
     late = counter | {"dropped_kernel": 0, "lateness_p99_us": 7_200.0}
     assert cause(counters=[counter]) == "the link emulator's receive ring was full: 17 frames never got to it"
     assert cause(counters=[late]) == "the link emulator was late by its own clock (p99 7.2 ms)"

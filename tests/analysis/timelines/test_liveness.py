@@ -3,14 +3,15 @@
 import pytest
 
 from analysis.timelines.liveness import read_presence
-from tests.analysis.timelines.world import run_json
+from experiments.run_record import record_from_json
+from tests.analysis.timelines.world import run_json, run_record
 
 CLIENT = "r1-client-0"
 
 
 def liveness(*failover_events):
     faults = [f"{{name: f{at}, at: {at + 1}s, {act}: r1/client-0}}" for at, act in enumerate(failover_events)]
-    return read_presence(run_json(f"faults=[{', '.join(faults)}]", "expect=[]"))
+    return read_presence(run_record(f"faults=[{', '.join(faults)}]", "expect=[]"))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_the_last_act_decides_who_is_there(failover_events, gone, starts):
 
 
 def test_who_nothing_was_done_to_was_there_all_the_time():
-    found = read_presence(run_json())
+    found = read_presence(run_record())
     assert (found.disturbed, found.gone, found.starts) == (frozenset(), frozenset(), {})
 
 
@@ -42,10 +43,10 @@ def test_who_ended_without_being_told_to_is_gone():
     run = run_json()
     (process,) = [process for process in run["processes"] if process["name"] == "r1/client-0"]
     process["exit"] = {"code": None, "signal": 11, "time_ns": 0, "expected": False}
-    assert read_presence(run).gone == {CLIENT}
+    assert read_presence(record_from_json(run)).gone == {CLIENT}
 
 
 def test_what_was_asked_and_could_not_be_done_did_not_happen():
     run = run_json("faults=[{name: dead, at: 1s, kill: r1/client-0}]", "expect=[]")
     run["changes"][0]["applied_ns"] = None
-    assert read_presence(run).gone == frozenset()
+    assert read_presence(record_from_json(run)).gone == frozenset()

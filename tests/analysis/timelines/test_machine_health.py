@@ -4,11 +4,12 @@ import pytest
 
 from analysis.timelines.machine_health import capture_drops, cpu_max, machine_problems
 from analysis.timelines.run_metadata import read_metadata
-from tests.analysis.timelines.world import MS, ZERO, S, run_json
+from experiments.run_record import record_from_json
+from tests.analysis.timelines.world import COUNTERS, MS, ZERO, S, run_json, run_record
 
 
 def problems(*overrides, **fields):
-    run = run_json(*overrides, **fields)
+    run = run_record(*overrides, **fields)
     return machine_problems(run, read_metadata(run))
 
 
@@ -26,17 +27,17 @@ def test_dropped_packets_are_named_by_capture():
         {"file": "captures/b.pcap", "kernel_drops": 0},
     ]
     assert problems(captures=captures) == ["captures/a.pcap: the kernel dropped 3 packets"]
-    assert capture_drops({"captures": captures}) == 3
+    assert capture_drops(run_record(captures=captures)) == 3
 
 
 def test_a_capture_that_cannot_say_is_no_proof():
     captures = [{"file": "captures/a.pcap", "kernel_drops": None}]
     assert problems(captures=captures) == ["captures ended without saying what they dropped: captures/a.pcap"]
-    assert capture_drops({"captures": captures}) is None
+    assert capture_drops(run_record(captures=captures)) is None
 
 
 def test_frames_lost_before_a_link_are_problems():
-    counters = [{"link": "r0-r1", "direction": "forward", "dropped_kernel": 2}]
+    counters = [COUNTERS | {"dropped_kernel": 2}]
     assert problems(counters=counters) == ["link r0-r1 forward: 2 frames were lost on their way to it"]
 
 
@@ -46,7 +47,7 @@ def test_two_saturated_seconds_in_a_row_are_saturation_and_one_is_not():
 
 
 def test_only_the_running_time_counts_for_the_processors():
-    run = run_json(cpu=[{"t_ns": ZERO - n * S, "busy": 1.0} for n in range(1, 4)] + busy(0.25, 0.5))
+    run = run_record(cpu=[{"t_ns": ZERO - n * S, "busy": 1.0} for n in range(1, 4)] + busy(0.25, 0.5))
     assert machine_problems(run, read_metadata(run)) == []
     assert cpu_max(run, read_metadata(run)) == 0.5
 
@@ -60,7 +61,8 @@ def test_late_and_failed_changes_are_problems():
     run = run_json()
     run["changes"][0]["applied_ns"] += 250 * MS
     run["changes"][1]["applied_ns"] = None
-    assert machine_problems(run, read_metadata(run)) == [
+    record = record_from_json(run)
+    assert machine_problems(record, read_metadata(record)) == [
         "fault cut was applied to r2-r3 forward 250 ms late",
         "fault cut could not be applied to r2-r3 backward",
     ]

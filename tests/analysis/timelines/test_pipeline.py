@@ -10,8 +10,8 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.pipeline import FROM_ACKNOWLEDGEMENT, NO_HOST_CAPTURES, NO_LINK_CAPTURES, NO_RECORDS, analyze
 from analysis.timelines import schemas
-from analysis.timelines.run_metadata import read_metadata
-from experiments.rundir import RunDirectory
+from experiments.run_record import record_from_json
+from experiments.rundir import RunDirectory, read_json
 from tests.analysis.timelines.captured import write_run
 from tests.analysis.timelines.world import (
     BATCH,
@@ -27,6 +27,7 @@ from tests.analysis.timelines.world import (
     run_json,
     simulate,
 )  # fmt: skip
+from topologies.errors import InputError
 
 SUBSCRIBED = [
     ("r3-proxy-0", "r1-proxy-0", 2, CUT + 900 * MS),
@@ -60,7 +61,7 @@ def copy(whole, tmp_path):
 
 
 def set_run(directory, **fields):
-    content = directory.read_run() | fields
+    content = read_json(directory.run_json) | fields
     directory.run_json.write_text(json.dumps(content))
 
 
@@ -275,7 +276,12 @@ def test_a_crashed_run_is_analysed_up_to_where_it_got(copy):
     copy.host_deliveries("r2-client-1").unlink()
     times = {"started_ns": ZERO - S, "zero_ns": ZERO}
     set_run(
-        copy, outcome=None, times=times, captures=[], processes=[], changes=copy.read_run()["changes"][:2]
+        copy,
+        outcome=None,
+        times=times,
+        captures=[],
+        processes=[],
+        changes=read_json(copy.run_json)["changes"][:2],
     )
     summary = analyze(copy, progress=nothing_said)
     assert summary["verdict"] == "crashed"
@@ -308,7 +314,7 @@ def test_a_run_without_a_plan_is_an_error(tmp_path):
     directory = RunDirectory(tmp_path / "a-run")
     directory.path.mkdir()
     directory.run_json.write_text('{"schema": 1, "phase": "planned"}')
-    with pytest.raises(AnalysisError, match=r"run\.json has no plan"):
+    with pytest.raises(InputError, match=r"run\.json: plan: is missing"):
         analyze(directory, progress=nothing_said)
 
 
@@ -324,7 +330,7 @@ def test_a_task_that_fails_says_what_was_wrong_in_one_line(copy):
 
 @pytest.mark.slow
 def test_a_node_that_died_fails_a_run_that_is_fine_otherwise(copy):
-    processes = copy.read_run()["processes"]
+    processes = read_json(copy.run_json)["processes"]
     processes[0]["exit"] = {"code": None, "signal": 11, "time_ns": ZERO + END, "expected": False}
     set_run(copy, processes=processes, problems=["r0/proxy-0 ended unexpectedly (signal 11)"])
     summary = analyze(copy, progress=nothing_said)
@@ -336,13 +342,13 @@ def test_a_node_that_died_fails_a_run_that_is_fine_otherwise(copy):
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (lambda content: content["plan"].pop("links"), "'links' is missing"),
-        (lambda content: content["times"].update(zero_ns="soon"), "invalid literal"),
-        (lambda content: content.update(plan=["hosts"]), "run.json is not as runs have it"),
+        (lambda content: content["plan"].pop("links"), "plan.links: is missing"),
+        (lambda content: content["times"].update(zero_ns="soon"), "times.zero_ns: should be a valid integer"),
+        (lambda content: content.update(plan=["hosts"]), "plan: should be"),
     ],
 )
 def test_a_run_json_that_somebody_spoilt_is_said_in_a_line(spoil, said):
     content = run_json()
     spoil(content)
-    with pytest.raises(AnalysisError, match=said):
-        read_metadata(content)
+    with pytest.raises(InputError, match=said):
+        record_from_json(content)

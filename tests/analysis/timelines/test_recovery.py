@@ -12,6 +12,7 @@ from analysis.timelines.recovery_times import Pair, measure
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.sequence_intervals import NEVER
 from analysis.timelines.stream_groups import intervals, sources
+from experiments.run_record import record_from_json
 from tests.analysis.timelines.world import (
     CUT,
     EVERY,
@@ -79,10 +80,10 @@ def test_catch_up_ends_with_the_last_event_of_the_gap(world):
 
 def test_a_direction_that_was_cut_later_than_the_other_has_its_gap_from_then_on(world):
     run = run_json()
-    for change in run["changes"]:
-        if (change["fault"], change["direction"]) == ("cut", "forward"):
+    for planned, change in zip(run["plan"]["changes"], run["changes"], strict=True):
+        if (planned["fault"], planned["direction"]) == ("cut", "forward"):
             change["applied_ns"] -= 60 * MS
-    metadata = read_metadata(run)
+    metadata = read_metadata(record_from_json(run))
     row = pairs_of(world, metadata, 3)["cut", "r2-client-0"]
     # What was published before its own direction was cut came; times count from the fault's first change.
     assert row["switch_ns"] == SWITCHED + 2 * LAN - CUT + 60 * MS

@@ -17,9 +17,9 @@ from analysis.timelines.failover_events import (
 from analysis.timelines.recovery_table import headline, table
 from analysis.timelines.run_metadata import read_metadata
 from experiments.rundir import RunDirectory
-from tests.analysis.timelines.world import CUT, MS, RESTORED, ZERO, S, run_json
+from tests.analysis.timelines.world import CUT, MS, RESTORED, ZERO, S, run_record
 
-FACTS = read_metadata(run_json())
+FACTS = read_metadata(run_record())
 CUT_FAULT, RESTORE_FAULT = FACTS.faults
 
 
@@ -147,7 +147,7 @@ def test_subscriptions_name_regions():
 # --- Replicas
 
 KILLED = read_metadata(
-    run_json(
+    run_record(
         "roles={proxy: 3, configuration: 1, driver: 1, client: 2}",
         "faults=[{name: dead, at: 5s, kill: r2/proxy-2}, {name: back, at: 9s, restart: r2/proxy-2}]",
         "expect=[]",
@@ -186,7 +186,7 @@ def test_a_replica_that_comes_back_returns_no_way():
 
 
 def test_configurations_are_read_from_the_services_logs(tmp_path):
-    metadata = read_metadata(run_json("roles={proxy: 3, configuration: 1, driver: 1, client: 2}"))
+    metadata = read_metadata(run_record("roles={proxy: 3, configuration: 1, driver: 1, client: 2}"))
     run = RunDirectory(tmp_path)
     run.logs.mkdir()
     said = {

@@ -16,7 +16,7 @@ from analysis.timelines.run_metadata import read_metadata
 from analysis.timelines.stream_groups import intervals, records_pieces, sources
 from analysis.timelines.traversals import sides, traversals
 from node.core.deliveries import RecordKind
-from tests.analysis.timelines.world import BATCH, LAN, MS, WAN, ZERO, S, hop_ns, run_json, simulate
+from tests.analysis.timelines.world import BATCH, LAN, MS, WAN, ZERO, S, hop_ns, run_record, simulate
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def world():
 
 @pytest.fixture(scope="module")
 def metadata():
-    return read_metadata(run_json())
+    return read_metadata(run_record())
 
 
 def table(rows, schema):
@@ -56,7 +56,7 @@ def checked(rows, metadata):
 
 def message(host, direction, other, name, t_ms, **fields):
     """A row of MESSAGES, between addresses as the plan gives them."""
-    addresses = {place.name: place.address for place in read_metadata(run_json()).hosts.values()}
+    addresses = {place.name: place.address for place in read_metadata(run_record()).hosts.values()}
     src, dst = (addresses[end] for end in ((other, host) if direction == "in" else (host, other)))
     row = dict.fromkeys(MESSAGES.names) | {
         "capture": f"{host}-eth0", "host": host, "direction": direction, "src": src, "sport": 7000,
@@ -198,7 +198,7 @@ def test_an_event_that_one_client_never_got_has_no_latency(world, metadata):
 
 
 def test_a_client_that_was_killed_does_not_end_latency(world):
-    killed = read_metadata(run_json("faults=[{name: dead, at: 5s, kill: r1/client-0}]", "expect=[]"))
+    killed = read_metadata(run_record("faults=[{name: dead, at: 5s, kill: r1/client-0}]", "expect=[]"))
     kept = [row for row in world.events if row["host"] != "r1-client-0" or row["t_ns"] < ZERO + 5 * S]
     samples = samples_of(kept, killed)
     assert ints(samples, "count").sum() == 4 * 700 * BATCH
@@ -285,7 +285,7 @@ def test_the_same_number_of_other_events_is_no_agreement(world, metadata):
 
 
 def test_an_interrupted_run_may_have_packets_that_no_client_had_time_to_take(world):
-    interrupted = read_metadata(run_json(outcome="interrupted"))
+    interrupted = read_metadata(run_record(outcome="interrupted"))
     rows = [
         row
         for row in world.records
@@ -325,7 +325,7 @@ def test_links_are_measured_from_both_sides_whatever_pure_acks_do(metadata):
         rows.append(packet("r0-r2", "r0", "r2", "r0", t + delay, **ack))
     packets = table(rows, PACKETS)
     found = {}
-    for traversal in traversals(run_json()):
+    for traversal in traversals(run_record().plan):
         near, far = sides(packets, traversal)
         found[traversal.way] = fidelity.measured(traversal.way, near, far, metadata).to_pylist()
         carried = {
@@ -354,16 +354,16 @@ links:
 
 def test_packets_cross_a_link_on_their_way_from_and_to_regions_further_away(tmp_path):
     (tmp_path / "star.yaml").write_text(STAR)
-    plan = run_json("faults=[]", "expect=[]", f"topology={tmp_path}/star.yaml")["plan"]
-    subnets = {region["name"]: region["subnet"].split(".0.0/")[0] for region in plan["regions"]}
+    run = run_record("faults=[]", "expect=[]", f"topology={tmp_path}/star.yaml")
+    subnets = {region.name: region.subnet.split(".0.0/")[0] for region in run.plan.regions}
     names = {f"{subnet}.0.0": name for name, subnet in subnets.items()}
     found = {
         traversal.way: {tuple(names[str(ip_address(low))] for low, _ in pair) for pair in traversal.pairs}
-        for traversal in traversals({"plan": plan})
+        for traversal in traversals(run.plan)
     }
     assert found["hub-w", "forward"] == {("hub", "w"), ("n", "w"), ("s", "w")}
     assert found["hub-w", "backward"] == {("w", "hub"), ("w", "n"), ("w", "s")}
-    metadata = read_metadata({"plan": plan})
+    metadata = read_metadata(run)
     assert metadata.delay_us(("n", "w"), ZERO) == 20_000
     assert metadata.crossed([("n", "w")]) == {("n", "hub"), ("hub", "w")}
 

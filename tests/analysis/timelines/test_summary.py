@@ -7,7 +7,7 @@ from analysis.timelines import schemas
 from analysis.timelines.agreement import Agreement
 from analysis.timelines.run_metadata import read_metadata
 from analysis.timelines.summary import PER_CLIENT, Findings, summarize
-from tests.analysis.timelines.world import END, ZERO, S, facts_of, run_json
+from tests.analysis.timelines.world import END, ZERO, S, facts_of, run_record
 
 
 def delivery(**wrong):
@@ -25,7 +25,7 @@ def link(**wrong):
 
 
 def summary_of(run=None, **findings):
-    run = run or run_json("expect=[events.lost == 0]")
+    run = run or run_record("expect=[events.lost == 0]")
     values = {"deliveries": [delivery()], "fidelity": [link()], "agreement": Agreement(True, 4, (), ())}
     values |= findings
     for name, schema in (("deliveries", schemas.DELIVERIES), ("publishers", schemas.PUBLISHERS)):
@@ -66,13 +66,13 @@ def test_a_link_that_was_not_as_configured_makes_the_run_invalid_whatever_else_f
 
 
 def test_a_disturbed_machine_makes_the_run_invalid():
-    run = run_json("expect=[]", cpu=[{"t_ns": ZERO + n * S, "busy": 1.0} for n in range(1, 10)])
+    run = run_record("expect=[]", cpu=[{"t_ns": ZERO + n * S, "busy": 1.0} for n in range(1, 10)])
     assert verdict(run) == "invalid"
 
 
 @pytest.mark.parametrize("outcome", [None, "crashed", "interrupted"])
 def test_a_run_that_did_not_come_to_its_end_crashed(outcome):
-    found = summary_of(run_json("expect=[]", outcome=outcome))
+    found = summary_of(run_record("expect=[]", outcome=outcome))
     assert found["verdict"] == "crashed"
     assert found["fidelity"]["valid"] is False
 
@@ -105,7 +105,7 @@ def test_an_expectation_says_on_which_unproven_links_it_rests():
     idle = {"verdict": "unproven", "reason": "no packet tried to cross"}
     rows = [link(), link(link="r2-r3", from_s=5.0, to_s=9.0, **idle), link(link="r0-r2", **idle)]
     expect = "expect=[events.lost == 0, recovery.cut.switch_s <= 9, recovery.restore.switch_s <= 9]"
-    run = run_json(expect)
+    run = run_record(expect)
     found = [each.get("unproven", []) for each in summary_of(run, fidelity=rows)["expectations"]]
     during, idle_link = (
         "link r2-r3 forward from 5.0 s on: no packet tried to cross",
@@ -136,7 +136,7 @@ def test_throughput_is_per_client_and_second_while_the_drivers_ran():
 
 
 def test_clients_that_were_not_there_all_the_time_do_not_make_throughput_lower():
-    run = run_json("expect=[]", "faults=[{name: gone, at: 1s, leave: r0/client-0}]")
+    run = run_record("expect=[]", "faults=[{name: gone, at: 1s, leave: r0/client-0}]")
     rows = [
         delivery(client=client, delivered_while_running=0 if client == "r0-client-0" else 14)
         for client in facts_of().clients
@@ -152,13 +152,13 @@ def test_events_that_break_their_drivers_order_are_counted():
 
 def test_drivers_that_never_stopped_leave_throughput_open_with_a_reason():
     times = {"started_ns": ZERO - S, "zero_ns": ZERO, "stopped_ns": None, "ended_ns": ZERO + END}
-    found = summary_of(run_json("expect=[]", outcome="interrupted", times=times))
+    found = summary_of(run_record("expect=[]", outcome="interrupted", times=times))
     assert found["throughput"]["events_per_s"] is None
     assert "throughput: the drivers did not run to their end" in found["fidelity"]["notes"]
 
 
 def test_without_clients_what_was_published_is_still_known():
-    run = run_json("expect=[]", "roles={proxy: 1, driver: 1, client: 0}")
+    run = run_record("expect=[]", "roles={proxy: 1, driver: 1, client: 0}")
     rows = [{"driver": "r0-driver-0", "stream": 0, "published": 9, "unordered": 0}]
     found = summary_of(run, deliveries=[], publishers=rows)
     assert found["events"]["published"] == 9

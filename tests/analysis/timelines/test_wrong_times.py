@@ -15,7 +15,7 @@ import pytest
 
 from analysis.pipeline import analyze
 from analysis.timelines.run_window import LENGTH_NS_MAX, MARGIN_NS, window_of
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, read_json
 from tests.analysis.timelines.captured import write_run
 from tests.analysis.timelines.world import END, ZERO, S, run_json, simulate
 
@@ -36,8 +36,6 @@ PROJECT = Path(__file__).parents[3]
 def captured(tmp_path_factory):
     """A run that was not analysed."""
     content = run_json()
-    hosts = {process["name"]: process["host"] for process in content["plan"]["processes"]}
-    content["processes"] = [{**each, "host": hosts[each["name"]]} for each in content["processes"]]
     return write_run(tmp_path_factory.mktemp("runs") / "a-run", simulate(), content, [])
 
 
@@ -75,7 +73,7 @@ def misdate(capture: Path, number: int, by_ns: int) -> None:
 
 
 def set_times(run: RunDirectory, **times: int) -> None:
-    content = run.read_run()
+    content = read_json(run.run_json)
     run.run_json.write_text(json.dumps(content | {"times": content["times"] | times}))
 
 
@@ -118,14 +116,14 @@ def test_a_wrong_time_0_makes_the_run_invalid_and_says_so(run, by_ns, where):
 
 
 def test_a_run_without_any_times_is_analysed(run):
-    content = run.read_run()
+    content = read_json(run.run_json)
     run.run_json.write_text(json.dumps(content | {"times": {}}))
     summary = analyze(run, progress=lambda _: None)
     assert any("messages of" in note and "outside the run" in note for note in summary["fidelity"]["notes"])
 
 
 def test_a_fault_that_took_hold_in_another_year_costs_nothing(run):
-    content = run.read_run()
+    content = read_json(run.run_json)
     for change in content["changes"]:
         change["applied_ns"] -= 20 * YEAR
     run.run_json.write_text(json.dumps(content))

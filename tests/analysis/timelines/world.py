@@ -17,6 +17,7 @@ from analysis.timelines import schemas
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.loader import load_experiment
 from experiments.plan import plan_to_json
+from experiments.run_record import SCHEMA, RunRecord, record_from_json
 from node.core.deliveries import RecordKind
 from testbed.planning import make_plan
 from topologies.loader import load_topology
@@ -55,20 +56,16 @@ def run_json(*overrides: str, **fields: Any) -> dict[str, Any]:
     plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="relay")
     content = plan_to_json(plan)
     changes = [
-        {
-            key: change[key]
-            for key in ("fault", "link", "direction", "state", "process", "action")
-            if key in change
-        }
-        | {"requested_ns": ZERO + change["at_us"] * 1000, "applied_ns": ZERO + change["at_us"] * 1000}
-        for change in content["changes"]
+        {"index": index, "requested_ns": ZERO + at_us * 1000, "applied_ns": ZERO + at_us * 1000}
+        for index, at_us in enumerate(change["at_us"] for change in content["changes"])
     ]
     captures = [
-        {**capture, "file": f"captures/{capture['file']}", "packets": 1, "kernel_drops": 0}
+        {key: capture[key] for key in ("host", "link", "side", "interface")}
+        | {"file": f"captures/{capture['file']}", "packets": 1, "kernel_drops": 0}
         for capture in content["captures"]
     ]
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "run": "a-run",
         "experiment": experiment.model_dump(mode="json"),
         "plan": content,
@@ -88,6 +85,7 @@ def run_json(*overrides: str, **fields: Any) -> dict[str, Any]:
         "processes": [
             {
                 "name": process["name"],
+                "host": process["host"],
                 "exit": {"code": 0, "signal": None, "time_ns": ZERO + END + S, "expected": True},
             }
             for process in content["processes"]
@@ -100,9 +98,23 @@ def run_json(*overrides: str, **fields: Any) -> dict[str, Any]:
     }
 
 
+COUNTERS: dict[str, Any] = {
+    "link": "r0-r1",
+    "direction": "forward",
+    **dict.fromkeys(("frames", "bytes", "dropped_loss", "dropped_queue", "dropped_blackhole"), 0),
+    "dropped_kernel": 0,
+}
+"""FailoverKind stands in run.json about a direction of a link that did nothing."""
+
+
+def run_record(*overrides: str, **fields: Any) -> RunRecord:
+    """The record of such a run."""
+    return record_from_json(run_json(*overrides, **fields))
+
+
 def facts_of(*overrides: str, **fields: Any) -> RunMetadata:
-    """Facts of such a run."""
-    return read_metadata(run_json(*overrides, **fields))
+    """RunMetadata of such a run."""
+    return read_metadata(run_record(*overrides, **fields))
 
 
 @dataclass

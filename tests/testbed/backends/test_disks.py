@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from experiments.loader import read_experiment
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, read_json
 from testbed.backends.simulator import simulate
 from testbed.planning import make_plan
 from testbed.runner.run_control import prepare
@@ -39,9 +39,15 @@ def experiment(folder: Path, act: str) -> Path:
 
 def check(run: RunDirectory, act: str) -> None:
     """The region waits until the word, and goes on with what the other replica has."""
-    record = run.read_run()
+    record = read_json(run.run_json)
     assert record["outcome"] == "completed"
-    assert [change["action"] for change in record["changes"]] == ["kill", "kill", act, "give-up"]
+    planned = record["plan"]["changes"]
+    assert [planned[change["index"]]["action"] for change in record["changes"]] == [
+        "kill",
+        "kill",
+        act,
+        "give-up",
+    ]
     zero_ns = record["times"]["zero_ns"]
     lines = [json.loads(line) for line in run.log("r0-configuration-0").read_text().splitlines()]
     (anew,) = [line for line in lines if line["event"] == "chain_began_anew"]

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from experiments.loader import read_experiment
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, read_json
 from node.core.deliveries import RecordKind, read_records
 from testbed.backends.simulated_files import EPOCH_NS
 from testbed.backends.simulator import simulate
@@ -70,7 +70,7 @@ def records(directory, host, kind):
 
 def test_a_run_directory_is_as_a_real_runs(carry_out):
     directory, told = carry_out()
-    run = directory.read_run()
+    run = read_json(directory.run_json)
     assert (run["phase"], run["outcome"], run["links"]) == ("collected", "completed", "simulator")
     assert run["problems"] == run["changes"] == run["captures"] == []
     names = ("started_ns", "ready_ns", "zero_ns", "stopped_ns", "drained_ns", "ended_ns")
@@ -109,11 +109,14 @@ def test_logs_are_json_lines_with_times_of_the_epoch(carry_out):
 
 def test_faults_are_carried_out_on_time_and_nothing_is_lost(carry_out):
     directory, told = carry_out(FAULTS)
-    run = directory.read_run()
+    run = read_json(directory.run_json)
     assert run["outcome"] == "completed"
     assert "drained_ns" in run["times"]
     zero_ns = run["times"]["zero_ns"]
-    done = [(change["fault"], (change["applied_ns"] - zero_ns) // 10**6) for change in run["changes"]]
+    done = [
+        (run["plan"]["changes"][change["index"]]["fault"], (change["applied_ns"] - zero_ns) // 10**6)
+        for change in run["changes"]
+    ]
     assert ("cut", 500) in done
     assert ("slow", 1200) in done
     assert ("again", 2000) in done
@@ -127,7 +130,7 @@ def test_what_cannot_be_done_is_a_problem_and_not_the_end(carry_out):
     directory, _ = carry_out(
         "[{name: twice, at: 1s, kill: r0/client-0}, {name: more, at: 2s, kill: r0/client-0}]"
     )
-    run = directory.read_run()
+    run = read_json(directory.run_json)
     assert run["outcome"] == "completed"
     assert [change["applied_ns"] is None for change in run["changes"]] == [False, True]
     assert any("more" in problem for problem in run["problems"])
@@ -161,7 +164,7 @@ def test_who_breaks_it_off_finds_what_there_is(tmp_path):
 
     with pytest.raises(Enough):
         simulate(directory, follow)
-    run = directory.read_run()
+    run = read_json(directory.run_json)
     assert run["outcome"] == "interrupted"
     assert records(directory, "r0-client-0", RecordKind.DELIVERED)
 
@@ -177,5 +180,5 @@ def test_ctrl_c_ends_it_also_where_python_drops_the_interrupt(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         simulate(directory, follow)
-    assert directory.read_run()["outcome"] == "interrupted"
+    assert read_json(directory.run_json)["outcome"] == "interrupted"
     assert signal.getsignal(signal.SIGINT) is handler

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from experiments.loader import read_experiment
 from experiments.nights import Failure
+from experiments.run_record import Times
 from experiments.rundir import RunDirectory
 from testbed.backends.backend import Follow
 from testbed.backends.simulator import Simulator
@@ -94,7 +96,7 @@ def test_one_that_breaks_is_made_with_its_problem(made: Callable[..., list[MadeR
 
 def test_one_that_was_never_measured_says_so(made: Callable[..., list[MadeRun]]) -> None:
     def unmeasured(run: RunDirectory) -> RunResult:
-        return RunResult(run.read_run() | {"times": {}}, by_user=False)
+        return RunResult(replace(run.read_run(), times=Times()), by_user=False)
 
     assert made(unmeasured)[0].problem == "it ended before time 0"
 

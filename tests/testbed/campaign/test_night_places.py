@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from experiments.nights import State
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, read_json
 from testbed.backends import ssh_hosts
 from testbed.backends.simulator import Simulator
 from testbed.errors import MachineError
@@ -47,7 +47,7 @@ class Machines(Simulator):
         self._came.append("closed")
 
     def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
-        self._came.append(f"run of {run.read_run()['plan']['experiment']}")
+        self._came.append(f"run of {read_json(run.run_json)['plan']['experiment']}")
         raise MachineError("the machines are asleep")
 
 
@@ -86,7 +86,7 @@ def test_a_night_on_machines_of_a_lab(nights, tmp_path):
     assert run.state is State.DONE, done.stderr
     assert run.place == str(inventory)
     made = nights.directory.run_of(run)
-    assert {machine["name"] for machine in made.read_run()["machines"]} == {"h0", "h1"}
+    assert {machine["name"] for machine in read_json(made.run_json)["machines"]} == {"h0", "h1"}
     assert made.read_summary()["events"]["lost"] == 0
     assert nights.kept() == {run.run: 1}
     assert (nights.history / "site/index.html").is_file()

@@ -7,6 +7,7 @@ from typing import NoReturn
 import pytest
 
 from experiments.nights import Failure, State
+from experiments.rundir import read_json
 from testbed.campaign.night import Night
 from testbed.nightly.planning import TRIES_MAX
 from tests.testbed.campaign.night_fixtures import Nights
@@ -23,7 +24,7 @@ CRASHES = """
 import testbed.campaign.one_run as one
 analyse = one.analyse
 def crashed(made, ended, follow):
-    made.update_run(outcome="crashed", problems=["the relay died"])
+    set_run(made, outcome="crashed", problems=["the relay died"])
     return analyse(made, ended, follow)
 one.analyse = crashed
 """
@@ -68,11 +69,11 @@ def test_a_run_that_crashed_stays_crashed(nights):
 def test_a_run_that_was_not_analysed_yet_is_analysed_and_not_made_again(nights):
     nights.killed("testbed.campaign.one_run:analyse")
     [torn] = nights.record.runs
-    made = nights.directory.run_of(torn).read_run()
+    made = read_json(nights.directory.run_of(torn).run_json)
     assert nights.run("--resume") == 0
     [run] = nights.record.runs
     assert (run.run, run.verdict, run.torn) == (torn.run, "passed", ())
-    assert nights.directory.run_of(run).read_run()["times"] == made["times"]
+    assert read_json(nights.directory.run_of(run).run_json)["times"] == made["times"]
     assert nights.kept() == {torn.run: 1}
 
 

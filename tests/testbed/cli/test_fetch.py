@@ -6,6 +6,7 @@ import pytest
 
 from experiments.rundir import RunDirectory
 from testbed.cli.main import run as cutset
+from tests.run_json import set_run
 
 
 @pytest.fixture
@@ -13,7 +14,8 @@ def run(tmp_path: Path) -> RunDirectory:
     """Was on a machine, and its inventory is gone."""
     run = RunDirectory(tmp_path / "20260101T000000Z-one-aaaaaa")
     run.make()
-    run.update_run(
+    set_run(
+        run,
         machines=[{"name": "h0", "hosts": [], "zero_ns": None}],
         inventory={"file": str(tmp_path / "lab.yaml"), "code": ""},
     )
@@ -23,7 +25,7 @@ def run(tmp_path: Path) -> RunDirectory:
 def test_a_run_that_is_all_here_needs_no_inventory(
     run: RunDirectory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run.update_run(shipped=[{"machine": "h0", "complete": True}])
+    set_run(run, shipped=[{"machine": "h0", "complete": True}])
     assert cutset(["fetch", str(run.path)]) == 0
     assert capsys.readouterr().out == f"All files of {run.name} are here: cutset analyze {run.path}\n"
 
@@ -32,7 +34,7 @@ def test_a_run_that_is_all_here_needs_no_inventory(
 def test_a_run_that_is_not_says_how_to_name_another_inventory(
     run: RunDirectory, capsys: pytest.CaptureFixture[str], shipped: list[dict[str, object]]
 ) -> None:
-    run.update_run(shipped=shipped)
+    set_run(run, shipped=shipped)
     assert cutset(["fetch", str(run.path)]) == 2
     lab = run.path.parent / "lab.yaml"
     problem = f"{lab}, with which it was started, is gone: name its machines' inventory with --on"

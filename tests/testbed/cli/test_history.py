@@ -12,7 +12,7 @@ from analysis.history import History, Metric
 from analysis.history.files import Partition
 from analysis.history.history_schemas import RUNS
 from experiments.loader import load_experiment
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, read_json
 from testbed.cli.main import run as cutset
 from testbed.sweeps import plain
 from tests.analysis.history.records import NIGHT, P95, make_record
@@ -124,7 +124,7 @@ def test_what_cannot_be_understood_is_said_in_a_line(
 
 def changed(run: RunDirectory, change: Callable[[dict[str, Any]], object]) -> RunDirectory:
     """The run, with another run.json."""
-    content = run.read_run()
+    content = read_json(run.run_json)
     change(content)
     run.run_json.write_text(json.dumps(content))
     return run

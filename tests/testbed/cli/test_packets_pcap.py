@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, read_json
 from testbed.cli.main import run as cutset
 from tests.analysis.inspect.packets.small_run import around_the_cut
 
@@ -60,7 +60,9 @@ def test_every_capture_is_an_interface_by_its_name(run, tmp_path):
         ["capinfos", str(tmp_path / "all.pcapng")], check=True, capture_output=True, text=True
     )
     names = [line.split(" = ")[1] for line in said.stdout.splitlines() if line.strip().startswith("Name = ")]
-    assert names == [capture["file"].removesuffix(".pcap") for capture in run.read_run()["plan"]["captures"]]
+    assert names == [
+        capture["file"].removesuffix(".pcap") for capture in read_json(run.run_json)["plan"]["captures"]
+    ]
 
 
 @pytest.mark.parametrize(

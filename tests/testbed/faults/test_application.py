@@ -44,7 +44,11 @@ def carried(clock: Clock, changes: list[Change], takes_ns: int = 0, error: str =
 
     asyncio.run(
         apply_changes(
-            changes, zero_ns=ZERO_NS, apply=apply, record=records.append, now_ns=lambda: clock.now_ns
+            list(enumerate(changes)),
+            zero_ns=ZERO_NS,
+            apply=apply,
+            record=records.append,
+            now_ns=lambda: clock.now_ns,
         )
     )
     return records
@@ -89,7 +93,9 @@ def test_all_processes_of_one_instant_are_told_before_one_is_waited_for() -> Non
         await all_told.wait()
         return Applied(0, 0)
 
-    done = asyncio.run(asyncio.wait_for(apply_concurrently(restarts, 0, apply), FAR_TOO_LONG_S))
+    done = asyncio.run(
+        asyncio.wait_for(apply_concurrently(list(enumerate(restarts)), 0, apply), FAR_TOO_LONG_S)
+    )
     assert told == restarts == [carried.change for carried in done]
 
 
@@ -107,7 +113,7 @@ def test_links_change_before_processes_and_changes_of_one_process_in_their_order
         happened.append(("done", change.fault))
         return Applied(0, 0)
 
-    done = asyncio.run(apply_concurrently(changes, 0, apply))
+    done = asyncio.run(apply_concurrently(list(enumerate(changes)), 0, apply))
     assert happened[:2] == [("begun", "cut"), ("done", "cut")]
     assert [what for what in happened if what[1] in {"end of it", "again"}] == [
         ("begun", "end of it"), ("done", "end of it"), ("begun", "again"), ("done", "again")
@@ -117,8 +123,9 @@ def test_links_change_before_processes_and_changes_of_one_process_in_their_order
 
 
 def test_records_in_run_json_name_link_or_process(clock: Clock) -> None:
-    cut, kill = (record.as_json() for record in carried(clock, [CUT, KILL]))
+    cut, kill = (record.as_message() for record in carried(clock, [CUT, KILL]))
     assert cut == {
+        "index": 0,
         "fault": "cut",
         "link": "r2-r3",
         "direction": "forward",

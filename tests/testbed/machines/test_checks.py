@@ -20,6 +20,7 @@ from testbed.machines.connection_pool import connected
 from testbed.machines.deploy import code_folder, deploy
 from testbed.machines.inventory import load_inventory
 from testbed.machines.ssh import Connection
+from tests.run_json import set_run
 from tests.testbed.machines.lab import Lab
 from tests.testbed.machines.machine import LabMachine
 from tests.testbed.machines.shortages import limit_folder, occupied_udp_port
@@ -277,7 +278,7 @@ def test_cleaning_removes_what_is_here_and_says_what_it_keeps(
         pair["h0"].run(["mkdir", "-p", f"{pair['h0'].folder}/runs/{name}"])
     run = RunDirectory(tmp_path / RUNS / fetched)
     run.make()
-    run.update_run(shipped=[{"machine": "h0", "complete": True}])
+    set_run(run, shipped=[{"machine": "h0", "complete": True}])
     monkeypatch.chdir(tmp_path)
     before = hosts(pair)
     assert re.search(r"h0: without a controller: .*one.*two.*\n  -> `cutset fetch RUN`", before.stdout)

@@ -18,6 +18,7 @@ from testbed.machines.agent import files
 from testbed.machines.cleanup import shipped_from
 from testbed.machines.deploy import sent_program
 from testbed.machines.run_folders import HELD, IN_USE, LEFT, agent_arguments, state
+from tests.run_json import set_run
 
 STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 OBEDIENT = "import time; print('up', flush=True); time.sleep(600)"
@@ -236,12 +237,12 @@ def test_what_was_shipped_is_known_from_the_runs_here_machine_by_machine(tmp_pat
     def shipped(name: str, **complete: bool) -> None:
         run = RunDirectory(tmp_path / name)
         run.make()
-        run.update_run(shipped=[{"machine": key, "complete": value} for key, value in complete.items()])
+        set_run(run, shipped=[{"machine": key, "complete": value} for key, value in complete.items()])
 
     shipped("all", h0=True, h1=True)
     shipped("half", h0=True, h1=False)
     RunDirectory(tmp_path / "local").make()
-    RunDirectory(tmp_path / "local").update_run(seed=1)
+    set_run(RunDirectory(tmp_path / "local"), seed=1)
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "run.json").write_text("{")
     assert shipped_from(tmp_path, "h0") == ["all", "half"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from experiments.run_record import record_to_json
 from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.lab import Lab
 from tests.testbed.machines.live_on_machines import CUTSET, END_TIMEOUT_S, RunOnMachines, wait_until_clean
@@ -77,20 +78,20 @@ def test_a_run_whose_connections_break_loses_nothing(analysed: RunOnMachines) ->
     summary = analysed.run.read_summary()
     assert summary["events"]["lost"] == 0
     assert summary["events"]["published"] > 10_000
-    assert analysed.content["outcome"] == "completed"
+    assert analysed.record.outcome == "completed"
     assert any("it goes on, and is called again" in line for line in analysed.said)
 
 
 def test_faults_happen_on_both_machines_of_a_link_at_the_time_that_was_planned(
     analysed: RunOnMachines,
 ) -> None:
-    content = analysed.content
+    content = record_to_json(analysed.record)
     zeros = {machine["name"]: machine["zero_ns"] for machine in content["machines"]}
     changes = [
         (
-            change["fault"],
+            content["plan"]["changes"][change["index"]]["fault"],
             change["machine"],
-            change["direction"],
+            content["plan"]["changes"][change["index"]]["direction"],
             change["requested_ns"] - zeros[change["machine"]],
         )
         for change in content["changes"]
@@ -107,7 +108,7 @@ def test_faults_happen_on_both_machines_of_a_link_at_the_time_that_was_planned(
 def test_every_machine_s_captures_logs_and_deliveries_are_in_the_one_run_directory(
     analysed: RunOnMachines,
 ) -> None:
-    run, content = analysed.run, analysed.content
+    run, content = analysed.run, record_to_json(analysed.record)
     assert {entry["machine"] for entry in content["captures"]} == {"h0", "h1", "h2"}
     for entry in content["captures"]:
         assert (run.path / entry["file"]).stat().st_size > 24
@@ -119,7 +120,7 @@ def test_every_machine_s_captures_logs_and_deliveries_are_in_the_one_run_directo
 
 
 def test_a_region_s_processes_are_spread_over_its_machines(analysed: RunOnMachines) -> None:
-    hosts = {machine["name"]: machine["hosts"] for machine in analysed.content["machines"]}
+    hosts = {machine["name"]: machine["hosts"] for machine in record_to_json(analysed.record)["machines"]}
     assert hosts["h0"] == ["r0-gw", "r0-proxy-0", "r0-driver-0", "r0-client-0", "r0-client-1"]
     assert hosts["h1"] == ["r1-gw", "r1-proxy-0", "r1-client-0"]
     assert hosts["h2"] == ["r1-driver-0", "r1-client-1"]
@@ -142,7 +143,7 @@ def test_a_supervisor_that_is_killed_takes_its_part_along_and_leaves_its_files(
         run.wait_for("restore: r0-r1 up")  # tcpdump has written some of what it holds by then
         assert lab["h2"].kill(SUPERVISOR, "start") >= 1
         assert run.end() == 1
-        content = run.content
+        content = record_to_json(run.record)
     assert content["outcome"] == "crashed"
     assert any(text.startswith("h2: lost for the run: no supervisor") for text in content["problems"])
     # The others went on to the end, and all that h2 had captured is here.
@@ -158,11 +159,11 @@ def test_hosts_are_clean_within_the_lease_when_the_controller_is_killed_and_file
     with RunOnMachines(lab, tmp_path, short_lease, duration="60s") as run:
         run.wait_for("restore: r0-r1 up")
         run.kill()
-    assert run.content["outcome"] is None
+    assert run.record.outcome is None
     wait_until_clean(lab, before, timeout_s=LEASE_S + TIDY_END_S)
     fetched = lab.run([*CUTSET, "fetch", run.run.path])
     assert fetched.returncode == 0, fetched.stderr
-    content = run.content
+    content = record_to_json(run.record)
     assert content["outcome"] == "interrupted"
     assert any(f"nobody was heard of for {LEASE_S} s" in text for text in content["problems"])
     assert (run.run.captures / "r1-driver-0-eth0.pcap").stat().st_size > 1000
@@ -182,7 +183,7 @@ def test_a_second_ctrl_c_ends_at_once_while_files_come_and_what_came_is_describe
         fetched = lab.run([*CUTSET, "fetch", run.run.path])
         run.process.send_signal(signal.SIGINT)
         assert run.end() == 130
-        content = run.content
+        content = record_to_json(run.record)
     assert fetched.returncode == 1
     assert f"the files of {run.run.name} are being brought here by cutset run, process " in fetched.stderr
     assert content["outcome"] is not None
@@ -196,7 +197,7 @@ def test_ctrl_c_ends_the_run_tidily_everywhere(
         run.wait_for("restore: r0-r1 up")
         run.process.send_signal(signal.SIGINT)
         assert run.end() == 130
-        assert run.content["outcome"] == "interrupted"
+        assert run.record.outcome == "interrupted"
     wait_until_clean(lab, before)
 
 
@@ -213,7 +214,7 @@ def test_a_machine_that_dies_leaves_what_it_had_shipped_and_the_run_says_what_is
             wait_until(shipped, "something of h2")
             lab["h2"].power_off()
             assert run.end() == 1
-            content = run.content
+            content = record_to_json(run.record)
     finally:
         lab["h2"].power_on()
     assert shipped()
@@ -234,7 +235,7 @@ def test_a_disk_that_is_full_ends_the_run_says_so_in_a_line_and_keeps_what_was_c
             run.wait_for("all nodes are ready")
             fill_folder(lab["h0"])
             run.end()
-            content = run.content
+            content = record_to_json(run.record)
     finally:
         lab["h0"].run(["umount", "--lazy", folder])
     place = f"{folder}/runs/{run.run.name}"
@@ -258,7 +259,7 @@ def test_links_that_the_site_shapes_are_only_cut(lab: Lab, before: dict[str, Any
     inventory = lab.write_inventory("site.yaml", machines=SERVES, shaping="emulab")
     with RunOnMachines(lab, tmp_path, inventory) as run:
         assert run.end() == 0
-        content = run.content
+        content = record_to_json(run.record)
     quickest = [min(probe["rtt_us"]) for probe in content["probes"]]
     assert quickest
     assert max(quickest) < 40_000  # 2 x 20 ms are the site's to make, and the lab makes none

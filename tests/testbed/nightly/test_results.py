@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from experiments.nights import Failure, NightRecord, NightRun, State
+from experiments.run_record import Phase, RunRecord
 from testbed.nightly.results import broken, ended, exit_code, unmeasured
+from tests.run_json import SMALL
 
 RUN = NightRun("cut", 0, 11, "link-failure", "local")
 
@@ -23,11 +25,11 @@ def summary(verdict: str, **more: Any) -> dict[str, Any]:
 
 
 def line(verdict: str, problems: tuple[str, ...] = (), **more: Any) -> str | None:
-    return ended(RUN, {"problems": list(problems)}, summary(verdict, **more), 1.0).problem
+    return ended(RUN, RunRecord(SMALL, problems=tuple(problems)), summary(verdict, **more), 1.0).problem
 
 
 def test_a_run_that_passed_has_its_numbers_and_no_problem():
-    run = ended(RUN, {"problems": []}, summary("passed"), 12.34567)
+    run = ended(RUN, RunRecord(SMALL), summary("passed"), 12.34567)
     assert (run.state, run.verdict, run.problem, run.duration_s) == (State.DONE, "passed", None, 12.346)
     assert run.headline == {"events_per_s": 100.0, "latency_p99_ms": 5.0, "lost": 0}
 
@@ -59,7 +61,7 @@ def test_a_run_that_crashed_says_of_what():
 def test_a_run_without_a_summary_has_one_line():
     run = broken(RUN, "the disk\n  is full", 3.0)
     assert (run.state, run.problem, run.verdict) == (State.FAILED, "the disk is full", None)
-    assert unmeasured(RUN, {"problems": [], "phase": "building"}, 1.0).problem == "it ended while building"
+    assert unmeasured(RUN, RunRecord(SMALL, phase=Phase.BUILDING), 1.0).problem == "it ended while building"
 
 
 def test_a_problem_can_be_written_anywhere():

@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments.declared import Contract, oldest
 from experiments.draining import reached
+from experiments.run_record import Times
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.draining import drain, everything_delivered, highest, lowest
 from testbed.runner.run_context import Termination
@@ -74,7 +75,10 @@ class Draining:
         self.processes._launcher = SimpleNamespace(stdout=self._lines)  # type: ignore[assignment]
         self._reading = asyncio.create_task(self.processes._read())
         record = SimpleNamespace(
-            content={"times": {"stopped_ns": 0}}, phase=lambda _: None, tell=self.told.append, time=self._note
+            content=SimpleNamespace(times=Times(stopped_ns=0)),
+            phase=lambda _: None,
+            tell=self.told.append,
+            time=self._note,
         )
         context = SimpleNamespace(
             record=record, termination=Termination(),

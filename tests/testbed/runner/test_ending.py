@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from testbed.runner.phases import Outcome
+from experiments.run_record import Outcome
 from testbed.runner.run_context import Termination
 
 

@@ -17,7 +17,7 @@ from testbed.faults.interactive import open_ended
 from testbed.links.emulator import Applied
 from testbed.planning import make_plan
 from testbed.runner.fault_injector import FaultInjector
-from testbed.runner.record import RunRecord
+from testbed.runner.record import RecordWriter
 from testbed.runner.run_context import RunContext
 from testbed.runner.run_control import write_plan
 from testbed.sweeps import plain
@@ -46,7 +46,7 @@ class Bench:
         run = RunDirectory(folder / "run")
         run.path.mkdir()
         write_plan(run, plan, {"experiment": plain(experiment), "topology": plain(topology)})
-        self.record = RunRecord(run, Deaf())
+        self.record = RecordWriter(run, Deaf())
         self.broken: set[str] = set()
         self.applied: list[tuple[str, str]] = []
         context = cast("RunContext", SimpleNamespace(record=self.record, plan=plan))
@@ -63,7 +63,7 @@ class Bench:
     @property
     def planned(self) -> list[str]:
         """The faults of the plan in run.json."""
-        return [fault["name"] for fault in self.record.content["plan"]["faults"]]
+        return [fault.name for fault in self.record.content.plan.faults]
 
 
 def test_what_is_asked_for_happens_at_once_and_stands_in_the_plan(tmp_path: Path):
@@ -72,7 +72,7 @@ def test_what_is_asked_for_happens_at_once_and_stands_in_the_plan(tmp_path: Path
     assert bench.applied == [("cut-1", "blackhole")] * 2
     assert all(each.applied_ns is not None and each.applied_ns >= each.requested_ns for each in carried)
     assert bench.planned == ["cut-1"]
-    assert [change["fault"] for change in bench.record.content["changes"]] == ["cut-1"] * 2
+    assert [change.fault for change, _ in bench.record.content.carried_out] == ["cut-1"] * 2
     assert bench.faults.now()["links"] == {"r0-r1 forward": "blackhole", "r0-r1 backward": "blackhole"}
 
 
@@ -81,7 +81,7 @@ def test_what_cannot_be_done_is_said_and_never_was(tmp_path: Path):
     bench.broken.add("r0/proxy-0")
     with pytest.raises(TestbedError, match="r0/proxy-0 is not running"):
         asyncio.run(bench.faults.ask({"kill": "r0/proxy-0"}))
-    assert (bench.record.content["changes"], bench.faults.names) == ([], [])
+    assert (bench.record.content.changes, bench.faults.names) == ((), [])
     bench.broken.clear()
     asyncio.run(bench.faults.ask({"kill": "r0/proxy-0"}))
     assert bench.planned == ["kill-1"]

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from experiments.rundir import RunDirectory, write_json
+from experiments.observations import CpuSample
+from experiments.run_record import Phase
+from experiments.rundir import RunDirectory
 from experiments.whole_files import write_whole
 from testbed.runner import record as record_module
-from testbed.runner.phases import Phase
-from testbed.runner.record import RunRecord
+from testbed.runner.record import RecordWriter
 from testbed.sandbox.channel import Channel
+from tests.run_json import set_run
 
 
 @pytest.fixture
@@ -26,28 +28,28 @@ def ends() -> Iterator[tuple[Channel, Channel]]:
 
 
 @pytest.fixture
-def record(tmp_path: Path, ends: tuple[Channel, Channel]) -> Iterator[RunRecord]:
+def record(tmp_path: Path, ends: tuple[Channel, Channel]) -> Iterator[RecordWriter]:
     run = RunDirectory(tmp_path)
-    write_json(run.run_json, {"phase": "planned", "problems": [], "times": {}, "cpu": []})
-    made = RunRecord(run, ends[0])
+    set_run(run)
+    made = RecordWriter(run, ends[0])
     yield made
     made.close()
     assert [file.name for file in tmp_path.iterdir()] == ["run.json"]
 
 
-def on_disk(record: RunRecord) -> dict[str, Any]:
+def on_disk(record: RecordWriter) -> dict[str, Any]:
     content: dict[str, Any] = json.loads(record.directory.run_json.read_text())
     return content
 
 
-def test_each_phase_is_written_and_told(record: RunRecord, ends: tuple[Channel, Channel]) -> None:
+def test_each_phase_is_written_and_told(record: RecordWriter, ends: tuple[Channel, Channel]) -> None:
     record.phase(Phase.BUILDING)
     assert on_disk(record)["phase"] == "building"
     assert ends[1].receive(1) == {"did": "phase", "phase": "building"}
 
 
 def test_a_problem_is_told_once_however_often_it_comes(
-    record: RunRecord, ends: tuple[Channel, Channel]
+    record: RecordWriter, ends: tuple[Channel, Channel]
 ) -> None:
     for _ in range(3):
         record.problem("the disk is slow")
@@ -57,12 +59,12 @@ def test_a_problem_is_told_once_however_often_it_comes(
     assert ends[1].receive(0) is None
 
 
-def test_what_comes_while_it_is_written_aside_is_not_torn(record: RunRecord) -> None:
+def test_what_comes_while_it_is_written_aside_is_not_torn(record: RecordWriter) -> None:
     async def work() -> None:
         writing = asyncio.create_task(record.save_aside())
         await asyncio.sleep(0)
         for number in range(100):
-            record.append("cpu", {"t_ns": number, "busy": 0.5})
+            record.note(cpu=(*record.content.cpu, CpuSample(number, 0.5)))
         await writing
         assert len(on_disk(record)["cpu"]) in range(101)
         await record.save_aside()
@@ -72,7 +74,7 @@ def test_what_comes_while_it_is_written_aside_is_not_torn(record: RunRecord) -> 
 
 
 def test_a_full_disk_costs_the_reserve_and_not_the_record(
-    record: RunRecord, monkeypatch: pytest.MonkeyPatch
+    record: RecordWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reserve = record.directory.path / ".reserve"
     assert reserve.stat().st_size == record_module.RESERVE_BYTES

@@ -80,8 +80,9 @@ def test_changes_of_links_are_recorded_with_both_their_times(cutset: Cutset, tmp
     record = run.record
     assert_whole(record)
     changes = record["changes"]
-    assert [change["state"] for change in changes] == ["blackhole", "blackhole", "up", "up"]
-    assert [change["direction"] for change in changes] == ["forward", "backward"] * 2
+    planned = [record["plan"]["changes"][change["index"]] for change in changes]
+    assert [change["state"] for change in planned] == ["blackhole", "blackhole", "up", "up"]
+    assert [change["direction"] for change in planned] == ["forward", "backward"] * 2
     zero_ns = record["times"]["zero_ns"]
     assert [change["requested_ns"] - zero_ns for change in changes] == [500_000_000] * 2 + [1_000_000_000] * 2
     assert all(change["applied_ns"] >= change["requested_ns"] for change in changes)
@@ -91,7 +92,12 @@ def test_processes_killed_by_a_fault_and_started_again_work_again(cutset: Cutset
     [run] = cutset.run(write_experiment(tmp_path, faults=KILLED_AND_RESTARTED), set=LONG, analyze=False).runs
     record = run.record
     assert (record["outcome"], problems(record)) == ("completed", [])
-    assert [change["action"] for change in record["changes"]] == ["kill", "kill", "restart", "restart"]
+    assert [record["plan"]["changes"][change["index"]]["action"] for change in record["changes"]] == [
+        "kill",
+        "kill",
+        "restart",
+        "restart",
+    ]
     for name, kind in (("client-0", RecordKind.DELIVERED), ("driver-0", RecordKind.PUBLISHED)):
         first, second = (end["exit"] for end in record["processes"] if end["name"] == f"r1/{name}")
         assert (first["signal"], first["expected"]) == (9, True)
@@ -106,7 +112,11 @@ def test_processes_join_and_leave_while_the_run_is_on(cutset: Cutset, tmp_path: 
     [run] = cutset.run(write_experiment(tmp_path, faults=JOINED_AND_LEFT), set=LONG, analyze=False).runs
     record = run.record
     assert (record["outcome"], problems(record)) == ("completed", [])
-    assert [change["action"] for change in record["changes"]] == ["join", "join", "leave"]
+    assert [record["plan"]["changes"][change["index"]]["action"] for change in record["changes"]] == [
+        "join",
+        "join",
+        "leave",
+    ]
     assert all(change["applied_ns"] is not None for change in record["changes"])
     names = [process["name"] for process in record["processes"]]
     assert len(names) == len(set(names)) == REGIONS * PER_REGION

@@ -34,14 +34,17 @@ def test_what_is_planned_happens_though_the_duration_is_over_before_the_machine_
         return Applied(time.time_ns(), time.time_ns())
 
     record = SimpleNamespace(
-        append=lambda _, entry: changes.append(entry),
-        tell=lambda *_, **__: None,
+        content=SimpleNamespace(changes=()),
+        note=lambda changes: None,
+        tell=lambda _, **entry: changes.append(entry),
         problem=lambda _: None,
         save_aside=saved,
     )
-    plan = SimpleNamespace(changes=CHANGES, duration_us=3 * SECOND)
+    plan = SimpleNamespace(duration_us=3 * SECOND)
     network, processes = SimpleNamespace(change=change), SimpleNamespace()
-    context: Any = SimpleNamespace(plan=plan, record=record, network=network, processes=processes)
+    context: Any = SimpleNamespace(
+        plan=plan, changes=tuple(enumerate(CHANGES)), record=record, network=network, processes=processes
+    )
     starter: Any = SimpleNamespace(start=start)
     long_ago_ns = time.time_ns() - 60 * 1_000_000_000
     asyncio.run(until_duration_is_over(context, starter, long_ago_ns))

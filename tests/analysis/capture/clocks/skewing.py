@@ -18,7 +18,7 @@ from analysis.capture.pcap.index import build_index, map_bytes
 from analysis.capture.pcap.records import read_records
 from analysis.capture.pcap.walk import walk
 from analysis.timelines.delivery_records import RECORD
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, read_json
 from node.core.deliveries import HEADER, whole_bytes
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -44,7 +44,7 @@ def set_apart(
 ) -> Skewed:
     """Change a run in place. offsets: by region, in the order of the machines; the first's should be 0."""
     skewed, rng = Skewed(offsets), np.random.default_rng(seed)
-    content = run.read_run()
+    content = read_json(run.run_json)
     region_of = {host["name"]: host["region"] for host in content["plan"]["hosts"]}
     if wires:
         _add_wires(run, content, rng)
@@ -154,8 +154,9 @@ def _move_run(content: dict[str, Any], region_of: Mapping[str, str], skewed: Ske
         return int(skewed.shown(machine, np.array([t_ns], np.int64))[0])
 
     for change in content["changes"]:
-        host = process_host.get(change.get("process") or "")
-        machine = region_of[host] if host else ways[change["link"], change["direction"]]
+        planned = content["plan"]["changes"][change["index"]]
+        host = process_host.get(planned.get("process") or "")
+        machine = region_of[host] if host else ways[planned["link"], planned["direction"]]
         change |= {"machine": machine}
         change |= {name: shown(change[name], machine) for name in ("requested_ns", "applied_ns")}
     for process in content["processes"]:

@@ -18,7 +18,7 @@ from analysis.jobs.transfers import read as read_transfers
 from analysis.pages.report import write_report
 from analysis.pipeline import analyze_here
 from analysis.timelines.run_metadata import read_metadata
-from experiments.rundir import RunDirectory
+from experiments.rundir import RunDirectory, read_json
 from tests.analysis.capture.clocks.skewing import Offset, set_apart
 from tests.analysis.timelines.captured import write_run
 from tests.analysis.timelines.world import CUT, LAN, MS, RESTORED, ZERO, S, hop_ns, run_json, simulate
@@ -230,7 +230,7 @@ def test_a_capture_that_is_no_more_leaves_the_way_over_another_machine(
 def test_nothing_known_of_a_clock_makes_the_run_invalid(plain: RunDirectory, tmp_path: Path) -> None:
     run = copied(plain, tmp_path)
     set_apart(run, APART, wires=False)
-    content = run.read_run()
+    content = read_json(run.run_json)
     for machine in content["machines"]:
         machine["control_offset_ns"] = machine["control_error_ns"] = None
     run.run_json.write_text(json.dumps(content))

@@ -9,10 +9,10 @@ import pytest
 from analysis.capture.pcap.record_batches import TimeRange
 from analysis.inspect.packets.filters import Filter, Query, codec_of, make_filter
 from analysis.schemas import TRANSFERS
-from tests.analysis.timelines.world import CUT, ZERO, S, facts_of, run_json
+from tests.analysis.timelines.world import CUT, ZERO, S, facts_of, run_record
 from topologies.errors import InputError
 
-TYPES = codec_of(run_json()).by_name
+TYPES = codec_of(run_record().plan).by_name
 
 
 def row(**content):

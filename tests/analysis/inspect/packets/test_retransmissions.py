@@ -25,9 +25,9 @@ def test_a_segment_was_seen_as_often_as_the_byte_of_it_that_was_seen_most(segmen
 
 
 def found(run, **options):
-    content = run.read_run()
-    metadata = read_metadata(content)
-    wanted = make_filter(replace(Query(), **options), metadata, codec_of(content).by_name)
+    record = run.read_run()
+    metadata = read_metadata(record)
+    wanted = make_filter(replace(Query(), **options), metadata, codec_of(record.plan).by_name)
     return [
         (again.hosts, (again.first_ns - ZERO) / MS, (again.t_ns - ZERO) / MS, again.nth, again.stream_offset)
         for again in retransmissions(run, wanted, ("type",))

@@ -1,34 +1,34 @@
 """Messages of the last seconds, from the newest parts of growing captures."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from analysis.errors import AnalysisError
 from analysis.live.recent.recent_messages import GRACE_NS, look
 from experiments.capture_parts import folder_of
+from experiments.plan import CapturePlan, HostPlan
 from experiments.rundir import RunDirectory
 from node.protocols.sprinkler.messages import CODEC, Subscribe
 from tests.analysis.capture.pcap.captures import Record, pcap_bytes, segment
+from tests.run_json import SMALL
 
 SECOND = 10**9
 NOW_S = 1_700_000_100
 FIRST_SEQ = 5000
 DELAY_NS = 7_000_000
 ENDS = (("10.0.0.2", 40000), ("10.0.0.3", 7000))
-PLAN: dict[str, Any] = {
-    "parameters": {"port": 7000},
-    "hosts": [
-        {"name": "r0-client-0", "address": "10.0.0.2"},
-        {"name": "r0-proxy-0", "address": "10.0.0.3"},
-    ],
-    "captures": [
-        {"file": f"{host}-eth0.pcap", "host": host, "link": None, "side": None}
-        for host in ("r0-client-0", "r0-proxy-0")
-    ],
-}
-SENDER, RECEIVER = (capture["file"] for capture in PLAN["captures"])
+PLAN = replace(
+    SMALL,
+    parameters={"port": 7000},
+    hosts=(
+        HostPlan("r0-client-0", "r0", "client", 0, "10.0.0.2", ""),
+        HostPlan("r0-proxy-0", "r0", "proxy", 0, "10.0.0.3", ""),
+    ),
+    captures=tuple(CapturePlan(f"{host}-eth0.pcap", host) for host in ("r0-client-0", "r0-proxy-0")),
+)
+SENDER, RECEIVER = (capture.file for capture in PLAN.captures)
 
 
 def frame(number: int) -> bytes:
@@ -101,7 +101,7 @@ def test_captures_that_hold_nothing_yet_have_no_messages(run: RunDirectory):
 
 def test_an_experiment_without_captures_of_hosts_says_so(run: RunDirectory):
     with pytest.raises(AnalysisError, match="no host of this experiment is captured"):
-        look(run, {**PLAN, "captures": []}, CODEC, 0)
+        look(run, replace(PLAN, captures=()), CODEC, 0)
 
 
 def test_what_came_behind_a_hole_in_the_receivers_capture_is_not_called_lost(run: RunDirectory):
@@ -118,11 +118,11 @@ def test_only_captures_of_hosts_that_had_to_do_with_those_asked_for_are_read(run
     sent = messages_every(SECOND // 10, count=30, before_s=3)
     write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
     write_parts(run, RECEIVER, [Record(t_ns + DELAY_NS, data) for t_ns, data in sent])
-    stranger = {"name": "r1-client-0", "address": "10.1.0.2"}
-    capture = {"file": "r1-client-0-eth0.pcap", "host": "r1-client-0", "link": None, "side": None}
-    plan = {**PLAN, "hosts": [*PLAN["hosts"], stranger], "captures": [*PLAN["captures"], capture]}
+    stranger = HostPlan("r1-client-0", "r1", "client", 0, "10.1.0.2", "")
+    capture = CapturePlan("r1-client-0-eth0.pcap", "r1-client-0")
+    plan = replace(PLAN, hosts=(*PLAN.hosts, stranger), captures=(*PLAN.captures, capture))
     silent_since = Record(sent[10][0], segment(1, src=("10.1.0.2", 9), dst=("10.1.0.3", 7000)))
-    write_parts(run, capture["file"], [silent_since])
+    write_parts(run, capture.file, [silent_since])
     of_one = look(run, plan, CODEC, sent[0][0], hosts={"r0-proxy-0"})
     assert (of_one.rows.num_rows, of_one.seen_until_ns) == (30, sent[-1][0])
     of_all = look(run, plan, CODEC, sent[0][0])

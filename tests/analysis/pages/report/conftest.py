@@ -24,11 +24,11 @@ SCENARIOS = {
     "uncaptured": Scenario(captures=False),
     "crowded": Scenario(more_cuts=(("r0-r1", 22.0), ("r1-r2", 25.0), ("r0-r2", 28.0), ("r0-r3", 50.0))),
     "hostile": Scenario(
-        regions=("r0", "r1", "<i>r2</i>", 'r3"onload="x'),
+        regions=("r0", "r1", "<i>r2<b>", 'r3"onload="x'),
         experiment=HOSTILE,
         description=HOSTILE,
         problems=(HOSTILE,),
-        switched_s={"<i>r2</i>": 19.98, 'r3"onload="x': 19.71},
+        switched_s={"<i>r2<b>": 19.98, 'r3"onload="x': 19.71},
     ),
 }
 

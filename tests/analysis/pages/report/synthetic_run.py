@@ -138,6 +138,10 @@ def wan_parameters(scenario: Scenario, index: int) -> LinkParameters:
     return LinkParameters(delay_us=delay_ms * 1000, rate_bits_per_s=scenario.link_rate_bits_per_s)
 
 
+def _where(capture: CapturePlan) -> dict[str, Any]:
+    return {key: value for key, value in asdict(capture).items() if key not in {"in_parts", "wire"}}
+
+
 def run_json(name: str, scenario: Scenario, plan: Plan) -> dict[str, Any]:
     """run.json, schema 1."""
     processes = [
@@ -205,7 +209,7 @@ def run_json(name: str, scenario: Scenario, plan: Plan) -> dict[str, Any]:
         "changes": [] if scenario.crashed else applied,
         "processes": processes,
         "captures": [
-            {**asdict(c), "packets": 210_345, "kernel_drops": 0 if scenario.valid else 17}
+            {**_where(c), "packets": 210_345, "kernel_drops": 0 if scenario.valid else 17}
             for c in plan.captures
         ],
         "probes": [

@@ -11,9 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.timelines import schemas
+from experiments.plan import HostPlan, Plan, ProcessPlan, RegionPlan
+from experiments.run_record import RunRecord, write_record
 from experiments.rundir import write_json
 from experiments.sweep import runs
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from tests.run_json import SMALL
 
 Json = dict[str, Any]
 BIN_S = 0.2
@@ -22,20 +25,25 @@ DURATION_S = 2.0
 
 def plan(
     regions: int, drivers: int, *, parameters: Mapping[str, Any] = {}, workload: Mapping[str, Any] = {}
-) -> Json:
+) -> Plan:
     """As much of a plan as a sweep's page looks at."""
     names = [f"r{number}" for number in range(regions)]
     roles = [("proxy", 1), ("driver", drivers), ("client", 1)]
-    processes = [
-        {"name": f"{name}/{role}-{i}", "host": f"{name}-{role}-{i}", "region": name, "role": role, "index": i}
+    processes = tuple(
+        ProcessPlan(f"{name}/{role}-{i}", f"{name}-{role}-{i}", name, role, i, 1)
         for name in names
         for role, count in roles
         for i in range(count)
-    ]
-    return {
-        "regions": [{"name": name} for name in names], "processes": processes, "parameters": dict(parameters),
-        "workload": dict(workload), "duration_us": int(DURATION_S * 1e6),
-    }  # fmt: skip
+    )
+    return replace(
+        SMALL,
+        regions=tuple(RegionPlan(name, "10.0.0.0/16", f"{name}-gw") for name in names),
+        hosts=tuple(HostPlan(p.host, p.region, p.role, p.index, "10.0.0.2", "") for p in processes),
+        processes=processes,
+        parameters=dict(parameters),
+        workload=dict(workload),
+        duration_us=int(DURATION_S * 1e6),
+    )
 
 
 def summary(per_s: float, latency_ms: float = 50.0, verdict: str = "passed", **events: int) -> Json:
@@ -58,7 +66,7 @@ def summary(per_s: float, latency_ms: float = 50.0, verdict: str = "passed", **e
     }
 
 
-Made = tuple[Json, Json, Callable[[Path], None] | None]
+Made = tuple[Plan, Json, Callable[[Path], None] | None]
 """A plan, a summary, and what else to write into the run's directory."""
 
 
@@ -81,7 +89,7 @@ def write_sweep(
         made = make(run.values, run.seed)
         if made is not None:
             its = directory.make_run(point)
-            write_json(its.run_json, {"plan": made[0]})
+            write_record(its.run_json, RunRecord(made[0]))
             write_json(its.summary_json, made[1])
             if made[2]:
                 made[2](its.path)

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from analysis.pages.report.bands import bands
-from analysis.pages.report.run_reader import RunRecord
+from analysis.pages.report.run_reader import AnalysedRun
+from experiments.observations import ChangeRecord
 from experiments.plan import (
     Direction,
     FaultPlan,
@@ -14,8 +15,8 @@ from experiments.plan import (
     LinkState,
     ProcessAction,
     ProcessChange,
-    plan_to_json,
 )
+from experiments.run_record import RunRecord, Times
 from tests.analysis.pages.report.report_scenario import DEFAULT, ZERO_NS
 from tests.analysis.pages.report.synthetic_run import make_plan
 from topologies.link_parameters import LinkParameters
@@ -26,7 +27,7 @@ BASE = next(link.forward for link in make_plan(DEFAULT).links if link.name == "r
 
 def record_of(
     *changes: tuple[float, str, str, LinkState | ProcessAction, LinkParameters | None], applied: bool = False
-) -> RunRecord:
+) -> AnalysedRun:
     """A record whose plan has these changes, to both directions of a link or to a process."""
     made: list[LinkChange | ProcessChange] = []
     for at_s, fault, subject, what, parameters in changes:
@@ -36,15 +37,22 @@ def record_of(
         else:
             made += [LinkChange(at_us, fault, subject, d, what, parameters or BASE) for d in Direction]
     faults = tuple(FaultPlan(fault, "cut", "r2-r3", 0) for fault in dict.fromkeys(c[1] for c in changes))
-    plan = plan_to_json(replace(make_plan(DEFAULT), changes=tuple(made), faults=faults))
-    run: dict[str, Any] = {"plan": plan, "times": {"zero_ns": ZERO_NS}, "changes": []}
-    if applied:
-        late_ns = 50_000_000
-        run["changes"] = [{**c, "applied_ns": ZERO_NS + c["at_us"] * 1000 + late_ns} for c in plan["changes"]]
-    return RunRecord(run, {}, (), (), (), (), ())
+    plan = replace(make_plan(DEFAULT), changes=tuple(made), faults=faults)
+    asked_ns = [ZERO_NS + change.at_us * 1000 for change in made]
+    done = tuple(ChangeRecord(index, t_ns, t_ns + 50_000_000) for index, t_ns in enumerate(asked_ns))
+    run = RunRecord(plan, times=Times(zero_ns=ZERO_NS), changes=done if applied else ())
+    return AnalysedRun(run, {}, (), (), (), (), ())
 
 
-def spans(record: RunRecord) -> list[tuple[str, float, float | None]]:
+def of_run(record: AnalysedRun, **fields: Any) -> AnalysedRun:
+    return replace(record, run=replace(record.run, **fields))
+
+
+def of_plan(record: AnalysedRun, **fields: Any) -> AnalysedRun:
+    return of_run(record, plan=replace(record.plan, **fields))
+
+
+def spans(record: AnalysedRun) -> list[tuple[str, float, float | None]]:
     """Fault, start and end of each band."""
     return [
         (band.fault, round(band.start_s, 3), band.end_s and round(band.end_s, 3)) for band in bands(record)
@@ -108,16 +116,16 @@ def test_a_process_is_disturbed_until_it_runs_again(begins: ProcessAction, ends:
 @pytest.mark.parametrize(("ended_s", "found"), [(6, []), (30, [("cut", 19, None)])])
 def test_what_was_planned_for_after_the_end_makes_no_band(ended_s: int, found: list[Any]) -> None:
     record = record_of((19, "cut", "r2-r3", BLACKHOLE, None), (41, "restore", "r2-r3", UP, None))
-    record.run["times"]["stopped_ns"] = ZERO_NS + ended_s * 10**9
-    assert spans(record) == found
+    times = Times(zero_ns=ZERO_NS, stopped_ns=ZERO_NS + ended_s * 10**9)
+    assert spans(of_run(record, times=times)) == found
 
 
 def test_a_change_that_was_never_applied_makes_no_band() -> None:
     record = record_of(
         (19, "cut", "r2-r3", BLACKHOLE, None), (41, "again", "r0-r1", BLACKHOLE, None), applied=True
     )
-    record.run["changes"][:] = [change for change in record.run["changes"] if change["fault"] == "cut"]
-    assert spans(record) == [("cut", 19.05, None)]
+    happened = tuple(applied for change, applied in record.run.carried_out if change.fault == "cut")
+    assert spans(of_run(record, changes=happened)) == [("cut", 19.05, None)]
 
 
 def test_a_fault_within_another_has_a_band_of_its_own() -> None:
@@ -164,13 +172,13 @@ def test_a_stopped_process_that_is_killed_has_both_bands() -> None:
 
 def test_a_cut_of_what_is_cut_has_the_times_that_were_planned() -> None:
     record = record_of((5, "cut", "r2-r3", BLACKHOLE, None), (12, "later", "r2-r3", UP, None))
-    later = {"name": "later", "kind": "cut", "target": "r3-r2", "at_us": 8_000_000, "until_us": 12_000_000}
-    cut = {"name": "cut", "kind": "cut", "target": "r2-r3", "at_us": 5_000_000, "until_us": 10_000_000}
-    record.plan["faults"][:] = [cut, later]
+    later = FaultPlan("later", "cut", "r3-r2", 8_000_000, 12_000_000)
+    cut = FaultPlan("cut", "cut", "r2-r3", 5_000_000, 10_000_000)
+    record = of_plan(record, faults=(cut, later))
     assert spans(record) == [("cut", 5, 10), ("later", 8, 12)]
     assert [band.links for band in bands(record)] == [("r2-r3",)] * 2
-    later["until_us"] = 9_000_000
-    record.plan["changes"][2:] = [{**change, "fault": "cut"} for change in record.plan["changes"][2:]]
+    changes = (*record.plan.changes[:2], *(replace(each, fault="cut") for each in record.plan.changes[2:]))
+    record = of_plan(record, faults=(cut, replace(later, until_us=9_000_000)), changes=changes)
     assert spans(record)[1] == ("later", 8, 9)
 
 
@@ -181,8 +189,9 @@ def test_two_separations_of_one_process_end_apart_from_each_other() -> None:
         (4, "one", "r2/proxy-0", ProcessAction.REJOIN, None),
         (6, "two", "r2/proxy-0", ProcessAction.REJOIN, None),
     )
-    for change in record.plan["changes"]:
-        change["peers"] = ["r2/client-0"] if change["fault"] == "one" else ["r2/client-1"]
+    peers = {"one": ("r2/client-0",), "two": ("r2/client-1",)}
+    changes = tuple(replace(each, peers=peers[each.fault]) for each in record.plan.changes)
+    record = of_plan(record, changes=changes)
     assert spans(record) == [("one", 2, 4), ("two", 3, 6)]
     assert [band.processes for band in bands(record)] == [("r2/proxy-0",)] * 2
     assert [band.links for band in bands(record)] == [()] * 2

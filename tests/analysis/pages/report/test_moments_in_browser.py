@@ -154,7 +154,7 @@ def test_on_a_phone_a_tap_opens_it_and_nothing_is_wider_than_the_screen(opened: 
 def test_names_are_text_and_nothing_else(opened: Opened) -> None:
     page = opened("hostile")
     page.mouse.click(*place(page, "throughput", 19.1))
-    expect(page.locator("#moment tbody")).to_contain_text("<i>r2</i>-proxy-0")
+    expect(page.locator("#moment tbody")).to_contain_text("<i>r2<b>-proxy-0")
     assert page.locator("#moment tbody i").count() == 0
 
 

@@ -16,6 +16,7 @@ from analysis.pages.report import write_report
 from analysis.schemas import CAPTURES
 from experiments.rundir import RunDirectory
 from tests.analysis.pages.report.conftest import HOSTILE, SCENARIOS
+from tests.run_json import set_run
 from topologies.errors import InputError
 
 Reported = Callable[[str], RunDirectory]
@@ -100,7 +101,7 @@ def test_names_cannot_become_markup_or_script(reported: Reported) -> None:
 
 def test_hostile_names_reach_the_plots_unchanged(reported: Reported) -> None:
     plots = json.loads(page(reported("hostile")).scripts["plots"])
-    assert [region["name"] for region in plots["regions"]][2:] == ["<i>r2</i>", 'r3"onload="x']
+    assert [region["name"] for region in plots["regions"]][2:] == ["<i>r2<b>", 'r3"onload="x']
 
 
 def test_our_own_scripts_cannot_end_their_element() -> None:
@@ -269,7 +270,8 @@ def test_a_torn_table_is_as_good_as_missing(fresh_run: RunDirectory, table: str)
 
 
 def test_the_least_that_there_can_be_gives_a_page(fresh_run: RunDirectory) -> None:
-    fresh_run.run_json.write_text('{"schema": 1}')
+    fresh_run.run_json.unlink()
+    set_run(fresh_run)
     fresh_run.summary_json.write_text('{"schema": 1, "verdict": "crashed"}')
     shutil.rmtree(fresh_run.analysis)
     write_report(fresh_run)

@@ -2,15 +2,14 @@
 
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 import pytest
 
 from analysis.pages.report.formatting import EN_DASH
-from analysis.pages.report.run_reader import RunRecord
+from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.topology_drawing import RADIUS, Drawing, drawing
 from experiments.loader import load_experiment
-from experiments.plan import plan_to_json
+from experiments.run_record import RunRecord
 from testbed.planning import make_plan
 from topologies.layout import Box, Line, layout, placed
 from topologies.loader import load_topology
@@ -22,8 +21,7 @@ def drawn(experiment: str) -> Drawing:
     """The drawing of a run of this experiment whose faults took hold as planned."""
     loaded = load_experiment(experiment)
     plan = make_plan(loaded, load_topology(loaded.topology), seed=1, links_kind="relay")
-    run: dict[str, Any] = {"plan": plan_to_json(plan)}
-    return drawing(RunRecord(run, {}, (), (), (), (), ()))
+    return drawing(AnalysedRun(RunRecord(plan), {}, (), (), (), (), ()))
 
 
 def boxes(of: Drawing) -> list[Box]:

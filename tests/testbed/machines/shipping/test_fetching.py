@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from experiments.loader import load_experiment
-from experiments.rundir import RunDirectory, write_json
+from experiments.run_record import Outcome, Phase
+from experiments.rundir import RunDirectory, read_json, write_json
 from testbed.machines.agent.files import STATE
 from testbed.machines.inventory import LEASE_US
 from testbed.machines.shipping.fetching import TIDY_END_S
 from testbed.planning import make_plan
-from testbed.runner.phases import Outcome, Phase
 from testbed.runner.run_control import write_plan
+from tests.run_json import set_run
 from tests.testbed.machines.lab import ControllerProcess, Lab
 from tests.testbed.machines.shipping.machines import noise, write_files
 from tests.testbed.runner.live import CUTSET, write_experiment
@@ -54,7 +55,7 @@ def run(lab: Lab, tmp_path: Path) -> RunDirectory:
     plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
     run = RunDirectory.create(tmp_path, "tiny", datetime.now(UTC), "0123ab")
     write_plan(run, plan, {"experiment": {}, "topology": {}})
-    run.update_run(machines=[{"name": name, "hosts": [], "zero_ns": None} for name in lab.machines])
+    set_run(run, machines=[{"name": name, "hosts": [], "zero_ns": None} for name in lab.machines])
     for number, machine in enumerate(lab.machines.values()):
         write_files(folder(lab, run, machine.name), machine_files(run, number))
     return run
@@ -67,7 +68,7 @@ def folder(lab: Lab, run: RunDirectory, name: str) -> Path:
 
 def machine_files(run: RunDirectory, number: int) -> dict[str, bytes]:
     """What a machine has when its part of the run is over."""
-    content = run.read_run() | {
+    content = read_json(run.run_json) | {
         "phase": Phase.COLLECTED,
         "outcome": Outcome.COMPLETED,
         "times": {"zero_ns": ZERO_NS + number},
@@ -107,7 +108,7 @@ def test_what_a_dead_controller_left_on_machines_is_fetched(lab: Lab, run: RunDi
     assert entries(run, "shipped")["h1"]["complete"]
     assert entries(run, "captures")["h1"]["file"] == "captures/r1-gw-eth0.pcap"
     assert [entry["zero_ns"] for entry in entries(run, "machines").values()] == [ZERO_NS, ZERO_NS + 1]
-    content = run.read_run()
+    content = read_json(run.run_json)
     assert (content["phase"], content["outcome"]) == (Phase.COLLECTED, Outcome.COMPLETED)
     assert content["problems"] == ["h0: something on machine 0", "h1: something on machine 1"]
     again = fetch(lab, run)
@@ -121,7 +122,7 @@ def test_what_was_not_fetched_stays_there_until_it_is(lab: Lab, run: RunDirector
     assert "h1: nothing was shipped: h1: cannot be reached by SSH" in first.stdout
     assert f"to go on: cutset fetch {run.path}" in first.stdout
     assert entries(run, "shipped")["h0"]["complete"]
-    assert run.read_run()["outcome"] == Outcome.CRASHED
+    assert read_json(run.run_json)["outcome"] == Outcome.CRASHED
     assert folder(lab, run, "h1").exists()
 
     second = fetch(lab, run, "--disk", "5MB")
@@ -131,7 +132,7 @@ def test_what_was_not_fetched_stays_there_until_it_is(lab: Lab, run: RunDirector
 
     third = fetch(lab, run)
     assert third.returncode == 0, third.stdout
-    content = run.read_run()
+    content = read_json(run.run_json)
     assert content["outcome"] == Outcome.COMPLETED
     assert content["problems"] == ["h0: something on machine 0", "h1: something on machine 1"]
     assert len(content["captures"]) == 2
@@ -189,7 +190,7 @@ def test_one_ctrl_c_ends_the_waiting_and_it_says_how_to_go_on(lab: Lab, run: Run
 
 
 def test_an_inventory_without_the_runs_machines_is_refused(lab: Lab, run: RunDirectory) -> None:
-    run.update_run(machines=[{"name": "elsewhere", "hosts": [], "zero_ns": None}])
+    set_run(run, machines=[{"name": "elsewhere", "hosts": [], "zero_ns": None}])
     ended = fetch(lab, run)
     assert ended.returncode == 2
     assert f"has no machine elsewhere, on which {run.name} was" in ended.stderr
@@ -201,13 +202,13 @@ def test_an_inventory_without_the_runs_machines_is_refused(lab: Lab, run: RunDir
 def test_a_run_that_was_on_no_machines_is_left_as_it_is(
     lab: Lab, run: RunDirectory, options: list[str]
 ) -> None:
-    content = run.read_run() | {"outcome": "completed"}
+    content = read_json(run.run_json) | {"outcome": "completed"}
     del content["machines"]
     write_json(run.run_json, content)
     ended = lab.run([*CUTSET, "fetch", run.path, *options], cwd=lab.inventory.parent)
     assert ended.returncode == 2
     assert ended.stderr == f"cutset: {run.path}: was not on machines: there is nothing to fetch\n"
-    assert run.read_run() == content
+    assert read_json(run.run_json) == content
 
 
 def test_a_machine_whose_run_json_makes_no_sense_counts_as_missing(lab: Lab, run: RunDirectory) -> None:
@@ -215,7 +216,7 @@ def test_a_machine_whose_run_json_makes_no_sense_counts_as_missing(lab: Lab, run
     (folder(lab, run, "h1") / "run.json").write_text(json.dumps(wrong))
     ended = fetch(lab, run)
     assert ended.returncode == 0, ended.stderr
-    content = run.read_run()
+    content = read_json(run.run_json)
     assert content["outcome"] == Outcome.CRASHED
     assert [each["file"] for each in content["captures"]] == ["captures/r0-gw-eth0.pcap"]
     unusable, said = content["problems"]

@@ -14,6 +14,7 @@ from testbed.machines.inventory import load_inventory
 from testbed.machines.shipping.fetching import Fetch
 from testbed.machines.shipping.limits import Limits
 from testbed.machines.shipping.receiver import run_lock
+from tests.run_json import set_run
 
 HOLDER = """
 import sys
@@ -30,7 +31,7 @@ with run_lock(RunDirectory(Path(sys.argv[1])), who="cutset run"):
 def run(tmp_path: Path) -> RunDirectory:
     run = RunDirectory(tmp_path / "20260101T000000Z-tiny-012345")
     run.make()
-    run.update_run(machines=[{"name": "h0", "hosts": [], "zero_ns": None}], problems=[])
+    set_run(run, machines=[{"name": "h0", "hosts": [], "zero_ns": None}], problems=[])
     return run
 
 
