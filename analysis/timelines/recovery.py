@@ -84,12 +84,18 @@ class History:
         return {}
 
     def were_due(self, t_ns: int) -> Bools:
-        """To which of the clients events were due just before and just after `t_ns`."""
-        if self.cut.due is None:
+        """To which of the clients events were due just before and just after `t_ns`; not who left before
+        anything came again.
+        """
+        due, published_ns = self.cut.due, self.cut.published_ns
+        if due is None or not due.size:
             return np.ones(len(self.cut.hosts), bool)
-        since_ns = self.cut.published_ns - t_ns
+        since_ns = published_ns - t_ns
         before, after = (since_ns < 0) & (since_ns > -AROUND_NS), (since_ns >= 0) & (since_ns < AROUND_NS)
-        found: Bools = np.any(self.cut.due & before, axis=1) & np.any(self.cut.due & after, axis=1)
+        later = due & (since_ns >= 0) & (published_ns != NEVER)
+        came = np.any(later & (self.cut.arrived_ns != NEVER), axis=1)
+        stayed = due[:, np.argmax(np.where(published_ns == NEVER, -1, published_ns))]
+        found: Bools = np.any(due & before, axis=1) & np.any(due & after, axis=1) & (came | stayed)
         return found
 
 

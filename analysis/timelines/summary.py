@@ -229,10 +229,10 @@ def _events(findings: Findings) -> dict[str, int | None]:
     if deliveries is None:
         return dict.fromkeys(EVENTS)
     streams = deliveries.group_by("stream").aggregate([("published", "max")])
-    # all there is without clients
-    published = streams.column("published_max") if streams.num_rows else publishers.column("published")
+    followed = pc.is_in(publishers.column("stream"), value_set=streams.column("stream").combine_chunks())
+    nobodys = publishers.filter(pc.invert(followed)).column("published")
     return {
-        "published": _sum(published),
+        "published": _sum(streams.column("published_max")) + _sum(nobodys),
         **{name: _sum(deliveries.column(name)) for name in PER_CLIENT},
         "unordered_publishers": _sum(publishers.column("unordered")),
     }

@@ -27,6 +27,7 @@ SUBJECTS = (
     "processes",
     "peak",
     "collection",
+    "many_clients",
     "shipping",
     "hosts",
     "machines",

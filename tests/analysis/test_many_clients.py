@@ -1,0 +1,60 @@
+"""The whole analysis of a run with many clients and topics takes what their subscriptions take."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from analysis.pages.report import write_report
+from experiments.rundir import RunDirectory
+from node import systems
+from tests.many_clients import make_run
+
+MODULE = Path(__file__).parents[1] / "broker" / "topic_broker.py"
+ANALYSE = """
+import resource, sys
+from pathlib import Path
+from analysis.pipeline import analyze_here
+from experiments.rundir import RunDirectory
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
+analyze_here(RunDirectory.open(Path(sys.argv[1])), progress=lambda text: None)
+print(peak() - before)
+"""
+
+
+@pytest.fixture
+def analysed(tmp_path, monkeypatch):
+    """Makes a run and analyses it; its summary, and by how many KiB that made a process grow."""
+    monkeypatch.setenv(systems.MODULES_VARIABLE, str(MODULE))
+    systems.systems.cache_clear()
+
+    def analyse(clients, topics):
+        run = make_run(tmp_path / str(clients), clients=clients, topics=topics)
+        command = [sys.executable, "-c", ANALYSE, str(run.path)]
+        grown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return run, json.loads(run.summary_json.read_text()), int(grown)
+
+    yield analyse
+    systems.systems.cache_clear()
+
+
+@pytest.mark.slow
+def test_memory_grows_with_subscriptions_and_not_with_clients_times_topics(analysed):
+    _, _, small = analysed(500, 250)
+    run, summary, large = analysed(2_000, 1_000)  # four times the subscriptions, sixteen times the pairs
+    assert large < 6 * small
+    events = summary["events"]
+    assert events["published"] == 10_000
+    assert {name: events[name] for name in ("lost", "stray", "duplicated", "out_of_order", "corrupted")} == {
+        "lost": 0, "stray": 0, "duplicated": 0, "out_of_order": 0, "corrupted": 0,
+    }  # fmt: skip
+    cut = summary["recovery"]["cut"]
+    assert 700 < cut["affected_pairs"] < 1_200  # an eighth: what two of four regions get of each other
+    assert 3.0 < cut["first_route_s"] <= cut["switch_s"] < 4.3  # three seconds, and until the next event
+    assert len(run.summary_json.read_bytes()) < 10_000
+    write_report(RunDirectory.open(run.path))
+    assert len(run.report_html.read_bytes()) < 2_500_000
