@@ -5,9 +5,9 @@ in the workload, and which events collect, with the keys of all, in the drivers'
 does (`collecting`). So for each tombstone it can be said how many of its events the rule may have matched:
 
 - last N: the numbers below the highest one that collects, less N;
-- older than: what was acknowledged that long before the tombstone came (where only one event in a while
-  collects: before the last one that did by then), with some slack for clocks and for the way from proxy to
-  driver;
+- older than: what was acknowledged, or had come to some client, that long before the tombstone came (where
+  only one event in a while collects: before the last one that did by then), with some slack for clocks and
+  for the way from proxy to driver, whose answers a cut may hold up when it is in another region;
 - same key: what has a later event with its key that collects;
 - no rule: nothing.
 
@@ -138,12 +138,22 @@ def _older(case: _Case, age_ns: int, collecting: list[Ints] | None) -> Ints:
         first = known.batches.first_seq[of_stream] & (SPAN - 1)
         end = first[-1] + known.batches.count[of_stream[-1]]
         t_ns = known.batches.t_ns[of_stream]
-        since = np.minimum.accumulate(t_ns[::-1])[::-1]
+        since = np.minimum(np.minimum.accumulate(t_ns[::-1])[::-1], _first_seen(case.got, stream, first))
         came = case.got.t_ns[case.some][mine]
         if collecting is not None:
             came = _last_collection(came, collecting[stream], first, t_ns)
         at = np.searchsorted(since, came - age_ns, side="right")
         found[mine] = np.append(first, end)[at]
+    return found
+
+
+def _first_seen(got: RecordedDeliveries, stream: int, first: Ints) -> Ints:
+    """For each number of a stream, when a client had it, or a later one, before any other did."""
+    mine = np.flatnonzero((got.stream == stream) & (got.events > 0))
+    last = (got.first + got.reach - 1)[mine]
+    order = np.argsort(last, kind="stable")
+    seen = np.append(got.t_ns[mine][order], np.iinfo(np.int64).max)
+    found: Ints = np.minimum.accumulate(seen[::-1])[::-1][np.searchsorted(last[order], first)]
     return found
 
 

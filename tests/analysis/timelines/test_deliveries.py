@@ -274,6 +274,14 @@ def test_by_age_only_what_is_old_enough_may_be_collected():
     assert faults_of(check(early, overrides=by_age)) == {"lost": 5}
 
 
+def test_by_age_an_event_is_as_old_as_it_is_at_whoever_had_it_first():
+    """Its publisher may be told late: in another region, behind a cut."""
+    by_age = ("workload.collect={older_than: 3s}",)  # acknowledged at 1, 2, 3, 4 s
+    other = records("r0-client-0", RecordKind.DELIVERED, BATCHES, t_s=0.1)
+    late = [*tombstones([(1, 15)], t_s=3.5), *client(BATCHES[2:], t_s=3.6)]
+    assert faults_of(check([*late, *other], overrides=by_age, clients=("r1-client-0", "r0-client-0"))) == {}
+
+
 def test_by_key_the_last_event_of_all_may_not_be_collected():
     keys = ("workload.collect={same_key: 8}",)
     row = check([*client(BATCHES[:3]), *tombstones([(26, 1)])], overrides=keys)
