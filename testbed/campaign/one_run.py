@@ -217,7 +217,6 @@ def run_once(chosen: "RunSelection", out: Path, *, analyze: bool, live: bool = F
     """Returns the exit code. live: show it while it goes on."""
     from testbed.campaign.backend_selection import open_backend
     from testbed.campaign.live_view import Watching, watched
-    from testbed.campaign.one_run import Request, conclude, perform, planned
     from testbed.campaign.outcome import exit_code, show_outcome
     from testbed.campaign.progress import follower
     from testbed.runner.run_control import prepare
