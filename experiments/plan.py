@@ -214,6 +214,16 @@ class FaultPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class CollectPlan:
+    """Which earlier events an event collects, and how often events do (`experiments.workload`)."""
+
+    predicate: Literal["last", "older_than", "same_key"]
+    argument: Count
+    every_us: Count | None = None
+    one_of: Count | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The whole run."""
 
@@ -247,6 +257,12 @@ class Plan:
     def streams_of(self, region: str) -> tuple[StreamPlan, ...]:
         """The streams that a region owns."""
         return tuple(stream for stream in self.streams if stream.region == region)
+
+    @property
+    def collect(self) -> CollectPlan | None:
+        """The rule by which events are collected, if they are."""
+        given = self.workload.get("collect")
+        return None if given is None else from_json(CollectPlan, given, "workload.collect")
 
     @property
     def port(self) -> int | None:
@@ -286,6 +302,8 @@ def as_now(content: Any) -> Any:
     streams = content.get("streams") or [
         {"number": region.get("stream"), "region": region.get("name")} for region in regions
     ]
+    if not isinstance(streams, list) or not all(isinstance(stream, dict) for stream in streams):
+        return content
     names = [stream.get("region") for stream in streams]
     return {
         **content,
@@ -310,6 +328,13 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     hosts = {host.name for host in plan.hosts}
     links = {link.name for link in plan.links}
     processes = {process.name for process in plan.processes}
+    size = plan.workload.get("event_size_bytes", 0)
+    if type(size) is not int or not 0 <= size < 1 << 31:
+        yield "workload.event_size_bytes", f"{size!r:.40} is no size of an event"
+    try:
+        _ = plan.collect
+    except InputError as error:
+        yield "workload.collect", ": ".join(filter(None, (error.field, error.problem)))
     named = {
         "regions": [region.name for region in plan.regions],
         "hosts": [host.name for host in plan.hosts],

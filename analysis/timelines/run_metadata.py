@@ -241,7 +241,7 @@ class RunMetadata:
 def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMetadata:
     """RunMetadata from a run's record, with times by the reference clock (`clocks.machines.on_reference`)."""
     plan, times = record.plan, record.times
-    collect = plan.workload.get("collect")
+    collect = plan.collect
     liveness = read_presence(record)
     held = [each.applied_ns for each in record.changes if each.applied_ns is not None]
     return RunMetadata(
@@ -267,8 +267,8 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
         disturbed=liveness.disturbed,
         gone=liveness.gone,
         starts=liveness.starts,
-        collect=(collect["predicate"], int(collect["argument"])) if collect else None,
-        seldom=bool(collect and (collect.get("every_us") or collect.get("one_of"))),
+        collect=(collect.predicate, collect.argument) if collect else None,
+        seldom=bool(collect and (collect.every_us or collect.one_of)),
         keyed=bool(plan.workload.get("keys")),
         last_change_ns=max(held, default=times.zero_ns or 0),
         clocks=clocks,

@@ -1,0 +1,119 @@
+"""run.json is read whole or refused in a line, whatever somebody made of one of its fields."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from analysis.pages.report.bands import bands
+from analysis.pages.report.run_reader import AnalysedRun
+from analysis.timelines.machine_health import machine_problems
+from analysis.timelines.run_metadata import read_metadata
+from analysis.timelines.traversals import traversals
+from experiments.run_record import RunRecord, record_from_json, record_text, record_to_json
+from tests.analysis.timelines.world import COUNTERS, ZERO, run_json
+from topologies.errors import InputError
+
+Path = tuple[str | int, ...]
+GONE = object()
+WRONG: tuple[Any, ...] = (
+    GONE,
+    None,
+    -1,
+    1 << 70,
+    "x",
+    "../x",
+    "\x1b[2J",
+    [],
+    {},
+    [[]],
+    {"x": 1},
+    True,
+    1e300,
+)
+FREE = ("experiment", "topology")
+"""As files have it: only some of their fields are looked at."""
+
+
+def whole() -> dict[str, Any]:
+    probe = {"when": "before", "from": "r0", "to": "r1", "rtt_us": [34_000.0]}
+    return run_json(
+        "captures=none",
+        "workload.collect.last=5",
+        counters=[COUNTERS],
+        probes=[probe],
+        versions={"python": "3.11"},
+    )
+
+
+def paths(value: Any, path: Path = ()) -> Iterator[Path]:
+    """Of every field, and of the first items of lists."""
+    if path:
+        yield path
+    if isinstance(value, dict) and path[:1] not in {(name,) for name in FREE}:
+        for key, child in value.items():
+            yield from paths(child, (*path, key))
+    elif isinstance(value, list):
+        for index, child in enumerate(value[:2]):
+            yield from paths(child, (*path, index))
+
+
+def changed(content: dict[str, Any], path: Path, wrong: Any) -> dict[str, Any]:
+    made = copy.deepcopy(content)
+    *way, last = path
+    place: Any = made
+    for step in way:
+        place = place[step]
+    if wrong is GONE:
+        del place[last]
+    else:
+        place[last] = wrong
+    return made
+
+
+def looked_at(record: RunRecord) -> None:
+    """All that readers make of a record before they open another file."""
+    metadata = read_metadata(record)
+    machine_problems(record, metadata)
+    traversals(record.plan)
+    bands(AnalysedRun(record, {}, (), (), (), (), ()))
+    assert record.request.expect is not None
+    assert record_from_json(record_to_json(record)) == record
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: "gone" if wrong is GONE else repr(wrong)[:12])
+def test_a_field_that_somebody_changed_is_read_or_refused_in_a_line(wrong: Any) -> None:
+    content = whole()
+    looked_at(record_from_json(content))
+    broken = []
+    for path in paths(content):
+        try:
+            looked_at(record_from_json(changed(content, path, wrong), "run.json"))
+        except InputError as error:
+            if "\n" in str(error) or not str(error).startswith("run.json: "):
+                broken.append((path, str(error)))
+        except Exception as error:  # noqa: BLE001 - that is what must not come
+            broken.append((path, f"{type(error).__name__}: {error}"))
+    assert broken == []
+
+
+def test_changes_of_older_versions_are_those_of_the_plan_in_their_order() -> None:
+    content = whole()
+    older = content | {"schema": 1, "changes": []}
+    for planned, applied in zip(content["plan"]["changes"], content["changes"], strict=True):
+        told = {key: planned[key] for key in ("fault", "link", "direction", "state")}
+        older["changes"].append(told | {key: applied[key] for key in ("requested_ns", "applied_ns")})
+    assert record_from_json(older) == record_from_json(content)
+
+
+def test_each_change_comes_with_its_planned_one() -> None:
+    record = record_from_json(whole())
+    assert [change.fault for change, _ in record.carried_out] == ["cut", "cut", "restore", "restore"]
+    assert all(applied.applied_ns == ZERO + change.at_us * 1000 for change, applied in record.carried_out)
+
+
+def test_what_is_written_is_what_was_read() -> None:
+    record = record_from_json(whole())
+    assert '"index": 0' in record_text(record)
+    assert record_to_json(record)["plan"] == whole()["plan"]
