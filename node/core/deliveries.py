@@ -29,7 +29,7 @@ RECORD_FIELDS: Sequence[tuple[str, str]] = (
     (
         "running_crc",
         ">u4",
-    ),  # the same over all of this writer's batches of this stream since its session began
+    ),  # the same over all that this writer published, or got, of this stream since its session began
     ("kind", ">u4"),  # RecordKind
     ("covered", ">u4"),  # sequence numbers from first_seq on; more than count where events were collected
 )

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from node.core import machine as m
 from node.core.collection_marks import MARKS_SUFFIX
-from node.core.deliveries import DeliveryRecord, encode_record, joined_crc
+from node.core.deliveries import DeliveryRecord, RecordKind, encode_record, joined_crc
 from node.core.measures import MEASURES_SUFFIX, Columns
 from node.core.message_layout import Codec
 from node.tcp.connection import Connection
@@ -82,7 +82,7 @@ class Adapter:
         self._columns = Columns()
         self._storage = self._open_storage(storage)
         self._unstored = 0  # Append that a process without storage asked for
-        self._running_crc: dict[int, int] = {}  # by stream, over all that was put on record
+        self._running_crc: dict[tuple[bool, int], int] = {}  # by whether published, and stream
         self._carry: dict[type, Callable[[Any], None]] = {
             m.Listen: self._listen,
             m.Connect: self._connect,
@@ -267,13 +267,13 @@ class Adapter:
     def _record(self, effect: m.Record) -> None:
         if effect.mark:
             self._surroundings.beside(MARKS_SUFFIX, effect.mark)
-        payload_bytes = len(effect.payload)
-        batch_crc, before = zlib.crc32(effect.payload), self._running_crc.get(effect.stream, 0)
+        key, payload_bytes = (effect.kind == RecordKind.PUBLISHED, effect.stream), len(effect.payload)
+        batch_crc, before = zlib.crc32(effect.payload), self._running_crc.get(key, 0)
         if payload_bytes < JOINED_FROM_BYTES:
             running_crc = zlib.crc32(effect.payload, before)
         else:
             running_crc = joined_crc(before, batch_crc, payload_bytes)
-        self._running_crc[effect.stream] = running_crc
+        self._running_crc[key] = running_crc
         record = DeliveryRecord(
             stream=effect.stream,
             count=effect.count,

@@ -13,7 +13,7 @@ from pathlib import Path
 from experiments.rundir import RunDirectory
 from node.core import machine as m
 from node.core.collection_marks import MARKS_SUFFIX
-from node.core.deliveries import RECORD, encode_file_header
+from node.core.deliveries import RECORD, RecordKind, encode_file_header
 from node.core.measures import MEASURES_SUFFIX, Columns
 from node.sim.process import Node
 
@@ -38,7 +38,7 @@ class NodeFiles:
     measures: bytearray = field(default_factory=bytearray)
     columns: Columns = field(default_factory=Columns)
     lines: list[bytes] = field(default_factory=list)
-    running_crc: dict[int, int] = field(default_factory=dict)  # by stream
+    running_crc: dict[tuple[bool, int], int] = field(default_factory=dict)  # by whether published, and stream
 
 
 class Files:
@@ -57,8 +57,9 @@ class Files:
             files.marks += effect.mark
             self._bytes += len(effect.mark)
         stream = effect.stream
-        batch_crc, running_crc = self._crcs(effect.payload, files.running_crc.get(stream, 0))
-        files.running_crc[stream] = running_crc
+        key = effect.kind == RecordKind.PUBLISHED, stream
+        batch_crc, running_crc = self._crcs(effect.payload, files.running_crc.get(key, 0))
+        files.running_crc[key] = running_crc
         files.records += RECORD.pack(
             stream,
             effect.count,

@@ -15,12 +15,13 @@ from topologies.loader import load_topology
 
 MODULE = Path(__file__).with_name("topic_broker.py")
 EXCHANGE = Path(__file__).with_name("exchange.py")
+PEERS = Path(__file__).with_name("peers.py")
 WRONG = ("lost", "stray", "duplicated", "out_of_order", "resurrected", "corrupted")
 
 
 @pytest.fixture(autouse=True)
 def broker_module(monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(systems.MODULES_VARIABLE, f"{MODULE}:{EXCHANGE}")
+    monkeypatch.setenv(systems.MODULES_VARIABLE, f"{MODULE}:{EXCHANGE}:{PEERS}")
     systems.systems.cache_clear()
     yield MODULE
     systems.systems.cache_clear()

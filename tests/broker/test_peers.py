@@ -1,0 +1,39 @@
+"""A role that publishes and subscribes at once, without any server, is judged as roles with one trait are."""
+
+from dataclasses import replace
+
+import pytest
+
+from node.systems import build_machine
+
+
+def of_one_delivery(change):
+    """The 20th delivery is done by `change`: it is given the usual way and the message."""
+
+    def changed(machine):
+        usual, count = machine.deliver, 0
+
+        def deliver(told):
+            nonlocal count
+            count += 1
+            if count == 20:
+                change(usual, told)
+            else:
+                usual(told)
+
+        machine.deliver = deliver
+
+    return changed
+
+
+def garbles(usual, told):
+    usual(replace(told, payload=bytes(told.payload)[::-1]))
+
+
+def test_whoever_publishes_and_subscribes_gets_its_own_events_right(wrong_with):
+    assert wrong_with("peers.yaml", build_machine) == {}
+
+
+@pytest.mark.parametrize(("change", "what"), [(garbles, "corrupted"), (lambda *both: None, "lost")])
+def test_a_defect_of_such_a_role_is_told_as_what_it_is(wrong_with, with_role, change, what):
+    assert list(wrong_with("peers.yaml", with_role("peer", of_one_delivery(change)))) == [what]
