@@ -23,7 +23,8 @@ from analysis.capture.clocks import run_clocks as clock_notes
 from analysis.capture.clocks.machine_clocks import on_reference
 from analysis.capture.clocks.run_clocks import make_clocks, read_details
 from analysis.jobs import transfers
-from analysis.jobs.work import InlineWorkers, ProcessPool, Workers, workers_for
+from analysis.jobs.choice import workers_for
+from analysis.jobs.work import InlineWorkers, ProcessPool, Workers
 from analysis.schemas import TRANSFERS
 from analysis.tables import in_the_making
 from analysis.timelines import convergence, failover_events, latency, recovery_table, schemas, throughput
@@ -55,8 +56,9 @@ from analysis.timelines.tasks import (
 from analysis.timelines.total_order import with_disorder
 from analysis.timelines.traversals import LinkTraversal, traversals
 from experiments.declared import Trait
+from experiments.json_files import write_json
 from experiments.run_record import RunRecord
-from experiments.rundir import RunDirectory, write_json
+from experiments.rundir import RunDirectory
 from node.core.deliveries import HEADER, RECORD
 from node.systems import codec_of
 

@@ -15,7 +15,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
-from experiments.rundir import RunDirectory, is_run_name, read_json, write_json
+from experiments.json_files import read_json, write_json
+from experiments.rundir import RunDirectory, is_run_name
 from topologies.errors import InputError
 
 SCHEMA = 1

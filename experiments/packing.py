@@ -20,8 +20,9 @@ from typing import Any, Final
 
 import zstandard
 
+from experiments.json_files import read_json
 from experiments.run_record import RunRecord
-from experiments.rundir import IN_THE_MAKING, RunDirectory, is_run_name, read_json
+from experiments.rundir import IN_THE_MAKING, RunDirectory, is_run_name
 from experiments.whole_files import BEGUN, replacing
 from topologies.errors import InputError
 

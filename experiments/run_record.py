@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
+from experiments.json_files import read_json
 from experiments.observations import (
     CaptureRecord,
     ChangeRecord,
@@ -26,7 +27,6 @@ from experiments.observations import (
     Shipment,
 )
 from experiments.plan import Change, Plan, as_now, check_plan
-from experiments.rundir import read_json
 from experiments.validated_json import STRICT, Count, Name, Seed, Text, TimeNs, from_json, to_json
 from experiments.whole_files import write_whole
 from topologies.errors import InputError

@@ -19,8 +19,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
+from experiments.json_files import read_json, write_json
 from experiments.plain_name import plain_name, refuse_link
-from experiments.rundir import POINTS, RunDirectory, check_encoding, read_json, write_json
+from experiments.rundir import POINTS, RunDirectory, check_encoding
 from experiments.sweep import SweepRun, value_text
 from topologies.errors import InputError
 

@@ -15,8 +15,9 @@ from typing import IO, Any, Final, NoReturn
 
 import zstandard
 
+from experiments.json_files import read_json
 from experiments.packing import COUNT, ENDING, RUN, SWEEP, left_out
-from experiments.rundir import is_run_name, read_json
+from experiments.rundir import is_run_name
 from experiments.scratch import scratch
 from topologies.errors import InputError
 

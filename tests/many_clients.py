@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.json_files import read_json, write_json
 from experiments.loader import load_experiment
 from experiments.plan import Plan
 from experiments.run_record import Outcome, Phase
-from experiments.rundir import RunDirectory, read_json, write_json
+from experiments.rundir import RunDirectory
 from node.core.deliveries import RECORD_FIELDS, RecordKind, encode_file_header
 from testbed.planning import make_plan
 from testbed.runner.run_control import prepare

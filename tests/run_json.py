@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from experiments.json_files import read_json, write_json
 from experiments.plan import Plan
 from experiments.run_record import RunRecord, record_to_json
-from experiments.rundir import RunDirectory, read_json, write_json
+from experiments.rundir import RunDirectory
 
 SMALL = Plan("small", "sprinkler", {}, {}, 1, 1_000_000, 0, "auto", None, None, (), (), (), (), (), (), ())
 """A plan of nothing."""

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from analysis.pages.report import write_report
 from experiments.child_python import python_command
+from experiments.json_files import read_json
 from experiments.nights import NightRun
-from experiments.rundir import RunDirectory, read_json
+from experiments.rundir import RunDirectory
 from testbed.campaign.night import Night
 from testbed.campaign.night_one import BackendOf, failed, finished, prepared
 from testbed.campaign.progress import Follower, follower

@@ -193,7 +193,7 @@ def _start_spark_aside(run: "RunDirectory") -> None:
 
     def start() -> None:
         from analysis.errors import AnalysisError
-        from analysis.jobs.work import start_ahead
+        from analysis.jobs.choice import start_ahead
 
         # The analysis starts it again, and says what is wrong.
         with contextlib.suppress(AnalysisError):

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis.errors import AnalysisError
-from experiments.rundir import RunDirectory, read_json, write_json
+from experiments.json_files import read_json, write_json
+from experiments.rundir import RunDirectory
 from experiments.sweepdir import PointRecord
 from testbed.campaign.backend_selection import SIMULATOR, open_backend
 from testbed.campaign.progress import Follower, follower

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from analysis.jobs import transfers
 from analysis.jobs.extraction import MessagesTask, describe_captures, load_indices, open_table, plan_tasks
 from analysis.jobs.work import ProcessPool
-from experiments.rundir import RunDirectory, read_json, write_json
+from experiments.json_files import read_json, write_json
+from experiments.rundir import RunDirectory
 from tests.bench.traffic import PORT, Flow, events, write_capture
 
 CAPTURE_BYTES = 1_000_000_000

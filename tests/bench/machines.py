@@ -19,7 +19,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from experiments.rundir import RunDirectory, read_json
+from experiments.json_files import read_json
+from experiments.rundir import RunDirectory
 from tests.testbed.machines.lab import Lab
 
 MACHINES = 4

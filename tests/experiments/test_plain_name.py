@@ -10,10 +10,11 @@ import pytest
 
 from analysis.history.pruning import _room
 from analysis.jobs.extraction import part_name
+from experiments.json_files import write_json
 from experiments.nights import NightDirectory, NightRecord, NightRun
 from experiments.plain_name import plain_name
 from experiments.run_record import record_from_json
-from experiments.rundir import RunDirectory, write_json
+from experiments.rundir import RunDirectory
 from experiments.sweep import runs
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
 from experiments.whole_files import write_whole

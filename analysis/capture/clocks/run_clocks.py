@@ -27,10 +27,11 @@ from analysis.capture.clocks.wire import LinkEnd, MatchEnds
 from analysis.capture.pcap.compressed import unpack
 from analysis.errors import CaptureError
 from analysis.jobs.work import Workers
+from experiments.json_files import read_json, write_json
 from experiments.observations import CaptureRecord
 from experiments.plan import LinkPlan
 from experiments.run_record import RunRecord
-from experiments.rundir import RunDirectory, read_json, write_json
+from experiments.rundir import RunDirectory
 
 SCHEMA = 1
 EMULAB = "emulab"

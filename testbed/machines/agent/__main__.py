@@ -68,7 +68,8 @@ def _be_supervisor(folder: Path, given: dict[str, Any], writing: int) -> None:
     code = 1
     try:
         # What only a supervisor needs is not imported where bytes are only passed on.
-        from experiments.rundir import RunDirectory, write_json  # noqa: PLC0415
+        from experiments.json_files import write_json  # noqa: PLC0415
+        from experiments.rundir import RunDirectory  # noqa: PLC0415
         from testbed.machines.agent.supervisor import Supervisor, listen, note_process  # noqa: PLC0415
         from testbed.tunnel import Tunnel  # noqa: PLC0415
 

@@ -6,8 +6,9 @@ import pytest
 
 from analysis.history import History
 from analysis.history.pruning import REMAINS, Removal, RunSize, choose, plan_pruning, remove
+from experiments.json_files import read_json
 from experiments.packing import CAPTURES, check_captures, left_out
-from experiments.rundir import RunDirectory, read_json
+from experiments.rundir import RunDirectory
 from tests.analysis.history.records import make_record
 from tests.run_json import set_run
 from topologies.errors import InputError

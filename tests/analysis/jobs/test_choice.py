@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from analysis.jobs import work
+from analysis.jobs import choice
 from analysis.pipeline import analyze
 from experiments.rundir import RunDirectory
 from tests.analysis.jobs.rows import content_of
@@ -42,7 +42,7 @@ def test_spark_gives_the_same_rows_and_summary(spark, analyzed_here, copy):
 
 
 def test_a_large_run_takes_spark_unasked(spark, analyzed_here, copy, monkeypatch):
-    monkeypatch.setattr(work, "BYTES_HERE", 1 << 10)
+    monkeypatch.setattr(choice, "BYTES_HERE", 1 << 10)
     told = []
     analyze(copy, progress=told.append)
     assert told == ["starting Spark", *READING]

@@ -17,7 +17,8 @@ from analysis.live.board import Board
 from analysis.live.server import Server
 from analysis.live.view import live_charts
 from analysis.pipeline import analyze
-from experiments.rundir import RunDirectory, read_json
+from experiments.json_files import read_json
+from experiments.rundir import RunDirectory
 from tests.analysis.pages.report.browsing import (
     LOADED_MS,
     PHONE,

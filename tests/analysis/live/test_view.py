@@ -10,7 +10,8 @@ import pytest
 from analysis.live.source import SEGMENTS, read_segments
 from analysis.live.view import View
 from experiments import capture_parts
-from experiments.rundir import RunDirectory, read_json
+from experiments.json_files import read_json
+from experiments.rundir import RunDirectory
 from node.protocols.sprinkler.messages import CODEC, Events
 from tests.analysis.capture.pcap.captures import SYN, Record, segment
 from tests.analysis.live.parts import write_parts

@@ -10,8 +10,9 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.pipeline import FROM_ACKNOWLEDGEMENT, NO_HOST_CAPTURES, NO_LINK_CAPTURES, NO_RECORDS, analyze
 from analysis.timelines import schemas
+from experiments.json_files import read_json
 from experiments.run_record import record_from_json
-from experiments.rundir import RunDirectory, read_json
+from experiments.rundir import RunDirectory
 from tests.analysis.timelines.captured import write_run
 from tests.analysis.timelines.world import (
     BATCH,

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.json_files import read_json
 from experiments.loader import read_experiment
-from experiments.rundir import RunDirectory, read_json
+from experiments.rundir import RunDirectory
 from testbed.backends.simulator import simulate
 from testbed.planning import make_plan
 from testbed.runner.run_control import prepare

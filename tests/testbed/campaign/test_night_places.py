@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.json_files import read_json
 from experiments.nights import State
-from experiments.rundir import RunDirectory, read_json
+from experiments.rundir import RunDirectory
 from testbed.backends import ssh_hosts
 from testbed.backends.simulator import Simulator
 from testbed.errors import MachineError

@@ -11,8 +11,9 @@ import pytest
 from analysis.history import History, Metric
 from analysis.history.files import Partition
 from analysis.history.history_schemas import RUNS
+from experiments.json_files import read_json
 from experiments.loader import load_experiment
-from experiments.rundir import RunDirectory, read_json
+from experiments.rundir import RunDirectory
 from testbed.cli.main import run as cutset
 from testbed.sweeps import plain
 from tests.analysis.history.records import NIGHT, P95, make_record

@@ -12,7 +12,8 @@ import pytest
 from analysis.inspect.packets.lines import AGAIN_KEYS
 from analysis.inspect.packets.objects import CONTENT, KEYS, RAW
 from analysis.pipeline import analyze_here
-from experiments.rundir import RunDirectory, read_json
+from experiments.json_files import read_json
+from experiments.rundir import RunDirectory
 from testbed.cli.main import run as cutset
 from tests.analysis.inspect.packets.small_run import around_the_cut
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.rundir import RunDirectory, read_json
+from experiments.json_files import read_json
+from experiments.rundir import RunDirectory
 from testbed.cli.main import run as cutset
 from tests.analysis.inspect.packets.small_run import around_the_cut
 

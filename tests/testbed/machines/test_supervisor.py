@@ -14,7 +14,8 @@ from typing import Any, Self
 
 import pytest
 
-from experiments.rundir import RunDirectory, write_json
+from experiments.json_files import write_json
+from experiments.rundir import RunDirectory
 from testbed.machines.agent import supervisor
 from testbed.machines.agent.attachment import LAST_KEPT
 from testbed.machines.agent.files import SOCKET

@@ -18,7 +18,8 @@ from analysis.capture.pcap.index import build_index, map_bytes
 from analysis.capture.pcap.records import read_records
 from analysis.capture.pcap.walk import walk
 from analysis.timelines.delivery_records import RECORD
-from experiments.rundir import RunDirectory, read_json
+from experiments.json_files import read_json
+from experiments.rundir import RunDirectory
 from node.core.deliveries import HEADER, whole_bytes
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.timelines import schemas
+from experiments.json_files import write_json
 from experiments.plan import HostPlan, Plan, ProcessPlan, RegionPlan
 from experiments.run_record import RunRecord, write_record
-from experiments.rundir import write_json
 from experiments.sweep import runs
 from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
 from tests.run_json import SMALL
