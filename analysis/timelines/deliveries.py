@@ -97,15 +97,18 @@ def check(
     reached = _reached(batches, len(sessions.group))
     wanted = expected(sessions, reached, arranged.asked, known, metadata)
     stray = np.where(is_event, np.minimum(_outside(batches, wanted.may), got.events), 0)
-    late = (
-        behind(_in_order(batches, got, known, metadata)) - again
-        if _ordered(metadata)
-        else np.zeros_like(again)
-    )
     new = got.reach - _repeats_over_sessions(got, again, sessions)
     new_events = np.where(got.whole, new, np.minimum(got.events, new))
     verdict = verify(got.stream, got, known, new, metadata)
-    duplicated = duplicated + verdict.published_twice
+    invented = np.zeros_like(again)
+    if metadata.declared.contract.published == "sent":  # by its own number, which nothing else gives it
+        invented = verdict.unpublished
+        stray = np.maximum(stray, invented)
+    else:
+        duplicated = duplicated + verdict.unpublished
+    late = np.zeros_like(again)
+    if metadata.declared.contract.order != "none":
+        late = _late(_in_order(batches, got, known, metadata), again, invented)
     marks = marks.laid_out(epochs) if marks is not None else None
     unjustified = unexplained(got, known, metadata, marks)
     covered = union(shifted(got.group, got.first, got.reach))
@@ -321,8 +324,13 @@ def _outside(batches: Batches, may: tuple[Ints, Ints] | None) -> Ints:
     return batches.count - within(may, batches.first_seq, batches.end_seq)
 
 
-def _ordered(metadata: RunMetadata) -> bool:
-    return metadata.declared.contract.order != "none"
+def _late(ordered: Batches, again: Ints, invented: Ints) -> Ints:
+    """How many numbers of each batch came after a later one that nobody invented. again: repetitions."""
+    late = np.zeros_like(again)
+    real = np.flatnonzero(invented < ordered.count)
+    of_real = Batches(ordered.first_seq[real], ordered.count[real], ordered.t_ns[real])
+    late[real] = behind(of_real) - again[real]
+    return late
 
 
 def _in_order(

@@ -30,7 +30,7 @@ class Verdict:
 
     corrupted: Ints
     unverified: Ints
-    published_twice: Ints
+    unpublished: Ints
 
 
 def verify(

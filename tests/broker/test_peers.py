@@ -6,6 +6,8 @@ import pytest
 
 from node.systems import build_machine
 
+SHIFT = 1_000_000
+
 
 def of_one_delivery(change):
     """The 20th delivery is done by `change`: it is given the usual way and the message."""
@@ -26,6 +28,12 @@ def of_one_delivery(change):
     return changed
 
 
+def invents(usual, told):
+    """Besides what came: events under numbers that nobody ever published."""
+    usual(told)
+    usual(replace(told, first_seq=told.first_seq + SHIFT))
+
+
 def garbles(usual, told):
     usual(replace(told, payload=bytes(told.payload)[::-1]))
 
@@ -34,6 +42,8 @@ def test_whoever_publishes_and_subscribes_gets_its_own_events_right(wrong_with):
     assert wrong_with("peers.yaml", build_machine) == {}
 
 
-@pytest.mark.parametrize(("change", "what"), [(garbles, "corrupted"), (lambda *both: None, "lost")])
+@pytest.mark.parametrize(
+    ("change", "what"), [(garbles, "corrupted"), (invents, "stray"), (lambda *both: None, "lost")]
+)
 def test_a_defect_of_such_a_role_is_told_as_what_it_is(wrong_with, with_role, change, what):
     assert list(wrong_with("peers.yaml", with_role("peer", of_one_delivery(change)))) == [what]
