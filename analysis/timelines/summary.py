@@ -46,7 +46,8 @@ PER_CLIENT = tuple(name for name in EVENTS if name not in {"published", "unorder
 THROUGHPUT = tuple(METRICS["throughput"])
 STATES = (PROVEN, UNPROVEN, VIOLATED)
 """From good to bad."""
-PUBLISHED = "events.published > 0"
+PUBLISHED, DELIVERED = "events.published > 0", "events.delivered > 0"
+"""What is expected of every run that does not speak of it."""
 LOST = ("chance", "queue", "cut")
 LATENCY = tuple(METRICS["latency"])
 
@@ -112,7 +113,7 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
         summary["measures"] = measures.summary(findings.measured)
     if findings.clocks:
         summary["clocks"] = findings.clocks
-    wanted = _wanted(record)
+    wanted = _wanted(record, metadata, summary["events"]["published"])
     evidence = LinkEvidence(findings.fidelity or [], findings.routes, metadata)
     summary["expectations"] = [_expectation(text, summary, evidence) for text in wanted]
     summary["verdict"] = _verdict(summary, metadata, died=any(process.died for process in record.processes))
@@ -125,17 +126,29 @@ def _loosened(record: RunRecord) -> list[str]:
     return [f"the contract was loosened: {name} {value}" for name, value in asked.items()]
 
 
-def _wanted(record: RunRecord) -> list[str]:
-    """What is expected of the run: what it says, and that anything was published unless it speaks of that."""
+def _wanted(record: RunRecord, metadata: RunMetadata, published: int | None) -> list[str]:
+    """What is expected of the run: what it says, and, unless it speaks of that, that anything was published,
+    and came where anybody was to get something of it.
+    """
     said = list(record.request.expect)
-    spoken = any(Expectation.parse(text).path == "events.published" for text in said)
-    return said if spoken or not record.experiment else [*said, PUBLISHED]
+    if not record.experiment:
+        return said
+    spoken = {Expectation.parse(text).path for text in said}
+    implied = [PUBLISHED, DELIVERED] if published and _has_audience(record, metadata) else [PUBLISHED]
+    return said + [text for text in implied if Expectation.parse(text).path not in spoken]
+
+
+def _has_audience(record: RunRecord, metadata: RunMetadata) -> bool:
+    """Whether anybody is to get events: any client, or one that the plan has subscribe."""
+    if metadata.declared.contract.since == "beginning":
+        return bool(metadata.clients)
+    return any(process.subscriptions for process in record.plan.processes)
 
 
 def _expectation(text: str, summary: Json, evidence: LinkEvidence) -> dict[str, Any]:
     """What came of it; with the periods of links that it rests on and that are unproven, if there are any."""
     expectation = Expectation.parse(text)
-    implied = text == PUBLISHED  # whatever the links did
+    implied = text in {PUBLISHED, DELIVERED}  # whatever the links did
     unproven = [] if implied else evidence.unproven(expectation.path)
     return expectation.evaluate(summary) | ({"unproven": unproven} if unproven else {})
 

@@ -28,8 +28,8 @@ def broker_module(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def wrong_with(tmp_path):
-    """What is counted as wrong in a run of an experiment with machines of this build."""
+def summary_with(tmp_path):
+    """The summary of a run of an experiment with machines of this build."""
 
     def run(file, build, *settings):
         experiment = load_experiment(str(Path(__file__).with_name(file)), settings)
@@ -37,7 +37,17 @@ def wrong_with(tmp_path):
         described = {"experiment": experiment.model_dump(mode="json"), "topology": {}}
         directory = prepare(tmp_path, plan, described)
         simulate(directory, lambda message: None, build=build)
-        summary = analyze_here(directory, progress=lambda text: None)
+        return analyze_here(directory, progress=lambda text: None)
+
+    return run
+
+
+@pytest.fixture
+def wrong_with(summary_with):
+    """What is counted as wrong in such a run."""
+
+    def run(file, build, *settings):
+        summary = summary_with(file, build, *settings)
         assert summary["events"]["delivered"] > 1_000
         found = {name: summary["events"][name] for name in WRONG if summary["events"][name]}
         broken = [each["text"] for each in summary["expectations"] if not each["held"]]

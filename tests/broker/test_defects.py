@@ -153,3 +153,15 @@ def test_events_that_one_client_got_in_another_order_than_the_others_are_out_of_
 
 def test_the_same_is_no_defect_where_only_topics_are_in_order(wrong_with, with_role):
     assert wrong_with("brokers.yaml", with_role("broker", swaps_topics_for_one), *ONE_BROKER) == {}
+
+
+def test_a_run_in_which_nothing_came_to_those_who_subscribed_is_no_success(summary_with):
+    def build(spec, rng):
+        machine = build_machine(spec, rng)
+        if spec.role == "broker":
+            machine.take = lambda connection, message: None  # it never says that a subscription stands
+        return machine
+
+    summary = summary_with("brokers.yaml", build, NINE)
+    assert (summary["events"]["lost"], summary["verdict"]) == (0, "failed")
+    assert "events.delivered > 0" in [each["text"] for each in summary["expectations"] if not each["held"]]

@@ -92,7 +92,7 @@ def test_the_summary_has_every_number(whole):
     ways = [f"link r2-r3 {way} from 5.0 s on: no packet tried to cross" for way in ("forward", "backward")]
     assert (links["r2-r3"]["state"], links["r2-r3"]["unproven"]) == ("unproven", ways)
     rest = [expectation.pop("unproven", None) for expectation in summary["expectations"]]
-    assert rest == [ways] * (len(rest) - 2) + [None, None]  # the last: that anything was published
+    assert rest == [ways] * (len(rest) - 3) + [None] * 3  # the last: that anything was published, and came
     recovery = summary.pop("recovery")
     assert recovery["cut"] == {
         "detect_s": (900 * MS - hop_ns("r3", "r1")) / 1e9,
@@ -152,6 +152,7 @@ def test_the_summary_has_every_number(whole):
             {"text": "recovery.cut.switch_s <= 2", "value": switch_s, "held": True},
             {"text": "fidelity.valid == true", "value": True, "held": True},
             {"text": "events.published > 0", "value": 4 * 7000, "held": True},
+            {"text": "events.delivered > 0", "value": 8 * 4 * 7000, "held": True},
         ],
     }  # fmt: skip
 

@@ -111,7 +111,13 @@ def test_an_expectation_says_on_which_unproven_links_it_rests():
         "link r2-r3 forward from 5.0 s on: no packet tried to cross",
         "link r0-r2 forward: no packet tried to cross",
     )
-    assert found == [[during, idle_link], [during], [], []]  # the last: that anything was published
+    assert found == [
+        [during, idle_link],
+        [during],
+        [],
+        [],
+        [],
+    ]  # the last: that anything was published, and came
     route = {"fault": "restore", "affected": True, "old_way": "r0 r2", "new_way": None}
     found = summary_of(run, fidelity=rows, routes=[route])["expectations"]
     assert found[2]["unproven"] == [idle_link]
