@@ -151,7 +151,7 @@ def _checked(system: Any, where: str) -> System:
         raise UnknownSystemError(
             f"{where}: declares no system: {ATTRIBUTE} is no System of node.core.declaration"
         )
-    contract = system.declared.contract
-    if contract.audience == "content" and contract.since != "subscription":
-        raise UnknownSystemError(f"{where}: the audience content needs since subscription")
+    problem = system.problem()
+    if problem is not None:
+        raise UnknownSystemError(f"{where}: {problem}")
     return system

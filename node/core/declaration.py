@@ -11,7 +11,7 @@ user, never from an experiment or from a run directory.
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 
 class Trait(StrEnum):
@@ -29,6 +29,19 @@ Audience = Literal["all", "topic", "content"]
 Since = Literal["beginning", "subscription"]
 Order = Literal["none", "publisher", "stream", "total"]
 Delivery = Literal["exactly-once", "at-least-once", "at-most-once", "best-effort"]
+
+
+CHOICES = {
+    name: get_args(choices)
+    for name, choices in (
+        ("published", Published),
+        ("audience", Audience),
+        ("since", Since),
+        ("order", Order),
+        ("delivery", Delivery),
+    )
+}
+"""What a contract may say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +157,19 @@ class System:
     codec: Code = None
     reading: Code = None
     roles_problem: Callable[[Mapping[str, int]], str | None] = _any_roles
+
+    def problem(self) -> str | None:
+        """What is wrong with the declaration, or None."""
+        contract = self.declared.contract
+        for name, choices in CHOICES.items():
+            said = getattr(contract, name)
+            if said not in choices:
+                return f"contract.{name} should be one of {', '.join(choices)}, not {said!r:.40}"
+        if contract.audience != "all" and contract.since != "subscription":
+            return f"the audience {contract.audience} needs since subscription"
+        for role, traits in self.declared.roles.items():
+            if unknown := [trait for trait in traits if trait not in set(Trait)]:
+                return f"role {role}: {unknown[0]!r:.40} is no trait: there are {', '.join(Trait)}"
+            if role not in self.machines:
+                return f"role {role} has no machine"
+        return None if self.codec is not None else "it has no codec: its nodes could not say anything"

@@ -34,12 +34,30 @@ def test_a_file_that_declares_no_system_is_refused(tmp_path, capsys):
     assert "declares no system" in capsys.readouterr().err
 
 
-def test_a_promise_that_makes_no_sense_is_refused(broker_module, tmp_path, capsys):
-    text = broker_module.read_text().replace('"topic", "subscription"', '"content", "beginning"')
-    path = tmp_path / "content_broker.py"
-    path.write_text(text)
+@pytest.mark.parametrize(
+    ("said", "instead", "problem"),
+    [
+        (
+            '"topic", "subscription"',
+            '"content", "beginning"',
+            "the audience content needs since subscription",
+        ),
+        ('"topic", "subscription"', '"topic", "beginning"', "the audience topic needs since subscription"),
+        ('"stream", "at-most-once"', '"random", "at-most-once"', "contract.order should be one of none, "),
+        ("(Trait.SUBSCRIBER,)", '("listener",)', "role subscriber: 'listener' is no trait"),
+        ('"broker": Broker, ', "", "role broker has no machine"),
+        ("    CODEC,", "    None,", "it has no codec"),
+    ],
+)
+def test_a_declaration_that_makes_no_sense_is_refused(
+    broker_module, tmp_path, capsys, said, instead, problem
+):
+    text = broker_module.read_text()
+    assert said in text
+    path = tmp_path / f"wrong_{tmp_path.name}.py"  # a module of its own for each test
+    path.write_text(text.replace(said, instead))
     assert main.run(["--system-module", str(path), "list"]) == 2
-    assert "the audience content needs since subscription" in capsys.readouterr().err
+    assert problem in capsys.readouterr().err
 
 
 def test_the_plan_has_what_the_system_declares(cutset):
