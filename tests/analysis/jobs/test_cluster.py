@@ -50,7 +50,7 @@ def here(tmp_path_factory):
     """A run that this machine analysed by itself."""
     content = run_json()
     for process in content["processes"]:
-        process |= {"host": process["name"].replace("/", "-"), "role": "client", "pid": 1}
+        process |= {"host": process["name"].replace("/", "-"), "pid": 1}
     run = write_run(tmp_path_factory.mktemp("runs") / "a-run", simulate(), content, [])
     analyze(run, progress=lambda _: None)
     return run

@@ -1,6 +1,5 @@
 """Both ends of messages find each other however they are read, and what did not come gets the right fate."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from analysis.jobs.matching import Matcher, Reach, Receivers, match
 from analysis.jobs.transfers import InOrder, MatchTransfers, tasks
 from analysis.schemas import DECODING, MESSAGES, TRANSFERS
 from experiments.rundir import RunDirectory
+from tests.run_json import set_run
 
 HOSTS = {"10.0.0.2": "a", "10.0.0.3": "b", "10.0.0.4": "c"}
 ALL = frozenset(HOSTS.values())
@@ -173,7 +173,7 @@ def test_a_runs_own_words_say_which_captures_cannot_tell(tmp_path: Path) -> None
     captures = [
         {"file": f"captures/{name}-eth0.pcap", "host": name, "kernel_drops": n} for name, n in drops.items()
     ]
-    run.run_json.write_text(json.dumps({"captures": captures}))
+    set_run(run, captures=captures)
     for name in ("messages", "decoding", "captures"):
         run.table(name).mkdir(parents=True)
     for name in drops:

@@ -14,7 +14,7 @@ def test_what_executors_lack_is_named(tmp_path):
     question = ProbeQuestion(tmp_path, "token", {})
     modules = write_modules(tmp_path / "modules.zip")
     bare = python(tmp_path / "bare", packages=False)
-    code = "from analysis.jobs.probe import *; print(look(Question(Path(sys.argv[1]), 'token', {})))"
+    code = "from analysis.jobs.probe import *; print(look(ProbeQuestion(Path(sys.argv[1]), 'token', {})))"
     done = subprocess.run(
         [bare, "-c", code, tmp_path],
         cwd=tmp_path,

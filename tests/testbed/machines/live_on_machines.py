@@ -1,12 +1,12 @@
 """Runs `cutset run … --on` as the controller of a lab would, followed by what it says on standard error."""
 
-import json
 import signal
 import threading
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
+from experiments.run_record import RunRecord
 from experiments.rundir import RunDirectory
 from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.lab import Lab
@@ -107,10 +107,9 @@ class RunOnMachines:
         return RunDirectory(path)
 
     @property
-    def content(self) -> dict[str, Any]:
+    def record(self) -> RunRecord:
         """run.json."""
-        content: dict[str, Any] = json.loads(self.run.run_json.read_text())
-        return content
+        return self.run.read_run()
 
     def _read(self) -> None:
         assert self.process.stderr is not None

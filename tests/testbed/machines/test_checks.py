@@ -93,9 +93,9 @@ def test_machines_that_can_take_part_say_what_they_are(pair: Lab, archive: Archi
         assert each.missing == (), name
         assert cells["network"] == f"{pair[name].experiment} exp0 1600"
         assert cells["peers"].startswith("1/1 ")
-        assert each.metadata is not None
-        assert each.metadata.processors > 0
-        assert each.metadata.folder.free_bytes > 0
+        assert each.facts is not None
+        assert each.facts.processors > 0
+        assert each.facts.folder.free_bytes > 0
         assert each.clock is not None
         assert abs(each.clock.offset_ns) <= each.clock.error_ns  # it is the same clock
         assert 0 < each.clock.error_ns < took_ns
@@ -107,9 +107,9 @@ def test_a_machine_that_cannot_be_reached_keeps_no_other_from_being_examined(
 ) -> None:
     inventory = pair.write_inventory("nobody.yaml", machines={"h1": {"control": "192.168.56.99"}})
     found = examined(pair, archive, inventory)
-    assert found["h1"].metadata is None
+    assert found["h1"].facts is None
     assert found["h1"].missing[0].problem.startswith("cannot be reached by SSH at 192.168.56.99")
-    assert found["h0"].metadata is not None
+    assert found["h0"].facts is not None
 
 
 def test_a_wrong_address_is_said_and_what_addresses_there_are(pair: Lab, archive: Archive) -> None:

@@ -77,8 +77,8 @@ def _add_wires(run: RunDirectory, content: dict[str, Any], rng: np.random.Genera
                     seen[taker].append((t_ns - 1_000, record))
                     seen[sender].append((t_ns - 1_000 - transit_ns, record))
         for end in ends:
-            wire = {"file": f"{name}@{end}.wire.pcap", "host": None, "link": name, "side": end, "wire": True}
-            content["plan"]["captures"].append(wire | {"interface": "t0"})
+            wire = {"file": f"{name}@{end}.wire.pcap", "host": None, "link": name, "side": end}
+            content["plan"]["captures"].append(wire | {"interface": "t0", "wire": True})
             content["captures"].append(
                 wire | {"file": f"captures/{wire['file']}", "packets": 1, "kernel_drops": 0}
             )

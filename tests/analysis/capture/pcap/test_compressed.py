@@ -1,7 +1,6 @@
 """Compressed captures are unpacked once, into their place, within bounds; what cannot be had is said."""
 
 import gzip
-import json
 import os
 import shutil
 import struct
@@ -19,6 +18,7 @@ from analysis.errors import CaptureError
 from analysis.jobs.extraction import describe_captures, load_indices
 from experiments.rundir import RunDirectory
 from tests.analysis.capture.pcap.captures import at_intervals, pcap_bytes, segment
+from tests.run_json import set_run
 
 CONTENT = pcap_bytes(at_intervals([segment(n, os.urandom(4_000)) for n in range(100)]))
 SKIPPED = struct.pack("<II", 0x184D2A53, 5) + b"hello"  # a frame that decoders pass over
@@ -166,7 +166,7 @@ def test_of_a_run_unpacked_captures_stand_in_its_analysis_and_what_is_unusable_i
     run = RunDirectory(tmp_path / "a-run")
     run.make()
     files = ["a.pcap", "b.pcap", "c.pcap", "d.pcap"]
-    run.run_json.write_text(json.dumps({"captures": [{"file": f"captures/{file}"} for file in files]}))
+    set_run(run, captures=[{"file": f"captures/{file}"} for file in files])
     run.capture("a.pcap.zst").write_bytes(PACKED["zstd"])
     run.capture("b.pcapng").write_bytes(CONTENT)
     run.capture("c.pcap.gz").write_bytes(gzip.compress(b"junk, all of it"))

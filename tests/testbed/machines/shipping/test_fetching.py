@@ -222,4 +222,4 @@ def test_a_machine_whose_run_json_makes_no_sense_counts_as_missing(lab: Lab, run
     assert [each["file"] for each in content["captures"]] == ["captures/r0-gw-eth0.pcap"]
     unusable, said = content["problems"]
     assert said == "h0: something on machine 0"
-    assert unusable.startswith("h1: its run.json is not used: phase: Input should be 'planned'")
+    assert unusable.startswith("h1: its run.json is not used: phase: should be 'planned'")
