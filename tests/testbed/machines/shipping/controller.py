@@ -11,6 +11,7 @@ does it by itself, to compare. --follow: the run is over when FILE is there.
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from testbed.machines.archive import machine_archive
@@ -58,7 +59,7 @@ def main() -> None:
         listener=Connections().listen,
         stop_following=lambda _: given.follow is None or given.follow.exists(),
     )
-    sys.stdout.write(json.dumps({name: one.as_json() for name, one in shipped.items()}))
+    sys.stdout.write(json.dumps({name: asdict(one.shipment()) for name, one in shipped.items()}))
 
 
 class Connections:
