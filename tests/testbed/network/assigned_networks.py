@@ -149,7 +149,7 @@ def be_inside(kind: str, name: str) -> None:
             message = json.loads(line)
             match message["do"]:
                 case "probe":
-                    _tell([us for probe in network.probe("before") for us in probe["rtt_us"]])
+                    _tell([us for probe in network.probe("before") for us in probe.rtt_us])
                 case "send":
                     _tell(what_sending_says(network, message["host"], message["to"]))
                 case "set":

@@ -44,7 +44,7 @@ def routes(network: Network, host: str) -> list[dict[str, Any]]:
 
 def reachable(network: Network) -> dict[str, bool]:
     """Whether echoes come back, for each two regions ("r0 r1")."""
-    return {f"{sample['from']} {sample['to']}": bool(sample["rtt_us"]) for sample in network.probe("before")}
+    return {f"{sample.origin} {sample.target}": bool(sample.rtt_us) for sample in network.probe("before")}
 
 
 def timer_lateness_us() -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.observations import UnshippedFile
 from testbed.machines.shipping import limits, session
 from testbed.machines.shipping.names import AGAIN
 from testbed.machines.shipping.result import FileOutcome
@@ -133,9 +134,7 @@ def test_what_a_dead_machine_did_not_ship_is_said(tmp_path: Path) -> None:
     assert "nobody is there" in shipped.problem
     assert (tmp_path / "run/captures/b.pcap").stat().st_size == b.bytes
     assert shipped.lines()[-1] == "h0: captures/c.pcap is missing, 1 bytes"
-    assert shipped.as_json()["missing"] == [
-        {"file": "captures/c.pcap", "bytes": 0, "of_bytes": 1, "note": ""}
-    ]
+    assert shipped.shipment().missing == (UnshippedFile("captures/c.pcap", 0, 1, ""),)
 
 
 def test_one_dead_machine_stands_in_no_others_way(tmp_path: Path) -> None:
