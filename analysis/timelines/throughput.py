@@ -32,7 +32,7 @@ Name = tuple[str, str, str | None]
 
 
 def arrivals(events: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """`schemas.ARRIVALS`: arrived events and bytes per host, peer, stream and bin, as they first came.
+    """`schemas.ARRIVALS`: arrived events and bytes by region, source, stream and bin, as they first came.
 
     events: rows of `schemas.EVENTS`, each host's in order of time. Neighbours may send a client what it has
     from another one: that counts once.

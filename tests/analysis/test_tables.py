@@ -14,6 +14,7 @@ from analysis.jobs.spark import Executors
 from experiments.json_files import read_json
 from experiments.rundir import RunDirectory
 from tests.bench.traffic import write_run
+from tests.run_json import set_run
 
 ROUNDS = 20
 REGIONS = 2
@@ -87,8 +88,8 @@ def test_a_capture_that_cannot_be_used_is_named_and_the_rest_analysed(
 
 @pytest.mark.spark
 def test_a_run_without_captures_has_empty_tables(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text(json.dumps({"schema": 1, "captures": []}))
     run = RunDirectory(tmp_path)
+    set_run(run)
     tables.extract(Executors(spark.sparkContext), run)
     assert {name: tables.read_table(spark, run, name).count() for name in SCHEMAS} == dict.fromkeys(
         SCHEMAS, 0

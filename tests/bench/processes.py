@@ -118,7 +118,7 @@ def _await_running(process: psutil.Popen, out: Path) -> bool:
     until_s = time.monotonic() + TIMEOUT_S
     while process.poll() is None and time.monotonic() < until_s:
         for file in out.glob("*/run.json"):
-            if "zero_ns" in json.loads(file.read_text())["times"]:
+            if json.loads(file.read_text())["times"]["zero_ns"] is not None:
                 return True
         time.sleep(LOOK_S)
     return False

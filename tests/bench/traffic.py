@@ -6,18 +6,21 @@ acknowledgement, so a round has a fixed layout and a capture is one structured a
 seconds. The messages are made by the nodes' codec; only their sequence numbers are written in afterwards.
 """
 
-import json
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from experiments.observations import CaptureRecord
+from experiments.plan import HostPlan, RegionPlan
+from experiments.run_record import RunRecord, write_record
 from node.core.framing import HEADER_BYTES
 from node.protocols.sprinkler.messages import CODEC, Events, Publish, Published
+from tests.run_json import SMALL
 
 PORT = 7000
 START_NS = 1_700_000_000_000_000_000
@@ -167,10 +170,10 @@ def write_run(path: Path, rounds: int, *, event_bytes: int = 10, regions: int = 
                 own.append(Flow(proxy, PORT, there, 42000 + region, events(region, 100, event_bytes)))
                 own.append(Flow(there, PORT, proxy, 42000 + other, events(other, 100, event_bytes)))
         flows[f"r{region}-proxy-0"] = own
-        for role, address in (("proxy-0", 2), ("driver-0", 3), ("client-0", 4), ("client-1", 5)):
+        for role, address_in_lan in (("proxy-0", 2), ("driver-0", 3), ("client-0", 4), ("client-1", 5)):
             role_name, index = role.split("-")
-            hosts.append({"name": f"r{region}-{role}", "region": f"r{region}", "role": role_name,
-                          "index": int(index), "address": f"10.0.{region}.{address}"})  # fmt: skip
+            name, address = f"r{region}-{role}", f"10.0.{region}.{address_in_lan}"
+            hosts.append(HostPlan(name, f"r{region}", role_name, int(index), address, f"lan-{name}"))
     captures: list[dict[str, Any]] = [
         {"file": f"captures/{host}-eth0.pcap", "host": host, "link": None, "side": None} for host in flows
     ]
@@ -187,10 +190,13 @@ def write_run(path: Path, rounds: int, *, event_bytes: int = 10, regions: int = 
                 file = f"captures/r{one}-r{other}@r{side}.pcap"
                 packets += write_capture(path / file, link, rounds)
                 captures.append({"file": file, "host": None, "link": f"r{one}-r{other}", "side": f"r{side}"})
-    run = {
-        "schema": 1,
-        "captures": captures,
-        "plan": {"system": "sprinkler", "parameters": {"port": PORT}, "hosts": hosts},
-    }
-    (path / "run.json").write_text(json.dumps(run))
+    plan = replace(
+        SMALL,
+        parameters={"port": PORT},
+        hosts=tuple(hosts),
+        regions=tuple(RegionPlan(f"r{n}", f"10.0.{n}.0/24", f"r{n}-proxy-0") for n in region_numbers),
+    )
+    write_record(
+        path / "run.json", RunRecord(plan, captures=tuple(CaptureRecord(**each) for each in captures))
+    )
     return packets

@@ -1,5 +1,5 @@
-"""The supervisor alone: what it says to whom, and when it goes. Its run breaks at once, as it has no plan,
-or is played by the test.
+"""The supervisor alone: what it says to whom, and when it goes. Its run breaks at once, for want of a kind of
+links, or is played by the test.
 """
 
 import contextlib
@@ -8,14 +8,15 @@ import json
 import os
 import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
 
-from experiments.json_files import write_json
 from experiments.rundir import RunDirectory
+from experiments.validated_json import to_json
 from testbed.machines.agent import supervisor
 from testbed.machines.agent.attachment import LAST_KEPT
 from testbed.machines.agent.files import SOCKET
@@ -23,6 +24,7 @@ from testbed.machines.agent.messages import MessageParser, line_of
 from testbed.machines.agent.supervisor import Supervisor, listen
 from testbed.runner.phases import RUNNER_LOG
 from testbed.sandbox.channel import Channel
+from tests.run_json import SMALL, set_run
 
 pytestmark = [pytest.mark.network, pytest.mark.machines]
 TIMEOUT_S = 60.0
@@ -97,8 +99,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> PlayedRun:
 def run(tmp_path: Path) -> RunDirectory:
     run = RunDirectory(tmp_path / "run")
     run.make()
-    content = {"outcome": None, "phase": "planned", "problems": [], "times": {}}
-    write_json(run.run_json, content)
+    set_run(run, plan=to_json(replace(SMALL, links_kind="of another kind")))
     return run
 
 
@@ -137,7 +138,7 @@ def test_who_comes_back_hears_what_was_said_from_where_they_left(run: RunDirecto
     assert serve(run, visit) == []
     content = json.loads(run.run_json.read_text())
     assert content["outcome"] == "crashed"
-    assert content["problems"] == ["the run died while planned: see runner.log"]
+    assert content["problems"] == ["the run died while building: see runner.log"]
 
 
 def test_a_new_one_takes_the_place_of_who_is_attached(run: RunDirectory) -> None:
