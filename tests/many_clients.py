@@ -153,12 +153,9 @@ def _end(run: RunDirectory, plan: Plan) -> None:
         f"{name}_ns": ZERO_NS + int(at * S) for name, at in (times | {"ended": LENGTH_S + 2}).items()
     }
     content["links"] = "simulator"
-    for change in plan.changes:
+    for index, change in enumerate(plan.changes):
         at_ns = ZERO_NS + change.at_us * 1000
-        content["changes"].append(
-            {"fault": change.fault, "link": change.link, "direction": change.direction,
-             "state": change.state, "requested_ns": at_ns, "applied_ns": at_ns}
-        )  # fmt: skip
+        content["changes"].append({"index": index, "requested_ns": at_ns, "applied_ns": at_ns})
     exited = {"code": 0, "signal": None, "time_ns": content["times"]["drained_ns"], "expected": True}
     content["processes"] = [
         {"name": each.name, "host": each.host, "pid": None, "exit": exited} for each in plan.processes

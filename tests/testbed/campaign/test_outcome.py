@@ -1,14 +1,18 @@
 """The summary on standard output."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from experiments.run_record import Outcome, Phase, RunRecord
 from experiments.rundir import RunDirectory
 from testbed.campaign.outcome import show_outcome
+from tests.run_json import SMALL
 
 RUN = RunDirectory(Path("runs/x"))
+ENDED = RunRecord(SMALL, phase=Phase.COLLECTED, outcome=Outcome.COMPLETED)
 SUMMARY: dict[str, Any] = {
     "verdict": "failed",
     "fidelity": {
@@ -34,8 +38,7 @@ SUMMARY: dict[str, Any] = {
 def shown(
     capsys: pytest.CaptureFixture[str], problems: list[str], summary: dict[str, Any] | None
 ) -> list[str]:
-    content = {"problems": problems, "outcome": "completed", "phase": "collected"}
-    show_outcome(RUN, content, summary)
+    show_outcome(RUN, replace(ENDED, problems=tuple(problems)), summary)
     return capsys.readouterr().out.splitlines()
 
 
@@ -65,7 +68,7 @@ def test_by_how_much_several_clocks_may_be_wrong_is_said_as_such(capsys: pytest.
 
 def test_a_run_that_somebody_ended_is_not_called_crashed(capsys: pytest.CaptureFixture[str]) -> None:
     crashed = {**SUMMARY, "verdict": "crashed"}
-    show_outcome(RUN, {"problems": [], "outcome": "interrupted", "phase": "collected"}, crashed)
+    show_outcome(RUN, replace(ENDED, outcome=Outcome.INTERRUPTED), crashed)
     assert "verdict      interrupted: it was ended before its time" in capsys.readouterr().out.splitlines()
     assert "verdict      crashed" in shown(capsys, [], crashed)
 
