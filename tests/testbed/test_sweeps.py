@@ -29,12 +29,14 @@ def chosen(*overrides: str, seed: int | None = None, repeat: int | None = None) 
 
 def test_options_win_over_the_file():
     assert (chosen().repeat, chosen(repeat=5).repeat) == (2, 5)
-    assert (chosen().place, chosen("on=simulator").place) == ("local", "simulator")
+    assert (chosen().backend, chosen("on=simulator").backend) == ("local", "simulator")
     assert [run.seed for run in chosen(seed=4).runs] == [4, 4, 5, 5]
 
 
 def test_one_run_is_no_sweep():
-    alone = RunSelection.of(read_experiment("link-failure"), place=None, links="auto", seed=None, repeat=None)
+    alone = RunSelection.of(
+        read_experiment("link-failure"), backend=None, links="auto", seed=None, repeat=None
+    )
     assert not alone.is_sweep
     assert chosen().is_sweep
 

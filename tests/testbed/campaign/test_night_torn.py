@@ -21,6 +21,7 @@ import testbed.campaign.one_run
 testbed.campaign.one_run.analyse = broken
 """
 CRASHES = """
+from tests.run_json import set_run
 import testbed.campaign.one_run as one
 analyse = one.analyse
 def crashed(made, ended, follow):

@@ -47,6 +47,11 @@ def reachable(network: Network) -> dict[str, bool]:
     return {f"{sample.origin} {sample.target}": bool(sample.rtt_us) for sample in network.probe("before")}
 
 
+def round_trips_us(network: Network) -> dict[str, float]:
+    """The shortest round trip between each two regions ("r0 r1")."""
+    return {f"{sample.origin} {sample.target}": min(sample.rtt_us) for sample in network.probe("before")}
+
+
 def timer_lateness_us() -> float:
     """How late a plain timer is at present (the median): a link's own may be, too."""
     late_us = []

@@ -1,12 +1,21 @@
 """Runs as if they had been made, written by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from experiments.run_record import Outcome, Phase, RunRecord, Times
 from experiments.rundir import RunDirectory
 from testbed.campaign.made_runs import MadeRun
+from tests.run_json import SMALL
 
-RAN = {"experiment": {"name": "tiny"}, "outcome": "completed", "times": {"zero_ns": 1}, "problems": []}
+RAN = RunRecord(
+    SMALL,
+    experiment={"name": "tiny"},
+    phase=Phase.COLLECTED,
+    outcome=Outcome.COMPLETED,
+    times=Times(zero_ns=1),
+)
 REPLAY = "cutset run tiny"
 PASSED: dict[str, Any] = {
     "verdict": "passed",
@@ -25,12 +34,14 @@ def made(
 ) -> MadeRun:
     """A run that passed, but for these sections of its summary; with a problem, one that has no summary."""
     content = None if problem else PASSED | summary
-    return MadeRun(RunDirectory(Path("/runs") / name), 1, 0, RAN | (record or {}), content, problem, REPLAY)
+    return MadeRun(
+        RunDirectory(Path("/runs") / name), 1, 0, replace(RAN, **(record or {})), content, problem, REPLAY
+    )
 
 
 def unsummarised(**record: Any) -> MadeRun:
     """A run that was not to be analysed."""
-    return MadeRun(RunDirectory(Path("/runs/a")), 1, 0, RAN | record, None, None, REPLAY)
+    return MadeRun(RunDirectory(Path("/runs/a")), 1, 0, replace(RAN, **record), None, None, REPLAY)
 
 
 def switched(*seconds: float | None) -> list[MadeRun]:
