@@ -1,5 +1,6 @@
 """An experiment may ask less of its system than that promises, never more; what it asks for is said."""
 
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any, get_args
 
@@ -20,6 +21,7 @@ LOOSER = {"order", "delivery", "survives", "settle_us"}
 
 def loosened(contract: Contract, given: dict[str, Any]) -> Contract:
     """The contract with what an experiment asks for. Raises a problem for what is not looser, or unknown."""
+    _check_kinds(contract.survives or (), "the system promises to survive what is no fault")
     known = {yaml_name(field.name): field.name for field in fields(Contract) if field.name in LOOSER}
     changed = contract
     for name, value in given.items():
@@ -48,15 +50,19 @@ def _value(name: str, field: str, value: Any) -> Any:
         return quantity.parse(value)
     if field == "survives":
         kinds = TypeAdapter(tuple[str, ...]).validate_python(value)
-        for kind in kinds:
-            if kind not in KIND_NAMES:
-                raise problem(f"there is no fault {kind}{suggestion(kind, KIND_NAMES)}", name)
+        _check_kinds(kinds, "there is no such fault", name)
         return kinds
     try:
         return TypeAdapter(Contract.__annotations__[field]).validate_python(value)
     except ValidationError:
         choices = ", ".join(get_args(Contract.__annotations__[field]))
         raise problem(f"should be one of {choices}, not {value!r:.40}", name) from None
+
+
+def _check_kinds(kinds: Iterable[str], wrong: str, *path: str) -> None:
+    for kind in kinds:
+        if kind not in KIND_NAMES:
+            raise problem(f"{wrong}, {kind}{suggestion(kind, KIND_NAMES)}", *path)
 
 
 def _is_looser(contract: Contract, field: str, asked: Any) -> bool:

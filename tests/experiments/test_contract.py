@@ -34,7 +34,7 @@ def test_less_may_be_asked_for():
         ({"survives": ["cut", "set"]}, "asks for more than the system promises"),
         ({"settle": "1ms"}, "asks for more than the system promises"),
         ({"audience": "topic"}, "cannot be changed"),
-        ({"survives": ["thunder"]}, "there is no fault thunder"),
+        ({"survives": ["thunder"]}, "there is no such fault, thunder"),
         ({"delivery": "maybe"}, "should be one of exactly-once"),
     ],
 )
@@ -42,6 +42,12 @@ def test_more_is_refused(given, said):
     with pytest.raises(PydanticCustomError) as error:
         loosened(PROMISED, given)
     assert said in error.value.context["message"]
+
+
+def test_a_promise_to_survive_what_is_no_fault_is_refused():
+    promised = Contract("sent", "all", "beginning", "stream", "at-most-once", survives=("cuts",))
+    with pytest.raises(PydanticCustomError, match="survive what is no fault, cuts: did you mean cut"):
+        loosened(promised, {})
 
 
 def test_a_plan_has_what_is_asked_for_and_its_text_says_so(capsys):
