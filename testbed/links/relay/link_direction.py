@@ -124,9 +124,9 @@ class LinkDirection:
         self._waiting_count = 0
         self.blackhole = False
         self.lan_table: Mapping[bytes, Any] | None = None  # of Ingress
-        self._take(parameters)
+        self._set_parameters(parameters)
 
-    def _take(self, parameters: LinkParameters) -> None:
+    def _set_parameters(self, parameters: LinkParameters) -> None:
         self.parameters = parameters
         self._delay_ns = parameters.delay_us * 1000
         self._jitter_ns = parameters.jitter_us * 1000
@@ -135,13 +135,14 @@ class LinkDirection:
         self._queue_packets = queue_limit_packets(parameters) or 0
         self._frame_bytes_max = parameters.mtu_bytes + ETHERNET_BYTES
         self._until_loss = self._draw_gap()
+        # Frames of a blackhole are not plain: `_admit_segments` drops them.
         self._plain = not (self.blackhole or parameters.loss or parameters.jitter_us or parameters.reorder)
 
     def change(self, parameters: LinkParameters, now_ns: int, *, blackhole: bool) -> None:
         """Apply `parameters` from `now_ns`. Frames that arrived earlier must have been admitted already."""
         old_ns_per_byte, old_delay_ns = self._ns_per_byte, self._delay_ns
         self.blackhole = blackhole
-        self._take(parameters)
+        self._set_parameters(parameters)
         if blackhole:
             self._drop_in_flight()
         elif old_ns_per_byte and old_ns_per_byte != self._ns_per_byte:
