@@ -14,6 +14,7 @@ import pytest
 from analysis.timelines import fidelity
 from analysis.timelines.run_metadata import read_metadata
 from analysis.timelines.traversals import PACKET_COLUMNS, sides, traversals
+from experiments.run_record import record_from_json
 from testbed.pytest_plugin.fixture import Cutset
 
 NARROW, LESS_NARROW = ({"rate": rate, "queue": "40packets"} for rate in ("1mbit", "1500kbit"))
@@ -48,9 +49,10 @@ def judged(directory: Path, off: Callable[[Plan], None]) -> Iterator[Row]:
     """The rows of fidelity if something else had been configured."""
     run = json.loads((directory / "run.json").read_text())
     off(run["plan"])
-    metadata = read_metadata(run)
+    record = record_from_json(run)
+    metadata = read_metadata(record)
     packets = pq.read_table(directory / "analysis" / "packets.parquet", columns=list(PACKET_COLUMNS))
-    for traversal in traversals(run):
+    for traversal in traversals(record.plan):
         yield from fidelity.measured(traversal.way, *sides(packets, traversal), metadata).to_pylist()
 
 
