@@ -204,7 +204,9 @@ class Experiment(StrictModel):
     def _check_system(self) -> None:
         if self.system not in known_systems():
             raise problem(
-                f"there is no system {self.system}{suggestion(self.system, known_systems())}", "system"
+                f"there is no system {self.system}{suggestion(self.system, known_systems())}"
+                " (`cutset --system-module FILE` adds one)",
+                "system",
             )
         with problems_under("parameters"):
             self.all_parameters()

@@ -18,7 +18,7 @@ RECOVERY_TIMES = (
     "catch_up",
     "settled",
     "returned",  # until the owner was the source again, after a restore
-    "rate_derived",  # convergence times of RFC 6412, see `benchmarks`
+    "rate_derived",  # convergence times of RFC 6412, see `recovery_times`
     "loss_derived",
     "connectivity_lost",
 )

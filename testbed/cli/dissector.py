@@ -37,7 +37,8 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
         check_directory(output)
     if system not in known_systems():
         raise click.BadParameter(
-            f"no system {system!r}, but {', '.join(known_systems())}", param_hint="--system"
+            f"no system {system!r}, but {', '.join(known_systems())}: `cutset --system-module FILE` adds one",
+            param_hint="--system",
         )
     if form == "markdown":
         text = markdown(system)

@@ -146,3 +146,7 @@ def _add_system_modules(modules: Iterable[Path]) -> None:
             add_module(module)
         except UnknownSystemError as error:
             raise InputError(OPTION, None, "", str(error)) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,7 @@
 """When proxies acted on a fault, and how pairs become a fault's headline."""
 
 import json
+from dataclasses import fields
 
 import pyarrow as pa
 
@@ -15,8 +16,10 @@ from analysis.timelines.failover_events import (
     sources,
 )
 from analysis.timelines.recovery_table import headline, table
+from analysis.timelines.recovery_times import Benchmarks, PairTimes
 from analysis.timelines.run_metadata import read_metadata
 from experiments.rundir import RunDirectory
+from experiments.summary import RECOVERY
 from tests.analysis.timelines.world import CUT, MS, RESTORED, ZERO, S, run_record
 
 FACTS = read_metadata(run_record())
@@ -207,3 +210,10 @@ def test_configurations_are_read_from_the_services_logs(tmp_path):
             "joining": "r2/proxy-2",
         }
     ]
+
+
+def test_what_is_measured_of_a_pair_has_a_column_and_a_title():
+    measured = {field.name for each in (PairTimes, Benchmarks) for field in fields(each)}
+    times = {name.removesuffix("_ns") for name in measured if name.endswith("_ns")}
+    assert times | {"returned"} == set(schemas.RECOVERY_TIMES)
+    assert {f"{name}_s" for name in schemas.RECOVERY_TIMES} < set(RECOVERY)
