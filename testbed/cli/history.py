@@ -12,7 +12,6 @@ from experiments.nights import run_title
 from testbed.campaign import exit_codes
 from testbed.campaign.night_options import kept_bytes
 from testbed.campaign.outcome import COLOURS, number
-from testbed.campaign.sweep_outcome import duration_text
 from testbed.cli.options import history_option, run_arguments
 from testbed.cli.output import reader_may_leave
 
@@ -259,6 +258,8 @@ def _show_json(runs: "pa.Table", values: dict[tuple[str, str], dict[str, tuple[f
 def _show_lines(
     runs: "pa.Table", metrics: Sequence[str], values: dict[tuple[str, str], dict[str, tuple[float, str]]]
 ) -> None:
+    from testbed.campaign.sweep_outcome import duration_text
+
     units = {name: unit for found in values.values() for name, (_, unit) in found.items()}
     heads = ["night", "suite", "entry", "verdict", *(_head(name, units) for name in metrics), "took", "run"]
     lines = []

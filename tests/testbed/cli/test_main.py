@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -149,3 +151,13 @@ def test_a_name_that_is_not_utf_8_is_said_in_a_line(
     (run / "run.json").write_text("{}")
     assert main.run(["analyze", str(run)]) == 2
     assert "has a name that is not UTF-8: give it another one" in capsys.readouterr().err
+
+
+def test_help_imports_nothing_that_is_slow_to() -> None:
+    """Each command's module is imported for its line of help."""
+    code = (
+        "import sys; from testbed.cli.main import run; run(['--help']);"
+        "print(*{'pydantic', 'numpy', 'pyarrow', 'rich', 'paramiko'} & set(sys.modules), file=sys.stderr)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stderr.split() == []
