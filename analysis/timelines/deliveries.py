@@ -1,7 +1,7 @@
 """Compares what clients received with what is known to be published: many clients and streams at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -31,7 +31,6 @@ from analysis.timelines.sequence_intervals import (
     SPAN,
     SPAN_BITS,
     Batches,
-    behind,
     check_groups,
     digest,
     repeats,
@@ -42,6 +41,7 @@ from analysis.timelines.sequence_intervals import (
     within,
 )
 from analysis.timelines.verification import verify
+from analysis.timelines.wrong_deliveries import wrong_deliveries
 from node.core.deliveries import RecordKind
 
 _DELIVERIES = (RecordKind.DELIVERED, RecordKind.TOMBSTONE, RecordKind.SPARSE)
@@ -90,25 +90,14 @@ def check(
     groups = len(stream)
     batches = shifted(got.session, got.first, got.reach)
     again = repeats(batches)
-    again_events = _repeats_of_events(batches, got, again)
-    is_event = got.events > 0
-    duplicated = np.where(is_event, np.minimum(again_events, got.events), 0)
-    resurrected = np.where(is_event, np.minimum(again - again_events, got.events), 0)
     reached = _reached(batches, len(sessions.group))
     wanted = expected(sessions, reached, arranged.asked, known, metadata)
-    stray = np.where(is_event, np.minimum(_outside(batches, wanted.may), got.events), 0)
     new = got.reach - _repeats_over_sessions(got, again, sessions)
     new_events = np.where(got.whole, new, np.minimum(got.events, new))
     verdict = verify(got.stream, got, known, new, metadata)
-    invented = np.zeros_like(again)
-    if metadata.declared.contract.published == "sent":  # by its own number, which nothing else gives it
-        invented = verdict.unpublished
-        stray = np.maximum(stray, invented)
-    else:
-        duplicated = duplicated + verdict.unpublished
-    late = np.zeros_like(again)
-    if metadata.declared.contract.order != "none":
-        late = _late(_in_order(batches, got, known, metadata), again, invented)
+    wrong = wrong_deliveries(
+        batches, got, known, metadata, again=again, unpublished=verdict.unpublished, wanted=wanted
+    )
     marks = marks.laid_out(epochs) if marks is not None else None
     unjustified = unexplained(got, known, metadata, marks)
     covered = union(shifted(got.group, got.first, got.reach))
@@ -122,15 +111,12 @@ def check(
         "covered": totals(covered, groups),
         "delivered_while_running": sums(got.group[early], new_events[early], groups),
         "lost": _lost(union(_accounted(batches, got, unjustified)), sessions, wanted, groups)
-        + sums(got.group, np.where(is_event, unjustified, 0), groups),
-        "duplicated": sums(got.group, duplicated, groups),
-        "out_of_order": sums(got.group, late, groups),
-        "stray": sums(got.group, stray, groups),
-        "resurrected": sums(got.group, resurrected, groups),
+        + sums(got.group, np.where(got.events > 0, unjustified, 0), groups),
+        **{name: sums(got.group, events, groups) for name, events in asdict(wrong).items()},
         "corrupted": sums(got.group, verdict.corrupted, groups) + _given_twice(known, len(streams))[stream],
         "unverified": sums(got.group, verdict.unverified, groups),
-        "duplicated_after": _per_fault(metadata, got, duplicated, groups),
-        "out_of_order_after": _per_fault(metadata, got, late, groups),
+        "duplicated_after": _per_fault(metadata, got, wrong.duplicated, groups),
+        "out_of_order_after": _per_fault(metadata, got, wrong.out_of_order, groups),
         "digest": _digests(covered, [streams[place] for place in stream.tolist()], epochs),
         "published_digest": _digests(known.runs, streams, epochs)[stream],
     }
@@ -286,16 +272,6 @@ def _matched_windows(matched: EventMatches, session: Ints) -> tuple[Windows, Win
     return (session[must], matched.seq[must], matched.seq[must] + 1), (session, matched.seq, matched.seq + 1)
 
 
-def _repeats_of_events(batches: Batches, got: RecordedDeliveries, again: Ints) -> Ints:
-    """For each batch how many of its numbers came as events before; SPARSE counts as if all had."""
-    some = np.flatnonzero(got.events > 0)
-    if len(some) == len(again):
-        return again
-    found = np.zeros_like(again)
-    found[some] = repeats(Batches(batches.first_seq[some], batches.count[some], batches.t_ns[some]))
-    return found
-
-
 def _repeats_over_sessions(got: RecordedDeliveries, again: Ints, sessions: Sessions) -> Ints:
     """The same over all sessions of a client."""
     if len(np.unique(sessions.group)) == len(sessions.group):
@@ -315,35 +291,6 @@ def _lost(covered: tuple[Ints, Ints], sessions: Sessions, wanted: Expected, grou
     first, end = wanted.must
     accounted = within(covered, first, end)
     return sums(sessions.group[first >> SPAN_BITS], end - first - accounted, groups)
-
-
-def _outside(batches: Batches, may: tuple[Ints, Ints] | None) -> Ints:
-    """How many numbers of each batch the session may not get."""
-    if may is None:
-        return np.zeros(len(batches.count), np.int64)
-    return batches.count - within(may, batches.first_seq, batches.end_seq)
-
-
-def _late(ordered: Batches, again: Ints, invented: Ints) -> Ints:
-    """How many numbers of each batch came after a later one that nobody invented. again: repetitions."""
-    late = np.zeros_like(again)
-    real = np.flatnonzero(invented < ordered.count)
-    of_real = Batches(ordered.first_seq[real], ordered.count[real], ordered.t_ns[real])
-    late[real] = behind(of_real) - again[real]
-    return late
-
-
-def _in_order(
-    batches: Batches, got: RecordedDeliveries, known: RecordedPublications, metadata: RunMetadata
-) -> Batches:
-    """The batches in spans of what the contract orders: a session, or each publisher within it."""
-    if metadata.declared.contract.order != "publisher" or not len(known.driver):
-        return batches
-    at = shifted(got.stream, got.first, got.reach).first_seq
-    place = np.maximum(np.searchsorted(known.batches.first_seq, at, side="right") - 1, 0)
-    publishers = int(known.driver.max()) + 1
-    check_groups((int(got.session.max(initial=0)) + 1) * publishers)
-    return shifted(got.session * publishers + known.driver[place], got.first, got.reach)
 
 
 def _per_fault(metadata: RunMetadata, got: RecordedDeliveries, events: Ints, groups: int) -> pa.Array:

@@ -1,4 +1,4 @@
-"""When and whether a lane lets frames leave, in virtual time: no packet is sent here."""
+"""When and whether a link direction lets frames leave, in virtual time: no packet is sent here."""
 
 from collections.abc import Iterable
 from itertools import pairwise
