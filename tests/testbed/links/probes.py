@@ -28,6 +28,7 @@ DRAIN_S_MAX = 20.0
 BULK_BYTES_MIN = 2 << 20
 ARRIVAL_S_MAX = 20.0  # for what is certain to come
 LOOKS = 10
+PASSES_S = 0.2
 SLOPE_POINTS_MAX = 200
 
 _STAMP = struct.Struct("!QQ")  # number, CLOCK_REALTIME ns at sending
@@ -108,6 +109,13 @@ class Stamper:
         self.collect()
         while len(self.arrivals) < wanted and select.select([self._receiver], [], [], ARRIVAL_S_MAX)[0]:
             self.collect()
+
+    def passes(self) -> bool:
+        """Whether a datagram arrives: a kernel takes a moment to carry again over a link that was down."""
+        before = len(self.arrivals)
+        self.send()
+        self.collect_until_last(PASSES_S)
+        return len(self.arrivals) > before
 
     def collect_until_quiet(self, quiet_s: float) -> None:
         """Take what arrives until nothing has for `quiet_s`: for what should not come.

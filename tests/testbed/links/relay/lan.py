@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -200,22 +199,13 @@ def taken_down(way: str) -> dict[str, list[int]]:
             lan.put(2, Direction.BACKWARD, state, LinkParameters(delay_us=500))
             for name, stamper in stampers.items():
                 if state is LinkState.UP:
-                    wait_until(
-                        partial(_passes, stamper), f"a datagram {name} it"
-                    )  # the kernel takes a moment
+                    wait_until(stamper.passes, f"a datagram {name} it")
                 before = len(stamper.arrivals)
                 for _ in range(DATAGRAMS):
                     stamper.send()
                 stamper.collect_until_quiet(QUIET_S)
                 came[name].append(len(stamper.arrivals) - before)
         return came
-
-
-def _passes(stamper: Stamper) -> bool:
-    before = len(stamper.arrivals)
-    stamper.send()
-    stamper.collect_until_quiet(LATE_S)
-    return len(stamper.arrivals) > before
 
 
 def not_for_a_host() -> dict[str, Any]:

@@ -125,6 +125,8 @@ def emulator_down() -> dict[str, Any]:
         for state in ("up", "down", "up"):
             for interface in ("a0", "b0"):
                 run_batch("ip", [f"link set {interface} {state}"], doing="changing the link")
+            if state == "up":
+                wait_until(stamper.passes, "a datagram over the link that is up")
             before = len(stamper.arrivals)
             for _ in range(20):
                 stamper.send()
