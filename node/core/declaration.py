@@ -167,6 +167,12 @@ class System:
                 return f"contract.{name} should be one of {', '.join(choices)}, not {said!r:.40}"
         if contract.audience != "all" and contract.since != "subscription":
             return f"the audience {contract.audience} needs since subscription"
+        workloads = self.declared.workloads
+        if (
+            "content" in (contract.audience, *workloads)
+            and (contract.audience, *workloads) != ("content",) * 2
+        ):
+            return "the audience content goes with the workload content, and with no other"
         for role, traits in self.declared.roles.items():
             if unknown := [trait for trait in traits if trait not in set(Trait)]:
                 return f"role {role}: {unknown[0]!r:.40} is no trait: there are {', '.join(Trait)}"

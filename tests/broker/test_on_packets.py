@@ -43,6 +43,7 @@ def test_a_file_that_declares_no_system_is_refused(tmp_path, capsys):
             "the audience content needs since subscription",
         ),
         ('"topic", "subscription"', '"topic", "beginning"', "the audience topic needs since subscription"),
+        ('"topic", "subscription"', '"content", "subscription"', "goes with the workload content"),
         ('"stream", "at-most-once"', '"random", "at-most-once"', "contract.order should be one of none, "),
         ("(Trait.SUBSCRIBER,)", '("listener",)', "role subscriber: 'listener' is no trait"),
         ('"broker": Broker, ', "", "role broker has no machine"),
