@@ -14,6 +14,8 @@ from enum import Enum
 
 from node.core.machine import CancelTimer, Connect, Effect, Randomness, SetTimer
 
+DIAL = "dial"  # first word of a dialler's timer; the peer's name follows
+
 
 class State(Enum):
     """Of a dialler."""
@@ -75,7 +77,7 @@ class Dialer:
         self.state = State.IDLE
         self.attempts = 0  # in a row without the peer having spoken
         self._connect = Connect(target.peer, target.address, target.port, pauses.timeout_us)
-        self._timer = ("dial", target.peer)
+        self._timer = (DIAL, target.peer)
         self._pauses = pauses
         self._rng = rng
         self._emit = emit

@@ -1,45 +1,22 @@
-"""A channel: what a node knows of one open connection, and how much may still be handed to it.
+"""A channel: an open connection with another process of the system (the paper's FIFO channel, 3.1)."""
 
-`room_bytes` is what may be handed over before the connection has to say that it can take more. Events are
-handed over only while there is room (`open_for_bulk`); small messages may overdraw it.
-"""
+from typing import Any
 
+from node.core.peer_channel import PeerChannel
 from node.protocols.sprinkler.messages import Role
 
 
-class Channel:
-    """One open connection (the paper's FIFO channel, 3.1)."""
+class Channel(PeerChannel):
+    """`role` is the peer's, None until HELLO. reached: by stream, how far the peer said it is."""
 
-    __slots__ = (
-        "awaiting",
-        "connection",
-        "dialled",
-        "has_answered",
-        "heard_us",
-        "incarnation",
-        "is_read",
-        "name",
-        "reached",
-        "role",
-        "room_bytes",
-        "sent_us",
-    )
+    __slots__ = ("reached", "role")
 
     def __init__(self, connection: int, dialled: str | None, now_us: int, room_bytes: int) -> None:
-        self.connection = connection
-        self.dialled = dialled  # the peer that we dialled, if we did
-        self.heard_us = now_us
-        self.sent_us = now_us
-        self.room_bytes = room_bytes
-        self.awaiting = False  # asked to be told when it is writable
-        self.is_read = True
-        self.name = dialled or ""  # known for sure from HELLO on
-        self.role: Role | None = None  # None until HELLO
-        self.has_answered = False  # it said something after our HELLO: a round trip is behind us
-        self.incarnation = 0
-        self.reached: dict[int, int] = {}  # by stream, how far the peer said it is: a NOTIFY would be no news
+        super().__init__(connection, dialled, now_us, room_bytes)
+        self.role: Role | None = None
+        self.reached: dict[int, int] = {}  # a NOTIFY of less would be no news
 
-    @property
-    def open_for_bulk(self) -> bool:
-        """Whether events may be handed to it now."""
-        return self.room_bytes > 0 and not self.awaiting
+    def greeted(self, greeting: Any) -> None:
+        """The peer has said HELLO."""
+        super().greeted(greeting)
+        self.role = Role(greeting.role)

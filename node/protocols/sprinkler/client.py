@@ -151,6 +151,7 @@ class Client(Participant):
 
     def opened(self, channel: Channel) -> None:
         """The tail is told that we are here; what is not acknowledged is repeated to the head."""
+        super().opened(channel)
         if channel.role is Role.CLIENT:
             self.received.keep(keeps=True)
         self.dissemination.opened(channel)

@@ -102,6 +102,7 @@ class ConfigurationService(Participant):
 
     def opened(self, channel: Channel) -> None:
         """Tell it the chain. A replica that is back is no longer waited for; its status follows."""
+        super().opened(channel)
         self._given_up.discard(channel.name)
         if self._is_meant(channel):
             self._lost.pop(channel.name, None)

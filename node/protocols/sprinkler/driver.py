@@ -68,6 +68,7 @@ class Driver(Participant):
 
     def opened(self, channel: Channel) -> None:
         """Repeat what is not acknowledged."""
+        super().opened(channel)
         if channel.role is Role.PROXY:
             self._rewind(self._chains.region_of(channel.name))
 

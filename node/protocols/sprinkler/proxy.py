@@ -290,6 +290,7 @@ class Proxy(Participant):
 
     def opened(self, channel: Channel) -> None:
         """Only the proxies of the run may speak as such."""
+        super().opened(channel)
         region = self.chains.region_of(channel.name)
         if channel.role is Role.PROXY and channel.name not in self.chains.replicas(region or ""):
             self.refuse(channel, Refusal.UNEXPECTED, f"no proxy {channel.name} belongs to this run")

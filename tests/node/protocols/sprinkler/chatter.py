@@ -43,7 +43,7 @@ class Chatter:
             self.around.do(what, rng.randrange(8), rng.randrange(4))
 
     def role_of(self, connection):
-        channel = self.around.machine._connections.get(connection)
+        channel = self.around.machine.connections.get(connection)
         return None if channel is None else channel.role
 
     def message(self, role):
