@@ -6,6 +6,7 @@ put in the wrong place. So the hook answers every segment with a packet, often o
 lets Scapy's buffer always hold that one segment, and puts the segments in order itself.
 """
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,7 @@ from scapy.config import conf
 from scapy.packet import Packet
 
 from node.core.errors import RemoteProtocolError
-from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, read_header
+from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, frames_in, read_header
 
 _SEQUENCE_NUMBERS = 1 << 32
 _REACH_BYTES = 1 << 26  # farther from what is expected, it is another connection with the same ports
@@ -52,16 +53,9 @@ class _Direction:
 
 def whole_frames(data: bytes) -> list[tuple[int, int]]:
     """Length and type of every whole frame at the beginning of the data, up to a bad header."""
-    view, start, found = memoryview(data), 0, []
-    while len(view) - start >= HEADER_BYTES:
-        try:
-            length, kind = read_header(view, start, FRAME_LIMIT_BYTES)
-        except RemoteProtocolError:
-            break
-        if len(view) - start < length:
-            break
-        found.append((length, kind))
-        start += length
+    found: list[tuple[int, int]] = []
+    with contextlib.suppress(RemoteProtocolError):
+        found.extend((len(frame.whole), frame.type) for frame in frames_in(data))
     return found
 
 

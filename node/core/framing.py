@@ -1,9 +1,7 @@
-"""Frames: how messages stand in a byte stream, and the incremental reader that takes them out again.
+"""Frames: how messages stand in a byte stream, and how they are taken out again.
 
-A frame is an 8-byte header, big-endian, and a body. The reader takes chunks of any size, down to single
-bytes, and gives whole frames as memory views: of the chunk itself where a frame lies within one chunk, of
-joined bytes where it straddles several. It holds at most one unfinished frame, whose length is bounded. What
-is in a body is not known here; see `node.core.message_layout`.
+A frame is an 8-byte header, big-endian, and a body. Its length is bounded. What is in a body is not known
+here; see `node.core.message_layout`. Frames are given as memory views: nothing is copied.
 
 `FrameBuffer` reads frames into memory of our own: what a socket gives is written where it stays. `room` is
 where the next bytes belong, `filled` gives the frames that became whole, as views of that memory. Frames that
@@ -73,54 +71,23 @@ def read_header(view: memoryview, start: int, limit_bytes: int) -> tuple[int, in
     return LENGTH_BYTES + length, message_type
 
 
-class FrameReader:
-    """Takes chunks, gives frames. After it raised, it is of no more use: the connection has to be closed."""
+def frames_in(data: bytes | memoryview, limit_bytes: int = FRAME_LIMIT_BYTES) -> Iterator[Frame]:
+    """The frames that stand whole at the beginning of `data`, as views of it, up to an unfinished one.
 
-    __slots__ = ("_held", "_limit_bytes", "_parts", "_wanted")
-
-    def __init__(self, limit_bytes: int = FRAME_LIMIT_BYTES) -> None:
-        self._limit_bytes = limit_bytes
-        self._parts: list[bytes | memoryview] = []  # of the unfinished frame
-        self._held = 0  # bytes in _parts
-        self._wanted = HEADER_BYTES  # bytes before there is anything to do
-
-    def feed(self, chunk: bytes) -> Iterator[Frame]:
-        """The frames that this chunk completes. Raises RemoteProtocolError at the first bad header.
-
-        Frames are views of `chunk` where possible, so it must not change afterwards. The iterator has to be
-        used up before the next chunk is fed.
-        """
-        view = memoryview(chunk)
-        if self._held:
-            self._parts.append(view)
-            self._held += len(view)
-            if self._held < self._wanted:
-                return
-            view = memoryview(b"".join(self._parts))
-            self._parts.clear()
-            self._held = 0
-        start, end = 0, len(view)
-        self._wanted = HEADER_BYTES
-        while end - start >= HEADER_BYTES:
-            length, message_type = read_header(view, start, self._limit_bytes)
-            if end - start < length:
-                self._wanted = length
-                break
-            whole = view[start : start + length]
-            start += length
-            yield Frame(message_type, whole[HEADER_BYTES:], whole)
-        if start < end:
-            self._parts.append(view[start:])
-            self._held = end - start
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of a frame that is not yet whole."""
-        return self._held
+    Raises RemoteProtocolError at the first bad header.
+    """
+    view, start = memoryview(data), 0
+    while len(view) - start >= HEADER_BYTES:
+        length, message_type = read_header(view, start, limit_bytes)
+        if len(view) - start < length:
+            return
+        whole = view[start : start + length]
+        start += length
+        yield Frame(message_type, whole[HEADER_BYTES:], whole)
 
 
 class FrameBuffer:
-    """After it raised, it is of no more use: the connection has to be closed."""
+    """One connection's. After it raised, it is of no more use: the connection has to be closed."""
 
     __slots__ = ("_end", "_large", "_limit_bytes", "_size", "_start", "_view", "_wanted")
 
@@ -132,11 +99,6 @@ class FrameBuffer:
         self._start = 0  # of the unfinished frame
         self._end = 0  # of what was filled
         self._wanted = HEADER_BYTES  # bytes from start on, before there is anything to do
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of a frame that is not yet whole."""
-        return self._end - self._start
 
     def room(self) -> memoryview:
         """Where the next bytes belong; never empty. Their number is then told to `filled`."""
@@ -155,17 +117,12 @@ class FrameBuffer:
         self._end += count
         if count * FEW_READS >= self._size:
             self._size = min(self._size * GROWTH, LARGEST_BYTES)
-        view, start, end = self._view.toreadonly(), self._start, self._end
-        self._wanted = HEADER_BYTES
-        while end - start >= HEADER_BYTES:
-            length, message_type = read_header(view, start, self._limit_bytes)
-            if end - start < length:
-                self._wanted = length
-                break
-            whole = view[start : start + length]
-            start += length
-            self._start = start
-            yield Frame(message_type, whole[HEADER_BYTES:], whole)
+        view = self._view.toreadonly()
+        for frame in frames_in(view[self._start : self._end], self._limit_bytes):
+            self._start += len(frame.whole)
+            yield frame
+        has_header = self._end - self._start >= HEADER_BYTES
+        self._wanted = read_header(view, self._start, self._limit_bytes)[0] if has_header else HEADER_BYTES
 
     def _memory(self, size: int) -> bytearray | mmap.mmap:
         """Memory for a buffer. What is not used again is given back when the last frame in it is gone."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from node.core.errors import RemoteProtocolError, StorageError
-from node.core.framing import FRAME_LIMIT_BYTES, FrameReader
+from node.core.framing import FRAME_LIMIT_BYTES, frames_in
 from node.core.message_layout import Codec
 
 MAGIC = b"CUTSTLOG"
@@ -137,7 +137,7 @@ def decode_frames(codec: Codec, frames: Iterable[memoryview]) -> list[Any]:
     messages: list[Any] = []
     for frame in frames:
         try:
-            messages.extend(codec.decode(each) for each in FrameReader(len(frame)).feed(bytes(frame)))
+            messages.extend(codec.decode(each) for each in frames_in(bytes(frame), len(frame)))
         except RemoteProtocolError as error:
             raise StorageError(
                 f"record {len(messages) + 1} is no message of this version: {error}"

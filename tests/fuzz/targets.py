@@ -21,7 +21,7 @@ from analysis.capture.pcap.record_batches import Span, TimeRange, read_columns, 
 from analysis.capture.pcap.streams import Conversations, HostCapture, WaitLimits
 from analysis.errors import CaptureError
 from node.core.errors import RemoteProtocolError
-from node.core.framing import FrameReader
+from node.core.framing import frames_in
 from node.protocols.sprinkler.messages import CODEC
 from tests.analysis.capture.pcap import whole
 from tests.analysis.capture.pcap.captures import ACK, RST, START_NS, SYN, Record, pcap_bytes, segment
@@ -95,7 +95,7 @@ def decode(content: bytes) -> None:
     [counts] = found["decoding"]
     whole_frames, stopped = [], False
     try:
-        whole_frames.extend(FrameReader().feed(data))
+        whole_frames.extend(frames_in(data))
     except RemoteProtocolError:
         stopped = True
     if not stopped:

@@ -14,7 +14,7 @@ from analysis.messages.scapy_layers import layers_of
 from analysis.messages.table import markdown_of
 from analysis.messages.wireshark import dissector_of
 from analysis.schemas import MESSAGES
-from node.core.framing import FrameReader
+from node.core.framing import frames_in
 from node.core.message_layout import Codec, Field, Layout, Tail
 from tests.analysis.messages.tshark import PORT, SYSTEM, Tshark, connection, in_pieces
 
@@ -69,7 +69,7 @@ def digits(key: int) -> str:
 @given(sent)
 def test_what_is_encoded_is_decoded_and_its_size_known(messages: list[Any]) -> None:
     data = encoded(messages)
-    assert [CODEC.decode(frame) for frame in FrameReader().feed(data)] == messages
+    assert [CODEC.decode(frame) for frame in frames_in(data)] == messages
     assert sum(map(CODEC.size_bytes, messages)) == len(data)
 
 

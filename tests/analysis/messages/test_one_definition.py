@@ -12,7 +12,7 @@ from analysis.messages.scapy_layers import layers_of
 from analysis.messages.table import markdown, markdown_of
 from analysis.messages.wireshark import dissector_of
 from node import protocols
-from node.core.framing import FrameReader
+from node.core.framing import frames_in
 from node.core.message_layout import Codec, Field, Layout, Values
 from node.systems import codecs
 from tests.analysis.messages.tshark import PORT, SYSTEM, Tshark, connection
@@ -59,7 +59,7 @@ def test_the_codec_has_the_new_fields() -> None:
     codec = codec_of(After)
     data = frame(codec, After(2, 7, 3))
     assert len(data) == len(frame(codec_of(Before), Before(3))) + 9
-    (read,) = FrameReader().feed(data)
+    (read,) = frames_in(data)
     assert codec.decode(read) == After(2, 7, 3)
 
 

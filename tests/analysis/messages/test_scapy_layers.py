@@ -16,7 +16,7 @@ from scapy.sessions import TCPSession
 from scapy.supersocket import StreamSocket
 
 from analysis.messages.scapy_layers import layers
-from node.core.framing import HEADER_FIELDS, FrameReader
+from node.core.framing import HEADER_FIELDS, frames_in
 from node.core.message_layout import Layout
 from node.protocols.sprinkler.messages import CODEC, Subscribe
 from tests.analysis.capture.pcap.captures import ACK, SYN, at_intervals, segment, write_pcap
@@ -41,7 +41,7 @@ def read(data: bytes) -> Packet:
 
 
 def decoded(data: bytes) -> Any:
-    (frame,) = FrameReader().feed(data)
+    (frame,) = frames_in(data)
     return CODEC.decode(frame)
 
 

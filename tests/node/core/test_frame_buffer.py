@@ -41,7 +41,17 @@ def test_frames_come_out_whole_and_stay_as_they_are(sizes, pieces):
     frames = fill(buffer, b"".join(map(frame, bodies)), pieces)
     assert [bytes(each.body) for each in frames] == bodies
     assert [bytes(each.whole) for each in frames] == [frame(body) for body in bodies]
-    assert buffer.held_bytes == 0
+
+
+@given(st.lists(st.binary(min_size=1, max_size=100), max_size=10))
+def test_garbage_is_a_protocol_error_or_waits_for_more_within_the_limit(chunks):
+    buffer = FrameBuffer(limit_bytes=256)
+    try:
+        for chunk in chunks:
+            fill(buffer, chunk, [len(chunk)])
+    except RemoteProtocolError:
+        return
+    assert len(buffer.room().obj) <= FIRST_BYTES
 
 
 def test_single_bytes_are_enough():

@@ -8,7 +8,7 @@ import pytest
 
 from node.core.deliveries import RecordKind
 from node.core.errors import RemoteProtocolError
-from node.core.framing import FRAME_LIMIT_BYTES, HEADER, FrameReader
+from node.core.framing import FRAME_LIMIT_BYTES, HEADER, FrameBuffer
 from node.protocols.sprinkler import messages as wire
 from node.protocols.sprinkler.messages import CODEC, Hello, Refusal, Refused, Role
 from tests.node.tcp.launched import launcher, log_lines, loopback_specs, records
@@ -54,11 +54,11 @@ def batches(spec, kind, stream):
 def told(spec, data):
     """The REFUSED that comes for these bytes."""
     address = next(member.address for member in spec.members if member.name == spec.name)
-    reader = FrameReader()
+    buffer = FrameBuffer()
     with socket.create_connection((address, spec.parameters["port"]), timeout=30) as raw:
         raw.sendall(data)
-        while chunk := raw.recv(65536):
-            for frame in reader.feed(chunk):
+        while count := raw.recv_into(buffer.room()):
+            for frame in buffer.filled(count):
                 message = CODEC.decode(frame)
                 if isinstance(message, Refused):
                     return message
@@ -142,13 +142,13 @@ def test_any_bytes_to_any_process_leave_everyone_unharmed(tmp_path):
 def send_and_leave(spec, data):
     """What comes back is well-formed, whatever it is; then leave without a word."""
     address = next(member.address for member in spec.members if member.name == spec.name)
-    reader = FrameReader()
+    buffer = FrameBuffer()
     with socket.create_connection((address, spec.parameters["port"]), timeout=30) as raw:
         raw.sendall(data)
         raw.shutdown(socket.SHUT_WR)
         try:
-            while chunk := raw.recv(65536):
-                for frame in reader.feed(chunk):
+            while count := raw.recv_into(buffer.room()):
+                for frame in buffer.filled(count):
                     CODEC.decode(frame)
         except ConnectionError:
             return

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from node.core.deliveries import RecordKind
-from node.core.framing import HEADER, FrameReader
+from node.core.framing import HEADER, FrameBuffer
 from node.protocols.sprinkler.messages import CODEC, Hello, Refusal, Refused, Role
 from tests.node.tcp.launched import WAIT_S, Launched, launcher, log_lines, loopback_specs, records
 
@@ -155,12 +155,12 @@ def wait_for_end(handle):
 def exchange(spec, data):
     """What a proxy says to these bytes, until it closes the connection."""
     member = next(member for member in spec.members if member.name == spec.name)
-    reader = FrameReader()
+    buffer = FrameBuffer()
     answers = []
     with socket.create_connection((member.address, spec.parameters["port"]), timeout=30) as raw:
         raw.sendall(data)
-        while chunk := raw.recv(65536):
-            answers += [CODEC.decode(frame) for frame in reader.feed(chunk)]
+        while count := raw.recv_into(buffer.room()):
+            answers += [CODEC.decode(frame) for frame in buffer.filled(count)]
     return answers
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from analysis.capture.pcap import frames as frames_module
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.schemas import DECODING, GAPS, MESSAGES
-from node.core.framing import HEADER, FrameReader
+from node.core.framing import HEADER, frames_in
 from node.protocols.sprinkler.messages import (
     CODEC,
     Advertisement,
@@ -164,7 +164,7 @@ def test_messages_are_found_however_segments_cut_them(
         patch.setattr(frames_module, "WINDOW_BYTES", window)
         tables = extract(path)
     rows = tables["messages"].to_pylist()
-    frames = list(FrameReader().feed(whole))
+    frames = list(frames_in(whole))
     assert [row["type"] for row in rows] == [CODEC.by_type[frame.type].name for frame in frames]
     offset = 0
     for row, one, frame in zip(rows, sent, frames, strict=True):

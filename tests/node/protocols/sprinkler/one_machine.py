@@ -8,7 +8,7 @@ from random import Random
 
 from node.core import machine as m
 from node.core.errors import RemoteProtocolError
-from node.core.framing import FrameReader
+from node.core.framing import frames_in
 from node.protocols.sprinkler import messages as wire
 from node.protocols.sprinkler.messages import CODEC
 from node.systems import build_machine
@@ -53,7 +53,7 @@ class Around:
             case m.Send(number, messages):
                 for message in messages:
                     frame = b"".join(CODEC.encode(message, self.machine.frame_limit_bytes))
-                    assert CODEC.decode(next(FrameReader(len(frame)).feed(frame))) == message
+                    assert CODEC.decode(next(frames_in(frame, len(frame)))) == message
                 self.sent += [(number, message) for message in messages]
             case m.Connect(peer=peer):
                 self.dialling.append(peer)
@@ -123,7 +123,7 @@ class Around:
         for message in messages:
             try:
                 frame = b"".join(CODEC.encode(message))
-                good.append(CODEC.decode(next(FrameReader().feed(frame))))
+                good.append(CODEC.decode(next(frames_in(frame))))
             except RemoteProtocolError as error:
                 self.give(m.Received(number, good))
                 self.give(m.Malformed(number, str(error)))
