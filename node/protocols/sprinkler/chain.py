@@ -19,9 +19,9 @@ without it; if the chain began anew meanwhile, from a member that lost its state
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
-from node.protocols.sprinkler.channel import Channel
+from node.protocols.sprinkler.channel import Channel, Process
 from node.protocols.sprinkler.configurations import Chain
 from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.messages import (
@@ -40,22 +40,11 @@ from node.protocols.sprinkler.subscribers import Subscribers
 PUBLICATIONS_AT_ONCE = 256  # handed to the successor before its room is looked at again
 
 
-class Surroundings(Protocol):
+class Surroundings(Process, Protocol):
     """What is needed of the replica."""
 
-    name: str
-    channels: dict[str, Channel]
     history: History
     publications: Publications
-
-    def send(self, channel: Channel, *messages: Any) -> None:
-        """Send messages."""
-
-    def log(self, event: str, level: str = "info", /, **fields: Any) -> None:
-        """Write a line in the log."""
-
-    def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
-        """Tell a peer what was wrong."""
 
     def service_channel(self) -> Channel | None:
         """To the region's configuration service, if connected."""

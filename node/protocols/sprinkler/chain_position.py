@@ -13,7 +13,6 @@ from node.protocols.sprinkler.configurations import Chain, Chains, with_role
 from node.protocols.sprinkler.head import Head
 from node.protocols.sprinkler.head import Surroundings as HeadSurroundings
 from node.protocols.sprinkler.messages import Whole
-from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.sources import Sources
 from node.protocols.sprinkler.tail import Tail
 
@@ -25,7 +24,6 @@ class Surroundings(HeadSurroundings, Protocol):
     region: str
     own: Sequence[int]
     chains: Chains
-    parameters: Parameters
     chain: Replication
     head: Head | None
     tail: Tail

@@ -1,9 +1,14 @@
-"""A channel: an open connection with another process of the system (the paper's FIFO channel, 3.1)."""
+"""A channel: an open connection with another process of the system (the paper's FIFO channel, 3.1).
 
-from typing import Any
+`Process` is what a process's parts do with its channels; each part adds what else it needs of its process.
+"""
 
+from typing import Any, Protocol
+
+from node.core import machine as m
 from node.core.peer_channel import PeerChannel
-from node.protocols.sprinkler.messages import Role
+from node.protocols.sprinkler.messages import Refusal, Role
+from node.protocols.sprinkler.parameters import Parameters
 
 
 class Channel(PeerChannel):
@@ -20,3 +25,29 @@ class Channel(PeerChannel):
         """The peer has said HELLO."""
         super().greeted(greeting)
         self.role = Role(greeting.role)
+
+
+class Process(Protocol):
+    """What every `Participant` has for its parts."""
+
+    name: str
+    role: Role
+    now_us: int
+    rng: m.Randomness
+    parameters: Parameters
+    channels: dict[str, Channel]
+
+    def emit(self, effect: m.Effect) -> None:
+        """Ask for an effect."""
+
+    def log(self, event: str, level: str = "info", /, **fields: Any) -> None:
+        """Write a line in the log."""
+
+    def send(self, channel: Channel, *messages: Any) -> None:
+        """Send messages."""
+
+    def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
+        """Tell a peer what was wrong."""
+
+    def drop(self, channel: Channel, reason: str, *, abort: bool = True) -> None:
+        """Close a channel."""

@@ -44,11 +44,10 @@ from typing import Any, Protocol
 from node.core import machine as m
 from node.core.specification import Member, NodeSpec
 from node.protocols.sprinkler.answers import Answers, Store
-from node.protocols.sprinkler.channel import Channel
+from node.protocols.sprinkler.channel import Channel, Process
 from node.protocols.sprinkler.messages import CODEC, Counter, Notify, Refusal, Request, Role
 from node.protocols.sprinkler.messages import View as ViewMessage
 from node.protocols.sprinkler.neighbourhood import Neighbourhood, View
-from node.protocols.sprinkler.parameters import Parameters
 
 SHUFFLE: m.Timer = ("shuffle",)
 GOSSIP: m.Timer = ("gossip",)
@@ -59,27 +58,8 @@ UNREACHED_PERIODS = 3  # a neighbour that was not connected at so many ticks lea
 VIEW_ROWS = 256  # of a VIEW that are looked at
 
 
-class Surroundings(Protocol):
-    """What is needed of the node; `Participant` has all but `proxy_channel` and `view_changed`."""
-
-    name: str
-    role: Role
-    now_us: int
-    rng: m.Randomness
-    parameters: Parameters
-    channels: dict[str, Channel]
-
-    def emit(self, effect: m.Effect) -> None:
-        """Ask for an effect."""
-
-    def send(self, channel: Channel, *messages: Any) -> None:
-        """Send messages."""
-
-    def drop(self, channel: Channel, reason: str) -> None:
-        """Close a channel."""
-
-    def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0) -> None:
-        """Tell a peer what was wrong."""
+class Surroundings(Process, Protocol):
+    """What is needed of the client or proxy."""
 
     def proxy_channel(self) -> Channel | None:
         """To the tail of the region's proxy, if connected; a proxy has none."""

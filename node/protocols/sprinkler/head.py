@@ -19,7 +19,7 @@ from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of
 from node.protocols.sprinkler.batches import cut_before, epoch_mark, last_seq
-from node.protocols.sprinkler.channel import Channel
+from node.protocols.sprinkler.channel import Channel, Process
 from node.protocols.sprinkler.crossing import Restoration
 from node.protocols.sprinkler.expects import Path
 from node.protocols.sprinkler.history import History
@@ -36,7 +36,6 @@ from node.protocols.sprinkler.messages import (
     Refusal,
     SparseEvents,
 )
-from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.publications import Publications, Publisher, publisher_of
 from node.protocols.sprinkler.sources import Sources
 from node.protocols.sprinkler.sources import Surroundings as SourcesSurroundings
@@ -50,35 +49,16 @@ Pending = OrderedDict[tuple[Publisher, int], tuple[int, Channel | None, Publishe
 """What of a stream is not committed, by publisher and request: last number, who is to be told, and what."""
 
 
-class Surroundings(SourcesSurroundings, Protocol):
+class Surroundings(Process, SourcesSurroundings, Protocol):
     """What is needed of the replica."""
 
-    name: str
-    now_us: int
-    channels: dict[str, Channel]
     history: History
     publications: Publications
     journal: Volatile
-    parameters: Parameters
     stream_clocks: Mapping[int, StreamClock]
-
-    def emit(self, effect: m.Effect) -> None:
-        """Ask for an effect."""
-
-    def send(self, channel: Channel, *messages: Any) -> None:
-        """Send messages."""
-
-    def log(self, event: str, level: str = "info", /, **fields: Any) -> None:
-        """Write a line in the log."""
-
-    def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
-        """Tell a peer what was wrong."""
 
     def put_off(self, channel: Channel, message: Publish, code: Refusal, reason: str) -> None:
         """Refuse a publication that may be repeated, and what was sent after it."""
-
-    def drop(self, channel: Channel, reason: str) -> None:
-        """Close a channel from our side."""
 
     def store(self, batch: Batch) -> None:
         """Into Hist, and down the chain."""

@@ -6,23 +6,18 @@ hears all paths when it opens, and again when one has changed.
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
-from node.protocols.sprinkler.channel import Channel
+from node.protocols.sprinkler.channel import Channel, Process
 from node.protocols.sprinkler.expects import Path
 from node.protocols.sprinkler.messages import Hop, Paths, Role
 
 
-class Surroundings(Protocol):
+class Surroundings(Process, Protocol):
     """What is needed of the replica."""
-
-    channels: dict[str, Channel]
 
     def is_ours(self, name: str) -> bool:
         """Whether this process belongs to our region."""
-
-    def send(self, channel: Channel, *messages: Any) -> None:
-        """Send messages."""
 
 
 class RegionPaths:

@@ -18,26 +18,18 @@ so is as said above.
 from bisect import insort
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from node.protocols.sprinkler.batches import PLACEHOLDERS, Batch, cut_before, last_seq
-from node.protocols.sprinkler.channel import Channel
+from node.protocols.sprinkler.channel import Channel, Process
 from node.protocols.sprinkler.messages import Answered, Counter, Notify, Refusal, Request
 from node.protocols.sprinkler.progress import FIRST_SEQ, PendingRequests, Progress
 
 ASSUMED_EVENT_BYTES = 16  # before there is an event to be measured
 
 
-class Surroundings(Protocol):
-    """What is needed of the client; `Participant` has all but `proxy_channel` and `deliver`."""
-
-    now_us: int
-
-    def send(self, channel: Channel, *messages: Any) -> None:
-        """Send messages."""
-
-    def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0) -> None:
-        """Tell a peer what was wrong."""
+class Surroundings(Process, Protocol):
+    """What is needed of the client."""
 
     def proxy_channel(self) -> Channel | None:
         """To the tail of the region's proxy, if connected."""
