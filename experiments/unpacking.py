@@ -16,7 +16,7 @@ from typing import IO, Any, Final, NoReturn
 import zstandard
 
 from experiments.json_files import read_json
-from experiments.packing import COUNT, ENDING, RUN, SWEEP, left_out
+from experiments.packing import COUNT, RUN, SWEEP, left_out
 from experiments.rundir import is_run_name
 from experiments.scratch import scratch
 from topologies.errors import InputError
@@ -33,11 +33,6 @@ _EXTENDED: Final = frozenset({tarfile.XHDTYPE, tarfile.XGLTYPE})
 _KINDS: Final = frozenset({tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE, *_EXTENDED})
 _ENTRIES: Final = frozenset({"path", "size", "mtime", "atime", "ctime", COUNT})
 """Of extended headers."""
-
-
-def is_archive(path: Path) -> bool:
-    """Whether this is a file that looks like a packed run."""
-    return path.name.endswith(ENDING) and path.is_file()
 
 
 def unpacked(archive: Path, into: Path) -> tuple[Path, bool]:

@@ -170,11 +170,6 @@ def parse_size_bytes(text: object, *, such_as: str = SIZE.example) -> int:
     return replace(SIZE, example=such_as).parse_whole(text)
 
 
-def parse_event_rate_per_s(text: object) -> int | float:
-    """Events a second of `20000/s`. Raises QuantityError."""
-    return EVENT_RATE.parse(text)
-
-
 def parse_fraction(text: object) -> float:
     """0.01 of `1%`; at most 1. Raises QuantityError."""
     value = FRACTION.parse(text)

@@ -93,10 +93,6 @@ class Network:
         node = self.nodes[name] = Node(spec, machine)
         self.clock.at(self.clock.now_us, self._begin, node)
 
-    def forget_starts(self) -> None:
-        """Whoever counts how often processes are started begins anew."""
-        self._starts.clear()
-
     def kill(self, name: str) -> None:
         """The process dies; its host resets its connections."""
         node = self.nodes.pop(name)

@@ -89,10 +89,6 @@ class Chains:
         """The region's chain as far as known."""
         return self._chains.get(region, Chain(0, 0))
 
-    def is_known(self, region: str) -> bool:
-        """Whether the region's chain is known: it has no service, or the service has told it."""
-        return bool(self.chain(region).members)
-
     def head(self, region: str) -> str | None:
         """The region's head, if known."""
         return self.chain(region).head
@@ -100,10 +96,6 @@ class Chains:
     def tail(self, region: str) -> str | None:
         """The region's tail, if known."""
         return self.chain(region).tail
-
-    def members(self, region: str) -> tuple[str, ...]:
-        """The region's replicas from head to tail, without who is joining."""
-        return self.chain(region).members
 
     def service(self, region: str) -> str | None:
         """The region's configuration service, if it has one."""

@@ -104,10 +104,6 @@ class Sources:
             self._surroundings.unsubscribe(source.source, stream)
         self.paths_changed = True
 
-    def source_of(self, stream: int) -> str | None:
-        """The current source of a stream."""
-        return self._sources[stream].source if stream in self._sources else None
-
     def paths(self) -> dict[int, Path]:
         """By which path this region gets each stream from others; those that have none are left out."""
         self.paths_changed = False

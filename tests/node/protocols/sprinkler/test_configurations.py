@@ -23,14 +23,12 @@ def dialled(known, name, **given):
 
 def test_without_a_service_the_only_proxy_is_the_chain():
     known = chains(proxies=1)
-    assert known.is_known("r0")
-    assert known.members("r0") == ("r0/proxy-0",)
+    assert known.chain("r0").members == ("r0/proxy-0",)
     assert (known.head("r1"), known.tail("r1")) == ("r1/proxy-0", "r1/proxy-0")
 
 
 def test_with_a_service_nothing_is_known_before_it_speaks():
     known = chains(configuration=True)
-    assert not known.is_known("r0")
     assert known.head("r0") is None
     assert dialled(known, "r0/driver-0") == ["r0/configuration-0"]
     assert known.learn("r0", TOLD)

@@ -24,9 +24,9 @@ def steady_switches(sources, seconds=14):
 
 
 def sources_of_affected(cluster):
-    return cluster.machine("r3/proxy-0").head.sources.source_of(2), cluster.machine(
-        "r2/proxy-0"
-    ).head.sources.source_of(3)
+    """From whom r3 took r2's stream last, and r2 the one of r3."""
+    last = {(name, found["stream"]): found["to"] for _, name, found in cluster.logged("source_switched")}
+    return last["r3/proxy-0", 2], last["r2/proxy-0", 3]
 
 
 def after_a_cut(build):

@@ -35,7 +35,7 @@ class Bench:
         self.asked.append((proxy, None))
 
     def source_switched(self, switch):
-        pass
+        self.source = switch.after
 
     def has(self, cnt):
         """As if so many events had come."""
@@ -45,10 +45,6 @@ class Bench:
         if path is not None:
             self.sources.told_paths(proxy, {STREAM: path})
         self.sources.advertised(proxy, [Counter(STREAM, cnt) for cnt in cnts], at_ms * 1000)
-
-    @property
-    def source(self):
-        return self.sources.source_of(STREAM)
 
 
 @pytest.fixture
