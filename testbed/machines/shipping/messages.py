@@ -6,19 +6,20 @@
   file by now; GONE if it cannot be read.
 - HASH: the SHA-256 of a file's first bytes -> DIGEST, CHANGED or GONE; BUSY now and then before.
 
-After CHANGED the next LISTING has the file again. Encoded and decoded here for both sides, and validated on
-arrival.
+After CHANGED the next LISTING has the file again. A request or a LISTING is a JSON list of the fields of its
+type below, whose annotations are what is checked on arrival.
 """
 
 import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import zstandard
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from testbed.machines.shipping.frames import CHUNK_BYTES_MAX, Kind, ShippingError, encode
 from testbed.machines.shipping.names import checked
 from testbed.sanitize import sanitize
+from topologies.document import dotted
 
 LEVEL = 1
 """Of zstd. On captures of the main job: 1.1 GB/s and a 20th of the size; level 3 saves a fifth more."""
@@ -29,80 +30,74 @@ DIGEST_BYTES = 32  # SHA-256
 TEXT_MAX = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+def _checked(path: str) -> str:
+    try:
+        return checked(path)
+    except ShippingError as error:
+        raise ValueError(str(error)) from None
+
+
+Path = Annotated[str, AfterValidator(_checked)]
+Size = Annotated[int, Field(ge=0, le=SIZE_MAX, strict=True)]
+
+
+class Read(NamedTuple):
     """A request for a file's bytes from `offset` on. tail: digest of those before it, empty if not to be
     compared.
     """
 
-    path: str
-    offset: int
-    length: int
+    path: Path
+    offset: Size
+    length: Annotated[int, Field(ge=0, le=CHUNK_BYTES_MAX, strict=True)]
     tail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Hash:
+class Hash(NamedTuple):
     """A request for the SHA-256 of a file's first `size` bytes."""
 
-    path: str
-    size: int
+    path: Path
+    size: Size
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A file of the run folder. identity: changes when another file takes the name (its inode)."""
 
-    path: str
-    size: int
-    identity: int
+    path: Path
+    size: Size
+    identity: Annotated[int, Field(ge=0, le=1 << 64, strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Files that are new or have changed, and names that are gone. more: another listing follows."""
+class Listing(NamedTuple):
+    """Files that are new or have changed, and names that are gone; at most ENTRIES_MAX of both together.
+    more: another listing follows.
+    """
 
-    entries: tuple[Entry, ...]
-    gone: tuple[str, ...]
+    entries: Annotated[tuple[Entry, ...], Field(max_length=ENTRIES_MAX)]
+    gone: Annotated[tuple[Path, ...], Field(max_length=ENTRIES_MAX)]
     more: bool
 
 
-def encode_read(read: Read) -> bytes:
-    """A READ frame."""
-    return _encode_json(Kind.READ, [read.path, read.offset, read.length, read.tail])
+Message = TypeVar("Message", Read, Hash, Listing)
+_KINDS = {Read: Kind.READ, Hash: Kind.HASH, Listing: Kind.LISTING}
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _KINDS}
 
 
-def decode_read(body: bytes) -> Read:
-    """Decode a READ. Raises ShippingError."""
-    path, offset, length, tail = _list(_json(body), 4)
-    if not isinstance(tail, str):
-        raise ShippingError("a digest is no text")
-    return Read(checked(path), _number(offset, SIZE_MAX), _number(length, CHUNK_BYTES_MAX), tail)
+def encode_message(message: Read | Hash | Listing) -> bytes:
+    """A READ, HASH or LISTING frame."""
+    return encode(_KINDS[type(message)], json.dumps(message, separators=(",", ":")).encode())
 
 
-def encode_hash(asked: Hash) -> bytes:
-    """A HASH frame."""
-    return _encode_json(Kind.HASH, [asked.path, asked.size])
-
-
-def decode_hash(body: bytes) -> Hash:
-    """Decode a HASH. Raises ShippingError."""
-    path, size = _list(_json(body), 2)
-    return Hash(checked(path), _number(size, SIZE_MAX))
-
-
-def encode_listing(listing: Listing) -> bytes:
-    """A LISTING frame; at most ENTRIES_MAX names in all."""
-    entries = [[entry.path, entry.size, entry.identity] for entry in listing.entries]
-    return _encode_json(Kind.LISTING, [entries, list(listing.gone), listing.more])
-
-
-def decode_listing(body: bytes) -> Listing:
-    """Decode a LISTING. Raises ShippingError."""
-    entries, gone, more = _list(_json(body), 3)
-    if not isinstance(entries, list) or not isinstance(gone, list) or len(entries) + len(gone) > ENTRIES_MAX:
-        raise ShippingError("a listing that is none, or too long")
-    return Listing(tuple(_entry(entry) for entry in entries), tuple(map(checked, gone)), bool(more))
+def decode_message(kind: type[Message], body: bytes) -> Message:
+    """Decode the body of a READ, HASH or LISTING frame. Raises ShippingError."""
+    try:
+        message: Message = _ADAPTERS[kind].validate_json(body)
+    except ValidationError as error:
+        details = error.errors(include_url=False)[0]
+        where = ".".join(filter(None, [kind.__name__.lower(), dotted(details["loc"])]))
+        raise ShippingError(sanitize(f"{where}: {details['msg']}")) from None
+    if isinstance(message, Listing) and len(message.entries) + len(message.gone) > ENTRIES_MAX:
+        raise ShippingError(f"a listing of more than {ENTRIES_MAX} names")
+    return message
 
 
 class Packer:
@@ -145,31 +140,3 @@ def decode_digest(body: bytes) -> bytes:
 def decode_text(body: bytes) -> str:
     """The text of GONE and FAILED, as one short line."""
     return sanitize(body[:TEXT_MAX].decode(errors="replace"))
-
-
-def _entry(entry: Any) -> Entry:
-    path, size, identity = _list(entry, 3)
-    return Entry(checked(path), _number(size, SIZE_MAX), _number(identity, 1 << 64))
-
-
-def _encode_json(kind: Kind, content: Any) -> bytes:
-    return encode(kind, json.dumps(content, separators=(",", ":")).encode())
-
-
-def _json(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        raise ShippingError("a frame that should be JSON is none") from None
-
-
-def _list(content: Any, length: int) -> list[Any]:
-    if not isinstance(content, list) or len(content) != length:
-        raise ShippingError(f"a list of {length} is something else")
-    return content
-
-
-def _number(value: Any, most: int) -> int:
-    if type(value) is not int or not 0 <= value <= most:
-        raise ShippingError(f"{value!r:.40} is no number from 0 to {most}")
-    return value

@@ -4,8 +4,7 @@
 
 It keeps no state except what it has listed of the folder, and writes nothing. It runs at the lowest priority
 unless told otherwise, so that it does not disturb an experiment. The kernel ends it (alarm(2)) when it got no
-request for `--idle` seconds, also when it is blocked in a write to a dead connection. Needs zstandard and
-otherwise only the standard library.
+request for `--idle` seconds, also when it is blocked in a write to a dead connection.
 """
 
 import argparse
@@ -26,9 +25,8 @@ from testbed.machines.shipping.messages import (
     Listing,
     Packer,
     Read,
-    decode_hash,
-    decode_read,
-    encode_listing,
+    decode_message,
+    encode_message,
 )
 from testbed.machines.shipping.names import checked
 from testbed.machines.shipping.partial_file import file_digest, tail_digest
@@ -74,9 +72,9 @@ class Sender:
                 case Kind.LIST:
                     self._list()
                 case Kind.READ:
-                    self._read(decode_read(body))
+                    self._read(decode_message(Read, body))
                 case Kind.HASH:
-                    self._hash(decode_hash(body))
+                    self._hash(decode_message(Hash, body))
                 case _:
                     raise ShippingError(f"{kind} is no request")
 
@@ -92,7 +90,7 @@ class Sender:
                 tuple(name for name in part if isinstance(name, str)),
                 more=start + ENTRIES_MAX < len(names),
             )
-            self._write(encode_listing(listing))
+            self._write(encode_message(listing))
 
     def _walk(self) -> list[Entry]:
         """A run that has not begun yet has no folder, and so no files."""

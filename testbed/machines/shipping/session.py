@@ -14,13 +14,13 @@ from testbed.machines.shipping.frames import Frames, Kind, ShippingError, encode
 from testbed.machines.shipping.limits import Bounds
 from testbed.machines.shipping.messages import (
     Hash,
+    Listing,
     Read,
     Unpacker,
     decode_digest,
-    decode_listing,
+    decode_message,
     decode_text,
-    encode_hash,
-    encode_read,
+    encode_message,
 )
 from testbed.machines.shipping.result import State
 from testbed.machines.shipping.transfer import PendingRequest, Transfer
@@ -145,7 +145,7 @@ class Session:
                     self._bounds.rate.give_back(request.length)
                     raise DiskLimitError(problem)
             self._under_way.append(self._transfer.asked(request))
-            requests += encode_read(request) if isinstance(request, Read) else encode_hash(request)
+            requests += encode_message(request)
         if requests:
             self._stream.write(requests)
         return wait_s
@@ -197,7 +197,7 @@ class Session:
         for _ in range(LISTINGS_MAX):
             if kind is not Kind.LISTING:
                 raise ShippingError(f"{kind.name} is no listing")
-            listing = decode_listing(body)
+            listing = decode_message(Listing, body)
             self._transfer.listed(listing)
             if not listing.more:
                 break

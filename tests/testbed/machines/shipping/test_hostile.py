@@ -1,5 +1,6 @@
 """Whatever a machine says, nothing outside of its places is written, and shipping ends."""
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -27,13 +28,9 @@ from testbed.machines.shipping.messages import (
     Read,
     Unpacker,
     decode_digest,
-    decode_hash,
-    decode_listing,
-    decode_read,
+    decode_message,
     decode_text,
-    encode_hash,
-    encode_listing,
-    encode_read,
+    encode_message,
 )
 from testbed.machines.shipping.names import PART_BYTES_MAX, PATH_BYTES_MAX, checked, destination
 from tests.testbed.machines.shipping.machines import Machine, ProcessStream, read_files, ship_all
@@ -89,11 +86,11 @@ def test_garbage_is_no_frame_and_no_crash(data: bytes, pieces: list[int]) -> Non
 @settings(max_examples=300)
 @given(body=st.binary(max_size=100) | st.text(max_size=50).map(str.encode))
 def test_garbage_is_no_message_and_no_crash(body: bytes) -> None:
-    for decode in (decode_listing, decode_read, decode_hash, decode_digest):
-        try:
-            decode(body)
-        except ShippingError:
-            continue
+    for kind in (Listing, Read, Hash):
+        with contextlib.suppress(ShippingError):
+            decode_message(kind, body)
+    with contextlib.suppress(ShippingError):
+        decode_digest(body)
     with pytest.raises(ShippingError):
         Unpacker().data(body, 10)
 
@@ -105,7 +102,7 @@ def test_garbage_is_no_message_and_no_crash(body: bytes) -> None:
 )
 def test_listings_come_as_they_were_sent(entries: list[Entry], gone: list[str], more: bool) -> None:
     listing = Listing(tuple(entries), tuple(gone), more)
-    assert decode_listing(encode_listing(listing)[HEAD.size :]) == listing
+    assert decode_message(Listing, encode_message(listing)[HEAD.size :]) == listing
 
 
 @given(
@@ -113,8 +110,8 @@ def test_listings_come_as_they_were_sent(entries: list[Entry], gone: list[str], 
     hashed=st.builds(Hash, paths, st.integers(0, 1 << 56)),
 )
 def test_requests_come_as_they_were_sent(read: Read, hashed: Hash) -> None:
-    assert decode_read(encode_read(read)[HEAD.size :]) == read
-    assert decode_hash(encode_hash(hashed)[HEAD.size :]) == hashed
+    assert decode_message(Read, encode_message(read)[HEAD.size :]) == read
+    assert decode_message(Hash, encode_message(hashed)[HEAD.size :]) == hashed
 
 
 def test_the_longest_listing_fits_into_a_frame() -> None:
@@ -122,7 +119,34 @@ def test_the_longest_listing_fits_into_a_frame() -> None:
     path = "/".join([part] * 5)
     assert PATH_BYTES_MAX * 0.9 < len(path.encode()) <= PATH_BYTES_MAX
     listing = Listing((Entry(path, 1 << 56, 1 << 64),) * ENTRIES_MAX, (), more=True)
-    assert len(encode_listing(listing)) < BODY_BYTES_MAX
+    assert len(encode_message(listing)) < BODY_BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "said"),
+    [
+        (
+            Listing,
+            [[["a", 1, 1], ["../b", 1, 1]], [], False],
+            r"listing\.0\.1\.0: .* leads out of the folder",
+        ),
+        (Listing, [[["a", -1, 1]], [], False], r"listing\.0\.0\.1: .* greater than or equal to 0"),
+        (Listing, [[["a", "1", 1]], [], False], r"listing\.0\.0\.1: .* valid integer"),
+        (Listing, [[["a", 1, 1, 1]], [], False], r"listing\.0\.0"),
+        (Listing, [[["a", 1, 1]] * 200, ["b"] * 57, False], "a listing of more than 256 names"),
+        (Listing, [[], ["b"] * 257, False], r"listing\.1: .* at most 256"),
+        (Listing, {"entries": [], "gone": [], "more": False, "x": 1}, "listing"),
+        (Read, ["a", 0, (1 << 20) + 1, ""], r"read\.2: .* less than or equal to 1048576"),
+        (Read, ["a", 1.5, 1, ""], r"read\.1"),
+        (Read, ["a", True, 1, ""], r"read\.1"),
+        (Hash, ["a", (1 << 56) + 1], r"hash\.1"),
+        (Hash, ["\x1b[2J", 1], r"hash\.0: .* cannot be meant"),
+    ],
+)
+def test_what_is_wrong_with_a_message_is_said_with_its_place(kind: type, body: object, said: str) -> None:
+    with pytest.raises(ShippingError, match=said) as raised:
+        decode_message(kind, json.dumps(body).encode())
+    assert str(raised.value).isprintable()
 
 
 @pytest.mark.parametrize(
