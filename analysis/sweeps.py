@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from experiments.declared import Trait
 from experiments.plan import Plan
 from experiments.rundir import RunDirectory
-from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from experiments.sweepdir import SweepDirectory, SweepRecord, SweepRun
 from topologies.errors import InputError
 
 Json = Mapping[str, Any]
@@ -31,7 +31,7 @@ SETTLED_FROM_S = 0.3
 class SweepRunResult:
     """One run of a sweep. plan: None, and summary: empty, where there is none."""
 
-    point: PointRecord
+    point: SweepRun
     directory: RunDirectory
     plan: Plan | None = None
     summary: Json = field(default_factory=dict)
@@ -136,7 +136,7 @@ class Spread:
 def read_sweep(directory: SweepDirectory) -> Sweep:
     """A sweep's record and what its runs left. Raises InputError if there is no sweep."""
     record = directory.read()
-    return Sweep(directory, record, tuple(_read_run(directory, point) for point in record.points))
+    return Sweep(directory, record, tuple(_read_run(directory, point) for point in record.runs))
 
 
 def spread(values: Iterable[float | None]) -> Spread | None:
@@ -158,7 +158,7 @@ def grouped(
     return {name: each for name, each in spreads.items() if each is not None}
 
 
-def _read_run(directory: SweepDirectory, point: PointRecord) -> SweepRunResult:
+def _read_run(directory: SweepDirectory, point: SweepRun) -> SweepRunResult:
     run = directory.run_of(point)
     try:
         plan = run.read_run().plan

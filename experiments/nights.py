@@ -1,7 +1,7 @@
 """A night on disk: which runs it is made of and what became of each, so that it can go on after a crash.
 
     runs/nights/<date>-<suite>/
-      night.json       the record: one writer, written whole after each step
+      night.json       its record (`campaign`), written after each step
       junit.xml        for CI systems
       log              what was said, with times
 
@@ -9,17 +9,28 @@ Its runs stand in runs/ like any other. Every path of a night stands here and no
 as running when nobody runs it was torn: its directory is set aside under another name, and it is made again.
 """
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from experiments.json_files import read_json, write_json
+from pydantic import AfterValidator
+
+from experiments.campaign import (
+    CampaignRecord,
+    CampaignRun,
+    DurationS,
+    State,
+    record_from_json,
+    renamed,
+    schema_1_as_now,
+    write_campaign,
+)
+from experiments.json_files import read_json
+from experiments.run_record import Outcome
 from experiments.rundir import RunDirectory, is_run_name
-from topologies.errors import InputError
+from experiments.validated_json import Count, Name, Text
 
-SCHEMA = 1
 NIGHTS = "nights"
 """The folder of nights, in the folder of runs."""
 TORN = ".torn"
@@ -31,89 +42,60 @@ def night_of(now: datetime) -> date:
     return now.astimezone().date()
 
 
-class State(StrEnum):
-    """How far a run of a night is."""
-
-    PENDING = "pending"
-    RUNNING = "running"
-    DONE = "done"  # it ran, and stands in the history
-    FAILED = "failed"  # there is no run to speak of: see its problem
-    SKIPPED = "skipped"  # there was no time left for it
+def _date(text: str) -> str:
+    return date.fromisoformat(text).isoformat()
 
 
-class Failure(StrEnum):
-    """What kind of thing went wrong."""
-
-    EXPECTATION = "expectation"  # the run is sound, and what was expected did not hold
-    FIDELITY = "fidelity"  # the run cannot be believed
-    CRASH = "crash"  # the run, or a node of it, ended by itself
-    HARNESS = "harness"  # it could not be started or analysed: the machine, or a defect of the testbed
+def _run_name(text: str) -> str:
+    if not is_run_name(text):
+        raise ValueError(f"{text!r:.80} is no name of a run")
+    return text
 
 
-@dataclass(frozen=True, slots=True)
-class NightRun:
-    """One run of a night: an entry of the suite, one of its repetitions."""
-
-    entry: str
-    repeat: int  # from 0
-    seed: int
-    experiment: str
-    place: str  # local, simulator, or an inventory
-    allow_failure: bool = False
-    state: State = State.PENDING
-    run: str | None = None  # its directory's name
-    tries: int = 0
-    torn: tuple[str, ...] = ()  # directories that earlier tries left
-    verdict: str | None = None  # summary.json's
-    failure: Failure | None = None
-    problem: str | None = None  # why it failed or was skipped, in a line
-    duration_s: float | None = None  # of wall clock, analysis included
-    headline: dict[str, Any] = field(default_factory=dict)  # see `testbed.sweeps.headline`
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """What tells it apart in its night."""
-        return (self.entry, self.repeat)
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more is to be done for it."""
-        return self.state not in {State.PENDING, State.RUNNING}
-
-    @property
-    def title(self) -> str:
-        """What people call it."""
-        return run_title(self.entry, self.repeat)
+RunName = Annotated[str, AfterValidator(_run_name)]
 
 
-@dataclass(frozen=True, slots=True)
-class NightRecord:
-    """The content of night.json."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightRun(CampaignRun):
+    """One run of a night: an entry of the suite, one of its repetitions.
 
-    night: str  # its date
-    suite: str
-    digest: str  # of everything that decides what runs
-    commit: str | None
-    budget_s: float
-    started_ns: int
+    name: `cut r2` is the third of the entry `cut`. backend: local, simulator, or an inventory. torn:
+    directories that earlier tries left.
+    """
+
+    PROGRESS = (*CampaignRun.PROGRESS, "tries", "torn")
+
+    entry: Name
+    experiment: Name
+    backend: Text
+    run: RunName | None = None
+    tries: Count = 0
+    torn: tuple[RunName, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightRecord(CampaignRecord[NightRun]):
+    """The content of night.json.
+
+    night: its date. spent_s: of the budget, while the night was on, up to the last step that was noted.
+    findings: what got worse, a line each; findings_allowed: the same, of entries that may fail. unchecked:
+    why nobody knows whether something got worse.
+    """
+
+    night: Annotated[str, AfterValidator(_date)]
+    suite: Name
+    budget_s: DurationS
     runs: tuple[NightRun, ...]
-    spent_s: float = 0.0  # of the budget: while it was on, up to the last step that was noted
-    ended_ns: int | None = None
-    outcome: str | None = None  # completed, interrupted, crashed; None: going on, or torn
-    exit_code: int | None = None
-    findings: tuple[str, ...] = ()  # what got worse tonight, a line each
-    findings_allowed: tuple[str, ...] = ()  # the same, of entries that may fail
-    unchecked: str | None = None  # why nobody knows whether something got worse
-    schema: int = SCHEMA
+    spent_s: DurationS = 0.0
+    exit_code: Count | None = None
+    findings: tuple[Text, ...] = ()
+    findings_allowed: tuple[Text, ...] = ()
+    unchecked: Text | None = None
 
     @property
     def over(self) -> bool:
         """Whether it came to its end."""
-        return self.outcome == "completed"
-
-    def with_run(self, run: NightRun) -> "NightRecord":
-        """The record with this run's new state."""
-        return replace(self, runs=tuple(run if old.key == run.key else old for old in self.runs))
+        return self.outcome is Outcome.COMPLETED
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,34 +153,22 @@ class NightDirectory:
     def read(self) -> NightRecord:
         """The content of night.json. Raises InputError if it cannot be read."""
         content = read_json(self.night_json)
-        try:
-            runs = tuple(_run(item) for item in content["runs"])
-            lists = {key: tuple(content.get(key, ())) for key in ("findings", "findings_allowed")}
-            return NightRecord(**{**content, **lists, "runs": runs})
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(str(self.night_json), None, "", f"is no record of a night: {error}") from None
+        if content.get("schema") == 1:
+            content = schema_1_as_now(content, {}, _run_as_now)
+        return record_from_json(NightRecord, content, self.night_json)
 
     def write(self, record: NightRecord) -> None:
         """Write night.json, and make the folder if need be. Raises OSError."""
         self.path.mkdir(parents=True, exist_ok=True)
-        write_json(self.night_json, asdict(record))
+        write_campaign(self.night_json, record)
 
 
-def run_title(entry: str, repeat: int) -> str:
+def run_title(entry: str, repetition: int) -> str:
     """`cut r2` is the third run of the entry `cut`: repetitions count from 0, as in the history."""
-    return f"{entry} r{repeat}"
+    return f"{entry} r{repetition}"
 
 
-def _run(item: dict[str, Any]) -> NightRun:
-    failure = item["failure"]
-    for name in (*filter(None, [item["run"]]), *item["torn"]):
-        if not is_run_name(name):
-            raise ValueError(f"{name!r:.80} is no name of a run")
-    return NightRun(
-        **{
-            **item,
-            "state": State(item["state"]),
-            "failure": None if failure is None else Failure(failure),
-            "torn": tuple(item["torn"]),
-        }
-    )
+def _run_as_now(run: dict[str, Any]) -> dict[str, Any]:
+    """A run of schema 1, which had no name of its own."""
+    now = renamed(run, {"repeat": "repetition", "place": "backend"})
+    return {"name": f"{run.get('entry')} r{run.get('repeat')}", **now}

@@ -23,6 +23,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 from experiments.expectations import OPERATORS, TEXT_MAX, number_of, value_at
 from experiments.summary import path_problem
 from experiments.sweep import value_text
+from experiments.validated_json import Text
 from topologies.strict import problem, suggestion
 
 EXAMPLE = "median(latency.mean_ms) by topology <= 20"
@@ -66,6 +67,27 @@ class Result:
 
     values: Mapping[str, Any]
     summary: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupJudgement:
+    """A comparison over a group of runs. of: `topology=ring-6`. value: None if it is unknown."""
+
+    value: int | float | Text | None
+    held: bool
+    of: Text = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What became of an expectation. value: that of the group that is furthest from holding; None if one is
+    unknown. groups: empty unless it asks for a comparison `by` fields.
+    """
+
+    text: Text
+    value: int | float | Text | None
+    held: bool
+    groups: tuple[GroupJudgement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,22 +196,18 @@ class SweepExpectation:
         by = f" by {', '.join(self.by)}" if self.by else ""
         return f"{self.left.text}{by} {self.op} {self.value}"
 
-    def evaluate(self, results: Sequence[Result]) -> dict[str, Any]:
-        """{"text", "value", "held", "groups"}, as sweep.json lists it.
-
-        groups: {"of": "topology=ring-6", "value", "held"} of each group. value: that of the group that is
-        furthest from holding, None if one is unknown.
-        """
-        groups = [
-            {"of": " ".join(map("=".join, zip(self.by, key, strict=True))), **self._judged(members)}
+    def evaluate(self, results: Sequence[Result]) -> Judgement:
+        """Hold it against what the runs came to."""
+        groups = tuple(
+            self._judged(members, " ".join(map("=".join, zip(self.by, key, strict=True))))
             for key, members in grouped(results, self.by).items()
-        ]
-        return {
-            "text": self.text,
-            "value": self._worst([group["value"] for group in groups]),
-            "held": bool(groups) and all(group["held"] for group in groups),
-            "groups": groups if self.by else [],
-        }
+        )
+        return Judgement(
+            self.text,
+            self._worst([group.value for group in groups]),
+            bool(groups) and all(group.held for group in groups),
+            groups if self.by else (),
+        )
 
     def problem(self, sweep: Mapping[str, Sequence[Any]], fault_names: Iterable[str]) -> str | None:
         """Why this cannot be expected of a sweep over these values, or None."""
@@ -197,9 +215,10 @@ class SweepExpectation:
         wrong = (path_problem(each.path, names) for each in self.left.statistics)
         return next(filter(None, wrong), None) or next(self._unswept(sweep), None)
 
-    def _judged(self, results: Sequence[Result]) -> dict[str, Any]:
+    def _judged(self, results: Sequence[Result], of: str) -> GroupJudgement:
         found = self.left.value(results)
-        return {"value": found, "held": found is not None and bool(OPERATORS[self.op](found, self.value))}
+        held = found is not None and bool(OPERATORS[self.op](found, self.value))
+        return GroupJudgement(found, held, of)
 
     def _worst(self, values: Sequence[Any]) -> Any:
         if not values or any(value is None for value in values):

@@ -1,73 +1,119 @@
 """The directory of a sweep: one run directory for every combination of values and repetition, below one roof.
 
     runs/<UTC time>-<experiment>-<6 hex>/
-      sweep.json       what is swept, and what became of each run
+      sweep.json       its record (`campaign`): what is swept, and what became of each run
       report.html      one page for all of it
       figures/
       points/<number>-<values>-r<repetition>/     a run directory like any other
 
 Every path of it stands here and nowhere else, and none is read: paths follow from the names that the plan
-gives. sweep.json has one writer, and a crash at any moment leaves the
-old content or the new. A run that does not stand in it as ended was torn and is made again on resumption.
+gives. A run that does not stand in sweep.json as done was torn or broke, and is made again on resumption.
 """
 
+import re
 import shlex
 import shutil
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from experiments.json_files import read_json, write_json
+from pydantic import Field
+
+from experiments.campaign import (
+    CampaignRecord,
+    CampaignRun,
+    State,
+    record_from_json,
+    renamed,
+    schema_1_as_now,
+    write_campaign,
+)
+from experiments.json_files import read_json
 from experiments.plain_name import plain_name, refuse_link
 from experiments.rundir import POINTS, RunDirectory, check_encoding
-from experiments.sweep import SweepRun, value_text
+from experiments.sweep import points, value_text, values_text
+from experiments.sweep_expectations import Judgement
+from experiments.validated_json import Count, FileName, Name, Seed, Text
 from topologies.errors import InputError
 
-SCHEMA = 1
+VALUES_TEXT_MAX = 60
 
 
-@dataclass(frozen=True, slots=True)
-class PointRecord:
-    """A run of a sweep in sweep.json, and what became of it. Paths count from the sweep's directory."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRun(CampaignRun):
+    """A run of a sweep: a combination of values, with one repetition's seed.
 
-    name: str
-    number: int  # of the combination, from 1
-    values: dict[str, Any]  # by dotted path
-    repetition: int  # from 0
-    seed: int
-    run: str  # "points/<name>"
-    summary: str  # "points/<name>/summary.json", there once it was analysed
-    outcome: str | None = None  # completed, crashed; None: not yet, or torn
-    verdict: str | None = None  # summary.json's; None: not analysed
-    problem: str | None = None  # why there is no verdict
-    duration_s: float | None = None  # of wall clock, analysis included
-    headline: dict[str, Any] = field(default_factory=dict)  # see `testbed.sweeps.headline`
+    name: its directory's, as "03-driver-4-r0". number: of the combination, from 1. values: by dotted path.
+    """
 
-    @classmethod
-    def planned(cls, run: SweepRun) -> Self:
-        """Before anything became of it."""
-        place = f"{POINTS}/{run.name}"
-        return cls(
-            run.name,
-            run.number,
-            dict(run.values),
-            run.repetition,
-            run.seed,
-            place,
-            f"{place}/summary.json",
-        )
-
-    def in_its_place(self, sweep_json: Path) -> Self:
-        """The record with the paths that its name has, whatever it says. Raises InputError."""
-        place = f"{POINTS}/{plain_name(self.name, sweep_json)}"
-        return replace(self, run=place, summary=f"{place}/summary.json")
+    name: FileName
+    number: Annotated[int, Field(ge=1)]
+    values: dict[Name, Any] = field(default_factory=dict)
 
     @property
-    def ended(self) -> bool:
-        """Whether it ran to its end, so that it is not run again."""
-        return self.outcome == "completed"
+    def label(self) -> str:
+        """Its values, as after `--set`."""
+        return values_text(self.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRecord(CampaignRecord[SweepRun]):
+    """The content of sweep.json.
+
+    experiment: as it is in its file, overrides included. seed: of repetition 0. expectations: of all runs
+    together.
+    """
+
+    sweep: Name
+    experiment: dict[str, Any]
+    backend: Text
+    links: Text
+    seed: Seed
+    repeat: Count
+    runs: tuple[SweepRun, ...]
+    expectations: tuple[Judgement, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether each run came to its end, so that there is none to go on with."""
+        return all(run.state is State.DONE for run in self.runs)
+
+    @property
+    def missed(self) -> list[Judgement]:
+        """What was expected of all runs together and did not hold."""
+        return [expectation for expectation in self.expectations if not expectation.held]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every run ended and passed, and what was expected of all together held."""
+        return self.complete and not self.missed and all(run.verdict == "passed" for run in self.runs)
+
+
+def runs(sweep: Mapping[str, Sequence[Any]], repeat: int, seed: int) -> list[SweepRun]:
+    """All runs, in their order: first every combination once, then every one again.
+
+    seed: of the first repetition; each further one has the next.
+    """
+    combinations = points(sweep)
+    width, repetition_width = len(str(len(combinations))), len(str(repeat - 1))
+
+    def name(number: int, values: Mapping[str, Any], repetition: int) -> str:
+        parts = (f"{number:0{width}}", _slug(values), f"r{repetition:0{repetition_width}}")
+        return "-".join(filter(None, parts))
+
+    return [
+        SweepRun(
+            name=name(number, values, repetition),
+            number=number,
+            values=values,
+            repetition=repetition,
+            seed=seed + repetition,
+        )
+        for repetition in range(repeat)
+        for number, values in enumerate(combinations, 1)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,66 +168,57 @@ class SweepDirectory:
         """A figure, as "png" or "svg"."""
         return self.figures / f"{name}.{extension}"
 
-    def run_of(self, point: PointRecord) -> RunDirectory:
-        """The run directory of a point, there or not yet there."""
-        return RunDirectory(self.points / plain_name(point.name, self.sweep_json))
+    def run_of(self, run: SweepRun) -> RunDirectory:
+        """The directory of a run, there or not yet there: by its name, whatever the record says."""
+        return RunDirectory(self.points / plain_name(run.name, self.sweep_json))
 
-    def make_run(self, point: PointRecord) -> RunDirectory:
-        """An empty run directory for a point; what an earlier attempt left is taken away. Raises OSError,
+    def make_run(self, run: SweepRun) -> RunDirectory:
+        """An empty run directory for a run; what an earlier attempt left is taken away. Raises OSError,
         and InputError if it would be taken away elsewhere.
         """
-        run = self.run_of(point)
+        made = self.run_of(run)
         refuse_link(self.points)
-        refuse_link(run.path)
-        shutil.rmtree(run.path, ignore_errors=True)
-        run.make()
-        return run
+        refuse_link(made.path)
+        shutil.rmtree(made.path, ignore_errors=True)
+        made.make()
+        return made
 
-    def read(self) -> "SweepRecord":
+    def read(self) -> SweepRecord:
         """The content of sweep.json. Raises InputError if it cannot be read."""
         content = read_json(self.sweep_json)
-        try:
-            points = tuple(PointRecord(**point).in_its_place(self.sweep_json) for point in content["points"])
-            expectations = tuple(content.get("expectations", ()))
-            return SweepRecord(**{**content, "points": points, "expectations": expectations})
-        except (KeyError, TypeError) as error:
-            raise InputError(str(self.sweep_json), None, "", f"is no record of a sweep: {error}") from None
+        if content.get("schema") == 1:
+            content = schema_1_as_now(content, {"place": "backend", "points": "runs"}, _run_as_now)
+        record = record_from_json(SweepRecord, content, self.sweep_json)
+        for number, run in enumerate(record.runs):
+            if run.run not in {None, f"{POINTS}/{run.name}"}:
+                problem = f"{run.run} is not the directory of {run.name}: it leads elsewhere"
+                raise InputError(str(self.sweep_json), None, f"runs.{number}.run", problem)
+        return record
 
-    def write(self, record: "SweepRecord") -> None:
+    def write(self, record: SweepRecord) -> None:
         """Write sweep.json."""
-        write_json(self.sweep_json, asdict(record))
+        write_campaign(self.sweep_json, record)
 
 
-@dataclass(frozen=True, slots=True)
-class SweepRecord:
-    """The content of sweep.json."""
-
-    sweep: str
-    experiment: dict[str, Any]  # as it is in its file, overrides included
-    place: str  # local, simulator
-    links: str
-    seed: int  # of repetition 0
-    repeat: int
-    digest: str  # of everything that decides what runs
-    commit: str | None
-    started_ns: int
-    points: tuple[PointRecord, ...]
-    ended_ns: int | None = None
-    outcome: str | None = None  # completed, interrupted, crashed
-    expectations: tuple[dict[str, Any], ...] = ()  # of all runs together: see `SweepExpectation.evaluate`
-    schema: int = SCHEMA
-
-    def with_point(self, point: PointRecord) -> "SweepRecord":
-        """The record with this point's new state."""
-        return replace(self, points=tuple(point if old.name == point.name else old for old in self.points))
-
-
-def replay_command(
-    experiment: str, overrides: Sequence[str], point: PointRecord | SweepRun, place: str
-) -> str:
+def replay_command(experiment: str, overrides: Sequence[str], run: SweepRun, backend: str) -> str:
     """The command that makes this one run again. `experiment` as it was given, `overrides` to `--set`."""
-    values = [f"{path}={value_text(value)}" for path, value in point.values.items()]
+    values = [f"{path}={value_text(value)}" for path, value in run.values.items()]
     settings = [*overrides, *(["sweep=null"] if values else []), *values]
     options = [f"--set {shlex.quote(setting)}" for setting in settings]
-    last = [f"--seed {point.seed}", "--repeat 1", f"--on {shlex.quote(place)}"]
+    last = [f"--seed {run.seed}", "--repeat 1", f"--on {shlex.quote(backend)}"]
     return " ".join(["cutset run", shlex.quote(experiment), *options, *last])
+
+
+def _run_as_now(run: dict[str, Any]) -> dict[str, Any]:
+    """A run of schema 1, whose `outcome` was a state, and whose paths stood there before they were made."""
+    states = {"None": State.PENDING, "completed": State.DONE, "crashed": State.FAILED}
+    state = states.get(str(run.get("outcome")), run.get("outcome"))
+    made = None if state is State.PENDING else f"{POINTS}/{run.get('name')}"
+    now = renamed(run, {"run": "", "summary": "", "outcome": ""})
+    return {**now, "state": state, "run": made}
+
+
+def _slug(values: Mapping[str, Any]) -> str:
+    """`driver-4-rate-5000-s`: of use to a person who looks for a run; the number alone tells runs apart."""
+    text = "-".join(f"{path.split('.')[-1]}-{value_text(value)}" for path, value in values.items())
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text)[:VALUES_TEXT_MAX].strip("-.")

@@ -7,15 +7,14 @@ was.
 import hashlib
 import json
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from experiments.campaign import State
 from experiments.loader import ExperimentFile
 from experiments.model import Experiment
-from experiments.sweep import SweepRun, runs
 from experiments.sweep_expectations import Result, SweepExpectation
-from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from experiments.sweepdir import SweepDirectory, SweepRecord, SweepRun, runs
 from topologies.errors import InputError
 from topologies.loader import load_topology
 from topologies.model import Topology
@@ -65,7 +64,7 @@ class Points:
         self._chosen = chosen
         self._made: dict[int, tuple[Experiment, Topology]] = {}
 
-    def of(self, run: SweepRun | PointRecord) -> tuple[Experiment, Topology]:
+    def of(self, run: SweepRun) -> tuple[Experiment, Topology]:
         """Of this run's combination. Raises InputError."""
         if run.number not in self._made:
             experiment = self._chosen.file.point(run.values)
@@ -83,13 +82,18 @@ class Points:
             "repeat": chosen.repeat,
             "seed": chosen.seed,
         }
-        return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
+        return digest_of(content)
 
 
 def plain(model: Experiment | Topology) -> dict[str, Any]:
     """As plain JSON in the form of its file."""
     content: dict[str, Any] = model.model_dump(mode="json", by_alias=True, exclude_none=True)
     return content
+
+
+def digest_of(content: Any) -> str:
+    """A digest of plain JSON."""
+    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def new_record(
@@ -99,14 +103,14 @@ def new_record(
     return SweepRecord(
         sweep=directory.name,
         experiment=plain(chosen.file.experiment),
-        place=chosen.backend,
+        backend=chosen.backend,
         links=chosen.links,
         seed=chosen.seed,
         repeat=chosen.repeat,
         digest=points.digest(),
         commit=commit,
         started_ns=time.time_ns(),
-        points=tuple(PointRecord.planned(run) for run in chosen.runs),
+        runs=tuple(chosen.runs),
     )
 
 
@@ -119,7 +123,7 @@ def refuse_changed(
         return
     before = record.experiment.get("name")
     options = {
-        "--on": (record.place, chosen.backend),
+        "--on": (record.backend, chosen.backend),
         "--links": (record.links, chosen.links),
         "--seed": (record.seed, chosen.seed),
         "--repeat": (record.repeat, chosen.repeat),
@@ -134,21 +138,15 @@ def refuse_changed(
 
 
 def continued(record: SweepRecord, chosen: RunSelection, directory: SweepDirectory) -> SweepRecord:
-    """The record with the plan's runs, each with what became of it. Raises InputError if it has others."""
-    known = {point.name: point for point in record.points}
-    planned = [PointRecord.planned(run) for run in chosen.runs]
-    if [point.name for point in planned] != list(known):
-        raise InputError(f"--resume {directory.path}", None, "", "cannot go on: it lists other runs")
-    fixed = ("number", "values", "repetition", "seed")
-    points = [
-        replace(known[point.name], **{name: getattr(point, name) for name in fixed}) for point in planned
-    ]
-    return replace(record, points=tuple(points))
-
-
-def pending(record: SweepRecord) -> list[PointRecord]:
-    """The runs that are still to be made, torn and crashed ones among them."""
-    return [point for point in record.points if not point.ended]
+    """The record with the plan's runs, and what became of those that came to their end; the others, torn and
+    crashed ones among them, are to be made. Raises InputError if it has other runs.
+    """
+    record = record.going_on(chosen.runs, f"--resume {directory.path}")
+    again = (
+        planned if run.state is not State.DONE else run
+        for planned, run in zip(chosen.runs, record.runs, strict=True)
+    )
+    return replace(record, runs=tuple(again))
 
 
 def judged(record: SweepRecord, directory: SweepDirectory) -> SweepRecord:
@@ -157,30 +155,9 @@ def judged(record: SweepRecord, directory: SweepDirectory) -> SweepRecord:
     Only once every run was analysed: a statistic over some of them says nothing. Raises InputError if a run's
     summary cannot be read.
     """
-    if not all(point.verdict for point in record.points):
+    if not all(run.verdict for run in record.runs):
         return replace(record, expectations=())
     if not (asked := [SweepExpectation.parse(text) for text in record.experiment.get(OF_SWEEP) or ()]):
         return record
-    results = [Result(point.values, directory.run_of(point).read_summary()) for point in record.points]
+    results = [Result(run.values, directory.run_of(run).read_summary()) for run in record.runs]
     return replace(record, expectations=tuple(expectation.evaluate(results) for expectation in asked))
-
-
-def missed(record: SweepRecord) -> list[dict[str, Any]]:
-    """What was expected of all runs together and did not hold."""
-    return [expectation for expectation in record.expectations if not expectation["held"]]
-
-
-def all_passed(record: SweepRecord) -> bool:
-    """Whether every run ended and passed, and what was expected of all together held."""
-    return not missed(record) and all(point.ended and point.verdict == "passed" for point in record.points)
-
-
-def headline(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers of a run that stand in its line and in sweep.json."""
-    throughput, latency, events = (summary.get(key) or {} for key in ("throughput", "latency", "events"))
-    slowest = throughput.get("slowest_client_events_per_s")
-    return {
-        "events_per_s": throughput.get("events_per_s") if slowest is None else slowest,
-        "latency_p99_ms": latency.get("p99_ms"),
-        "lost": events.get("lost"),
-    }

@@ -3,25 +3,20 @@ analysed. Says nothing on standard output, and judges nothing.
 """
 
 import os.path
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.expectations import missed_text
 from experiments.rundir import RunDirectory
 
 if TYPE_CHECKING:
-    from experiments.nights import Failure
+    from experiments.campaign import Failure
     from experiments.run_record import RunRecord
-    from experiments.sweep import SweepRun
+    from experiments.sweepdir import SweepRun
     from testbed.backends.backend import Backend
     from testbed.campaign.progress import Follower
-    from testbed.runner.run_control import RunResult
     from testbed.sweeps import Points, RunSelection
-
-NAMED_MAX = 3
-"""How many of many reasons stand in a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +50,12 @@ class MadeRun:
     @property
     def failure(self) -> "Failure | None":
         """Of what kind its failure is; None if it passed, or came to its end and was not to be analysed."""
-        from analysis.history.regressions.findings import failure_of
-
-        return failure_of(self._row, self._missed)
+        return self._judgement[0]
 
     @property
     def why(self) -> str:
         """Its failure in a line."""
-        from analysis.history.regressions.findings import why
-
-        return why(self._row, self._missed)
+        return self._judgement[1]
 
     @property
     def report(self) -> Path | None:
@@ -73,21 +64,10 @@ class MadeRun:
         return path if path.exists() else None
 
     @property
-    def _row(self) -> dict[str, Any]:
-        """What the kind of its failure follows from, as the history has it."""
-        unanalysed = self.summary is None and self.problem is None
-        sound = self.verdict == "passed" or (unanalysed and self.verdict == "completed")
-        return {
-            "verdict": "passed" if sound else self.verdict if self.summary else "crashed",
-            "outcome": self.run_record.outcome or f"died while {self.run_record.phase}",
-            "reasons": _some(self.summary["fidelity"]["reasons"] if self.summary else ()),
-            "problems": _some([*filter(None, [self.problem]), *self.run_record.problems]),
-        }
+    def _judgement(self) -> "tuple[Failure | None, str]":
+        from testbed.campaign.run_results import judgement
 
-    @property
-    def _missed(self) -> list[str]:
-        expectations = self.summary["expectations"] if self.summary else ()
-        return [missed_text(each) for each in expectations if not each["held"]]
+        return judgement(self.run_record, self.summary, self.problem)
 
 
 def make_runs(chosen: "RunSelection", out: Path, *, analyze: bool, follow: "Follower") -> Iterator[MadeRun]:
@@ -129,6 +109,7 @@ def _made(
 ) -> MadeRun:
     from analysis.errors import AnalysisError
     from testbed.campaign.one_run import Request, make, prepare
+    from testbed.campaign.run_results import why_not_analysed
     from testbed.errors import MachineError, TestbedError
 
     chosen, points = of
@@ -138,7 +119,7 @@ def _made(
     try:
         made = make(directory, backend, follow, analyze=analyze, page=lambda verdict: False)
         summary = made.summary
-        problem = _why_not_analysed(made.ended) if analyze and summary is None else None
+        problem = why_not_analysed(made.ended) if analyze and summary is None else None
     except MachineError:
         raise
     except (TestbedError, AnalysisError) as error:
@@ -159,12 +140,3 @@ def _replay(chosen: "RunSelection", run: "SweepRun") -> str:
     links = "" if chosen.links == "auto" else f" --links {chosen.links}"
     name = Path(file.document.file).stem if ours else os.path.normpath(file.document.file)
     return replay_command(name, [*given, *one_point], run, chosen.backend) + links
-
-
-def _why_not_analysed(ended: "RunResult") -> str:
-    return "there is too little disk to analyse it" if ended.measured else "it ended before time 0"
-
-
-def _some(texts: Sequence[str]) -> list[str]:
-    more = len(texts) - NAMED_MAX
-    return [*texts[:NAMED_MAX], *([f"and {more} more"] if more > 0 else [])]

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.nights import Failure, NightDirectory, NightRecord, NightRun
+from experiments.campaign import Failure
+from experiments.nights import NightDirectory, NightRecord, NightRun
 from experiments.suite import Entry, SuiteFile
+from testbed.campaign.campaign import Campaign
+from testbed.campaign.campaign_text import run_line
 from testbed.campaign.exit_codes import EXPECTED_ERRORS
-from testbed.campaign.night_text import run_line
 from testbed.nightly.planning import DurationEstimate, budget_left_s, skipped
 from topologies.errors import InputError
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from testbed.campaign.progress import Follower
 
 
-class Night:
+class Night(Campaign[NightRecord]):
     """See above."""
 
     def __init__(
@@ -39,50 +41,35 @@ class Night:
     ) -> None:
         from analysis.history import History
 
+        super().__init__(record, directory.write)
         self.directory = directory
-        self.record = record
         self.file = file
         self.history = History(history)
         self.expected = DurationEstimate(file, earlier_s)
         self._began_s = time.monotonic() - record.spent_s
 
-    @property
-    def pending(self) -> list[NightRun]:
-        """The runs that are still to be made, in order."""
-        return [run for run in self.record.runs if not run.ended]
-
     def entry_of(self, run: NightRun) -> Entry:
         """The suite's entry that a run belongs to."""
         return next(entry for entry in self.file.suite.entries if entry.name == run.entry)
 
-    def as_noted(self, run: NightRun) -> NightRun:
-        """The run as far as it got."""
-        return next(other for other in self.record.runs if other.key == run.key)
-
-    def note(self, run: NightRun) -> NightRun:
-        """Write down how far a run is."""
-        self.update(self.record.with_run(run))
-        return run
-
     def update(self, record: NightRecord) -> None:
         """Write the record, with the time that it took so far."""
-        self.record = replace(record, spent_s=round(time.monotonic() - self._began_s, 3))
-        self.directory.write(self.record)
+        super().update(replace(record, spent_s=round(time.monotonic() - self._began_s, 3)))
 
-    def end(self, run: NightRun, started_ns: int) -> str:
+    def end(self, run: NightRun) -> str:
         """A run has ended: into the history with it, then write it down; the line to show.
 
-        In this order: a crash in between leaves it to be noted, not to be made again. started_ns: when it was
-        tried.
+        In this order: a crash in between leaves it to be noted, not to be made again.
         """
-        kept = self._kept(run, started_ns)
+        kept = self._kept(run)
         self.history.append(kept)
         return self.leave(replace(run, failure=_failure_of(kept)))
 
     def leave(self, run: NightRun) -> str:
         """Write down a run that nothing more is to be done for; the line to show."""
         self.note(run)
-        line = run_line(run, self.record, self.expected.left_s(self.record))
+        left_s = self.expected.left_s(self.record)
+        line = run_line(run, self.record.ended, len(self.record.runs), left_s)
         self.log(line)
         return line
 
@@ -127,7 +114,7 @@ class Night:
         ):
             log.writelines(f"{now} {line}\n" for line in text.splitlines())
 
-    def _kept(self, run: NightRun, started_ns: int) -> "RunRecord":
+    def _kept(self, run: NightRun) -> "RunRecord":
         from analysis.history import record_of, record_of_failed_start
 
         entry = self.entry_of(run)
@@ -136,7 +123,7 @@ class Night:
             "night": self.record.night,
             "suite": self.record.suite,
             "entry": run.entry,
-            "repeat": run.repeat,
+            "repeat": run.repetition,
             "settings": settings,
             "allow_failure": run.allow_failure,
         }
@@ -147,7 +134,7 @@ class Night:
             run.problem or "unknown",
             **of,
             experiment=run.experiment,
-            started_ns=started_ns,
+            started_ns=run.started_ns or time.time_ns(),
             seed=run.seed,
         )
 

@@ -17,27 +17,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.nights import NightRecord, State
+from experiments.campaign import Failure, State
+from experiments.nights import NightRecord
+from experiments.run_record import Outcome
 from experiments.whole_files import write_whole
 from testbed.campaign import exit_codes
 from testbed.campaign.night import Night, make_room
 from testbed.campaign.night_text import show_night
 from testbed.nightly.hooks import call, message, message_of_none
-from testbed.nightly.results import exit_code, junit_xml
+from testbed.nightly.junit import junit_xml
+from testbed.sanitize import sanitize
 
 if TYPE_CHECKING:
     from analysis.history.regressions.findings import Finding, NightFindings
     from testbed.campaign.night_options import NightOptions
-
-COMPLETED = "completed"
-INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
 class NightEnd:
     """What a night came to, besides its runs. The last four are as in its record and its page's path."""
 
-    outcome: str  # completed, interrupted, crashed
+    outcome: Outcome
     findings: tuple[str, ...] = ()
     findings_allowed: tuple[str, ...] = ()
     unchecked: str | None = None
@@ -54,7 +54,7 @@ def conclude(night: Night, options: "NightOptions") -> NightEnd:
     allowed = {run.entry for run in night.record.runs if run.allow_failure}
     worse = checked.worse if checked else ()
     return NightEnd(
-        COMPLETED,
+        Outcome.COMPLETED,
         findings=tuple(finding_line(finding) for finding in worse if finding.entry not in allowed),
         findings_allowed=tuple(finding_line(finding) for finding in worse if finding.entry in allowed),
         unchecked=why_not,
@@ -73,9 +73,9 @@ def end_night(night: Night, ending: NightEnd, options: "NightOptions", *, user_k
         ended_ns=time.time_ns(),
         findings=ending.findings,
         findings_allowed=ending.findings_allowed,
-        unchecked=ending.unchecked,
+        unchecked=None if ending.unchecked is None else sanitize(ending.unchecked),
     )
-    record = replace(record, exit_code=_code(record))
+    record = replace(record, exit_code=exit_code(record))
     with night.going_on("junit.xml was not written"):
         write_whole(night.directory.junit_xml, junit_xml(night.directory, record))
     night.log(f"the night is {record.outcome}, exit code {record.exit_code}")
@@ -101,10 +101,16 @@ def _tell(options: "NightOptions", content: Mapping[str, Any], say: Callable[[st
             say(f"problem: {problem}")
 
 
-def _code(record: NightRecord) -> int:
-    if record.outcome == INTERRUPTED:
+def exit_code(record: NightRecord) -> int:
+    """1 if anything failed or got worse, or that is unknown; else 3 if the machine could not do its part;
+    else 0. 130 if it was interrupted.
+    """
+    if record.outcome is Outcome.INTERRUPTED:
         return exit_codes.INTERRUPTED
-    return exit_code(record)
+    kinds = {run.failure for run in record.failing}
+    if record.findings or record.unchecked is not None or kinds - {Failure.HARNESS}:
+        return exit_codes.FAILED
+    return exit_codes.MACHINE if kinds else exit_codes.FINE
 
 
 def _check(night: Night) -> "tuple[NightFindings | None, str | None]":
@@ -123,7 +129,7 @@ def _page(night: Night, site: Path, checked: "NightFindings | None") -> Path | N
     from analysis.pages.nights import write_site
 
     suite = night.record.suite
-    left_out = [run.title for run in night.record.runs if run.state is State.SKIPPED]
+    left_out = [run.name for run in night.record.runs if run.state is State.SKIPPED]
     with night.going_on("the morning page was not written"):
         return write_site(night.history, site, {suite: checked} if checked else None, {suite: left_out})
     return None
@@ -143,7 +149,7 @@ def finding_line(finding: "Finding") -> str:
     before, after = (value_text(value, finding.unit) for value in (finding.before, finding.after))
     also = f"; also changed: {in_short(finding.also_changed)}" if finding.also_changed else ""
     size = f" ({change_text(finding.change)})" if finding.change is not None else ""
-    return (
+    return sanitize(
         f"{finding.entry} {finding.metric}: {before}, then {after}{size}, since {finding.first_bad_night}"
         f"{_commits(finding)}{also}"
     )

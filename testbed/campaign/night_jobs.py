@@ -19,12 +19,12 @@ from experiments.json_files import read_json
 from experiments.nights import NightRun
 from experiments.rundir import RunDirectory
 from testbed.campaign.night import Night
-from testbed.campaign.night_one import BackendOf, failed, finished, prepared
+from testbed.campaign.night_one import BackendOf, failed, finished, prepared, stopped_after
 from testbed.campaign.progress import Follower, follower
+from testbed.campaign.run_results import broken
 from testbed.campaign.sweep_tasks import SimulatePoint, result_file
 from testbed.errors import TestbedError
 from testbed.nightly.planning import SIMULATOR, budget_left_s
-from testbed.nightly.results import broken
 
 LOOK_S = 0.1
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
@@ -38,14 +38,15 @@ class _Job:
     run: NightRun
     made: RunDirectory
     process: subprocess.Popen[bytes]
-    started_ns: int
     ends_s: float  # by time.monotonic
     began_s: float
 
 
 def make_side_by_side(night: Night, jobs: int, backend_of: BackendOf) -> None:
     """Make all runs in virtual time that there is time for. Raises KeyboardInterrupt."""
-    waiting = [run for run in night.pending if run.place == SIMULATOR and not night.entry_of(run).sweep]
+    waiting = [
+        run for run in night.record.pending if run.backend == SIMULATOR and not night.entry_of(run).sweep
+    ]
     on: list[_Job] = []
     with _ended(on), follower(terse=f"{len(waiting)} runs in virtual time") as follow:
         while waiting or on:
@@ -57,14 +58,14 @@ def make_side_by_side(night: Night, jobs: int, backend_of: BackendOf) -> None:
             over = [job for job in on if job.process.poll() is not None or time.monotonic() > job.ends_s]
             for job in over:
                 on.remove(job)
-                follow.show(night.end(_result(night, job), job.started_ns))
+                follow.show(night.end(_result(night, job)))
             if not over:
                 follow({})
                 time.sleep(LOOK_S)
 
 
 def _begun(night: Night, run: NightRun, backend_of: BackendOf, follow: Follower) -> _Job | None:
-    started_ns, began_s = time.time_ns(), time.monotonic()
+    began_s = time.monotonic()
     limit_s = budget_left_s(run, night.record, night.file)
     try:
         run = prepared(night, run, backend_of)
@@ -76,9 +77,9 @@ def _begun(night: Night, run: NightRun, backend_of: BackendOf, follow: Follower)
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
     except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
-        follow.show(night.end(failed(night, run, error, time.monotonic() - began_s), started_ns))
+        follow.show(night.end(failed(night, run, error, time.monotonic() - began_s)))
         return None
-    return _Job(run, made, process, started_ns, began_s + limit_s, began_s)
+    return _Job(run, made, process, began_s + limit_s, began_s)
 
 
 def _result(night: Night, job: _Job) -> NightRun:
@@ -86,9 +87,7 @@ def _result(night: Night, job: _Job) -> NightRun:
     took_s = time.monotonic() - job.began_s
     if job.process.poll() is None:
         _end(job)
-        limit_s = job.ends_s - job.began_s
-        said = f"it was stopped after {limit_s:.0f} s, which was all that was left of the budget"
-        return broken(job.run, said, took_s)
+        return broken(job.run, stopped_after(job.ends_s - job.began_s), took_s)
     try:
         return _finished_by_task(job, took_s)
     except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it

@@ -15,26 +15,36 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.nights import Failure, NightRun, State
+from experiments.campaign import Failure, State, Verdict
+from experiments.nights import NightRun
 from experiments.run_record import Outcome
 from experiments.rundir import RunDirectory
+from experiments.sweepdir import SweepRecord
+from testbed.campaign.campaign import sole_writer
+from testbed.campaign.campaign_text import position
 from testbed.campaign.exit_codes import EXPECTED_ERRORS
 from testbed.campaign.night import Night
-from testbed.campaign.night_text import place_in
 from testbed.campaign.one_run import Made, Request, conclude, make, prepare, write_page
 from testbed.campaign.progress import Follower, follower
-from testbed.campaign.sweep_run import carry_out, new_sweep
+from testbed.campaign.run_results import broken, concluded, why_not_analysed
+from testbed.campaign.sweep_run import carry_out, new_directory, new_sweep
 from testbed.interrupts import Limit
 from testbed.nightly.planning import AROUND_A_RUN_S, TRIES_MAX, budget_left_s
-from testbed.nightly.results import broken, ended, swept, unmeasured
 from testbed.runner.run_control import RunResult
-from testbed.sweeps import Points, RunSelection
+from testbed.sanitize import sanitize
+from testbed.sweeps import RunSelection
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
 if TYPE_CHECKING:
     from testbed.backends.backend import Backend
 
+WORST_FIRST: dict[Verdict, Failure] = {
+    "crashed": Failure.CRASH,
+    "failed": Failure.EXPECTATION,
+    "invalid": Failure.FIDELITY,
+}
+"""The verdicts on a sweep of which one run has them, and what they say of all of it."""
 BackendOf = Callable[[str], "Backend"]
 """The place of this name, opened if need be. Raises InputError, MachineError."""
 
@@ -44,7 +54,7 @@ def make_one(night: Night, run: NightRun, backend_of: BackendOf) -> bool:
 
     def make(follow: Follower, began_s: float) -> NightRun:
         started = prepared(night, run, backend_of)
-        return _carried_out(night, started, backend_of(run.place), follow, began_s)
+        return _carried_out(night, started, backend_of(run.backend), follow, began_s)
 
     return _limited(night, run, make, budget_left_s(run, night.record, night.file))
 
@@ -59,7 +69,7 @@ def finish_one(night: Night, run: NightRun) -> bool:
         if directory.summary_json.exists():
             write_page(directory, follow)
             return finished(again, directory, time.monotonic() - began_s)
-        return _concluded(again, directory, Made(ended, conclude(directory, ended, follow)), began_s)
+        return _concluded(again, Made(ended, conclude(directory, ended, follow)), began_s)
 
     return _limited(night, run, finish, max(AROUND_A_RUN_S, budget_left_s(run, night.record, night.file)))
 
@@ -75,8 +85,6 @@ def make_sweep(night: Night, run: NightRun) -> bool:
     made, goes_on = _bounded(night, run, limit_s, lambda: _swept(night, run, began_s))
     if made is None:
         return False
-    if made.state is State.FAILED:
-        made = replace(made, failure=Failure.HARNESS)
     click.echo(night.leave(made), err=True)
     return goes_on
 
@@ -85,13 +93,12 @@ def _limited(
     night: Night, run: NightRun, work: Callable[[Follower, float], NightRun], limit_s: float
 ) -> bool:
     """Work on a run for so long. work: is given when it began, by time.monotonic."""
-    started_ns, began_s = time.time_ns(), time.monotonic()
-    done = sum(other.ended for other in night.record.runs)
-    with follower(terse=f"{place_in(night.record, done + 1)} {run.title}") as follow:
+    began_s = time.monotonic()
+    with follower(terse=f"{position(night.record.ended + 1, len(night.record.runs))} {run.name}") as follow:
         made, goes_on = _bounded(night, run, limit_s, lambda: work(follow, began_s))
         if made is None:
             return False
-        follow.show(night.end(made, started_ns))
+        follow.show(night.end(made))
     return goes_on
 
 
@@ -105,8 +112,7 @@ def _bounded(
     except KeyboardInterrupt:
         if limit.by_user or not limit.passed:
             return None, False
-        said = f"it was stopped after {limit_s:.0f} s, which was all that was left of the budget"
-        made = broken(night.as_noted(run), said, time.monotonic() - began_s)
+        made = broken(night.record.named(run.name), stopped_after(limit_s), time.monotonic() - began_s)
     except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
         made = failed(night, run, error, time.monotonic() - began_s)
     return made, not limit.by_user
@@ -115,13 +121,19 @@ def _bounded(
 def _swept(night: Night, run: NightRun, began_s: float) -> NightRun:
     """Raises KeyboardInterrupt if it was ended before its time."""
     file, entry = night.file.experiments[run.entry], night.entry_of(run)
-    run = night.note(replace(run, state=State.RUNNING, tries=run.tries + 1))
-    chosen = RunSelection.of(file, backend=run.place, links=entry.links, seed=run.seed, repeat=None)
-    sweep = new_sweep(night.directory.runs, chosen, Points(chosen))
-    run = night.note(replace(run, run=sweep.directory.name))
-    if carry_out(sweep, analyze=True) == "interrupted":
-        raise KeyboardInterrupt
+    run = _begun(night, run)
+    chosen = RunSelection.of(file, backend=run.backend, links=entry.links, seed=run.seed, repeat=None)
+    directory = new_directory(night.directory.runs, chosen)
+    run = night.note(replace(run, run=directory.name))
+    with sole_writer(directory.path):
+        sweep = new_sweep(directory, chosen)
+        if carry_out(sweep, analyze=True) is Outcome.INTERRUPTED:
+            raise KeyboardInterrupt
     return swept(run, sweep.record, time.monotonic() - began_s)
+
+
+def _begun(night: Night, run: NightRun) -> NightRun:
+    return night.note(replace(run, state=State.RUNNING, tries=run.tries + 1, started_ns=time.time_ns()))
 
 
 def prepared(night: Night, run: NightRun, backend_of: BackendOf) -> NightRun:
@@ -130,7 +142,7 @@ def prepared(night: Night, run: NightRun, backend_of: BackendOf) -> NightRun:
     Raises InputError, MachineError.
     """
     experiment = night.file.experiments[run.entry].experiment
-    run = night.note(replace(run, state=State.RUNNING, tries=run.tries + 1))
+    run = _begun(night, run)
 
     def directory() -> RunDirectory:
         made = RunDirectory.create(
@@ -140,13 +152,18 @@ def prepared(night: Night, run: NightRun, backend_of: BackendOf) -> NightRun:
         return made
 
     request = Request(experiment, load_topology(experiment.topology), run.seed, night.entry_of(run).links)
-    prepare(request, backend_of(run.place), night.directory.runs, directory=directory)
-    return night.as_noted(run)
+    prepare(request, backend_of(run.backend), night.directory.runs, directory=directory)
+    return night.record.named(run.name)
 
 
 def finished(run: NightRun, made: RunDirectory, took_s: float) -> NightRun:
     """The run whose summary stands in its directory. Raises InputError."""
-    return ended(run, made.read_run(), made.read_summary(), took_s)
+    return concluded(run, made.read_run(), made.read_summary(), took_s)
+
+
+def stopped_after(limit_s: float) -> str:
+    """The problem of a run that took longer than it might."""
+    return f"it was stopped after {limit_s:.0f} s, which was all that was left of the budget"
 
 
 def failed(night: Night, run: NightRun, error: Exception, took_s: float) -> NightRun:
@@ -156,28 +173,42 @@ def failed(night: Night, run: NightRun, error: Exception, took_s: float) -> Nigh
     else:
         text = f"{type(error).__name__}: {error}"
         night.log("".join(traceback.format_exception(error)))
-    return broken(night.as_noted(run), text, took_s)
+    return broken(night.record.named(run.name), text, took_s)
 
 
 def _carried_out(
     night: Night, run: NightRun, backend: "Backend", follow: Follower, began_s: float
 ) -> NightRun:
-    directory = _directory(night, run)
-    made = make(directory, backend, follow)
-    return _concluded(run, directory, made, began_s)
+    return _concluded(run, make(_directory(night, run), backend, follow), began_s)
 
 
-def _concluded(run: NightRun, directory: RunDirectory, made: Made, began_s: float) -> NightRun:
-    took_s = time.monotonic() - began_s
-    if made.summary is None:
-        return unmeasured(run, made.ended.record, took_s)
-    return finished(run, directory, took_s)
+def _concluded(run: NightRun, made: Made, began_s: float) -> NightRun:
+    problem = why_not_analysed(made.ended) if made.summary is None else None
+    return concluded(run, made.ended.record, made.summary, time.monotonic() - began_s, problem)
 
 
 def _directory(night: Night, run: NightRun) -> RunDirectory:
     made = night.directory.run_of(run)
     assert made is not None
     return made
+
+
+def swept(run: NightRun, record: SweepRecord, took_s: float) -> NightRun:
+    """A complete sweep, as one run."""
+    verdicts = [each.verdict or "crashed" for each in record.runs]
+    unmet = [f"{each.text} did not hold" for each in record.missed]
+    kinds = [*verdicts, *("failed" for _ in unmet)]
+    verdict: Verdict = next((kind for kind in WORST_FIRST if kind in kinds), "passed")
+    others = [f"{verdicts.count(kind)} of {len(verdicts)} runs {kind}" for kind in sorted({*verdicts})]
+    reasons = [*(text for text in others if not text.endswith("passed")), *unmet]
+    return replace(
+        run,
+        state=State.DONE,
+        verdict=verdict,
+        failure=WORST_FIRST.get(verdict),
+        problem=sanitize("; ".join(reasons)) or None,
+        duration_s=round(took_s, 3),
+    )
 
 
 def settle_torn(night: Night) -> None:
@@ -196,7 +227,7 @@ def settle_torn(night: Night) -> None:
             _begun_anew(night, run)
         else:
             said = f"it was begun {run.tries} times, and ended the night each time"
-            night.say(night.end(broken(_begun_anew(night, run), said, 0.0), time.time_ns()))
+            night.say(night.end(broken(_begun_anew(night, run), said, 0.0)))
 
 
 def set_torn_aside(night: Night) -> None:
@@ -222,7 +253,7 @@ def _has_ended(night: Night, run: NightRun) -> bool:
 def _begun_anew(night: Night, run: NightRun) -> NightRun:
     aside = night.note(night.directory.set_aside(run))
     if aside.torn != run.torn:
-        night.say(f"{run.title} was torn: what it left is {aside.torn[-1]}")
+        night.say(f"{run.name} was torn: what it left is {aside.torn[-1]}")
     return aside
 
 
@@ -234,7 +265,7 @@ def _from_history(night: Night, run: NightRun) -> NightRun | None:
     from analysis.history.regressions.findings import failure_of
 
     where = HistoryFilter(night.record.suite, run.entry, since=night.record.night, until=night.record.night)
-    rows = [row for row in night.history.runs(where).to_pylist() if row["repeat"] == run.repeat]
+    rows = [row for row in night.history.runs(where).to_pylist() if row["repeat"] == run.repetition]
     for row in rows:
         if row["run"] == run.run or (not row["path"] and row["started_ns"] >= night.record.started_ns):
             expectations = night.history.expectations(replace(where, run=row["run"])).to_pylist()

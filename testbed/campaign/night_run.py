@@ -20,19 +20,13 @@ import click
 
 from experiments.locks import HeldError, file_lock
 from experiments.nights import NIGHTS, NightDirectory, NightRecord, night_of
+from experiments.run_record import Outcome
 from experiments.suite import SuiteFile, read_suite
 from testbed.backends.backend import Backend
 from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import check_backend, open_backend
 from testbed.campaign.night import Night, earlier_durations_s, make_room
-from testbed.campaign.night_end import (
-    COMPLETED,
-    INTERRUPTED,
-    NightEnd,
-    conclude,
-    end_night,
-    tell_of_none,
-)
+from testbed.campaign.night_end import NightEnd, conclude, end_night, tell_of_none
 from testbed.campaign.night_jobs import make_side_by_side
 from testbed.campaign.night_one import BackendOf, make_one, make_sweep, set_torn_aside, settle_torn
 from testbed.campaign.night_options import NightOptions
@@ -89,9 +83,9 @@ def _begun(asked: NightRequest, stack: contextlib.ExitStack) -> Night | int:
 
 
 def _carried_out(night: Night, asked: NightRequest, told_to_end: Callable[[], bool]) -> int:
-    night.say(f"night {night.record.night} of {night.record.suite}: {len(night.pending)} runs to go")
-    ending = NightEnd("crashed", unchecked="the night crashed")
-    interrupted = NightEnd(INTERRUPTED, unchecked="the night was interrupted")
+    night.say(f"night {night.record.night} of {night.record.suite}: {len(night.record.pending)} runs to go")
+    ending = NightEnd(Outcome.CRASHED, unchecked="the night crashed")
+    interrupted = NightEnd(Outcome.INTERRUPTED, unchecked="the night was interrupted")
     try:
         settle_torn(night)
         ending = conclude(night, asked.options) if _make_all(night, asked) else interrupted
@@ -101,10 +95,10 @@ def _carried_out(night: Night, asked: NightRequest, told_to_end: Callable[[], bo
         ending = replace(ending, unchecked=f"the night crashed: {error}")
         raise
     finally:
-        if ending.outcome != COMPLETED:
+        if ending.outcome is not Outcome.COMPLETED:
             with night.going_on("what was torn was not set aside"):
                 set_torn_aside(night)
-        by_user = ending.outcome == INTERRUPTED and not told_to_end()
+        by_user = ending.outcome is Outcome.INTERRUPTED and not told_to_end()
         code = end_night(night, ending, asked.options, user_knows=by_user)
     return code
 
@@ -171,8 +165,10 @@ def _resumed(asked: NightRequest, file: SuiteFile) -> Night | int:
         return exit_codes.FINE
     if record.digest != digest(file):
         raise InputError(str(directory.path), None, "", "cannot go on: the suite was changed since it began")
+    planned = new_record(file, date.fromisoformat(record.night), commit=None, started_ns=0)
+    record = record.going_on(planned.runs, str(directory.path))
     night = _night(directory, record, file, asked.options)
-    if record.commit != commit():
+    if night.code_changed:
         night.say("note: the code has changed since the night began")
     return night
 
@@ -188,7 +184,7 @@ def _make_all(night: Night, asked: NightRequest) -> bool:
         if asked.options.jobs > 1:
             make_side_by_side(night, asked.options.jobs, backend_of)
         make_room(night, asked.options.keep_bytes)
-        for run in night.pending:
+        for run in night.record.pending:
             if not night.fits(run):
                 continue
             whole = night.entry_of(run).sweep

@@ -1,18 +1,16 @@
-"""What is said about a night while it goes on and at its end: a line for each run, and what it came to."""
+"""What is said about a night: before it, which runs it has; at its end, what it came to."""
 
 import shlex
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from experiments.nights import NightDirectory, NightRecord, NightRun, State
+from experiments.nights import NightDirectory, NightRecord, NightRun
 from experiments.suite import SuiteFile, overrides_of
+from testbed.campaign.campaign_text import became, duration_text, runs_text
 from testbed.campaign.outcome import COLOURS, row
-from testbed.campaign.sweep_outcome import duration_text
 from testbed.nightly.planning import DurationEstimate, budget_left_s
-from testbed.nightly.results import failing_runs
 
 if TYPE_CHECKING:
     from testbed.campaign.night_options import NightOptions
@@ -20,48 +18,18 @@ if TYPE_CHECKING:
 SHOWN_MAX = 10
 
 
-def run_line(run: NightRun, record: NightRecord, left_s: float) -> str:
-    """What became of a run, in a line; left_s: what those that are left are expected to take."""
-    done = sum(other.ended for other in record.runs)
-    parts = [became(run)]
-    rate, latency = (run.headline.get(key) for key in ("events_per_s", "latency_p99_ms"))
-    if rate is not None:
-        parts.append(f"{rate:,.0f} events/s")
-    if latency is not None:
-        parts.append(f"p99 {latency:,.0f} ms")
-    if run.duration_s:
-        parts.append(f"took {duration_text(run.duration_s)}")
-    if done < len(record.runs):
-        parts.append(f"about {duration_text(left_s)} left")
-    return f"{place_in(record, done)} {run.title} seed {run.seed}: {', '.join(parts)}"
-
-
-def place_in(record: NightRecord, done: int) -> str:
-    """`[ 3/19]`."""
-    count = len(record.runs)
-    return f"[{done:{len(str(count))}}/{count}]"
-
-
-def became(run: NightRun) -> str:
-    """The verdict, or why there is none."""
-    if run.state is State.SKIPPED:
-        return f"left out ({run.problem})"
-    allowed = " (allowed)" if run.failure is not None and run.allow_failure else ""
-    if run.verdict == "passed":
-        return "passed"
-    return f"{run.verdict or run.failure or run.state}{allowed}{f': {run.problem}' if run.problem else ''}"
-
-
 def show_planned(file: SuiteFile, record: NightRecord, expected: DurationEstimate) -> None:
     """What `--dry` prints: each run, its seed, and what it is expected to take."""
-    width = max(len(run.title) for run in record.runs)
+    width = max(len(run.name) for run in record.runs)
     left_s = record.budget_s
     for run in record.runs:
         needed_s = expected.of(run, record)
         fits = needed_s <= min(left_s, budget_left_s(run, record, file))
         left_s -= needed_s if fits else 0
         said = f"{duration_text(needed_s):>12}" if fits else "no time left"
-        click.echo(f"{run.title:<{width}}  {said:<12}  {run.place:<9}  seed {run.seed:<10}  {run.experiment}")
+        click.echo(
+            f"{run.name:<{width}}  {said:<12}  {run.backend:<9}  seed {run.seed:<10}  {run.experiment}"
+        )
     total = duration_text(record.budget_s - left_s)
     count = len(record.runs)
     click.echo(f"{count} runs, about {total} of at most {duration_text(record.budget_s)}")
@@ -107,15 +75,9 @@ def verdict_of(record: NightRecord) -> str:
     if not record.over:
         return record.outcome or "broken"
     parts = [f"{len(record.findings)} got worse"] if record.findings else []
-    parts += [f"{count} failed"] if (count := len(failing_runs(record))) else []
+    parts += [f"{count} failed"] if (count := len(record.failing)) else []
     parts += ["not checked"] if record.unchecked is not None else []
     return ", ".join(parts) or "fine"
-
-
-def runs_text(record: NightRecord) -> str:
-    """`14 passed, 1 failed; 15 in all`."""
-    counts = Counter(_counted_as(run) for run in record.runs)
-    return f"{', '.join(f'{count} {kind}' for kind, count in counts.items())}; {len(record.runs)} in all"
 
 
 def replay_command(run: NightRun, file: SuiteFile) -> str:
@@ -130,7 +92,7 @@ def replay_command(run: NightRun, file: SuiteFile) -> str:
         options.append(f"--topology {shlex.quote(read.experiment.topology)}")
     if entry.links != "auto":
         options.append(f"--links {entry.links}")
-    last = [f"--seed {run.seed}", f"--on {shlex.quote(run.place)}"]
+    last = [f"--seed {run.seed}", f"--on {shlex.quote(run.backend)}"]
     return " ".join(["cutset run", shlex.quote(experiment), *options, *last])
 
 
@@ -141,11 +103,3 @@ def _failed_by_entry(record: NightRecord) -> list[list[NightRun]]:
         if run.failure is not None:
             found.setdefault(run.entry, []).append(run)
     return sorted(found.values(), key=lambda runs: runs[0].allow_failure)
-
-
-def _counted_as(run: NightRun) -> str:
-    if run.state is State.SKIPPED:
-        return "left out"
-    if not run.ended:
-        return "not run"
-    return run.verdict or "without a verdict"

@@ -14,17 +14,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from experiments.sweepdir import PointRecord, SweepDirectory
+from experiments.run_record import Outcome
+from experiments.sweepdir import SweepDirectory, SweepRun
 from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import SIMULATOR, open_backend
+from testbed.campaign.campaign import sole_writer
+from testbed.campaign.campaign_text import position, title
 from testbed.campaign.one_run import make
 from testbed.campaign.progress import Follower, follower
-from testbed.campaign.sweep_outcome import point_title, show_sweep
-from testbed.campaign.sweep_progress import Sweep, broken, outcome_of
+from testbed.campaign.run_results import broken, concluded, why_not_analysed
+from testbed.campaign.sweep import Sweep
+from testbed.campaign.sweep_outcome import show_sweep
 from testbed.campaign.sweep_tasks import run_in_tasks
 from testbed.errors import MachineError, TestbedError
 from testbed.runner.versions import commit
-from testbed.sweeps import Points, RunSelection, all_passed, continued, new_record, refuse_changed
+from testbed.sweeps import Points, RunSelection, continued, new_record, refuse_changed
 
 if TYPE_CHECKING:
     from testbed.backends.backend import Backend
@@ -37,30 +41,31 @@ def run_sweep(
 
     given: the experiment as the user named it, and the overrides, for the commands that replay a run.
     """
-    points = Points(chosen)
-    sweep = _resumed(resume, chosen, points) if resume else new_sweep(out, chosen, points)
-    outcome = carry_out(sweep, analyze=analyze)
+    directory = SweepDirectory.open(resume) if resume else new_directory(out, chosen)
+    with sole_writer(directory.path):
+        sweep = (_resumed if resume else new_sweep)(directory, chosen)
+        outcome = carry_out(sweep, analyze=analyze)
     show_sweep(sweep.directory, sweep.record, given)
-    if outcome == "interrupted":
+    if outcome is Outcome.INTERRUPTED:
         return exit_codes.INTERRUPTED
-    fine = all_passed(sweep.record) if analyze else not sweep.pending
+    fine = sweep.record.passed if analyze else sweep.record.complete
     return exit_codes.FINE if fine else exit_codes.FAILED
 
 
-def carry_out(sweep: Sweep, *, analyze: bool) -> str:
-    """Make the runs that are to go, and judge them together: completed or interrupted, by the user.
+def carry_out(sweep: Sweep, *, analyze: bool) -> Outcome:
+    """Make the runs that are to go, and judge them together: completed, or interrupted by the user.
 
     Raises MachineError, AnalysisError.
     """
     click.echo(f"sweep {sweep.directory.path}", err=True)
-    click.echo(f"{len(sweep.pending)} of {len(sweep.record.points)} runs to go", err=True)
-    outcome = "crashed"
+    click.echo(f"{len(sweep.record.pending)} of {len(sweep.record.runs)} runs to go", err=True)
+    outcome = Outcome.CRASHED
     try:
-        make_runs = run_in_tasks if sweep.record.place == SIMULATOR else _one_by_one
+        make_runs = run_in_tasks if sweep.record.backend == SIMULATOR else _one_by_one
         make_runs(sweep, analyze=analyze)
-        outcome = "completed"
+        outcome = Outcome.COMPLETED
     except KeyboardInterrupt:
-        outcome = "interrupted"
+        outcome = Outcome.INTERRUPTED
     finally:
         sweep.end(outcome)
     if analyze:
@@ -73,51 +78,58 @@ def write_sweep_page(directory: SweepDirectory) -> None:
     """Write the page for the whole sweep, if there is anything to show."""
     from analysis.pages.report.sweep_page import write_sweep_report
 
-    if any(point.verdict for point in directory.read().points):
+    if any(run.verdict for run in directory.read().runs):
         write_sweep_report(directory)
 
 
-def new_sweep(out: Path, chosen: RunSelection, points: Points) -> Sweep:
-    """A sweep below `out` of which nothing has run. Raises MachineError, InputError."""
+def new_directory(out: Path, chosen: RunSelection) -> SweepDirectory:
+    """The directory of a new sweep below `out`. Raises MachineError, InputError."""
     name = chosen.file.experiment.name
     try:
-        directory = SweepDirectory.create(out, name, datetime.now(UTC), secrets.token_hex(3))
+        return SweepDirectory.create(out, name, datetime.now(UTC), secrets.token_hex(3))
     except OSError as error:
         raise MachineError(f"cannot write the sweep below {out}: {error.strerror}") from error
+
+
+def new_sweep(directory: SweepDirectory, chosen: RunSelection) -> Sweep:
+    """A sweep of which nothing has run. Raises InputError."""
+    points = Points(chosen)
     record = new_record(directory, chosen, points, commit())
     directory.write(record)
     return Sweep(directory, record, points)
 
 
-def _resumed(path: Path, chosen: RunSelection, points: Points) -> Sweep:
-    directory = SweepDirectory.open(path)
-    record = directory.read()
+def _resumed(directory: SweepDirectory, chosen: RunSelection) -> Sweep:
+    points, record = Points(chosen), directory.read()
     refuse_changed(record, chosen, points, directory)
-    if record.commit != commit():
+    sweep = Sweep(directory, continued(record, chosen, directory), points)
+    if sweep.code_changed:
         click.echo("note: the code has changed since the sweep began", err=True)
-    return Sweep(directory, continued(record, chosen, directory), points)
+    return sweep
 
 
 def _one_by_one(sweep: Sweep, *, analyze: bool) -> None:
     """Make the runs that are to go. Raises MachineError, AnalysisError, KeyboardInterrupt."""
-    with open_backend(sweep.record.place, lambda text: click.echo(text, err=True)) as backend:
-        for point in sweep.pending:
-            done = len(sweep.record.points) - len(sweep.pending)
+    with open_backend(sweep.record.backend, lambda text: click.echo(text, err=True)) as backend:
+        for run in sweep.record.pending:
             began_s = time.monotonic()
-            sweep.make_run(point, backend)
-            with follower(terse=f"[{done + 1}/{len(sweep.record.points)}] {point_title(point)}") as follow:
-                follow.show(sweep.note(_made(sweep, point, backend, follow, began_s, analyze=analyze)))
+            with follower(
+                terse=f"{position(sweep.record.ended + 1, len(sweep.record.runs))} {title(run)}"
+            ) as follow:
+                made = sweep.make_run(run, backend)
+                follow.show(sweep.end_run(_made(sweep, made, backend, follow, began_s, analyze=analyze)))
 
 
 def _made(
-    sweep: Sweep, point: PointRecord, backend: "Backend", follow: Follower, began_s: float, *, analyze: bool
-) -> PointRecord:
+    sweep: Sweep, run: SweepRun, backend: "Backend", follow: Follower, began_s: float, *, analyze: bool
+) -> SweepRun:
     """What became of a run. One that went wrong gets a report."""
-    run = sweep.directory.run_of(point)
+    directory = sweep.directory.run_of(run)
     try:
-        made = make(run, backend, follow, analyze=analyze, page=lambda verdict: verdict != "passed")
+        made = make(directory, backend, follow, analyze=analyze, page=lambda verdict: verdict != "passed")
     except MachineError:
         raise
     except TestbedError as error:
-        return broken(point, str(error), time.monotonic() - began_s)
-    return outcome_of(point, made.ended.record, made.summary, time.monotonic() - began_s)
+        return broken(run, str(error), time.monotonic() - began_s)
+    problem = why_not_analysed(made.ended) if analyze and made.summary is None else None
+    return concluded(run, made.ended.record, made.summary, time.monotonic() - began_s, problem)

@@ -15,10 +15,11 @@ from typing import Any
 from analysis.errors import AnalysisError
 from experiments.json_files import read_json, write_json
 from experiments.rundir import RunDirectory
-from experiments.sweepdir import PointRecord
+from experiments.sweepdir import SweepRun
 from testbed.campaign.backend_selection import SIMULATOR, open_backend
 from testbed.campaign.progress import Follower, follower
-from testbed.campaign.sweep_progress import Sweep, broken, outcome_of
+from testbed.campaign.run_results import broken, concluded
+from testbed.campaign.sweep import Sweep
 from topologies.errors import InputError
 
 LOOK_S = 0.25
@@ -60,19 +61,18 @@ def run_in_tasks(sweep: Sweep, *, analyze: bool) -> None:
     """Make the runs that are to go. Raises AnalysisError if Spark breaks, KeyboardInterrupt."""
     from analysis.session import spark_session
 
-    points = sweep.pending
+    runs = sweep.record.pending
     with (
-        follower(terse=f"{len(points)} runs in virtual time") as follow,
+        follower(terse=f"{len(runs)} runs in virtual time") as follow,
         open_backend(SIMULATOR, follow.say) as backend,
     ):
-        for point in points:
-            sweep.make_run(point, backend)
-        tasks = [SimulatePoint(sweep.directory.run_of(point).path.resolve(), analyze) for point in points]
+        runs = [sweep.make_run(run, backend) for run in runs]
+        tasks = [SimulatePoint(sweep.directory.run_of(run).path.resolve(), analyze) for run in runs]
         follow.say("starting Spark")
         context = spark_session().sparkContext
         job = _Job(context, tasks)
         try:
-            _follow(sweep, points, job, follow)
+            _follow(sweep, runs, job, follow)
         finally:
             job.stop()
 
@@ -110,15 +110,15 @@ class _Job:
             self._error = error
 
 
-def _follow(sweep: Sweep, points: list[PointRecord], job: _Job, follow: Follower) -> None:
+def _follow(sweep: Sweep, runs: list[SweepRun], job: _Job, follow: Follower) -> None:
     """Note each run as it is done, until all are."""
-    waiting = list(points)
+    waiting = list(runs)
     while waiting:
         ended = job.ended
-        done = [point for point in waiting if result_file(sweep.directory.run_of(point)).exists()]
-        for point in done:
-            waiting.remove(point)
-            follow.show(sweep.note(_result(sweep, point)))
+        done = [run for run in waiting if result_file(sweep.directory.run_of(run)).exists()]
+        for run in done:
+            waiting.remove(run)
+            follow.show(sweep.end_run(_result(sweep, run)))
         if ended and not done and waiting:
             raise AnalysisError(f"{len(waiting)} runs were never made, {waiting[0].name} among them")
         if not done:
@@ -126,14 +126,14 @@ def _follow(sweep: Sweep, points: list[PointRecord], job: _Job, follow: Follower
             time.sleep(LOOK_S)
 
 
-def _result(sweep: Sweep, point: PointRecord) -> PointRecord:
+def _result(sweep: Sweep, run: SweepRun) -> SweepRun:
     """What became of a run whose task is done."""
-    run = sweep.directory.run_of(point)
-    said = read_json(result_file(run))
+    directory = sweep.directory.run_of(run)
+    said = read_json(result_file(directory))
     if said["problem"] is not None:
-        return broken(point, said["problem"], said["duration_s"])
+        return broken(run, said["problem"], said["duration_s"])
     try:
-        summary = run.read_summary() if run.summary_json.exists() else None
-        return outcome_of(point, run.read_run(), summary, said["duration_s"])
+        summary = directory.read_summary() if directory.summary_json.exists() else None
+        return concluded(run, directory.read_run(), summary, said["duration_s"])
     except InputError as error:
-        return broken(point, str(error), said["duration_s"])
+        return broken(run, str(error), said["duration_s"])

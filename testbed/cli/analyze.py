@@ -13,7 +13,7 @@ from testbed.cli.options import run_argument
 
 if TYPE_CHECKING:
     from experiments.rundir import RunDirectory
-    from experiments.sweepdir import SweepDirectory
+    from experiments.sweepdir import SweepDirectory, SweepRecord
 
 
 @click.command(name="analyze")
@@ -73,26 +73,35 @@ def _run(run: "RunDirectory", work: _Work) -> int:
 
 def _sweep(directory: "SweepDirectory", work: _Work) -> int:
     """Each run that came to its end; what does not stand there as ended is left as it is."""
-    from experiments.packing import check_captures
-    from testbed.campaign.progress import follower
-    from testbed.campaign.sweep_outcome import point_line, point_title, show_sweep
-    from testbed.campaign.sweep_progress import SweepProgress, outcome_of
-    from testbed.campaign.sweep_run import write_sweep_page
-    from testbed.sweeps import all_passed
+    from testbed.campaign.campaign import sole_writer
+    from testbed.campaign.sweep_outcome import show_sweep
 
-    sweep = SweepProgress(directory, directory.read())
+    with sole_writer(directory.path):
+        record = _analyzed(directory, work)
+    show_sweep(directory, record, (str(record.experiment.get("name")), ()))
+    return exit_codes.FINE if record.passed else exit_codes.FAILED
+
+
+def _analyzed(directory: "SweepDirectory", work: _Work) -> "SweepRecord":
+    from experiments.campaign import State
+    from experiments.packing import check_captures
+    from testbed.campaign.campaign_text import run_line, title
+    from testbed.campaign.progress import follower
+    from testbed.campaign.run_results import concluded
+    from testbed.campaign.sweep import Sweep
+    from testbed.campaign.sweep_run import write_sweep_page
+
+    sweep = Sweep(directory, directory.read())
     click.echo(f"sweep {directory.path}", err=True)
-    ended = [point for point in sweep.record.points if point.ended]
-    for point in ended:
-        check_captures(directory.run_of(point))
-    for number, point in enumerate(ended, 1):
-        run = directory.run_of(point)
-        with follower(terse=point_title(point)) as follow:
-            summary = work.analyze(run, follow.say)
-            found = outcome_of(point, run.read_run(), summary, point.duration_s or 0.0)
-            sweep.note(found)
-            follow.show(point_line(found, len(ended), number, None))
+    done = [run for run in sweep.record.runs if run.state is State.DONE]
+    for run in done:
+        check_captures(directory.run_of(run))
+    for number, run in enumerate(done, 1):
+        made = directory.run_of(run)
+        with follower(terse=title(run)) as follow:
+            summary = work.analyze(made, follow.say)
+            found = sweep.note(concluded(run, made.read_run(), summary, run.duration_s or 0.0))
+            follow.show(run_line(found, number, len(done)))
     sweep.judge()
     write_sweep_page(directory)
-    show_sweep(directory, sweep.record, (sweep.record.experiment["name"], ()))
-    return exit_codes.FINE if all_passed(sweep.record) else exit_codes.FAILED
+    return sweep.record

@@ -258,7 +258,7 @@ def _show_json(runs: "pa.Table", values: dict[tuple[str, str], dict[str, tuple[f
 def _show_lines(
     runs: "pa.Table", metrics: Sequence[str], values: dict[tuple[str, str], dict[str, tuple[float, str]]]
 ) -> None:
-    from testbed.campaign.sweep_outcome import duration_text
+    from testbed.campaign.campaign_text import duration_text
 
     units = {name: unit for found in values.values() for name, (_, unit) in found.items()}
     heads = ["night", "suite", "entry", "verdict", *(_head(name, units) for name in metrics), "took", "run"]

@@ -14,8 +14,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from experiments.nights import NightDirectory, NightRecord, NightRun, State
-from testbed.nightly.results import failing_runs
+from experiments.campaign import State
+from experiments.nights import NightDirectory, NightRecord, NightRun
 from topologies.errors import InputError
 
 TIMEOUT_S = 60.0
@@ -36,7 +36,7 @@ def check_hooks(commands: tuple[str, ...]) -> None:
 def message(directory: NightDirectory, record: NightRecord, page: Path | None) -> dict[str, Any]:
     """The JSON for a hook. page: the morning page, if there is one."""
     fine = record.exit_code == 0
-    failed = [_told(directory, run) for run in failing_runs(record)]
+    failed = [_told(directory, run) for run in record.failing]
     lines = [
         *([f"not checked: {record.unchecked}"] if record.unchecked is not None else []),
         *record.findings,
@@ -58,7 +58,7 @@ def message(directory: NightDirectory, record: NightRecord, page: Path | None) -
         "findings": list(record.findings),
         "unchecked": record.unchecked,
         "failed": failed,
-        "skipped": [run.title for run in record.runs if run.state is State.SKIPPED],
+        "skipped": [run.name for run in record.runs if run.state is State.SKIPPED],
         "runs": len(record.runs),
         "page": shown,
         "log": str(directory.log.absolute()),
@@ -112,9 +112,9 @@ def call(command: str, content: Mapping[str, Any], *, timeout_s: float = TIMEOUT
 def _told(directory: NightDirectory, run: NightRun) -> dict[str, Any]:
     made = directory.run_of(run)
     return {
-        "title": run.title,
+        "title": run.name,
         "entry": run.entry,
-        "repeat": run.repeat,
+        "repeat": run.repetition,
         "seed": run.seed,
         "failure": run.failure,
         "problem": run.problem,
@@ -127,7 +127,7 @@ def _counted(record: NightRecord) -> str:
     parts = [] if record.over else [record.outcome or "broken"]
     if record.findings:
         parts.append(f"{len(record.findings)} got worse")
-    if failed := len(failing_runs(record)):
+    if failed := len(record.failing):
         parts.append(f"{failed} of {len(record.runs)} runs failed")
     if record.over and record.unchecked is not None:
         parts.append("not checked")

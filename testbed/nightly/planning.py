@@ -4,15 +4,15 @@ Decides; runs nothing.
 """
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 
-from experiments.nights import NightRecord, NightRun, State
+from experiments.campaign import State
+from experiments.nights import NightRecord, NightRun, run_title
 from experiments.suite import Entry, SuiteFile
-from experiments.sweep import runs
-from testbed.sweeps import plain
+from experiments.sweepdir import runs
+from testbed.sweeps import digest_of, plain
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
@@ -36,7 +36,9 @@ def new_record(file: SuiteFile, night: date, *, commit: str | None, started_ns: 
         budget_s=suite.budget_us / 1e6,
         started_ns=started_ns,
         runs=tuple(
-            _planned(file, entry, night, repeat) for entry in suite.entries for repeat in range(entry.repeat)
+            _planned(file, entry, night, repetition)
+            for entry in suite.entries
+            for repetition in range(entry.repeat)
         ),
     )
 
@@ -56,7 +58,7 @@ def digest(file: SuiteFile) -> str:
         content.append(
             [entry.name, entry.repeat, entry.links, file.place(entry), plain(experiment), plain(topology)]
         )
-    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return digest_of(content)
 
 
 def check_jobs(jobs: int, file: SuiteFile) -> None:
@@ -118,12 +120,13 @@ def skipped(run: NightRun, needed_s: float, left_s: float) -> NightRun:
     return replace(run, state=State.SKIPPED, problem=said)
 
 
-def _planned(file: SuiteFile, entry: Entry, night: date, repeat: int) -> NightRun:
+def _planned(file: SuiteFile, entry: Entry, night: date, repetition: int) -> NightRun:
     return NightRun(
+        name=run_title(entry.name, repetition),
         entry=entry.name,
-        repeat=repeat,
-        seed=seed_of(night, file.suite.suite, entry.name, repeat),
+        repetition=repetition,
+        seed=seed_of(night, file.suite.suite, entry.name, repetition),
         experiment=file.experiments[entry.name].experiment.name,
-        place=file.place(entry),
+        backend=file.place(entry),
         allow_failure=entry.allow_failure,
     )

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from experiments.campaign import Failure
 from experiments.loader import FOLDER as EXPERIMENTS
 from experiments.loader import read_experiment
-from experiments.nights import Failure
 from experiments.suite import REPEAT_MAX, overrides_of
 from experiments.sweep import OF_MANY_RUNS
 from testbed.campaign.backend_selection import LOCAL, SIMULATOR, check_backend

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from experiments.nights import Failure, NightDirectory, NightRecord, NightRun, State, night_of
-from topologies.errors import InputError
+from experiments.campaign import Failure, State
+from experiments.nights import NightDirectory, night_of
+from tests.campaigns import night_record, night_run
 
 RUNS = (
-    NightRun("cut", 0, 11, "link-failure", "local"),
-    NightRun("cut", 1, 12, "link-failure", "local"),
-    NightRun("peak", 0, 13, "throughput", "local", allow_failure=True),
+    night_run(),
+    night_run(repetition=1, seed=12),
+    night_run("peak", seed=13, experiment="throughput", allow_failure=True),
 )
-RECORD = NightRecord("2026-11-21", "quick", "digest", None, 600.0, 1_000, RUNS)
+RECORD = night_record(*RUNS)
 
 
 @pytest.fixture
@@ -58,16 +59,6 @@ def test_a_night_has_the_date_of_the_machine_s_own_clock(monkeypatch, zone, day)
     finally:
         monkeypatch.undo()
         time.tzset()
-
-
-@pytest.mark.parametrize(
-    "content", ["[]", "{", '{"runs": []}', '{"runs": [{"entry": "cut"}], "findings": []}']
-)
-def test_what_is_no_record_is_bad_input(night, content):
-    night.write(RECORD)
-    night.night_json.write_text(content)
-    with pytest.raises(InputError, match=r"night\.json"):
-        night.read()
 
 
 def test_what_a_torn_run_left_is_renamed_and_the_run_begins_anew(night):

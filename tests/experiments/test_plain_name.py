@@ -11,14 +11,14 @@ import pytest
 from analysis.history.pruning import _room
 from analysis.jobs.extraction import part_name
 from experiments.json_files import write_json
-from experiments.nights import NightDirectory, NightRecord, NightRun
+from experiments.nights import NightDirectory
 from experiments.plain_name import plain_name
 from experiments.run_record import record_from_json
 from experiments.rundir import RunDirectory
-from experiments.sweep import runs
-from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from experiments.sweepdir import SweepDirectory, runs
 from experiments.whole_files import write_whole
 from tests.analysis.timelines.world import run_json
+from tests.campaigns import night_record, night_run, sweep_record
 from topologies.errors import InputError
 
 NOW = datetime(2026, 11, 21, 5, 0, tzinfo=UTC)
@@ -37,14 +37,13 @@ def precious(tmp_path: Path) -> Path:
 @pytest.fixture
 def sweep(tmp_path: Path) -> SweepDirectory:
     directory = SweepDirectory.create(tmp_path, "small", NOW, "abc123")
-    points = tuple(PointRecord.planned(run) for run in runs({"roles.driver": [1, 2]}, 1, 7))
-    directory.write(SweepRecord(directory.name, {}, "local", "auto", 7, 1, "digest", None, 1_000, points))
+    directory.write(sweep_record(*runs({"roles.driver": [1, 2]}, 1, 7)))
     return directory
 
 
-def change_point(sweep: SweepDirectory, **fields: str) -> None:
+def change_run(sweep: SweepDirectory, **fields: str) -> None:
     content = json.loads(sweep.sweep_json.read_text())
-    content["points"][0] |= fields
+    content["runs"][0] |= fields
     sweep.sweep_json.write_text(json.dumps(content))
 
 
@@ -61,25 +60,28 @@ def test_any_other_name_is_taken(name, tmp_path):
 
 @pytest.mark.parametrize("absolute", [True, False])
 def test_a_sweep_that_names_other_directories_removes_none(sweep, precious, absolute):
-    change_point(sweep, run=str(precious) if absolute else "../precious", summary="../precious/thesis.tex")
-    [point, _] = sweep.read().points
-    made = sweep.make_run(point)
-    assert made.path == sweep.points / point.name
-    assert point.summary == f"points/{point.name}/summary.json"
+    [run, _] = sweep.read().runs
+    change_run(sweep, run=str(precious) if absolute else "../precious")
+    with pytest.raises(
+        InputError, match=r"sweep\.json: runs\.0\.run: .* is not the directory of .*: it leads"
+    ):
+        sweep.read()
+    made = sweep.make_run(replace(run, run="../precious"))
+    assert made.path == sweep.points / run.name
     assert (precious / "thesis.tex").exists()
 
 
 def test_a_sweep_whose_run_is_named_so_that_it_leads_elsewhere_is_refused(sweep, precious):
-    change_point(sweep, name="../../precious")
+    change_run(sweep, name="../../precious")
     with pytest.raises(InputError, match=r"sweep\.json.*leads elsewhere"):
         sweep.read()
     with pytest.raises(InputError, match="leads elsewhere"):
-        sweep.make_run(replace(PointRecord.planned(runs({}, 1, 7)[0]), name="../../precious"))
+        sweep.make_run(replace(runs({}, 1, 7)[0], name="../../precious"))
     assert (precious / "thesis.tex").exists()
 
 
 def test_links_in_place_of_folders_are_not_followed(sweep, precious):
-    [point, _] = sweep.read().points
+    [point, _] = sweep.read().runs
     (precious / point.name).mkdir()
     (precious / point.name / "thesis.tex").write_text("all of it")
     sweep.points.rmdir()
@@ -97,9 +99,8 @@ def test_links_in_place_of_folders_are_not_followed(sweep, precious):
 @pytest.mark.parametrize("field", ["run", "torn"])
 def test_a_night_that_names_other_directories_moves_none(tmp_path, field):
     night = NightDirectory.of(tmp_path / "runs", date(2026, 11, 21), "small")
-    run = NightRun("cut", 0, 7, "tiny", "simulator")
-    run = replace(run, **{field: "../precious" if field == "run" else ("../precious",)})
-    night.write(NightRecord("2026-11-21", "small", "digest", None, 60.0, 1_000, (run,)))
+    run = night_run(**{field: "../precious" if field == "run" else ("../precious",)})
+    night.write(night_record(run))
     with pytest.raises(InputError, match=r"night\.json.*is no name of a run"):
         night.read()
 

@@ -3,7 +3,8 @@
 import pytest
 from pydantic_core import PydanticCustomError
 
-from experiments.sweep import points, refuse_unusable, runs, values_text
+from experiments.sweep import points, refuse_unusable, values_text
+from experiments.sweepdir import runs
 
 
 def test_every_combination_is_a_point_and_the_last_path_varies_fastest():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.loader import load_experiment, read_experiment
-from experiments.sweep_expectations import STATISTICS, Result, SweepExpectation
+from experiments.sweep_expectations import STATISTICS, GroupJudgement, Result, SweepExpectation
 from topologies.errors import InputError
 
 SWEPT = """
@@ -39,7 +39,7 @@ RESULTS = [
 
 def judged(text: str, results: list[Result] = RESULTS) -> tuple[object, bool]:
     found = SweepExpectation.parse(text).evaluate(results)
-    return found["value"], found["held"]
+    return found.value, found.held
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_values_that_tie_are_all_named_and_none_is_best():
 
 def test_each_group_is_told():
     found = SweepExpectation.parse("max(latency.mean_ms) by parameters.fanout <= 50").evaluate(RESULTS)
-    assert found["groups"] == [
-        {"of": "parameters.fanout=2", "value": 60.0, "held": False},
-        {"of": "parameters.fanout=4", "value": 25.0, "held": True},
-        {"of": "parameters.fanout=8", "value": 41.0, "held": True},
-    ]
+    assert found.groups == (
+        GroupJudgement(60.0, False, "parameters.fanout=2"),
+        GroupJudgement(25.0, True, "parameters.fanout=4"),
+        GroupJudgement(41.0, True, "parameters.fanout=8"),
+    )
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1))

@@ -5,18 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from experiments.campaign import State
 from experiments.loader import read_experiment
 from experiments.sweepdir import SweepDirectory
-from testbed.sweeps import (
-    Points,
-    RunSelection,
-    all_passed,
-    continued,
-    headline,
-    new_record,
-    pending,
-    refuse_changed,
-)
+from testbed.sweeps import Points, RunSelection, continued, new_record, refuse_changed
 from topologies.errors import InputError
 
 SWEPT = ["sweep={roles.driver: [1, 2]}", "repeat=2"]
@@ -68,39 +60,30 @@ def test_what_was_changed_is_refused(again: RunSelection, said: str) -> None:
 def test_a_sweep_goes_on_with_the_plans_runs_whatever_its_record_says_of_them() -> None:
     directory = SweepDirectory(Path("runs/x"))
     record = new_record(directory, chosen(), Points(chosen()), None)
-    ended = replace(record.points[0], outcome="completed", verdict="passed")
+    ended = replace(record.runs[0], state=State.DONE, verdict="passed")
     changed = replace(ended, seed=99, values={"workload.rate": "1/s"}, repetition=7)
-    assert continued(record.with_point(changed), chosen(), directory).points[0] == ended
-    others = replace(record, points=(replace(record.points[0], name="precious"), *record.points[1:]))
-    for listed in (others, replace(record, points=record.points[1:])):
+    assert continued(record.with_run(changed), chosen(), directory).runs[0] == ended
+    others = replace(record, runs=(replace(record.runs[0], name="precious"), *record.runs[1:]))
+    for listed in (others, replace(record, runs=record.runs[1:])):
         with pytest.raises(InputError, match="it lists other runs"):
             continued(listed, chosen(), directory)
 
 
 def test_what_ended_is_not_run_again_but_what_crashed_is():
+    directory = SweepDirectory(Path("runs/x"))
+    record = new_record(directory, chosen(), Points(chosen()), None)
+    first, second, *_ = record.runs
+    record = record.with_run(replace(first, state=State.DONE, verdict="failed"))
+    record = record.with_run(replace(second, state=State.FAILED, problem="the sandbox ended"))
+    again = continued(record, chosen(), directory)
+    assert [run.name for run in again.pending] == ["2-driver-2-r0", "1-driver-1-r1", "2-driver-2-r1"]
+    assert again.pending[0].problem is None
+    assert not record.passed
+
+
+def test_a_sweep_passed_only_if_every_run_did():
     record = new_record(SweepDirectory(Path("runs/x")), chosen(), Points(chosen()), None)
-    first, second, *_ = record.points
-    record = record.with_point(replace(first, outcome="completed", verdict="failed"))
-    record = record.with_point(replace(second, outcome="crashed"))
-    assert [point.name for point in pending(record)] == [
-        "2-driver-2-r0",
-        "1-driver-1-r1",
-        "2-driver-2-r1",
-    ]
-    assert not all_passed(record)
-
-
-def test_all_passed_only_if_every_run_did():
-    record = new_record(SweepDirectory(Path("runs/x")), chosen(), Points(chosen()), None)
-    for point in record.points:
-        assert not all_passed(record)
-        record = record.with_point(replace(point, outcome="completed", verdict="passed"))
-    assert all_passed(record)
-
-
-def test_the_headline_is_the_slowest_clients_rate_where_it_is_known():
-    summary = {"throughput": {"events_per_s": 9.0}, "latency": {"p99_ms": 5.0}, "events": {"lost": 0}}
-    assert headline(summary) == {"events_per_s": 9.0, "latency_p99_ms": 5.0, "lost": 0}
-    summary["throughput"]["slowest_client_events_per_s"] = 4.0
-    assert headline(summary)["events_per_s"] == 4.0
-    assert headline({}) == {"events_per_s": None, "latency_p99_ms": None, "lost": None}
+    for run in record.runs:
+        assert not record.passed
+        record = record.with_run(replace(run, state=State.DONE, verdict="passed"))
+    assert record.passed

@@ -3,10 +3,9 @@
 Like a run's page it is one file with everything in it (see `page`), and asks the network for nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from analysis.pages.report.figures import write_sweep_figures
 from analysis.pages.report.formatting import count_of, large, number, with_unit
@@ -18,6 +17,7 @@ from analysis.sweeps import Sweep, SweepRunResult, read_sweep
 from analysis.systems.sprinkler_figures import charts as paper_charts
 from experiments.expectations import found_text
 from experiments.sweep import value_text
+from experiments.sweep_expectations import GroupJudgement, Judgement
 from experiments.sweepdir import SweepDirectory, replay_command
 from experiments.whole_files import write_whole
 
@@ -78,15 +78,15 @@ def render(sweep: Sweep, charts: Sequence[SweepChart]) -> str:
 
 def verdict(sweep: Sweep) -> Verdict:
     """How many passed, whether that is all of them, and what all of them together came to."""
-    runs = sweep.record.points
+    runs = sweep.record.runs
     passed = sum(point.verdict == "passed" for point in runs)
-    kinds = [point.verdict or ("not made" if point.outcome is None else "not analysed") for point in runs]
+    kinds = [point.verdict or ("not analysed" if point.ended else "not made") for point in runs]
     told = tuple(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds) if kind != "passed")
     if missed := missed_text(sweep):
         return Verdict("Not all held", "bad", passed, len(runs), (missed, *told))
     if passed == len(runs):
         return Verdict("All passed", "good", passed, len(runs), told)
-    unfinished = any(point.outcome is None for point in runs)
+    unfinished = any(not point.ended for point in runs)
     word = "Unfinished" if unfinished else "Not all passed"
     return Verdict(
         word,
@@ -119,10 +119,12 @@ def failed(sweep: Sweep) -> tuple[Failure, ...]:
             seed=run.point.seed,
             verdict=run.point.verdict or "not analysed",
             why=_why(run),
-            replay=replay_command(str(sweep.experiment.get("name") or ""), (), run.point, sweep.record.place),
+            replay=replay_command(
+                str(sweep.experiment.get("name") or ""), (), run.point, sweep.record.backend
+            ),
         )
         for run in sweep.runs
-        if run.point.outcome is not None and run.point.verdict != "passed"
+        if run.point.ended and run.point.verdict != "passed"
     )
 
 
@@ -153,7 +155,7 @@ def _row(run: SweepRunResult, axes: list[str], place: int) -> list[Cell]:
         figure(str(place), place),
         *(words(value_text(point.values.get(axis))) for axis in axes),
         figure(str(point.seed), point.seed),
-        words(point.verdict or ("not made" if point.outcome is None else "not analysed"), status),
+        words(point.verdict or ("not analysed" if point.ended else "not made"), status),
         figure(large(run.throughput_per_s, ""), run.throughput_per_s),
         figure(with_unit(run.figure("latency", "mean_ms"), "ms"), run.figure("latency", "mean_ms")),
         figure(with_unit(run.figure("latency", "p99_ms"), "ms"), run.figure("latency", "p99_ms")),
@@ -184,14 +186,14 @@ def _values(run: SweepRunResult) -> str:
 
 def _facts(sweep: Sweep) -> tuple[tuple[str, str], ...]:
     record = sweep.record
-    combinations = len({point.number for point in record.points})
+    combinations = len({point.number for point in record.runs})
     entries = [
         ("Sweep", record.sweep),
         ("Runs", f"{count_of(combinations, 'combination')}, {count_of(record.repeat, 'repetition')} each"),
         ("Seeds", f"from {record.seed} on"),
         (
             "Where",
-            "in virtual time" if record.place == SIMULATOR else f"real processes, links: {record.links}",
+            "in virtual time" if record.backend == SIMULATOR else f"real processes, links: {record.links}",
         ),
         ("Commit", short_commit(record.commit) or ""),
         ("Outcome", record.outcome or "not ended"),
@@ -213,14 +215,15 @@ def expectations_table(sweep: Sweep) -> Table | None:
 def missed_text(sweep: Sweep) -> str | None:
     """`1 of 3 expectations of all runs together did not hold`, or None if all held."""
     expectations = sweep.record.expectations
-    missed = sum(not each["held"] for each in expectations)
+    missed = sum(not each.held for each in expectations)
     if not missed:
         return None
     return f"{missed} of {count_of(len(expectations), 'expectation')} of all runs together did not hold"
 
 
-def _rows(expectation: Mapping[str, Any]) -> Iterator[list[Cell]]:
-    for each in expectation["groups"] or [{**expectation, "of": ALL_RUNS}]:
-        held = words("held", "good") if each["held"] else words("did not hold", "bad")
-        value = each["value"]
-        yield [words(expectation["text"]), words(each["of"]), figure(plain_text(value), value), held]
+def _rows(expectation: Judgement) -> Iterator[list[Cell]]:
+    whole = GroupJudgement(expectation.value, expectation.held, ALL_RUNS)
+    for each in expectation.groups or (whole,):
+        held = words("held", "good") if each.held else words("did not hold", "bad")
+        order = None if isinstance(each.value, str) else each.value
+        yield [words(expectation.text), words(each.of), figure(plain_text(each.value), order), held]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from experiments.campaign import Failure
 from experiments.loader import read_experiment
-from experiments.nights import Failure
 from experiments.run_record import Times
 from experiments.rundir import RunDirectory
 from testbed.backends.backend import Follow

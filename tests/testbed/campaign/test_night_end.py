@@ -14,7 +14,9 @@ from analysis.history import History, pruning
 from analysis.history.pruning import Pruning
 from analysis.history.regressions import checking
 from analysis.history.regressions.findings import Finding, NightFindings
-from testbed.campaign.night_end import finding_line
+from experiments.campaign import Failure
+from testbed.campaign.night_end import exit_code, finding_line
+from tests.campaigns import night_record, night_run
 from tests.testbed.campaign.night_fixtures import NEVER, NIGHT, NO_TIME, Nights
 
 HOLDER = """
@@ -198,3 +200,25 @@ def test_runs_of_a_night_that_is_on_are_not_touched_by_one_with_another_history(
         other.communicate()
     assert "another night is on in" in capsys.readouterr().err
     assert short.record == short.planned()
+
+
+@pytest.mark.parametrize(
+    ("failures", "findings", "code"),
+    [
+        ((None, None), (), 0),
+        ((None, Failure.EXPECTATION), (), 1),
+        ((None, Failure.FIDELITY), (), 1),
+        ((None, Failure.HARNESS), (), 3),
+        ((Failure.CRASH, Failure.HARNESS), (), 1),
+        ((None, None), ("slower",), 1),
+        ((None, Failure.HARNESS), ("slower",), 1),
+    ],
+)
+def test_the_exit_code(failures, findings, code):
+    runs = [night_run(repetition=number, failure=failure) for number, failure in enumerate(failures)]
+    record = night_record(*runs, findings=findings)
+    assert exit_code(record) == code
+    allowed = replace(record, runs=tuple(replace(run, allow_failure=True) for run in runs), findings=())
+    assert exit_code(allowed) == 0
+    assert exit_code(replace(allowed, findings_allowed=("slower",))) == 0
+    assert exit_code(replace(allowed, unchecked="the history is damaged")) == 1

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from experiments.campaign import State
 from experiments.json_files import read_json
-from experiments.nights import State
 from experiments.rundir import RunDirectory
 from testbed.backends import ssh_hosts
 from testbed.backends.simulator import Simulator
@@ -59,7 +59,7 @@ def test_runs_of_an_entry_with_an_inventory_come_to_its_machines_which_are_opene
     nights.suite("name: spread, on: ./two.yaml, repeat: 2")
     assert nights.run() == 3
     assert came == ["opened h0, h1", "run of tiny", "run of tiny", "closed"]
-    assert [(run.place, run.problem) for run in nights.record.runs] == [
+    assert [(run.backend, run.problem) for run in nights.record.runs] == [
         (str(nights.folder / "two.yaml"), "the machines are asleep")
     ] * 2
 
@@ -85,7 +85,7 @@ def test_a_night_on_machines_of_a_lab(nights, tmp_path):
         done = lab.run([*CUTSET, *nights.command()])
     [run] = nights.record.runs
     assert run.state is State.DONE, done.stderr
-    assert run.place == str(inventory)
+    assert run.backend == str(inventory)
     made = nights.directory.run_of(run)
     assert {machine["name"] for machine in read_json(made.run_json)["machines"]} == {"h0", "h1"}
     assert made.read_summary()["events"]["lost"] == 0

@@ -4,46 +4,27 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from experiments.nights import Failure, NightDirectory, NightRecord, NightRun, State
+from experiments.campaign import Failure, Headline, State
+from experiments.nights import NightDirectory
+from experiments.run_record import Outcome
 from experiments.suite import read_suite
 from testbed.campaign.night_options import HISTORY, NightOptions
-from testbed.campaign.night_text import replay_command, run_line, show_night
+from testbed.campaign.night_text import replay_command, show_night
+from tests.campaigns import night_record, night_run
 
 BUSY = {"verdict": "invalid", "failure": Failure.FIDELITY, "problem": "busy"}
-DONE = NightRun(
-    "link-failure",
-    0,
-    11,
-    "link-failure",
-    "local",
-    state=State.DONE,
-    verdict="passed",
-    duration_s=61.0,
-    headline={"events_per_s": 79_990.4, "latency_p99_ms": 34.4},
-)
-PEAK = replace(DONE, entry="throughput", experiment="throughput", headline={})
+PASSED = {"state": State.DONE, "verdict": "passed", "duration_s": 61.0}
+DONE = night_run("link-failure", **PASSED, headline=Headline(79_990.4, 34.4))
+PEAK = night_run("throughput", **PASSED, experiment="throughput")
 RUNS = (
     DONE,
-    replace(DONE, repeat=1, **BUSY),
-    replace(DONE, repeat=2, **BUSY),
+    night_run("link-failure", 1, **PASSED | BUSY),
+    night_run("link-failure", 2, **PASSED | BUSY),
     replace(PEAK, **BUSY, allow_failure=True),
-    replace(PEAK, entry="nemesis", state=State.SKIPPED, verdict=None, problem="no time left"),
+    night_run("nemesis", state=State.SKIPPED, problem="no time left"),
 )
 USUAL = NightOptions(jobs=1, out=Path("runs"), history=HISTORY, site=None, hooks=(), hooks_always=())
-RECORD = NightRecord("2026-11-21", "quick", "digest", None, 600.0, 0, RUNS, outcome="completed")
-
-
-def test_a_run_is_a_line():
-    pending = replace(DONE, repeat=3, state=State.PENDING, verdict=None)
-    record = replace(RECORD, runs=(*RUNS, pending))
-    assert run_line(DONE, record, 61.0) == (
-        "[5/6] link-failure r0 seed 11: passed, 79,990 events/s, p99 34 ms, took 1 min 01 s, "
-        "about 1 min 01 s left"
-    )
-    assert run_line(RUNS[3], RECORD, 0.0) == (
-        "[5/5] throughput r0 seed 11: invalid (allowed): busy, took 1 min 01 s"
-    )
-    assert run_line(RUNS[4], RECORD, 0.0).endswith("seed 11: left out (no time left), took 1 min 01 s")
+RECORD = night_record(*RUNS, outcome=Outcome.COMPLETED)
 
 
 def test_the_end_of_a_night_is_a_screen(capsys):
@@ -65,7 +46,7 @@ def test_the_end_of_a_night_is_a_screen(capsys):
 
 def test_a_night_that_was_interrupted_says_how_to_go_on(capsys):
     directory = NightDirectory.of(Path("runs"), date(2026, 11, 21), "quick")
-    interrupted = replace(RECORD, outcome="interrupted")
+    interrupted = replace(RECORD, outcome=Outcome.INTERRUPTED)
     show_night(directory, interrupted, read_suite("quick"), None, USUAL)
     said = capsys.readouterr().out
     assert said.startswith("night        interrupted\n")

@@ -6,8 +6,8 @@ from typing import NoReturn
 
 import pytest
 
+from experiments.campaign import Failure, State
 from experiments.json_files import read_json
-from experiments.nights import Failure, State
 from testbed.campaign.night import Night
 from testbed.nightly.planning import TRIES_MAX
 from tests.testbed.campaign.night_fixtures import Nights

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from experiments.campaign import State
+from experiments.sweep_expectations import GroupJudgement, Judgement
+from experiments.sweepdir import SweepDirectory, runs
 from testbed.campaign.sweep_outcome import show_sweep, verdict_of
+from tests.campaigns import sweep_record
 
-CRASHED = PointRecord("1-r0", 1, {}, 0, 7, "points/1-r0", "points/1-r0/summary.json", outcome="crashed")
-RECORD = SweepRecord("tiny", {}, "my lab.yaml", "relay", 7, 1, "digest", None, 0, (CRASHED,))
+CRASHED = replace(runs({}, 1, 7)[0], state=State.FAILED)
+RECORD = sweep_record(CRASHED, backend="my lab.yaml", links="relay")
 
 
 def test_commands_can_be_pasted_whatever_the_paths_are(capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,12 +30,12 @@ def test_commands_can_be_pasted_whatever_the_paths_are(capsys: pytest.CaptureFix
 def test_what_was_expected_of_all_runs_together_is_said_with_the_groups_that_missed_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    passed = replace(CRASHED, outcome="completed", verdict="passed")
-    missed = {"of": "topology=ring-6", "value": 9.5, "held": False}
-    held = {"of": "topology=star-5", "value": 1.0, "held": True}
+    passed = replace(CRASHED, state=State.DONE, verdict="passed")
+    missed = GroupJudgement(9.5, False, "topology=ring-6")
+    held = GroupJudgement(1.0, True, "topology=star-5")
     text = "max(latency.p99_ms) by topology <= 2"
-    expectation = {"text": text, "value": 9.5, "held": False, "groups": [held, missed]}
-    record = replace(RECORD, points=(passed,), expectations=(expectation,))
+    expectation = Judgement(text, 9.5, False, (held, missed))
+    record = replace(RECORD, runs=(passed,), expectations=(expectation,))
     assert verdict_of(record) == "failed"
     assert verdict_of(replace(record, expectations=())) == "passed"
     show_sweep(SweepDirectory(Path("runs/tiny")), record, ("tiny", []))

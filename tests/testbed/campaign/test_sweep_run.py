@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from experiments.campaign import State
+from experiments.loader import read_experiment
+from experiments.locks import folder_lock
 from experiments.sweepdir import SweepDirectory
 from testbed.cli import main
+from testbed.sweeps import Points, RunSelection
+from tests.experiments.test_campaign import EARLIER
 from tests.testbed.runner.live import write_experiment
 
 SWEEP = "sweep: {workload.rate: [100/s, 200/s]}\n"
@@ -38,9 +43,7 @@ def test_a_sweep_runs_all_its_points_and_goes_on_where_it_was_torn(
     directory = the_sweep(tmp_path)
     record = directory.read()
     assert record.outcome == "completed"
-    assert [(point.seed, point.verdict) for point in record.points] == [(1, "passed")] * 2 + [
-        (2, "passed")
-    ] * 2
+    assert [(point.seed, point.verdict) for point in record.runs] == [(1, "passed")] * 2 + [(2, "passed")] * 2
     lines = said.err.splitlines()
     assert lines[:2] == [f"sweep {directory.path}", "4 of 4 runs to go"]
     assert len(lines) == 6
@@ -52,17 +55,17 @@ def test_a_sweep_runs_all_its_points_and_goes_on_where_it_was_torn(
         f"sweep        {directory.sweep_json}\n"
     )
 
-    torn = record.points[1]
+    torn = record.runs[1]
     deliveries = {file.name: file.read_bytes() for file in directory.run_of(torn).deliveries.iterdir()}
     content = json.loads(directory.sweep_json.read_text())
-    content["points"][1] |= {"outcome": None, "verdict": None}
+    content["runs"][1] |= {"state": "pending", "verdict": None}
     directory.sweep_json.write_text(json.dumps(content))
     shutil.rmtree(directory.run_of(torn).analysis)
-    kept = directory.run_of(record.points[0]).summary_json.stat().st_mtime_ns
+    kept = directory.run_of(record.runs[0]).summary_json.stat().st_mtime_ns
 
     assert run(tmp_path, experiment, "--repeat", "2", "--resume", str(directory.path)) == 0
     assert capsys.readouterr().err.splitlines()[1] == "1 of 4 runs to go"
-    assert directory.run_of(record.points[0]).summary_json.stat().st_mtime_ns == kept
+    assert directory.run_of(record.runs[0]).summary_json.stat().st_mtime_ns == kept
     again = {file.name: file.read_bytes() for file in directory.run_of(torn).deliveries.iterdir()}
     assert again == deliveries  # the same seed, the same run
 
@@ -80,6 +83,53 @@ def test_an_experiment_that_was_changed_is_refused(
     )
 
 
+@pytest.mark.slow
+def test_a_sweep_that_an_earlier_version_began_goes_on(
+    tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = read_experiment(str(experiment))
+    chosen = RunSelection.of(file, backend=None, links="auto", seed=None, repeat=2)
+    earlier = json.loads((EARLIER / "sweep.json").read_text())
+    directory = SweepDirectory(tmp_path / "runs/20261123T054447Z-tiny-240e1e")
+    directory.points.mkdir(parents=True)
+    directory.sweep_json.write_text(json.dumps(earlier | {"digest": Points(chosen).digest()}))
+    resume = ("--repeat", "2", "--no-analyze", "--resume", str(directory.path))
+    assert run(tmp_path, experiment, *resume) == 0
+    assert capsys.readouterr().err.splitlines()[-3].startswith("2 of 4 runs to go")
+    runs = directory.read().runs
+    assert [each.verdict for each in runs] == ["failed", "failed", None, None]
+    assert all(each.state is State.DONE and each.problem is None for each in runs[2:])
+    assert {path.name for path in directory.points.iterdir()} == {each.name for each in runs[2:]}
+
+
+def test_a_sweep_that_another_command_is_at_is_left_alone(
+    tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = SweepDirectory(tmp_path / "runs/20261123T054447Z-tiny-240e1e")
+    directory.points.mkdir(parents=True)
+    shutil.copy(EARLIER / "sweep.json", directory.sweep_json)
+    said = f"cutset: {directory.path}: another command makes or analyses its runs: wait until it is over\n"
+    with folder_lock(directory.path, wait=False):
+        assert run(tmp_path, experiment, "--repeat", "2", "--resume", str(directory.path)) == 3
+        assert capsys.readouterr().err == said
+        assert main.run(["analyze", str(directory.path)]) == 3
+        assert capsys.readouterr().err == said
+    assert directory.sweep_json.read_bytes() == (EARLIER / "sweep.json").read_bytes()
+
+
+def test_a_damaged_record_is_bad_input(
+    tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = SweepDirectory(tmp_path / "runs/20261123T054447Z-tiny-240e1e")
+    directory.points.mkdir(parents=True)
+    content = json.loads((EARLIER / "sweep.json").read_text())
+    content["points"][1]["seed"] = "seven"
+    directory.sweep_json.write_text(json.dumps(content))
+    assert run(tmp_path, experiment, "--repeat", "2", "--resume", str(directory.path)) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"cutset: {directory.sweep_json}: runs.1.seed: ")
+
+
 def test_a_run_that_fails_is_named_with_the_command_that_replays_it(
     tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -87,7 +137,7 @@ def test_a_run_that_fails_is_named_with_the_command_that_replays_it(
     assert run(tmp_path, experiment, *impossible, "--repeat", "2", "--seed", "5") == 1
     out = capsys.readouterr().out
     assert "verdict      failed\n" in out
-    assert "failed       seed 5\n" in out
+    assert "failed       seed 5: events.lost == 1 did not hold (0)\n" in out
     given = f"{experiment} --set 'expect=[events.lost == 1]' --set sweep=null"
     assert f"             replay: cutset run {given} --seed 6 --repeat 1 --on simulator\n" in out
 

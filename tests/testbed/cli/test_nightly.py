@@ -1,5 +1,7 @@
 """`cutset nightly`: what it says and leaves, and going on after whatever ended it."""
 
+import json
+import re
 import signal
 from collections import Counter
 from dataclasses import replace
@@ -9,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from analysis.history import History
-from experiments.nights import Failure, NightDirectory, State
+from experiments.campaign import Failure, State
+from experiments.nights import NightDirectory
+from experiments.run_record import Outcome
 from experiments.rundir import RunDirectory
 from experiments.sweepdir import SweepDirectory
 from testbed.backends.backend import Follow
 from testbed.backends.simulator import Simulator
 from testbed.runner.run_control import RunResult
+from tests.experiments.test_campaign import EARLIER
 from tests.testbed.campaign.night_fixtures import IN_A_RUN, NEVER, NIGHT, NO_TIME, Nights
 
 
@@ -30,7 +35,7 @@ def test_a_night_runs_its_suite_and_leaves_results_history_and_page(nights, tmp_
     said = capsys.readouterr()
 
     record = nights.record
-    assert [(run.title, run.state, run.verdict, run.failure) for run in record.runs] == [
+    assert [(run.name, run.state, run.verdict, run.failure) for run in record.runs] == [
         ("good r0", State.DONE, "passed", None),
         ("bad r0", State.DONE, "failed", Failure.EXPECTATION),
     ]
@@ -77,7 +82,7 @@ def test_a_whole_sweep_is_one_run_of_a_night_with_what_is_expected_of_it(nights,
     assert bad.problem == "min(events.published) >= 1000000000.0 did not hold"
     for run in (good, bad):
         sweep = SweepDirectory(nights.directory.run_of(run).path)
-        assert [point.verdict for point in sweep.read().points] == ["passed"] * 4
+        assert [run.verdict for run in sweep.read().runs] == ["passed"] * 4
         assert sweep.read().seed == run.seed
         assert sweep.report_html.is_file()
     assert nights.cases()[:2] == [("good r0", ["properties"]), ("bad r0", ["properties", "failure"])]
@@ -86,7 +91,7 @@ def test_a_whole_sweep_is_one_run_of_a_night_with_what_is_expected_of_it(nights,
 
 def test_the_same_night_is_not_run_twice(nights, capsys):
     nights.suite("name: good")
-    nights.directory.write(replace(nights.planned(), outcome="completed", exit_code=1))
+    nights.directory.write(replace(nights.planned(), outcome=Outcome.COMPLETED, exit_code=1))
     assert nights.run() == 2
     assert "this night has begun already: --date gives another one a date" in capsys.readouterr().err
     assert nights.run("--resume") == 1  # as it was
@@ -95,6 +100,47 @@ def test_the_same_night_is_not_run_twice(nights, capsys):
     assert nights.run() == 2
     assert "this night has begun already: --resume goes on with it" in capsys.readouterr().err
     assert not (nights.folder / "history/runs").exists()
+
+
+def as_earlier(nights, **changed) -> None:
+    """The night's record as an earlier version left it; changed: of its second run."""
+    earlier = json.loads((EARLIER / "night.json").read_text())
+    planned = nights.planned()
+    del earlier["runs"][len(planned.runs) :]
+    for run, now in zip(earlier["runs"], planned.runs, strict=True):
+        run |= {"entry": now.entry, "repeat": now.repetition, "seed": now.seed}
+    earlier["runs"][1] |= changed
+    nights.directory.path.mkdir(parents=True)
+    nights.directory.night_json.write_text(json.dumps(earlier | {"digest": planned.digest}))
+
+
+def test_a_night_that_an_earlier_version_began_goes_on(nights):
+    nights.suite("name: first", "name: second")
+    as_earlier(nights, state="pending", problem=None)
+    assert nights.run("--resume") == 1
+    first, second = nights.record.runs
+    assert (first.name, first.run, first.failure) == (
+        "first r0",
+        "20261123T054440Z-tiny-e361c2",
+        Failure.EXPECTATION,
+    )
+    assert (second.verdict, second.tries) == ("passed", 1)
+    assert nights.kept() == {second.run: 1}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"seed": -1.5}, r"night\.json: runs\.1\.seed: "),
+        ({"entry": "third"}, "cannot go on: it lists other runs"),
+    ],
+)
+def test_a_damaged_record_is_bad_input(nights, capsys, changed, said):
+    nights.suite("name: first", "name: second")
+    as_earlier(nights, **changed)
+    assert nights.run("--resume") == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert re.search(said, line)
 
 
 @pytest.mark.slow

@@ -16,14 +16,18 @@ from typing import Any
 
 import pytest
 
-from experiments.nights import Failure, NightDirectory, NightRecord, NightRun, State
+from experiments.campaign import Failure, State
+from experiments.nights import NightDirectory, NightRecord
+from experiments.run_record import Outcome
 from testbed.nightly.hooks import SHOWN_MAX, call, check_hooks, message, message_of_none
+from tests.campaigns import night_record, night_run
 from topologies.errors import InputError
 
-RUN = NightRun("cut", 0, 11, "link-failure", "local", state=State.DONE, run="abc", verdict="passed")
-FAILED = replace(RUN, repeat=1, verdict="failed", failure=Failure.EXPECTATION, problem="3 events lost")
-RECORD = NightRecord("2026-11-21", "quick", "digest", None, 600.0, 0, (RUN, FAILED))
-ENDED = replace(RECORD, outcome="completed", exit_code=1, findings=("cut slower",))
+DONE = {"state": State.DONE, "run": "abc", "verdict": "passed"}
+MISSED = {"verdict": "failed", "failure": Failure.EXPECTATION, "problem": "3 events lost"}
+RUN, FAILED = night_run(**DONE), night_run(repetition=1, **DONE | MISSED)
+RECORD = night_record(RUN, FAILED)
+ENDED = replace(RECORD, outcome=Outcome.COMPLETED, exit_code=1, findings=("cut slower",))
 DIRECTORY = NightDirectory.of(Path("runs"), date(2026, 11, 21), "quick")
 
 
@@ -48,7 +52,7 @@ def test_a_message_says_what_got_worse_and_what_failed():
 def test_a_message_of_a_fine_night_or_a_broken_one_says_so():
     fine = replace(ENDED, runs=(RUN,), findings=(), exit_code=0)
     assert told(fine)["subject"].endswith(": fine")
-    assert told(replace(fine, outcome="crashed", exit_code=1))["subject"].endswith(": crashed")
+    assert told(replace(fine, outcome=Outcome.CRASHED, exit_code=1))["subject"].endswith(": crashed")
     unchecked = told(replace(fine, unchecked="no history", exit_code=1))
     assert unchecked["subject"].endswith(": not checked")
     assert unchecked["text"].splitlines()[1] == "not checked: no history"

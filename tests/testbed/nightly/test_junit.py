@@ -5,22 +5,26 @@ from datetime import date
 from pathlib import Path
 from xml.etree import ElementTree
 
-from experiments.nights import Failure, NightDirectory, NightRecord, NightRun, State
-from testbed.nightly.results import junit_xml
+from experiments.campaign import Failure, State
+from experiments.nights import NightDirectory, NightRecord
+from testbed.nightly.junit import junit_xml
+from tests.campaigns import night_record, night_run
 
 BUSY = {"failure": Failure.FIDELITY, "problem": "busy"}
-PASSED = NightRun("cut", 0, 11, "link-failure", "local", state=State.DONE, verdict="passed", duration_s=12.5)
+DONE = {"state": State.DONE, "verdict": "passed", "duration_s": 12.5}
+PASSED = night_run(**DONE)
 RUNS = (
     PASSED,
-    replace(PASSED, repeat=1, verdict="failed", failure=Failure.EXPECTATION, problem="a < b & \x00 ended"),
-    replace(PASSED, repeat=2, state=State.FAILED, verdict=None, failure=Failure.HARNESS, problem="no disk"),
-    replace(
-        PASSED, repeat=3, verdict="invalid", failure=Failure.FIDELITY, problem="busy", allow_failure=True
+    night_run(
+        repetition=1,
+        **DONE | {"verdict": "failed", "failure": Failure.EXPECTATION, "problem": "a < b & \x00 ended"},
     ),
-    replace(PASSED, repeat=4, state=State.SKIPPED, verdict=None, problem="no time left"),
-    replace(PASSED, repeat=5, state=State.PENDING, verdict=None),
+    night_run(repetition=2, state=State.FAILED, failure=Failure.HARNESS, problem="no disk"),
+    night_run(repetition=3, **DONE | {"verdict": "invalid"} | BUSY, allow_failure=True),
+    night_run(repetition=4, state=State.SKIPPED, problem="no time left"),
+    night_run(repetition=5),
 )
-RECORD = NightRecord("2026-11-21", "quick", "digest", None, 600.0, 0, RUNS, spent_s=99.5)
+RECORD = night_record(*RUNS, spent_s=99.5)
 DIRECTORY = NightDirectory.of(Path("runs"), date(2026, 11, 21), "quick")
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.nights import NightRecord, NightRun, State
+from experiments.campaign import State
+from experiments.nights import NightRecord, NightRun
 from experiments.suite import SuiteFile, read_suite
 from testbed.nightly.planning import (
     AROUND_A_RUN_S,
@@ -45,7 +46,7 @@ def done(run: NightRun, took_s: float) -> NightRun:
 
 
 def test_a_night_is_every_entry_as_often_as_it_says_in_order(record):
-    assert [(run.entry, run.repeat, run.place) for run in record.runs] == [
+    assert [(run.entry, run.repetition, run.backend) for run in record.runs] == [
         ("cut", 0, "local"),
         ("cut", 1, "local"),
         ("cut", 2, "local"),

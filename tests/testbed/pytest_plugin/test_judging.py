@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.nights import Failure
+from experiments.campaign import Failure
 from testbed.campaign.made_runs import MadeRun
 from testbed.pytest_plugin.fixture import RunFailedError, refuse_unsound
 from tests.testbed.pytest_plugin.made import made, unsummarised

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.timelines import schemas
+from experiments.campaign import State
 from experiments.json_files import write_json
 from experiments.plan import HostPlan, Plan, ProcessPlan, RegionPlan
-from experiments.run_record import RunRecord, write_record
-from experiments.sweep import runs
-from experiments.sweepdir import PointRecord, SweepDirectory, SweepRecord
+from experiments.run_record import Outcome, RunRecord, write_record
+from experiments.sweepdir import SweepDirectory, SweepRecord, runs
 from tests.run_json import SMALL
 
 Json = dict[str, Any]
@@ -85,16 +85,16 @@ def write_sweep(
     directory.points.mkdir(parents=True)
     points = []
     for run in runs(swept, repeat, 1):
-        point = PointRecord.planned(run)
         made = make(run.values, run.seed)
         if made is not None:
-            its = directory.make_run(point)
+            its = directory.make_run(run)
             write_record(its.run_json, RunRecord(made[0]))
             write_json(its.summary_json, made[1])
             if made[2]:
                 made[2](its.path)
-            point = replace(point, outcome="completed", verdict=made[1]["verdict"], duration_s=4.2)
-        points.append(point)
+            points.append(replace(run, state=State.DONE, verdict=made[1]["verdict"], duration_s=4.2))
+        else:
+            points.append(run)
     experiment: Json = {
         "name": name,
         "description": "Made up for tests.",
@@ -103,9 +103,9 @@ def write_sweep(
     if figures:
         experiment["paper"] = {"document": "sprinkler-2013", "section": "5", "figures": list(figures)}
     record = SweepRecord(
-        sweep=f"20260101T000000Z-{name}-abcdef", experiment=experiment, place=place, links="direct", seed=1,
-        repeat=repeat, digest="0", commit="0123456789ab", started_ns=1, points=tuple(points), ended_ns=2,
-        outcome="completed",
+        sweep=f"20260101T000000Z-{name}-abcdef", experiment=experiment, backend=place, links="direct", seed=1,
+        repeat=repeat, digest="0", commit="0123456789ab", started_ns=1, runs=tuple(points), ended_ns=2,
+        outcome=Outcome.COMPLETED,
     )  # fmt: skip
     directory.write(record)
     return directory

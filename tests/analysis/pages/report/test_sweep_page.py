@@ -13,7 +13,7 @@ from analysis.pages.report.sweep_page import failed, verdict, write_sweep_report
 from analysis.sweeps import Sweep, read_sweep
 from analysis.systems.sprinkler_figures import charts
 from experiments.sweepdir import SweepDirectory
-from testbed.sweeps import all_passed, judged
+from testbed.sweeps import judged
 from tests.analysis.pages.report.synthetic_sweep import SWEEPS, plan, summary, write_sweep
 
 Made = Callable[[str], SweepDirectory]
@@ -146,7 +146,7 @@ def test_the_page_stands_by_itself_and_says_everything(made: Made, name: str) ->
         assert chart.title in text
         assert all(directory.figure(chart.key, form).stat().st_size > 1000 for form in ("png", "svg"))
         assert all(each.ours in text and each.paper in text for each in chart.comparisons)
-    assert page.count("<tr>") > len(directory.read().points)
+    assert page.count("<tr>") > len(directory.read().runs)
 
 
 def test_writing_again_gives_the_same_bytes(made: Made) -> None:
@@ -186,8 +186,8 @@ def test_what_is_expected_of_all_runs_together_is_judged_and_stands_on_the_page(
     asked = replace(record, experiment={**record.experiment, "expect_sweep": expected})
     directory.write(judged(asked, directory))
     sweep = read_sweep(directory)
-    assert [each["held"] for each in sweep.record.expectations] == [False, True]
-    assert not all_passed(sweep.record)
+    assert [each.held for each in sweep.record.expectations] == [False, True]
+    assert not sweep.record.passed
     assert verdict(sweep).word == "Not all held"
     assert verdict(sweep).passed == 2
     page = unescape(write_sweep_report(directory).read_text()).replace("\xa0", " ")

@@ -1,0 +1,76 @@
+"""What became of a run of a campaign: its state, its failure and why, from what it left. The same for a run
+of a sweep, of a night, and of a test.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from analysis.history.regressions.findings import failure_of, why
+from experiments.campaign import CampaignRun, Failure, Headline, State
+from experiments.expectations import missed_text
+from experiments.run_record import Outcome, RunRecord
+from testbed.runner.run_control import RunResult
+from testbed.sanitize import sanitize
+
+Run = TypeVar("Run", bound=CampaignRun)
+
+NAMED_MAX = 3
+"""How many of many reasons stand in a line: the worst come first."""
+
+
+def concluded(
+    run: Run, record: RunRecord, summary: Mapping[str, Any] | None, took_s: float, problem: str | None = None
+) -> Run:
+    """A run that ended. summary: None if it was not analysed; problem: why, unless it was not to be."""
+    failure, reason = judgement(record, summary, problem)
+    return replace(
+        run,
+        state=State.DONE if record.outcome is Outcome.COMPLETED else State.FAILED,
+        verdict=summary["verdict"] if summary else None,
+        failure=failure,
+        problem=sanitize(reason) or None,
+        duration_s=round(took_s, 3),
+        headline=Headline.of(summary or {}),
+    )
+
+
+def broken(run: Run, problem: str, took_s: float) -> Run:
+    """A run that could not be made, or not to its end."""
+    return replace(
+        run,
+        state=State.FAILED,
+        verdict=None,
+        failure=Failure.HARNESS,
+        problem=sanitize(problem),
+        duration_s=round(took_s, 3),
+        headline=Headline(),
+    )
+
+
+def judgement(
+    record: RunRecord, summary: Mapping[str, Any] | None, problem: str | None
+) -> tuple[Failure | None, str]:
+    """Of what kind its failure is, and why, in a line; None if it passed, or ended well and was not to be
+    analysed. problem: why it has no summary, if it was to have one.
+    """
+    unanalysed = summary is None and problem is None and record.outcome is Outcome.COMPLETED
+    row = {
+        "verdict": "passed" if unanalysed else summary["verdict"] if summary else "crashed",
+        "outcome": record.outcome or f"died while {record.phase}",
+        "reasons": _some(summary["fidelity"]["reasons"] if summary else ()),
+        "problems": _some([*filter(None, [problem]), *record.problems]),
+    }
+    expectations = summary["expectations"] if summary else ()
+    missed = [missed_text(each) for each in expectations if not each["held"]]
+    return failure_of(row, missed), why(row, missed)
+
+
+def why_not_analysed(ended: RunResult) -> str:
+    """Of a run that was to be analysed and has no summary."""
+    return "there is too little disk to analyse it" if ended.measured else "it ended before time 0"
+
+
+def _some(texts: Sequence[str]) -> list[str]:
+    more = len(texts) - NAMED_MAX
+    return [*texts[:NAMED_MAX], *([f"and {more} more"] if more > 0 else [])]

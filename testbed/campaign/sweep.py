@@ -1,0 +1,46 @@
+"""A sweep that is on: what became of each run is written down at once, and said in a line."""
+
+import time
+from dataclasses import replace
+
+from experiments.run_record import Outcome
+from experiments.sweepdir import SweepDirectory, SweepRecord, SweepRun
+from testbed.backends.backend import Backend
+from testbed.campaign.campaign import Campaign
+from testbed.campaign.campaign_text import run_line
+from testbed.campaign.one_run import Request, prepare
+from testbed.sweeps import Points, judged
+
+
+class Sweep(Campaign[SweepRecord]):
+    """A sweep and its directory. points: what its runs are made from; None of one that only is analysed."""
+
+    def __init__(self, directory: SweepDirectory, record: SweepRecord, points: Points | None = None) -> None:
+        super().__init__(record, directory.write)
+        self.directory = directory
+        self._points = points
+        self._began_s = time.monotonic()
+        self._noted = 0
+
+    def make_run(self, run: SweepRun, backend: Backend) -> SweepRun:
+        """The run with a directory that says what is planned. Raises MachineError, InputError."""
+        assert self._points is not None
+        request = Request(*self._points.of(run), run.seed, self.record.links)
+        made = prepare(request, backend, self.directory.path, directory=lambda: self.directory.make_run(run))
+        return replace(run, run=str(made.path.relative_to(self.directory.path)), started_ns=time.time_ns())
+
+    def end_run(self, run: SweepRun) -> str:
+        """Write down what became of a run; the line to show."""
+        self.note(run)
+        self._noted += 1
+        ended, count = self.record.ended, len(self.record.runs)
+        each_s = (time.monotonic() - self._began_s) / self._noted
+        return run_line(run, ended, count, each_s * (count - ended))
+
+    def judge(self) -> None:
+        """Write down whether what is expected of all runs together holds. Raises InputError."""
+        self.update(judged(self.record, self.directory))
+
+    def end(self, outcome: Outcome) -> None:
+        """Write down how it ended."""
+        self.update(replace(self.record, outcome=outcome, ended_ns=time.time_ns()))
