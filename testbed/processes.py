@@ -4,7 +4,7 @@ process.
 The launcher (`python -m node.tcp.launcher`) forks node processes into their hosts' namespaces; it is told
 by JSON lines on its standard input and answers by JSON lines on its standard output (the protocol is
 described there). This side knows of node processes only what the launcher says: started, ready, progress,
-exited.
+failed, exited.
 """
 
 import asyncio
@@ -37,6 +37,7 @@ class NodeProcess:
     published: dict[int, int] = field(default_factory=dict)
     delivered: dict[int, int] = field(default_factory=dict)
     silent: bool = False
+    failure: str = ""  # where and what its own code raised
     exit: ProcessExit | None = None
     end_is_expected: bool = False
 
@@ -44,6 +45,13 @@ class NodeProcess:
     def running(self) -> bool:
         """Started and not ended."""
         return self.pid is not None and self.exit is None
+
+    @property
+    def how_it_ended(self) -> str:
+        """What it raised, or its signal or exit code."""
+        assert self.exit is not None
+        signal, code = self.exit.signal, self.exit.code
+        return self.failure or (f"signal {signal}" if signal else f"exit code {code}")
 
 
 class Processes:
@@ -201,6 +209,8 @@ class Processes:
                 node.published.update({int(stream): seq for stream, seq in message["published"].items()})
                 node.delivered.update({int(stream): seq for stream, seq in message["delivered"].items()})
                 node.silent = message["silent"]
+            case "failed":
+                node.failure = message["problem"]
             case "exited":
                 end = (message["code"], message["signal"], message["time_ns"])
                 node.exit = ProcessExit(*end, expected=node.end_is_expected)
@@ -209,7 +219,7 @@ class Processes:
     def _ready_or_raise(self, name: str) -> bool:
         node = self.nodes[name]
         if node.exit is not None:
-            raise TestbedError(f"{name} ended before it was ready ({_how(node.exit)}): see its log")
+            raise TestbedError(f"{name} ended before it was ready ({node.how_it_ended}): see its log")
         return node.ready
 
     async def _wait_for(
@@ -221,7 +231,3 @@ class Processes:
             raise TestbedError("the launcher of the nodes died while they started: see logs/runner.log")
         waiting = [name for name in names if not self.nodes[name].ready]
         raise TestbedError(f"not ready after {timeout_s:.0f} s: {', '.join(waiting)}")
-
-
-def _how(end: ProcessExit) -> str:
-    return f"signal {end.signal}" if end.signal else f"exit code {end.code}"

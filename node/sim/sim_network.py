@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 from node.core import machine as m
+from node.core.errors import NodeFailureError, failure_text
 from node.core.specification import NodeSpec
 from node.sim.clock import Clock
 from node.sim.connections import Connections
@@ -89,7 +90,10 @@ class Network:
         before = self._starts.get(name, 0)
         self._starts[name] = before + 1
         spec = replace(self._specs[name], start=before)
-        machine = self._build(spec, Random(spec.seed))  # noqa: S311 - simulation, not secrets
+        try:
+            machine = self._build(spec, Random(spec.seed))  # noqa: S311 - simulation, not secrets
+        except Exception as error:
+            raise NodeFailureError(f"{name} failed: {failure_text(error)}") from error
         node = self.nodes[name] = Node(spec, machine)
         self.clock.at(self.clock.now_us, self._begin, node)
 
@@ -164,8 +168,15 @@ class Network:
             node.waiting.append((None, given, 0))
             return
         carry = self._carry
-        for effect in node.machine.handle(given, self.clock.now_us + self._uptimes_us.get(node.spec.name, 0)):
-            carry[type(effect)](node, effect)
+        now_us = self.clock.now_us + self._uptimes_us.get(node.spec.name, 0)
+        try:
+            for effect in node.machine.handle(given, now_us):
+                carry[type(effect)](node, effect)
+        except NodeFailureError:  # of another node, to which this effect led
+            raise
+        except Exception as error:
+            text = failure_text(error, node.machine)
+            raise NodeFailureError(f"{node.spec.name} failed: {text}") from error
 
     def _connect(self, node: Node, effect: m.Connect) -> None:
         member = self._members[effect.address]

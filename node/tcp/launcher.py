@@ -12,8 +12,8 @@ event loop and no thread, so that forking is safe. It takes JSON lines on standa
 All but "start" are for all nodes, or with a "name" for one (a driver started again). Signals are for whoever
 knows a node's pid: they need not wait until the launcher gets a processor. It gives
 JSON lines on standard output, each with the node's name: started (pid), ready, progress (published and
-delivered: the last sequence number by stream; silent: nothing more will be published), exited (code or
-signal, time_ns).
+delivered: the last sequence number by stream; silent: nothing more will be published), failed (problem:
+where and what its code raised), exited (code or signal, time_ns).
 The end of standard input ends all nodes and the launcher.
 """
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.deliveries import check_file_header, encode_file_header, whole_bytes
-from node.core.errors import StorageError
+from node.core.errors import StorageError, failure_text
 from node.core.message_layout import Codec
 from node.core.specification import NodeSpec
 from node.systems import build_machine, codec_of
@@ -63,12 +63,27 @@ class _Node:
         self._control = control
         self._log = log
         self._deliveries = deliveries
-        self._machine = build_machine(spec, Random(spec.seed))  # noqa: S311 - repeatable, not secret
+        self._machine: m.Machine | None = None
         self._adapter: Adapter
         self._failure: BaseException | None = None
 
     async def run(self) -> int:
-        """Until finished."""
+        """Until finished. Whatever the machine raises is logged and told, and ends the process."""
+        try:
+            await self._run()
+        except StorageError:  # logged already
+            raise
+        except Exception as error:  # noqa: BLE001 - raised below
+            self._failure = error
+        if self._failure is None:
+            return 0
+        problem = failure_text(self._failure, self._machine)
+        self.log(m.Log("failed", {"problem": problem}, "error"))
+        self._post({"did": "failed", "problem": problem})
+        raise self._failure
+
+    async def _run(self) -> None:
+        self._machine = build_machine(self._spec, Random(self._spec.seed))  # noqa: S311 - repeatable
         own = next(member for member in self._spec.members if member.name == self._spec.name)
         storage = Path(self._spec.storage) if self._spec.storage is not None else None
         self._adapter = Adapter(
@@ -89,14 +104,10 @@ class _Node:
         self._post_progress()
         loop.remove_reader(self._control.fileno())
         await self._adapter.close()
-        if self._failure is not None:
-            raise self._failure
-        return 0
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """An exception in a callback is our own bug: the node ends with it instead of going on half alive."""
+        """An exception in a callback ends the node: it would go on half alive."""
         self._failure = self._failure or context.get("exception") or RuntimeError(context["message"])
-        self.log(m.Log("failed", {"problem": repr(self._failure)}, "error"))
         self._adapter.finished.set()
 
     def log(self, line: m.Log) -> None:
@@ -141,9 +152,13 @@ class _Node:
     async def _tell_progress(self) -> None:
         while True:
             await asyncio.sleep(PROGRESS_PERIOD_S)
-            self._post_progress()
+            try:
+                self._post_progress()
+            except Exception as error:  # noqa: BLE001 - of the machine; the node ends with it
+                self._failed(asyncio.get_running_loop(), {"exception": error})
 
     def _post_progress(self) -> None:
+        assert self._machine is not None
         for report in progress_reports(self._machine.progress()):
             self._post(report)
 

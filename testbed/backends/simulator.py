@@ -20,6 +20,7 @@ from experiments.plan import Plan
 from experiments.run_record import SIMULATOR, Outcome, Phase, Simulation
 from experiments.rundir import RunDirectory
 from node.core import machine as m
+from node.core.errors import NodeFailureError
 from node.sim.process import Node, Observer
 from node.sim.sim_network import Build
 from node.systems import build_machine
@@ -43,13 +44,18 @@ def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine)
     """Carry out the run whose plan is in run.json, and report its progress to the follower.
 
     build: creates the nodes' machines; tests pass broken ones, to check that a run reveals them. Raises
-    TestbedError if it cannot start, KeyboardInterrupt when the user interrupts it; what there is then is in
-    the run's directory, and its outcome says so.
+    TestbedError if it cannot start or a machine raises, KeyboardInterrupt when the user interrupts it; what
+    there is then is in the run's directory, and its outcome says so.
     """
     record = RecordWriter(run, _FollowerChannel(follow))
     try:
         with _infrequent_collections(), noted_interrupts() as interrupts:
             _Simulation(record.content.plan, record, build, interrupts).carry_out()
+    except NodeFailureError as error:
+        record.note(outcome=Outcome.CRASHED)
+        record.problem(str(error))
+        record.save()
+        raise TestbedError(f"{error} (the run: {run.path})") from error
     except BaseException as error:
         by_user = isinstance(error, KeyboardInterrupt)
         record.note(outcome=Outcome.INTERRUPTED if by_user else Outcome.CRASHED)

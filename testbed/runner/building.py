@@ -101,5 +101,6 @@ async def probe(context: RunContext, when: When) -> None:
 
 def _on_exit(context: RunContext, node: NodeProcess) -> None:
     if node.exit is not None and not node.exit.expected:
-        how = f"signal {node.exit.signal}" if node.exit.signal else f"exit code {node.exit.code}"
-        context.record.problem(f"{node.name} ended unexpectedly ({how}): see logs/{node.host}.jsonl")
+        context.record.problem(
+            f"{node.name} ended unexpectedly ({node.how_it_ended}): see logs/{node.host}.jsonl"
+        )
