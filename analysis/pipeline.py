@@ -29,6 +29,7 @@ from analysis.schemas import TRANSFERS
 from analysis.tables import in_the_making
 from analysis.timelines import convergence, failover_events, latency, recovery_table, schemas, throughput
 from analysis.timelines.agreement import compare, damaged_hosts, unfit_hosts
+from analysis.timelines.confirmations import planned_subscriptions
 from analysis.timelines.content import ContentFiles
 from analysis.timelines.expected import by_topic
 from analysis.timelines.failover_events import FailoverEvent
@@ -210,6 +211,7 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
         return written.file(trait, number) if written else None
 
     messages = sorted(run.table("messages").glob("*.parquet")) if case.decoded else []
+    planned = planned_subscriptions(case.record.plan, metadata)
     marks = tuple(path for name, _ in drivers if (path := run.host_collection(name)).is_file())
     links: dict[str, list[LinkTraversal]] = {}
     for traversal in traversals(case.record.plan) if case.links else ():
@@ -226,6 +228,7 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
                 metadata,
                 not case.decoded,
                 ContentFiles.of(run, metadata, (name for name, _ in clients)),
+                {name: planned.get(name, ()) for name, _ in clients} if planned else {},
                 beside(Trait.SUBSCRIBER, number),
             )
             for number, clients in enumerate(_together(_files(run, metadata.clients)))
@@ -304,6 +307,7 @@ def _findings(case: _Case, results: Results) -> Findings:
         "deliveries": results["deliveries"],
         "publishers": results["publishers"],
         "convergence": results["convergence"],
+        "confirmations": results["confirmations"],
         "chains": failover_events.chains(case.logged, metadata),
     }
     for name, table in timelines.items():
@@ -324,6 +328,7 @@ def _findings(case: _Case, results: Results) -> Findings:
     return Findings(
         deliveries=deliveries,
         publishers=results["publishers"],
+        confirmations=results["confirmations"],
         measured=results["measured"].to_pylist(),
         latency=latency.headline(results["samples"]) | latency.bars(timelines["latency"]),
         recovery=figures,

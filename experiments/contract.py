@@ -1,4 +1,7 @@
-"""An experiment may ask less of its system than that promises, never more; what it asks for is said."""
+"""What a contract means for a run: which figures are 0 if it is kept; and how an experiment loosens it.
+
+An experiment may ask less of its system than that promises, never more; what it asks for is said.
+"""
 
 from collections.abc import Iterable
 from dataclasses import fields, replace
@@ -17,6 +20,27 @@ FROM_LOOSE_TO_STRICT = {
 }
 LOOSER = {"order", "delivery", "survives", "settle_us"}
 """What an experiment may say."""
+
+
+NEVER_RIGHT = ("events.stray", "events.corrupted", "events.resurrected", "events.published_twice")
+"""Figures of summary.json that no contract allows to be anything but 0."""
+
+
+def breaches(contract: Contract) -> tuple[str, ...]:
+    """The figures of summary.json that count what breaks this contract: each is 0 where it is kept.
+
+    `since` and `audience` say who must and who may get what, and `survives` and `settle_us` when, for all of
+    these figures alike.
+    """
+    found = {
+        "events.lost": contract.delivery in ("exactly-once", "at-least-once"),
+        "events.duplicated": contract.delivery in ("exactly-once", "at-most-once"),
+        "events.out_of_order": contract.order != "none",
+        "events.unordered_publishers": contract.order == "publisher",
+        **dict.fromkeys(NEVER_RIGHT, True),
+        "subscriptions.unconfirmed": contract.since == "subscription",
+    }
+    return tuple(path for path, counts in found.items() if counts)
 
 
 def loosened(contract: Contract, given: dict[str, Any]) -> Contract:

@@ -39,6 +39,7 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
     },
     "events": {
         "published": Figure("Events published"),
+        "published_twice": Figure("Event numbers published twice", "lower"),
         "delivered": Figure("Deliveries"),
         "tombstoned": Figure("Came as tombstones"),
         "lost": Figure("Events lost", "lower"),
@@ -49,6 +50,11 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
         "corrupted": Figure("Events corrupted", "lower"),
         "unverified": Figure("Events not compared", followed=False),
         "unordered_publishers": Figure("Events against their driver's order", "lower"),
+    },
+    "subscriptions": {
+        "asked": Figure("Subscriptions asked for"),
+        "unconfirmed": Figure("Subscriptions not confirmed in time", "lower"),
+        "wait_max_s": Figure("Longest wait for a subscription", "lower"),
     },
     "convergence": {
         "last_change_s": Figure("Last change", followed=False),

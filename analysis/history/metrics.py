@@ -19,6 +19,8 @@ _RECOVERY: Final[dict[str, Better]] = {name: figure.better for name, figure in R
 _UNITS: Final = {
     "cpu_max": "",  # a fraction
     "affected_pairs": "pairs",
+    "asked": "subscriptions",
+    "unconfirmed": "subscriptions",
     "stalled": "pairs",
     "late_switches": "switches",
     "unordered_publishers": "events",

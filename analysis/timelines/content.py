@@ -50,14 +50,17 @@ class EventMatches:
     must: Bools
 
 
+_OneClient = tuple[Ints, Ints, Ints, Ints, Floats, Floats]
+"""The fields of `Content` from `client` on."""
 _NONE = np.zeros(0, np.int64)
 NOTHING = EventMatches(_NONE, _NONE, _NONE, _NONE, _NONE.astype(bool))
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """All events, with a row of values for each attribute; and all subscriptions of some clients, with a row
-    of times for each of `KINDS` (NEVER: it was not) and rows of their lowest and highest values.
+    """All events, with a row of values for each attribute; and all subscriptions of some clients, with the
+    number that each client gave its own, a row of times for each of `KINDS` (NEVER: it was not) and rows of
+    their lowest and highest values.
     """
 
     stream: Ints
@@ -66,9 +69,16 @@ class Content:
     values: Floats
     client: Ints
     session: Ints
+    number: Ints
     times_ns: Ints
     low: Floats
     high: Floats
+
+    @property
+    def confirmed_ns(self) -> Ints:
+        """When each subscription was confirmed; NEVER where it was not."""
+        found: Ints = self.times_ns[KINDS.index(RecordKind.SUBSCRIBED)]
+        return found
 
     def laid_out(self, epochs: Layout) -> "Content":
         """With the numbers for comparing of several epochs."""
@@ -162,7 +172,7 @@ def _together(blocks: Iterable[Rows]) -> tuple[Sequence[str], Ints, Floats]:
     )
 
 
-def _subscriptions(client: int, t_ns: Ints, rows: Floats) -> tuple[Ints, Ints, Ints, Floats, Floats] | None:
+def _subscriptions(client: int, t_ns: Ints, rows: Floats) -> _OneClient | None:
     """One client's, each with its times."""
     if not len(t_ns):
         return None
@@ -176,11 +186,11 @@ def _subscriptions(client: int, t_ns: Ints, rows: Floats) -> tuple[Ints, Ints, I
         np.minimum.at(times_ns[place], subscription.ravel()[chosen], t_ns[chosen])
     attributes = (len(rows) - 3) // 2
     bounds = rows[3:, which]
-    return np.full(keys.shape[1], client), keys[0], times_ns, bounds[:attributes], bounds[attributes:]
+    return np.full(keys.shape[1], client), *keys, times_ns, bounds[:attributes], bounds[attributes:]
 
 
-def _nothing(attributes: int) -> tuple[Ints, Ints, Ints, Floats, Floats]:
-    return _NONE, _NONE, np.zeros((len(KINDS), 0), np.int64), *(np.zeros((attributes, 0)),) * 2
+def _nothing(attributes: int) -> _OneClient:
+    return _NONE, _NONE, _NONE, np.zeros((len(KINDS), 0), np.int64), *(np.zeros((attributes, 0)),) * 2
 
 
 def _later(t_ns: Ints, by_ns: int) -> Ints:

@@ -40,7 +40,7 @@ from analysis.timelines.sequence_intervals import (
     union,
     within,
 )
-from analysis.timelines.verification import verify
+from analysis.timelines.verification import published_twice, verify
 from analysis.timelines.wrong_deliveries import wrong_deliveries
 from node.core.deliveries import RecordKind
 
@@ -95,9 +95,7 @@ def check(
     new = got.reach - _repeats_over_sessions(got, again, sessions)
     new_events = np.where(got.whole, new, np.minimum(got.events, new))
     verdict = verify(got.stream, got, known, new, metadata)
-    wrong = wrong_deliveries(
-        batches, got, known, metadata, again=again, unpublished=verdict.unpublished, wanted=wanted
-    )
+    wrong = wrong_deliveries(batches, got, known, metadata, again=again, verdict=verdict, wanted=wanted)
     marks = marks.laid_out(epochs) if marks is not None else None
     unjustified = unexplained(got, known, metadata, marks)
     covered = union(shifted(got.group, got.first, got.reach))
@@ -113,7 +111,8 @@ def check(
         "lost": _lost(union(_accounted(batches, got, unjustified)), sessions, wanted, groups)
         + sums(got.group, np.where(got.events > 0, unjustified, 0), groups),
         **{name: sums(got.group, events, groups) for name, events in asdict(wrong).items()},
-        "corrupted": sums(got.group, verdict.corrupted, groups) + _given_twice(known, len(streams))[stream],
+        "corrupted": sums(got.group, verdict.corrupted, groups),
+        "published_twice": published_twice(known.stream, known.batches, len(streams))[stream],
         "unverified": sums(got.group, verdict.unverified, groups),
         "duplicated_after": _per_fault(metadata, got, wrong.duplicated, groups),
         "out_of_order_after": _per_fault(metadata, got, wrong.out_of_order, groups),
@@ -176,12 +175,6 @@ def _by_group(runs: Runs, sessions: Sessions) -> Iterator[tuple[int, Runs]]:
         if several[group[low]]:
             mine = union(Batches(first[low:high], size[low:high], np.zeros(high - low, np.int64)))
         yield int(group[low]), mine
-
-
-def _given_twice(known: RecordedPublications, streams: int) -> Ints:
-    """For each stream, acknowledged events under a number that another acknowledged event has, too."""
-    counted = sums(known.stream, known.batches.count, streams)
-    return counted - totals(known.runs, streams)
 
 
 def published_of(records: pa.Table, metadata: RunMetadata) -> RecordedPublications:

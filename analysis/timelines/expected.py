@@ -260,10 +260,10 @@ def excused_times(metadata: RunMetadata) -> Iterator[tuple[int, int]]:
     """From when to when faults acted through which the contract does not hold."""
     for fault in metadata.applied_faults:
         if not fault.mends and not metadata.declared.contract.holds_through(fault.kind):
-            yield fault.t_ns, _mended_ns(fault, metadata)
+            yield fault.t_ns, mended_ns(fault, metadata)
 
 
-def _mended_ns(fault: Fault, metadata: RunMetadata) -> int:
+def mended_ns(fault: Fault, metadata: RunMetadata) -> int:
     """When all that a fault changed was as it had been; NEVER if it stayed so."""
     ends = [fault.t_ns]
     for hop in fault.hops:

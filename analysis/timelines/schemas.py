@@ -67,6 +67,7 @@ DELIVERIES = _schema(
     ("client", _STRING, False),
     ("stream", _INT, False),
     ("published", _BIGINT, False),
+    ("published_twice", _BIGINT, False),  # publications of the stream under a number of another one
     ("delivered", _BIGINT, False),  # distinct events
     ("tombstoned", _BIGINT, False),  # came as tombstones alone
     ("covered", _BIGINT, False),  # both together: what is accounted for
@@ -96,6 +97,14 @@ DISORDER = _schema(
     ("events", _BIGINT, False),
 )
 
+# Of each client, what it was to subscribe to by the plan, and what of that was not confirmed in time.
+CONFIRMATIONS = _schema(
+    ("client", _STRING, False),
+    ("asked", _BIGINT, False),  # subscriptions, once for each session that they concern
+    ("unconfirmed", _BIGINT, False),
+    ("wait_max_ns", _BIGINT, True),  # the longest until a confirmation; null without any
+)
+
 # What a system measured itself, a row for each value; and for each name and value of a host its figures.
 MEASURES = _schema(
     ("host", _STRING, False),
@@ -121,6 +130,7 @@ PUBLISHERS = _schema(
     ("stream", _INT, False),
     ("published", _BIGINT, False),  # acknowledged events
     ("unordered", _BIGINT, False),  # of these, numbered before an earlier one of the same driver
+    ("published_twice", _BIGINT, False),  # under a number that this driver had given before
 )
 
 # What a place has of a stream according to the packets, in a form that can be compared with `DELIVERIES`.

@@ -3,8 +3,10 @@
 Pure: plain data in, plain data out. `fidelity.reasons` says why a run is invalid, and is empty if it is not.
 A figure that could not be measured is null, and why stands in `fidelity.notes`. Keys beyond the design's:
 `measures` (what the system measured itself: for each name and value count, mean, min, max, last),
-`fidelity.notes`, `agreement`, `convergence` (see there), `problems`; `events` has `tombstoned`,
-`stray` (what clients were not to get), `resurrected`, `unverified` and `unordered_publishers`;
+`subscriptions` (of the plan's, how many were asked for and not confirmed in time; where events are due from
+one on), `fidelity.notes`, `agreement`, `convergence` (see there), `problems`; `events` has `tombstoned`,
+`stray` (what clients were not to get), `published_twice` (under the number of another one), `resurrected`,
+`unverified` and `unordered_publishers`;
 `throughput.slowest_client_events_per_s`;
 `latency.mean_ms`; `recovery.<fault>` has `resubscribe_s`, `returned_s` (after a restore), `lost`,
 `duplicated`, `out_of_order` and `affected_pairs`. A link of `fidelity` has a `state` (proven, violated,
@@ -27,7 +29,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.timelines import measures, schemas
+from analysis.timelines import confirmations, measures, schemas
 from analysis.timelines.agreement import Agreement
 from analysis.timelines.arrays import codes, ints
 from analysis.timelines.fidelity import PROVEN, UNPROVEN, VIOLATED
@@ -36,18 +38,20 @@ from analysis.timelines.machine_health import capture_drops, cpu_max, machine_pr
 from analysis.timelines.periods import Json
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.sequence_intervals import sums
+from experiments.contract import breaches
 from experiments.expectations import Expectation
 from experiments.run_record import RunRecord
 from experiments.summary import METRICS
 
 SCHEMA = 1
 EVENTS = tuple(METRICS["events"])
-PER_CLIENT = tuple(name for name in EVENTS if name not in {"published", "unordered_publishers"})
+OF_PUBLISHERS = ("published", "published_twice")
+PER_CLIENT = tuple(name for name in EVENTS if name not in {*OF_PUBLISHERS, "unordered_publishers"})
 THROUGHPUT = tuple(METRICS["throughput"])
 STATES = (PROVEN, UNPROVEN, VIOLATED)
 """From good to bad."""
 PUBLISHED, DELIVERED = "events.published > 0", "events.delivered > 0"
-"""What is expected of every run that does not speak of it."""
+"""What is expected of every run that does not speak of it, whatever its links did."""
 LOST = ("chance", "queue", "cut")
 LATENCY = tuple(METRICS["latency"])
 
@@ -60,6 +64,7 @@ class Findings:
 
     deliveries: pa.Table | None = None
     publishers: pa.Table = field(default_factory=schemas.PUBLISHERS.empty_table)
+    confirmations: pa.Table = field(default_factory=schemas.CONFIRMATIONS.empty_table)
     latency: Mapping[str, float | None] | None = None
     recovery: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     convergence: Mapping[str, Any] = field(default_factory=dict)
@@ -95,7 +100,17 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
         "fidelity": {
             "valid": not invalid,
             "reasons": list(dict.fromkeys(invalid)),
-            "notes": list(dict.fromkeys([*_loosened(record), *findings.notes, *notes, *_of_links(findings)])),
+            "notes": list(
+                dict.fromkeys(
+                    [
+                        *_loosened(record),
+                        *confirmations.notes(findings.confirmations),
+                        *findings.notes,
+                        *notes,
+                        *_of_links(findings),
+                    ]
+                )
+            ),
             "links": _links(findings.fidelity or []),
             "capture_drops": capture_drops(record),
             "cpu_max": cpu_max(record, metadata),
@@ -109,6 +124,8 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
         "agreement": _agreement(findings.agreement),
         "problems": list(record.problems),
     }
+    if findings.confirmations.num_rows:
+        summary["subscriptions"] = confirmations.summary(findings.confirmations)
     if findings.measured:
         summary["measures"] = measures.summary(findings.measured)
     if findings.clocks:
@@ -127,14 +144,17 @@ def _loosened(record: RunRecord) -> list[str]:
 
 
 def _wanted(record: RunRecord, metadata: RunMetadata, published: int | None) -> list[str]:
-    """What is expected of the run: what it says, and, unless it speaks of that, that anything was published,
-    and came where anybody was to get something of it.
+    """What is expected of the run: what it says, and, of all of which it says nothing, that anything was
+    published, came where anybody was to get something of it, and came as the contract promises.
     """
     said = list(record.request.expect)
     if not record.experiment:
         return said
+    implied = [PUBLISHED]
+    if published:
+        implied += [DELIVERED] if _has_audience(record, metadata) else []
+        implied += [f"{path} == 0" for path in breaches(metadata.declared.contract)]
     spoken = {Expectation.parse(text).path for text in said}
-    implied = [PUBLISHED, DELIVERED] if published and _has_audience(record, metadata) else [PUBLISHED]
     return said + [text for text in implied if Expectation.parse(text).path not in spoken]
 
 
@@ -148,8 +168,7 @@ def _has_audience(record: RunRecord, metadata: RunMetadata) -> bool:
 def _expectation(text: str, summary: Json, evidence: LinkEvidence) -> dict[str, Any]:
     """What came of it; with the periods of links that it rests on and that are unproven, if there are any."""
     expectation = Expectation.parse(text)
-    implied = text in {PUBLISHED, DELIVERED}  # whatever the links did
-    unproven = [] if implied else evidence.unproven(expectation.path)
+    unproven = [] if text in {PUBLISHED, DELIVERED} else evidence.unproven(expectation.path)
     return expectation.evaluate(summary) | ({"unproven": unproven} if unproven else {})
 
 
@@ -241,11 +260,11 @@ def _events(findings: Findings) -> dict[str, int | None]:
     deliveries, publishers = findings.deliveries, findings.publishers
     if deliveries is None:
         return dict.fromkeys(EVENTS)
-    streams = deliveries.group_by("stream").aggregate([("published", "max")])
+    streams = deliveries.group_by("stream").aggregate([(name, "max") for name in OF_PUBLISHERS])
     followed = pc.is_in(publishers.column("stream"), value_set=streams.column("stream").combine_chunks())
-    nobodys = publishers.filter(pc.invert(followed)).column("published")
+    nobodys = publishers.filter(pc.invert(followed))
     return {
-        "published": _sum(streams.column("published_max")) + _sum(nobodys),
+        **{name: _sum(streams.column(f"{name}_max")) + _sum(nobodys.column(name)) for name in OF_PUBLISHERS},
         **{name: _sum(deliveries.column(name)) for name in PER_CLIENT},
         "unordered_publishers": _sum(publishers.column("unordered")),
     }

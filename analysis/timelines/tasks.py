@@ -36,6 +36,7 @@ from analysis.timelines import (
 )
 from analysis.timelines.arrays import concatenated, ints
 from analysis.timelines.collecting import read_marks
+from analysis.timelines.confirmations import Planned, check_confirmations
 from analysis.timelines.content import ContentFiles
 from analysis.timelines.delivery_records import (
     by_stream,
@@ -64,6 +65,7 @@ RESULTS = {
     "wire": schemas.WIRE,
     "outside": schemas.OUTSIDE,
     "deliveries": schemas.DELIVERIES,
+    "confirmations": schemas.CONFIRMATIONS,
     "disorder": schemas.DISORDER,
     "measured": schemas.MEASURED,
     "publishers": schemas.PUBLISHERS,
@@ -148,6 +150,7 @@ class CheckClients:
     metadata: RunMetadata
     count: bool  # whether what arrived is to be counted from the records
     content: ContentFiles | None  # likewise what these clients asked for
+    planned: Planned  # what they are to ask for
     followed: Path | None  # where the records are to stand in order of stream, for who follows streams
 
     def run(self) -> dict[str, pa.Table]:
@@ -163,6 +166,7 @@ class CheckClients:
         arrived = {"arrivals": throughput.arrivals_of_records(got, self.metadata)} if self.count else {}
         return {
             "deliveries": deliveries.check(names, published, got, self.metadata, marks, content=content),
+            "confirmations": check_confirmations(self.planned, got, self.metadata, content),
             "outside": outside_by_host("records", got, self.metadata.window),
             **({"followed": followed(got, self.metadata)} if by_topic(self.metadata) else {}),
             **arrived,

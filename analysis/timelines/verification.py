@@ -16,7 +16,17 @@ from analysis.timelines.arrays import Bools, Ints, ints, rows
 from analysis.timelines.delivery_records import RecordedDeliveries, RecordedPublications
 from analysis.timelines.epochs import layout
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.sequence_intervals import SPAN_BITS, behind, shifted, sums, totals, union, within
+from analysis.timelines.sequence_intervals import (
+    SPAN_BITS,
+    Batches,
+    behind,
+    repeats,
+    shifted,
+    sums,
+    totals,
+    union,
+    within,
+)
 from experiments.declared import Trait
 from node.core.deliveries import RecordKind
 
@@ -26,11 +36,14 @@ UNIQUE_BYTES = 10
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Counts of events, by batch."""
+    """Counts of events, by batch. unpublished: that no publisher knows; of these, invented: that are like no
+    event which one knows, either.
+    """
 
     corrupted: Ints
     unverified: Ints
     unpublished: Ints
+    invented: Ints
 
 
 def verify(
@@ -49,6 +62,7 @@ def verify(
         same = got.whole & (known.batches.first_seq[at] == batches.first_seq)
         same &= known.batches.count[at] == got.events
         wrong = same & (known.crc[at] != got.crc)
+        wrong[wrong] = ~_like_any(batches.first_seq[wrong], got.events[wrong], got.crc[wrong], known)
         wrong |= _runs_astray(stream, got, same & ~wrong, known, at)
     wrong |= _unlike_other_clients(batches.first_seq, got, same)
     held = within(known.runs, batches.first_seq, batches.end_seq)
@@ -57,7 +71,19 @@ def verify(
     repeated = (unacknowledged > 0) & _like_another(stream, got, same, known, metadata)
     twice = np.where(complete | repeated, unacknowledged, 0)
     unverified = np.where(same, 0, got.events - np.minimum(twice, got.events))
-    return Verdict(np.where(wrong, got.events, 0), unverified, twice)
+    comparable = _tells_events_apart(metadata) & got.whole & ~repeated
+    return Verdict(np.where(wrong, got.events, 0), unverified, twice, np.where(comparable, twice, 0))
+
+
+def _like_any(first_seq: Ints, count: Ints, crc: Ints, known: RecordedPublications) -> Bools:
+    """Whether each batch is like one that was published under its number, where several were."""
+    delivered = np.stack((first_seq, count, crc))
+    published = np.stack((known.batches.first_seq, known.batches.count, known.crc))
+    some = np.isin(published[0], first_seq)
+    both = np.concatenate((published[:, some], delivered), axis=1)
+    which = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
+    found: Bools = np.isin(which[some.sum() :], which[: some.sum()])
+    return found
 
 
 def _unlike_other_clients(first_seq: Ints, got: RecordedDeliveries, same: Bools) -> Bools:
@@ -94,13 +120,16 @@ def _runs_astray(
 
 
 def _starts(known: RecordedPublications, streams: int) -> tuple[Ints, Bools]:
-    """Each stream's first published number, and whether a single session of one driver published it."""
+    """Each stream's first published number, and whether a single session of one driver published it, each
+    number once.
+    """
     start, single = np.zeros(streams, np.int64), np.zeros(streams, bool)
     low = np.searchsorted(known.stream, np.arange(streams + 1))
     for stream in np.flatnonzero(np.diff(low)).tolist():
         mine = slice(low[stream], low[stream + 1])
         start[stream] = known.batches.first_seq[mine][0] - (stream << SPAN_BITS)
         single[stream] = len(np.unique(known.driver[mine])) == 1 and not known.session[mine].any()
+        single[stream] &= bool((known.batches.first_seq[mine][1:] >= known.batches.end_seq[mine][:-1]).all())
     return start, single
 
 
@@ -109,7 +138,7 @@ def _like_another(
 ) -> Bools:
     """Whole batches without an acknowledgement that are like one elsewhere: acknowledged, or before it."""
     found = np.zeros(len(stream), bool)
-    if metadata.keyed or (metadata.event_bytes or 0) < UNIQUE_BYTES:
+    if not _tells_events_apart(metadata):
         return found
     some = np.flatnonzero(got.whole & ~same)
     published = _content(known.stream, known.batches.count, known.crc)
@@ -119,6 +148,11 @@ def _like_another(
     alike = (key[order][1:] == key[order][:-1]) & (got.first[some][order][1:] != got.first[some][order][:-1])
     found[some[order[1:][alike]]] = True
     return found
+
+
+def _tells_events_apart(metadata: RunMetadata) -> bool:
+    """Whether no two events of a stream have the same bytes."""
+    return not metadata.keyed and (metadata.event_bytes or 0) >= UNIQUE_BYTES
 
 
 def _content(stream: Ints, count: Ints, crc: Ints) -> Ints:
@@ -137,6 +171,12 @@ def _complete(metadata: RunMetadata) -> Bools:
     )
 
 
+def published_twice(stream: Ints, batches: Batches, streams: int) -> Ints:
+    """For each stream, the publications under a number that an earlier one has, too."""
+    counted = sums(stream, batches.count, streams)
+    return counted - totals(union(batches), streams)
+
+
 def check_order(driver: str, records: pa.Table) -> pa.Table:
     """`schemas.PUBLISHERS` of one driver, from its rows of `schemas.RECORDS` in order of position."""
     published = rows(records, kind=int(RecordKind.PUBLISHED))
@@ -147,6 +187,7 @@ def check_order(driver: str, records: pa.Table) -> pa.Table:
         pa.repeat(pa.scalar(driver), len(streams)),
         pa.array(streams.astype(np.int32)),
         pa.array(totals(union(batches), len(streams))),
-        pa.array(sums(place, behind(batches), len(streams))),
+        pa.array(sums(place, behind(batches) - repeats(batches), len(streams))),
+        pa.array(published_twice(place, batches, len(streams))),
     ]
     return pa.table(columns, schema=schemas.PUBLISHERS)

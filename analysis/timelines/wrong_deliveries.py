@@ -9,6 +9,10 @@ from analysis.timelines.delivery_records import RecordedDeliveries, RecordedPubl
 from analysis.timelines.expected import Expected
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.sequence_intervals import Batches, behind, check_groups, repeats, shifted, within
+from analysis.timelines.verification import Verdict
+
+MAY_REPEAT = ("at-least-once", "best-effort")
+"""Deliveries that may bring an event again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +34,27 @@ def wrong_deliveries(
     metadata: RunMetadata,
     *,
     again: Ints,
-    unpublished: Ints,
+    verdict: Verdict,
     wanted: Expected,
 ) -> WrongDeliveries:
     """What came wrongly. batches: what each record reaches. again: how much of that had come before.
-    unpublished: how many of its events nobody published. wanted: what each session must and may get.
+    verdict: how many of its events nobody published. wanted: what each session must and may get.
 
     Events that nobody published are stray where publishers number events, since nothing else gives one its
-    number, and else come as other events' duplicates.
+    number. Else they come as other events' duplicates; where these are allowed, what is like no other event
+    is stray.
     """
     contract, is_event = metadata.declared.contract, got.events > 0
     again_events = _repeats_of_events(batches, got, again)
     duplicated = np.where(is_event, np.minimum(again_events, got.events), 0)
     stray = np.where(is_event, np.minimum(_outside(batches, wanted.may), got.events), 0)
-    late, invented = np.zeros_like(again), np.zeros_like(again)
+    late = np.zeros_like(again)
     if contract.published == "sent":
-        invented = unpublished
-        stray = np.maximum(stray, invented)
+        invented = verdict.unpublished
     else:
-        duplicated = duplicated + unpublished
+        invented = verdict.invented if contract.delivery in MAY_REPEAT else np.zeros_like(again)
+        duplicated = duplicated + verdict.unpublished - invented
+    stray = np.maximum(stray, invented)
     if contract.order != "none":
         late = _late(_in_order(batches, got, known, metadata), again, invented)
     resurrected = np.where(is_event, np.minimum(again - again_events, got.events), 0)

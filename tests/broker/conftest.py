@@ -16,7 +16,7 @@ from topologies.loader import load_topology
 MODULE = Path(__file__).with_name("topic_broker.py")
 EXCHANGE = Path(__file__).with_name("exchange.py")
 PEERS = Path(__file__).with_name("peers.py")
-WRONG = ("lost", "stray", "duplicated", "out_of_order", "resurrected", "corrupted")
+WRONG = ("lost", "stray", "duplicated", "out_of_order", "resurrected", "corrupted", "published_twice")
 
 
 @pytest.fixture(autouse=True)

@@ -1,11 +1,10 @@
 """What a broken build of a system that nothing outside knows does wrong is told as exactly that."""
 
-from dataclasses import replace
-
 import pytest
 
 from analysis.errors import AnalysisError
 from node import systems
+from node.core.deliveries import RecordKind
 from node.core.machine import Record
 from node.systems import build_machine
 
@@ -13,10 +12,15 @@ NINE = "duration=9s"
 
 
 def in_place_of_delivery(machine, deliver):
-    """The 20th delivery is done by `deliver`: it is given the usual way, the message and the next one."""
+    """The 20th delivery of a topic is done by `deliver`: it is given the usual way, the message and the next
+    one.
+    """
     usual, messages = machine.deliver, []
 
     def delivered(message):
+        if messages and message.topic != messages[0].topic:
+            usual(message)
+            return
         messages.append(message)
         if len(messages) == 20:
             return
@@ -28,22 +32,15 @@ def in_place_of_delivery(machine, deliver):
     machine.deliver = delivered
 
 
-def same_topic(machine):
-    machine.spec = replace(machine.spec, subscriptions=machine.spec.subscriptions[:1])
-
-
 def drops(machine):
-    same_topic(machine)
     in_place_of_delivery(machine, lambda usual, message, following: usual(following))
 
 
 def repeats(machine):
-    same_topic(machine)
     in_place_of_delivery(machine, lambda usual, *both: [usual(each) for each in (*both, both[0])])
 
 
 def reorders(machine):
-    same_topic(machine)
     in_place_of_delivery(machine, lambda usual, message, following: [usual(following), usual(message)])
 
 
@@ -164,4 +161,72 @@ def test_a_run_in_which_nothing_came_to_those_who_subscribed_is_no_success(summa
 
     summary = summary_with("brokers.yaml", build, NINE)
     assert (summary["events"]["lost"], summary["verdict"]) == (0, "failed")
-    assert "events.delivered > 0" in [each["text"] for each in summary["expectations"] if not each["held"]]
+    texts = [each["text"] for each in summary["expectations"] if not each["held"]]
+    assert texts[1:] == ["events.delivered > 0", "subscriptions.unconfirmed == 0"]
+
+
+def never_hears(subscriber):
+    """It asks, and is never told that its subscriptions stand; nor does anything come."""
+    subscriber.take = lambda connection, message: None
+
+
+def test_a_client_whose_subscriptions_are_never_confirmed_is_told_though_others_get_events(
+    summary_with, with_role
+):
+    summary = summary_with("brokers.yaml", with_role("subscriber", never_hears), NINE)
+    assert summary["events"]["lost"] == 0 < summary["events"]["delivered"]
+    assert summary["verdict"] == "failed"
+    assert summary["subscriptions"]["unconfirmed"] >= 4
+    assert any(note.startswith("r0-subscriber-0: ") for note in summary["fidelity"]["notes"])
+
+
+def test_what_was_confirmed_is_counted_and_how_long_it_took(summary_with):
+    found = summary_with("brokers.yaml", build_machine, NINE)["subscriptions"]
+    assert found["asked"] > 12 * 4
+    assert found["unconfirmed"] == 0
+    assert 0 < found["wait_max_s"] < 0.2
+
+
+DIES = "faults=[{name: dies, at: 300ms, kill: r0/subscriber-0}]"
+COMES_BACK = "faults=[{at: 300ms, kill: r0/subscriber-0}, {at: 5s, restart: r0/subscriber-0}]"
+ALONE = "faults=[{name: alone, at: 100ms, isolate: r0, for: 4s}]"
+
+
+def hears_from(at_us):
+    """It is told of its subscriptions only then."""
+
+    def change(subscriber):
+        usual, held = subscriber.record, []
+
+        def record(kind, *given):
+            since_us = subscriber.now_us - (subscriber.start_us or subscriber.now_us)
+            if kind == RecordKind.SUBSCRIBED and since_us < at_us:
+                held.append((kind, *given))
+                return
+            while held and since_us >= at_us:
+                usual(*held.pop(0))
+            usual(kind, *given)
+
+        subscriber.record = record
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("fault", "unconfirmed"),
+    [(DIES, False), (COMES_BACK, True), (ALONE, True), ("faults=[]", True)],
+)
+def test_a_fault_excuses_a_subscription_only_while_it_lasts(summary_with, with_role, fault, unconfirmed):
+    settings = (NINE, fault, "workload.subscriptions={each: 4}")
+    found = summary_with("brokers.yaml", with_role("subscriber", never_hears), *settings)["subscriptions"]
+    assert (found["unconfirmed"] > 0) is unconfirmed
+
+
+def test_what_was_confirmed_once_a_fault_was_over_is_in_time(summary_with, with_role):
+    """The contract gives 1.5 s; it holds through no fault."""
+    settings = (NINE, "workload.subscriptions={each: 4, within: 300ms}")
+    build = with_role("subscriber", hears_from(5_000_000))
+    excused = summary_with("brokers.yaml", build, *settings, ALONE)["subscriptions"]
+    late = summary_with("brokers.yaml", build, *settings, "faults=[]")["subscriptions"]
+    assert (excused["unconfirmed"], late["unconfirmed"]) == (0, 4)
+    assert 4.5 < late["wait_max_s"] < 5.5

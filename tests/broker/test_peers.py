@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from node.core.deliveries import RecordKind
 from node.systems import build_machine
 
 SHIFT = 1_000_000
@@ -47,3 +48,26 @@ def test_whoever_publishes_and_subscribes_gets_its_own_events_right(wrong_with):
 )
 def test_a_defect_of_such_a_role_is_told_as_what_it_is(wrong_with, with_role, change, what):
     assert list(wrong_with("peers.yaml", with_role("peer", of_one_delivery(change)))) == [what]
+
+
+def test_what_no_contract_allows_fails_a_run_that_expects_nothing(summary_with, with_role):
+    garbled = summary_with("peers.yaml", with_role("peer", of_one_delivery(garbles)), "expect=[]")
+    assert (garbled["verdict"], garbled["events"]["corrupted"] > 0) == ("failed", True)
+    broken = [each["text"] for each in garbled["expectations"] if not each["held"]]
+    assert broken == ["events.corrupted == 0"]
+
+
+def test_an_experiment_that_expects_less_says_so(summary_with, with_role):
+    garbled = with_role("peer", of_one_delivery(garbles))
+    assert summary_with("peers.yaml", garbled, "expect=[events.corrupted >= 0]")["verdict"] == "passed"
+
+
+def records_twice(peer):
+    usual = peer.record
+    peer.record = lambda kind, *given: [
+        usual(kind, *given) for _ in range(1 + (kind == RecordKind.PUBLISHED))
+    ]
+
+
+def test_publications_that_a_publisher_records_twice_are_told_as_that(wrong_with, with_role):
+    assert list(wrong_with("peers.yaml", with_role("peer", records_twice))) == ["published_twice"]

@@ -31,6 +31,7 @@ _SECTIONS = {
     "latency": "Latency",
     "recovery": "Recovery",
     "events": "Events",
+    "subscriptions": "Subscriptions",
     "fidelity": "Machine",
     "measures": "Measured by the system",
 }

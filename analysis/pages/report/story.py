@@ -27,7 +27,16 @@ _TRUST = {
 _EXPECTATIONS_SHOWN = 4
 _REASONS_SHOWN = 4
 _NOTES_SHOWN = 2
-WRONG = ("lost", "stray", "duplicated", "out_of_order", "corrupted", "resurrected", "unordered_publishers")
+WRONG = (
+    "lost",
+    "stray",
+    "duplicated",
+    "out_of_order",
+    "corrupted",
+    "resurrected",
+    "unordered_publishers",
+    "published_twice",
+)
 
 
 @dataclass(frozen=True, slots=True)

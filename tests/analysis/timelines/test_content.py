@@ -90,6 +90,7 @@ def test_ten_thousand_subscriptions_and_a_hundred_thousand_events_take_seconds()
     content = Content(
         stream=sequence % 4, seq=sequence // 4 + 1, t_ns=sequence * 1_000_000,
         values=rng.uniform(0, 1, (attributes, events)), client=np.arange(asked), session=np.zeros(asked, int),
+        number=np.zeros(asked, int),
         times_ns=np.stack([np.zeros(asked, np.int64)] * 2 + [np.full(asked, NEVER)] * 2),
         low=low, high=low + 0.1,
     )  # fmt: skip
@@ -110,7 +111,14 @@ def test_tasks_name_the_files_that_a_cluster_has_to_be_sent(tmp_path):
     names = ("p0.measures", "c0.measures")
     published, asked = ((name[:2], tmp_path / name) for name in names)
     task = CheckClients(
-        (), (), (), metadata(), count=True, content=ContentFiles((published,), (asked,)), followed=None
+        (),
+        (),
+        (),
+        metadata(),
+        count=True,
+        content=ContentFiles((published,), (asked,)),
+        planned={},
+        followed=None,
     )
     _, paths = pack([task], tmp_path)
     assert {tmp_path / name for name in names} <= paths

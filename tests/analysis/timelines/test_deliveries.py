@@ -67,7 +67,16 @@ def tombstones(batches, **more):
 
 def faults_of(row):
     """What is wrong, without the zeros."""
-    names = ("lost", "stray", "duplicated", "out_of_order", "resurrected", "corrupted", "unverified")
+    names = (
+        "lost",
+        "stray",
+        "duplicated",
+        "out_of_order",
+        "resurrected",
+        "corrupted",
+        "unverified",
+        "published_twice",
+    )
     return {name: row[name] for name in names if row[name]}
 
 
@@ -455,11 +464,34 @@ def test_another_kind_of_file_is_refused(tmp_path):
         read_file("x", path)
 
 
-def test_a_number_that_was_acknowledged_for_two_events_is_no_event_of_both():
+def test_a_number_that_was_acknowledged_for_two_events_is_told_as_that():
     """Whatever their boundaries are, and though every number is there."""
     second = records("r0-driver-1", RecordKind.PUBLISHED, [(8, 6)], content=partial(content, of=1))
     published = [*records("r0-driver-0", RecordKind.PUBLISHED, BATCHES), *second]
-    assert faults_of(check(client(BATCHES), published))["corrupted"] == 6
+    assert faults_of(check(client(BATCHES), published)) == {"published_twice": 6}
+
+
+def test_publications_recorded_twice_are_no_corruption():
+    """Neither of the same events, nor of others, whichever of them a client got."""
+    published = records("r0-driver-0", RecordKind.PUBLISHED, BATCHES)
+    others = records("r0-driver-0", RecordKind.PUBLISHED, BATCHES[1:2], content=partial(content, of=1))
+    again = [*published[:2], published[1], *published[2:]]
+    assert faults_of(check(client(BATCHES), again)) == {"published_twice": BATCHES[1][1]}
+    differing = [*published[:2], *others, *published[2:]]
+    assert faults_of(check(client(BATCHES), differing)) == {"published_twice": BATCHES[1][1]}
+    of_the_other = [
+        *client(BATCHES[:1]),
+        *records("r1-client-0", RecordKind.DELIVERED, BATCHES[1:2], content=partial(content, of=1)),
+        *client(BATCHES[2:]),
+    ]
+    assert faults_of(check(of_the_other, differing)) == {"published_twice": BATCHES[1][1]}
+
+
+def test_bytes_of_none_of_the_events_under_a_number_are_corrupted():
+    published = records("r0-driver-0", RecordKind.PUBLISHED, BATCHES)
+    garbled = records("r1-client-0", RecordKind.DELIVERED, BATCHES, content=partial(content, of=2))
+    found = faults_of(check(garbled, [*published, published[0]]))
+    assert found == {"corrupted": sum(count for _, count in BATCHES), "published_twice": BATCHES[0][1]}
 
 
 def test_two_clients_with_different_bytes_under_a_number_that_no_driver_knows():

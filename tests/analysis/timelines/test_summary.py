@@ -106,18 +106,15 @@ def test_an_expectation_says_on_which_unproven_links_it_rests():
     rows = [link(), link(link="r2-r3", from_s=5.0, to_s=9.0, **idle), link(link="r0-r2", **idle)]
     expect = "expect=[events.lost == 0, recovery.cut.switch_s <= 9, recovery.restore.switch_s <= 9]"
     run = run_record(expect)
-    found = [each.get("unproven", []) for each in summary_of(run, fidelity=rows)["expectations"]]
+    expected = summary_of(run, fidelity=rows)["expectations"]
+    found = [each.get("unproven", []) for each in expected]
     during, idle_link = (
         "link r2-r3 forward from 5.0 s on: no packet tried to cross",
         "link r0-r2 forward: no packet tried to cross",
     )
-    assert found == [
-        [during, idle_link],
-        [during],
-        [],
-        [],
-        [],
-    ]  # the last: that anything was published, and came
+    assert found[:3] == [[during, idle_link], [during], []]
+    resting = {each["text"] for each in expected if each.get("unproven")}
+    assert resting.isdisjoint({"events.published > 0", "events.delivered > 0"})
     route = {"fault": "restore", "affected": True, "old_way": "r0 r2", "new_way": None}
     found = summary_of(run, fidelity=rows, routes=[route])["expectations"]
     assert found[2]["unproven"] == [idle_link]

@@ -1,0 +1,231 @@
+"""Whatever a contract promises is judged: planted defects under each combination of what it may say.
+
+A defect is simulated once; its records are then held against every contract. The table says which promises a
+defect breaks; under all others it is allowed, and no system breaks any promise without a defect.
+"""
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from analysis.timelines import total_order, verification
+from analysis.timelines.content import ContentFiles
+from analysis.timelines.deliveries import check
+from analysis.timelines.delivery_records import read_file, read_files
+from analysis.timelines.run_metadata import read_metadata
+from experiments.contract import breaches
+from experiments.declared import Trait
+from experiments.loader import load_experiment
+from node.core.declaration import CHOICES, Contract
+from node.core.deliveries import RecordKind
+from node.systems import build_machine
+from testbed.backends.simulator import simulate
+from testbed.planning import make_plan
+from testbed.runner.run_control import prepare
+from tests.broker.test_defects import tells_a_stranger
+from tests.broker.test_peers import garbles, invents, records_twice
+from topologies.loader import load_topology
+
+BROKERS, PEERS, EXCHANGE = "brokers.yaml", "peers.yaml", "exchange.yaml"
+CUT = "faults=[{name: cut, at: 2s, cut: [r0, r1], for: 1s}]"
+LOSSLESS, NO_REPEATS = ("exactly-once", "at-least-once"), ("exactly-once", "at-most-once")
+
+
+def nth_delivery(change, number=20):
+    """That delivery of a machine is done by `change`: it is given the usual way and the message."""
+
+    def changed(machine):
+        usual, count = machine.deliver, 0
+
+        def deliver(message):
+            nonlocal count
+            count += 1
+            (change if count == number else lambda way, given: way(given))(usual, message)
+
+        machine.deliver = deliver
+
+    return changed
+
+
+def drops(usual, message):
+    pass
+
+
+def repeats(usual, message):
+    usual(message)
+    usual(message)
+
+
+def late(machine):
+    """An event comes only after the next one of its stream."""
+    usual, held = machine.deliver, []
+
+    def deliver(message):
+        if not held and message.first_seq > 20:
+            held.append(message)
+        elif len(held) == 1 and message.stream == held[0].stream:
+            usual(message)
+            usual(held[0])
+            held.append(None)
+        else:
+            usual(message)
+
+    machine.deliver = deliver
+
+
+def subscribes_to_all(machine):
+    """It writes down that it subscribed to everything, from the first event on."""
+    usual = machine.begin
+
+    def begin():
+        usual()
+        for stream in range(len(machine.spec.homes)):
+            machine.record(RecordKind.SUBSCRIBED, stream, 1)
+
+    machine.begin = begin
+
+
+def nothing(machine):
+    pass
+
+
+def always(contract):
+    return True
+
+
+def no_losses(contract):
+    return contract.delivery in LOSSLESS
+
+
+def once_at_most(contract):
+    return contract.delivery in NO_REPEATS
+
+
+def in_order(contract):
+    return contract.order != "none"
+
+
+@pytest.fixture
+def records_of(tmp_path):
+    """What the processes of a run with machines of this build wrote down, and what is known of the run."""
+
+    def simulated(file, build, *settings):
+        experiment = load_experiment(str(Path(__file__).with_name(file)), settings)
+        plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+        directory = prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
+        simulate(directory, lambda message: None, build=build)
+        metadata = read_metadata(directory.read_run())
+
+        def files(*traits):
+            return [(name, directory.host_deliveries(name)) for name in metadata.having(*traits)]
+
+        content = ContentFiles.of(directory, metadata, metadata.clients)
+        return (
+            metadata,
+            files(Trait.PUBLISHER),
+            read_files(files(Trait.PUBLISHER)),
+            read_files(files(Trait.SUBSCRIBER)),
+            content.read(metadata.clocks) if content else None,
+        )
+
+    return simulated
+
+
+def told(run, contract):
+    """The figures that break the contract."""
+    metadata, publishers, published, got, content = run
+    metadata = replace(metadata, declared=replace(metadata.declared, contract=contract))
+    found = check(metadata.clients, published, got, metadata, content=content)
+    if contract.order == "total":
+        found = total_order.with_disorder(found, total_order.disorder(got, metadata))
+    orders = pa.concat_tables(
+        [verification.check_order(name, read_file(name, path)) for name, path in publishers]
+    )
+    figures = {f"events.{name}": sum(found.column(name).to_pylist()) for name in found.column_names[2:-4]}
+    figures["events.unordered_publishers"] = sum(orders.column("unordered").to_pylist())
+    return {path for path in breaches(contract) if figures.get(path)}
+
+
+def contracts(of, file):
+    """Every contract like this one in who gets what, and in what is published; survives: any fault or none.
+    Only the exchange passes all events on in one order.
+    """
+    orders = [order for order in CHOICES["order"] if order != "total" or file == EXCHANGE]
+    for order, delivery, survives in product(orders, CHOICES["delivery"], (None, ())):
+        yield replace(of, order=order, delivery=delivery, survives=survives)
+
+
+SENT = Contract("sent", "all", "beginning", settle_us=500_000)
+ACKNOWLEDGED = replace(SENT, published="acknowledged")
+SINCE = replace(SENT, since="subscription")
+TOPIC = Contract("sent", "topic", "subscription", settle_us=1_500_000)
+CONTENT = Contract("sent", "content", "subscription", settle_us=1_000_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("file", "role", "change", "of", "figure", "breaks"),
+    [
+        *((PEERS, "peer", nothing, of, "", always) for of in (SENT, ACKNOWLEDGED)),
+        (BROKERS, "subscriber", nothing, TOPIC, "", always),
+        (EXCHANGE, "subscriber", nothing, CONTENT, "", always),
+        *((PEERS, "peer", nth_delivery(drops), of, "lost", no_losses) for of in (SENT, ACKNOWLEDGED, SINCE)),
+        *((PEERS, "peer", nth_delivery(repeats), of, "duplicated", once_at_most) for of in (SENT, SINCE)),
+        *((PEERS, "peer", late, of, "out_of_order", in_order) for of in (SENT, ACKNOWLEDGED)),
+        *((PEERS, "peer", nth_delivery(garbles), of, "corrupted", always) for of in (SENT, ACKNOWLEDGED)),
+        *((PEERS, "peer", records_twice, of, "published_twice", always) for of in (SENT, ACKNOWLEDGED)),
+        (PEERS, "peer", nth_delivery(invents), SENT, "stray", always),
+        (BROKERS, "broker", tells_a_stranger, TOPIC, "stray", always),
+    ],
+)
+def test_a_defect_is_told_under_every_contract_that_it_breaks(
+    records_of, file, role, change, of, figure, breaks
+):
+    def build(spec, rng):
+        machine = build_machine(spec, rng)
+        if of is SINCE:
+            subscribes_to_all(machine)
+        if spec.name == f"r0/{role}-0":
+            change(machine)
+        return machine
+
+    run = records_of(file, build, *([] if file == PEERS else ["faults=[]"]))
+    wrong = {
+        contract: found
+        for contract in contracts(of, file)
+        if (found := told(run, contract)) != ({f"events.{figure}"} if figure and breaks(contract) else set())
+    }
+    assert wrong == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("survives", "lost"), [(None, True), (("cut",), True), (("kill",), False)])
+def test_what_a_cut_took_is_lost_where_the_contract_holds_through_cuts(records_of, with_role, survives, lost):
+    run = records_of(PEERS, with_role("peer", nth_delivery(drops, 150)), CUT)
+    found = told(run, replace(ACKNOWLEDGED, survives=survives))
+    assert found == ({"events.lost"} if lost else set())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delivery", CHOICES["delivery"])
+def test_an_event_that_nobody_published_is_told_whatever_may_come_again(records_of, with_role, delivery):
+    """Where publications are acknowledged, too: bytes that are none of the published events'."""
+
+    def of_nobody(usual, told):
+        usual(told)
+        usual(replace(told, first_seq=told.first_seq + 1_000_000, payload=b"?" * len(told.payload)))
+
+    run = records_of(PEERS, with_role("peer", nth_delivery(of_nobody)))
+    found = told(run, replace(ACKNOWLEDGED, delivery=delivery, order="none"))
+    assert found == {"events.stray" if delivery in ("at-least-once", "best-effort") else "events.duplicated"}
+
+
+def test_every_kind_of_promise_is_in_the_table():
+    """A new choice of a contract needs a row above."""
+    assert set(CHOICES["published"]) == {"sent", "acknowledged"}
+    assert set(CHOICES["audience"]) == {"all", "topic", "content"}
+    assert set(CHOICES["order"]) == {"none", "publisher", "stream", "total"}
+    assert set(CHOICES["delivery"]) == {*LOSSLESS, *NO_REPEATS, "best-effort"}
