@@ -16,11 +16,21 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 
 from experiments.declared import Declared, oldest
-from experiments.validated_json import STRICT, Count, FileName, Name, Seed, Text, TimeUs, from_json, to_json
+from experiments.validated_json import (
+    STRICT,
+    Count,
+    FileName,
+    Free,
+    Name,
+    Seed,
+    Text,
+    TimeUs,
+    from_json,
+    to_json,
+)
 from node.core.specification import Subscription
 from topologies.errors import InputError
-from topologies.link_parameters import LinkParameters
-from topologies.model import DELAY_US_MAX
+from topologies.link_parameters import DELAY_US_MAX, LinkParameters
 
 NUMBER_MAX = (1 << 32) - 1
 """Of streams and of places among others of a kind."""
@@ -231,8 +241,8 @@ class Plan:
 
     experiment: Name
     system: Name
-    parameters: dict[str, Any]  # the system's own, validated and complete, keys with unit suffixes
-    workload: dict[str, Any]  # see experiments.workloads: `Workload.as_plan`
+    parameters: Free  # the system's own, validated and complete, keys with unit suffixes
+    workload: Free  # see experiments.workloads: `Workload.as_plan`
     seed: Seed
     duration_us: TimeUs
     drain_us: TimeUs  # bound on the drain after the drivers stop
@@ -328,6 +338,7 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     hosts = {host.name for host in plan.hosts}
     links = {link.name for link in plan.links}
     processes = {process.name for process in plan.processes}
+    ends = hosts | regions
     size = plan.workload.get("event_size_bytes", 0)
     if type(size) is not int or not 0 <= size < 1 << 31:
         yield "workload.event_size_bytes", f"{size!r:.40} is no size of an event"
@@ -348,7 +359,7 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     for field_, name, known in (
         *((f"streams.{n}.region", stream.region, regions) for n, stream in enumerate(plan.streams)),
         *((f"hosts.{n}.region", host.region, regions) for n, host in enumerate(plan.hosts)),
-        *((f"links.{n}.a", link.a, hosts | regions) for n, link in enumerate(plan.links)),
+        *((f"links.{n}.a", link.a, ends) for n, link in enumerate(plan.links)),
         *((f"links.{n}.b", link.b, regions) for n, link in enumerate(plan.links)),
         *((f"processes.{n}.host", process.host, hosts) for n, process in enumerate(plan.processes)),
         *(

@@ -10,12 +10,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from experiments.json_files import read_json
+from experiments.json_files import parse_json, read_text
 from experiments.observations import (
     CaptureRecord,
     ChangeRecord,
@@ -27,7 +28,18 @@ from experiments.observations import (
     Shipment,
 )
 from experiments.plan import Change, Plan, as_now, check_plan
-from experiments.validated_json import STRICT, Count, Name, Seed, Text, TimeNs, from_json, to_json
+from experiments.validated_json import (
+    STRICT,
+    Count,
+    Free,
+    Name,
+    Seed,
+    Text,
+    TimeNs,
+    from_json,
+    from_text,
+    to_json,
+)
 from experiments.whole_files import write_whole
 from topologies.errors import InputError
 
@@ -142,8 +154,8 @@ class RunRecord:
     plan: Plan
     schema: Annotated[int, Field(ge=1, le=SCHEMA)] = SCHEMA
     run: Text = ""
-    experiment: dict[str, Any] = field(default_factory=dict)
-    topology: dict[str, Any] = field(default_factory=dict)
+    experiment: Free = field(default_factory=dict)
+    topology: Free = field(default_factory=dict)
     seed: Seed = 0
     links: Text = ""  # what carried them; before that is known, as asked
     commit: Text | None = None
@@ -168,7 +180,7 @@ class RunRecord:
     inventory: InventoryRecord | None = None
     shaping: Text | None = None
     shell: ShellRecord | None = None
-    assignment: dict[str, Any] | None = None
+    assignment: Free | None = None
 
     @property
     def carried_out(self) -> tuple[tuple[Change, ChangeRecord], ...]:
@@ -209,7 +221,17 @@ def record_from_json(content: Any, file: object = "run.json") -> RunRecord:
     if isinstance(content, dict):
         content = {**content, "plan": as_now(content["plan"])} if "plan" in content else content
         content = _indexed(content) if content.get("schema", 1) == 1 else content
-    record = from_json(RunRecord, content, file)
+    return _consistent(from_json(RunRecord, content, file), file)
+
+
+def record_from_text(text: bytes, file: object = "run.json") -> RunRecord:
+    """The same from the text: what this version wrote makes no JSON objects on the way."""
+    record = from_text(RunRecord, text)
+    return record_from_json(parse_json(text, file), file) if record is None else _consistent(record, file)
+
+
+def _consistent(record: RunRecord, file: object) -> RunRecord:
+    """Raises InputError if parts of a record contradict each other."""
     _request(record.experiment, file)
     check_plan(record.plan, file, "plan.")
     for place, problem in _contradictions(record):
@@ -267,8 +289,21 @@ def _described(change: dict[str, Any]) -> str:
 
 
 def read_record(path: Path) -> RunRecord:
-    """The content of run.json. Raises InputError if it is missing, unreadable or malformed."""
-    return record_from_json(read_json(path), path)
+    """The content of run.json. Raises InputError if it is missing, unreadable or malformed.
+
+    A command reads it several times; it is parsed once for as long as it stays as it is.
+    """
+    text = read_text(path)
+    key = (path, sha256(text).digest())
+    if key not in _read:
+        found = record_from_text(text, path)
+        _read.clear()
+        _read[key] = found
+    return _read[key]
+
+
+_read: dict[tuple[Path, bytes], RunRecord] = {}
+"""What was read last, by its file and the digest of its text."""
 
 
 def record_to_json(record: RunRecord) -> dict[str, Any]:

@@ -5,13 +5,14 @@ that names the file and the field; unknown fields are refused, so that nothing i
 that have a default may be missing, as in files of older versions.
 """
 
+import gc
+import json
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from experiments.plain_name import plain_name
-from topologies.document import dotted, said_of
 from topologies.errors import InputError
 
 Kind = TypeVar("Kind")
@@ -33,6 +34,13 @@ def _part_of_a_path(text: str) -> str:
         raise ValueError(error.problem) from None
 
 
+def _without_infinity(content: dict[str, Any]) -> dict[str, Any]:
+    json.dumps(content, allow_nan=False)
+    return content
+
+
+Free = Annotated[dict[str, Any], AfterValidator(_without_infinity)]
+"""Any JSON object."""
 Count = Annotated[int, Field(ge=0, lt=1 << 62)]
 Seed = Annotated[int, Field(gt=-(1 << 64), lt=1 << 64)]
 TimeNs = Annotated[int, Field(ge=0, lt=1 << 62)]
@@ -51,8 +59,24 @@ def from_json(kind: type[Kind], content: Any, file: object) -> Kind:
     try:
         found: Kind = _adapter(kind).validate_python(content)
     except ValidationError as error:
+        from topologies.document import dotted  # noqa: PLC0415 - what is right needs no YAML
+
         details = error.errors(include_url=False)[0]
         raise InputError(str(file), None, dotted(details["loc"]), _problem(details)) from None
+    return found
+
+
+def from_text(kind: type[Kind], text: bytes) -> Kind | None:
+    """The same straight from a file's text, in a third of the time and memory; None if anything is wrong."""
+    collecting = gc.isenabled()
+    gc.disable()  # nothing of what is made goes, and it has no cycles
+    try:
+        found: Kind = _adapter(kind).validate_json(text)
+    except ValidationError:
+        return None
+    finally:
+        if collecting:
+            gc.enable()
     return found
 
 
@@ -65,6 +89,8 @@ def to_json(value: Any) -> dict[str, Any]:
 def _problem(details: ErrorDetails) -> str:
     if details["type"] == "unexpected_keyword_argument":
         return "no such field is known: was it written by another version of Cutset?"
+    from topologies.document import said_of  # noqa: PLC0415 - as above
+
     return said_of(details, details["input"])
 
 

@@ -11,6 +11,8 @@ in flight (being delayed) do not count: an emulator whose queue also holds those
 
 from dataclasses import dataclass
 
+DELAY_US_MAX = 60_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class LinkParameters:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from topologies.link_parameters import LinkParameters
+from topologies.link_parameters import DELAY_US_MAX, LinkParameters
 from topologies.strict import (
     DurationUs,
     Flag,
@@ -26,7 +26,6 @@ from topologies.strict import (
 
 REGIONS_MAX = 250  # one /16 of 10.0.0.0/8 each
 LINKS_MAX = 16_384  # one /30 of 10.255.0.0/16 each
-DELAY_US_MAX = 60_000_000
 RESERVED_REGION_NAMES = frozenset({"lan", "default"})  # "lan-r0-..." names LAN links; `roles: {default: ...}`
 
 

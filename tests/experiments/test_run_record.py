@@ -1,7 +1,10 @@
 """run.json is read whole or refused in a line, whatever somebody made of one of its fields."""
 
 import copy
+import json
+import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +14,15 @@ from analysis.pages.report.run_reader import AnalysedRun
 from analysis.timelines.machine_health import machine_problems
 from analysis.timelines.run_metadata import read_metadata
 from analysis.timelines.traversals import traversals
-from experiments.run_record import RunRecord, record_from_json, record_text, record_to_json
+from experiments.run_record import (
+    RunRecord,
+    read_record,
+    record_from_json,
+    record_from_text,
+    record_text,
+    record_to_json,
+    write_record,
+)
 from tests.analysis.timelines.world import COUNTERS, ZERO, run_json
 from topologies.errors import InputError
 
@@ -89,7 +100,7 @@ def test_a_field_that_somebody_changed_is_read_or_refused_in_a_line(wrong: Any) 
     broken = []
     for path in paths(content):
         try:
-            looked_at(record_from_json(changed(content, path, wrong), "run.json"))
+            looked_at(record_from_text(json.dumps(changed(content, path, wrong)).encode()))
         except InputError as error:
             if "\n" in str(error) or not str(error).startswith("run.json: "):
                 broken.append((path, str(error)))
@@ -117,3 +128,32 @@ def test_what_is_written_is_what_was_read() -> None:
     record = record_from_json(whole())
     assert '"index": 0' in record_text(record)
     assert record_to_json(record)["plan"] == whole()["plan"]
+
+
+def test_reading_takes_memory_as_there_are_hosts_and_not_as_hosts_times_links(tmp_path) -> None:
+    record = record_from_json(whole())
+    host, lan = record.plan.hosts[1], next(link for link in record.plan.links if link.kind == "lan")
+    hosts = tuple(replace(host, name=f"more-{n}", lan_link=f"lan-{n}") for n in range(2_000))
+    links = tuple(replace(lan, name=each.lan_link, a=each.name) for each in hosts)
+    plan = replace(record.plan, hosts=record.plan.hosts + hosts, links=record.plan.links + links)
+    write_record(tmp_path / "run.json", replace(record, plan=plan))
+    tracemalloc.start()
+    read_record(tmp_path / "run.json")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * len((tmp_path / "run.json").read_bytes())
+
+
+def test_a_record_is_parsed_again_once_it_changed(tmp_path) -> None:
+    record = record_from_json(whole())
+    write_record(tmp_path / "run.json", record)
+    first = read_record(tmp_path / "run.json")
+    assert read_record(tmp_path / "run.json") is first
+    write_record(tmp_path / "run.json", replace(record, seed=record.seed + 1))
+    assert read_record(tmp_path / "run.json").seed == record.seed + 1
+
+
+def test_a_number_that_is_none_is_refused() -> None:
+    text = json.dumps(whole()).replace('"kind": "cut"', '"kind": NaN', 1)
+    with pytest.raises(InputError, match="is not JSON: NaN is no number"):
+        record_from_text(text.encode())

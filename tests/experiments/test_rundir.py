@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments import json_files, rundir
-from experiments.json_files import read_json, write_json
+from experiments import rundir
+from experiments.json_files import write_json
 from experiments.run_record import Phase, RunRecord, write_record
 from experiments.rundir import RunDirectory
 from tests.run_json import SMALL
@@ -86,13 +86,3 @@ def test_runs_of_different_sweeps_have_different_full_names(tmp_path: Path) -> N
     points = [RunDirectory(tmp_path / sweep / "points" / "1-r0") for sweep in ("one", "other")]
     assert single.full_name == single.name
     assert [point.full_name for point in points] == ["one.1-r0", "other.1-r0"]
-
-
-def test_a_large_file_is_read_as_any_other_and_what_is_alike_is_kept_once(tmp_path, monkeypatch):
-    like = [{"delay_us": 1, "loss": value, "up": value == 1} for value in (0, 0.0, 1, 1, True, None) * 30]
-    content = {"hosts": [{"name": f"h{n}", "link": one} for n, one in enumerate(like)], "empty": [{}, {}]}
-    write_json(tmp_path / "run.json", content)
-    monkeypatch.setattr(json_files, "LARGE_BYTES", 1)
-    found = read_json(tmp_path / "run.json")
-    assert json.dumps(found) == json.dumps(content)
-    assert len({id(host["link"]) for host in found["hosts"]}) == 5

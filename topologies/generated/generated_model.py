@@ -12,7 +12,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, model_validator
 
-from topologies.model import DELAY_US_MAX, LINKS_MAX, REGIONS_MAX, Lan, LinkOverrides, Topology
+from topologies.link_parameters import DELAY_US_MAX
+from topologies.model import LINKS_MAX, REGIONS_MAX, Lan, LinkOverrides, Topology
 from topologies.strict import DurationUs, Flag, Name, SizeBytes, StrictModel, WholeNumber, problem
 
 Edge = tuple[int, int]  # two regions, by number; forward is from the first to the second
