@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from analysis import tables
 from analysis.capture.clocks import run_clocks as clock_notes
-from analysis.capture.clocks.machine_clocks import on_reference
-from analysis.capture.clocks.run_clocks import make_clocks, read_details
+from analysis.capture.clocks.machine_clocks import on_reference, read_details
+from analysis.capture.clocks.run_clocks import make_clocks
 from analysis.jobs import transfers
 from analysis.jobs.choice import workers_for
 from analysis.jobs.work import InlineWorkers, ProcessPool, Workers

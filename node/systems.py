@@ -13,13 +13,15 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from node.core.declaration import Declared, Reading, System
-from node.core.machine import Machine, Randomness
-from node.core.message_layout import Codec
-from node.core.specification import NodeSpec
 from node.protocols.sprinkler.declaration import SYSTEM as SPRINKLER
+
+if TYPE_CHECKING:
+    from node.core.machine import Machine, Randomness
+    from node.core.message_layout import Codec
+    from node.core.specification import NodeSpec
 
 GROUP = "cutset.systems"
 MODULES_VARIABLE = "CUTSET_SYSTEM_MODULES"
@@ -75,14 +77,14 @@ def oldest() -> Declared:
     return SPRINKLER.declared
 
 
-def codec_of(system: str) -> Codec | None:
+def codec_of(system: str) -> "Codec | None":
     """How a system's messages stand on the wire; None if that is not known."""
     known = systems().get(system)
     codec: Codec | None = followed(known.codec) if known else None
     return codec
 
 
-def codecs() -> dict[str, Codec]:
+def codecs() -> "dict[str, Codec]":
     """The codecs of all systems that have one."""
     return {name: codec for name in systems() if (codec := codec_of(name)) is not None}
 
@@ -102,7 +104,7 @@ def load_machines(system: str) -> None:
             followed(machine)
 
 
-def build_machine(spec: NodeSpec, rng: Randomness) -> Machine:
+def build_machine(spec: "NodeSpec", rng: "Randomness") -> "Machine":
     """The machine of this node; raises ValueError for a system or role that does not exist."""
     system = systems().get(spec.system)
     if system is None:

@@ -19,8 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.capture.clocks.machine_clocks import MachineClocks, clock_of_capture
-from analysis.capture.clocks.run_clocks import read_clocks
+from analysis.capture.clocks.machine_clocks import MachineClocks, clock_of_capture, read_clocks
 from analysis.capture.pcap.compressed import capture_name, readable, unpack
 from analysis.capture.pcap.index import CaptureIndex, load_index
 from analysis.capture.pcap.record_batches import Span, TimeRange, pack, read_span, spans_of

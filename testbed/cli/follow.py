@@ -26,7 +26,7 @@ def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: boo
     """
     import json
 
-    from analysis.capture.clocks.run_clocks import read_on_reference
+    from analysis.capture.clocks.machine_clocks import read_on_reference
     from analysis.errors import check_packets
     from analysis.inspect.following.copies import find
     from analysis.inspect.following.hops import Packets, hops

@@ -78,7 +78,7 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
 
     Exit codes: 0 shown, 2 no such run, host, link, stream…
     """
-    from analysis.capture.clocks.run_clocks import read_on_reference
+    from analysis.capture.clocks.machine_clocks import read_on_reference
     from analysis.errors import check_measured, check_packets, check_transfers
     from analysis.inspect.packets.filters import codec_of
     from analysis.timelines.run_metadata import read_metadata

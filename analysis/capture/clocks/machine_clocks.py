@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from analysis.capture.clocks.clock import REFERENCE, Clock, Floats, Ints
+from experiments.json_files import read_json
 from experiments.observations import CaptureRecord
 from experiments.run_record import RunRecord
+from experiments.rundir import RunDirectory
 
 _OF_MACHINES = ("changes", "cpu", "processes")
 """What stands in run.json with times by the clock of the machine that it was seen on."""
@@ -77,6 +79,28 @@ def machine_of_capture(capture: CaptureRecord, record: RunRecord) -> str | None:
 def clock_of_capture(capture: CaptureRecord, record: RunRecord, clocks: MachineClocks) -> Clock:
     """The clock by which a capture was made."""
     return clocks.by_machine.get(machine_of_capture(capture, record) or "", REFERENCE)
+
+
+def read_clocks(run: RunDirectory, record: RunRecord) -> MachineClocks:
+    """The clocks that were made. Raises InputError if they cannot be read; there are none before."""
+    if not record.machines or not run.clocks.is_file():
+        return ONE_CLOCK
+    kept = read_details(run)
+    return MachineClocks(
+        record.machine_of, {each["machine"]: Clock.from_json(each["clock"]) for each in kept}
+    )
+
+
+def read_details(run: RunDirectory) -> list[dict[str, Any]]:
+    """What is known of each machine's clock, as `clocks.json` keeps it; nothing where there is one clock."""
+    return list(read_json(run.clocks)["machines"]) if run.clocks.is_file() else []
+
+
+def read_on_reference(run: RunDirectory) -> tuple[RunRecord, MachineClocks]:
+    """The run's record with all times by the run's reference clock, and the clocks."""
+    record = run.read_run()
+    clocks = read_clocks(run, record)
+    return on_reference(record, clocks), clocks
 
 
 def on_reference(record: RunRecord, clocks: MachineClocks) -> RunRecord:

@@ -3,8 +3,8 @@
 Besides each machine's clock it says what that rests on: how many packets there and back, over which machines,
 the stretches in which the clock went on as it went, and how wide the bar is.
 
-From `clocks.json` comes also what is to be said about machines' clocks, in words and as figures for the
-summary.
+`machine_clocks` reads them. From `clocks.json` comes also what is to be said about machines' clocks, in words
+and as figures for the summary.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,19 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from analysis.capture.clocks.clock import Clock
 from analysis.capture.clocks.estimate import CONTROL, NOTHING, PACKETS, ControlReading, Estimate, estimate
 from analysis.capture.clocks.machine_clocks import (
     ONE_CLOCK,
     MachineClocks,
     machine_of_capture,
-    on_reference,
 )
 from analysis.capture.clocks.wire import LinkEnd, MatchEnds
 from analysis.capture.pcap.compressed import unpack
 from analysis.errors import CaptureError
 from analysis.jobs.work import Workers
-from experiments.json_files import read_json, write_json
+from experiments.json_files import write_json
 from experiments.observations import CaptureRecord
 from experiments.plan import LinkPlan
 from experiments.run_record import RunRecord
@@ -52,31 +50,7 @@ def make_clocks(
     found = estimate(machines, met, readings(record))
     run.analysis.mkdir(exist_ok=True)
     write_json(run.clocks, {"schema": SCHEMA, "machines": [_as_json(one) for one in found.values()]})
-    return _clocks(record, {name: one.clock for name, one in found.items()})
-
-
-def read_clocks(run: RunDirectory, record: RunRecord) -> MachineClocks:
-    """The clocks that were made. Raises InputError if they cannot be read; there are none before."""
-    if not record.machines or not run.clocks.is_file():
-        return ONE_CLOCK
-    kept = read_details(run)
-    return _clocks(record, {each["machine"]: Clock.from_json(each["clock"]) for each in kept})
-
-
-def read_details(run: RunDirectory) -> list[dict[str, Any]]:
-    """What is known of each machine's clock, as `clocks.json` keeps it; nothing where there is one clock."""
-    return list(read_json(run.clocks)["machines"]) if run.clocks.is_file() else []
-
-
-def read_on_reference(run: RunDirectory) -> tuple[RunRecord, MachineClocks]:
-    """The run's record with all times by the run's reference clock, and the clocks."""
-    record = run.read_run()
-    clocks = read_clocks(run, record)
-    return on_reference(record, clocks), clocks
-
-
-def _clocks(record: RunRecord, by_machine: dict[str, Clock]) -> MachineClocks:
-    return MachineClocks(record.machine_of, by_machine)
+    return MachineClocks(record.machine_of, {name: one.clock for name, one in found.items()})
 
 
 def readings(record: RunRecord) -> dict[str, ControlReading]:

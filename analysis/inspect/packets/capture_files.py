@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.capture.clocks.clock import REFERENCE, Clock
-from analysis.capture.clocks.machine_clocks import clock_of_capture
-from analysis.capture.clocks.run_clocks import read_clocks
+from analysis.capture.clocks.machine_clocks import clock_of_capture, read_clocks
 from analysis.capture.pcap.compressed import capture_name, readable
 from analysis.capture.pcap.fields import Columns
 from analysis.capture.pcap.index import CaptureIndex

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
-from analysis.capture.clocks.run_clocks import read_details, read_on_reference
+from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks, read_details, read_on_reference
 from analysis.errors import refuse
 from analysis.timelines.arrays import rows
 from experiments.plan import LinkPlan, Plan

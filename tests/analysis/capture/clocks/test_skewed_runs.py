@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.capture.clocks.run_clocks import read_details, read_on_reference
+from analysis.capture.clocks.machine_clocks import read_details, read_on_reference
 from analysis.capture.pcap.record_batches import TimeRange
 from analysis.inspect.packets.capture_files import captures_of
 from analysis.inspect.packets.lines import Lines
