@@ -23,10 +23,8 @@ from node.core.specification import NodeSpec
 from node.protocols.sprinkler.application import Event, Rejection, events_of, record_of
 from node.protocols.sprinkler.batches import Batch
 from node.protocols.sprinkler.channel import Channel
-from node.protocols.sprinkler.configurations import Chains
 from node.protocols.sprinkler.dissemination import Dissemination
 from node.protocols.sprinkler.messages import (
-    FINAL_REFUSALS,
     Advertisement,
     Answered,
     Configuration,
@@ -35,20 +33,17 @@ from node.protocols.sprinkler.messages import (
     Notify,
     Predicate,
     Published,
-    Refusal,
     Refused,
     Role,
     SparseEvents,
     View,
 )
-from node.protocols.sprinkler.parameters import Parameters
-from node.protocols.sprinkler.participant import Participant
+from node.protocols.sprinkler.participant import RETRY, Participant
 from node.protocols.sprinkler.publisher import Publisher
 from node.protocols.sprinkler.received import Received
 from node.protocols.sprinkler.requests import Requests
 
 SWEEP: m.Timer = ("sweep",)
-RETRY = "retry"  # first word of a stream's timer
 SWEEPS_A_TIMEOUT = 2
 KEPT_BATCHES = 256  # that the application has not taken, before nothing more is requested
 
@@ -59,11 +54,10 @@ class Client(Participant):
     role = Role.CLIENT
 
     def __init__(self, spec: NodeSpec, rng: m.Randomness, *, keeps_events: bool = False) -> None:
-        parameters = Parameters(**spec.parameters)
-        self._chains = Chains(spec, parameters)
-        super().__init__(spec.name, parameters, rng, self._chains.targets_for(spec.name))
+        super().__init__(spec, rng)
+        parameters = self.parameters
         self._region = spec.region
-        self._tail = self._chains.tail(spec.region)
+        self._tail = self.chains.tail(spec.region)
         self._homes = spec.homes
         self.own_stream = next(iter(spec.owned_by(spec.region)), None)
         self.received = Received(range(len(spec.homes)), parameters.recv_limit_bytes)
@@ -192,14 +186,9 @@ class Client(Participant):
                 self.requests.resume()
 
     def refused(self, channel: Channel, message: Refused) -> None:
-        """A full history may have room later, and another replica may be the head."""
+        """The application learns what cannot be published."""
         publisher = self.publishers.get(message.stream)
-        if publisher is None:
-            return
-        if message.code in {Refusal.HISTORY_FULL, Refusal.NOT_HEAD}:
-            retry = (RETRY, str(message.stream))
-            self.emit(m.SetTimer(retry, self.now_us + self.parameters.retry_us))
-        elif message.code in FINAL_REFUSALS and (batch := publisher.reject(message.request)):
+        if publisher is not None and (batch := self.reject_publication(message, publisher)):
             last = batch.first_request + batch.count - 1
             self.rejections.append(Rejection(batch.stream, batch.first_request, last, message.reason))
 
@@ -259,7 +248,7 @@ class Client(Participant):
             for member in [*self._neighbours(), *self._left]
         }
         owners = dict.fromkeys(self._homes[stream] for stream in self.publishers)
-        chain = self._chains.targets_for(self.name, owners)
+        chain = self.chains.targets_for(self.name, owners)
         self.keep_connected([*chain, *self._targets.values()])
 
     def _forget_left(self) -> None:
@@ -273,18 +262,18 @@ class Client(Participant):
 
     def _configured(self, channel: Channel, message: Configuration) -> None:
         """A region's chain has changed: another tail may serve, another head may take publications."""
-        region = self._chains.served_by(channel.name)
-        head = self._chains.head(region or "")
-        if region is None or not self._chains.learn(region, message):
+        region = self.chains.served_by(channel.name)
+        head = self.chains.head(region or "")
+        if region is None or not self.chains.learn(region, message):
             return
-        tail, self._tail = self._tail, self._chains.tail(self._region)
+        tail, self._tail = self._tail, self.chains.tail(self._region)
         if tail != self._tail and tail in self.channels:
             self.requests.lost(self.channels[tail])
         self._connect()
         if tail != self._tail and self._tail in self.channels:
             self._tail_opened(self.channels[self._tail])
-        if head != self._chains.head(region):
-            self._rewind(self._chains.head(region))
+        if head != self.chains.head(region):
+            self._rewind(self.chains.head(region))
 
     def _tail_opened(self, channel: Channel) -> None:
         self.dissemination.tell_view(channel)
@@ -297,7 +286,7 @@ class Client(Participant):
     def _rewind(self, head: str | None) -> None:
         """A head is there, or another process is it: what is not acknowledged goes to it once more."""
         for stream, publisher in self.publishers.items():
-            if head in self.channels and head == self._chains.head(self._homes[stream]):
+            if head in self.channels and head == self.chains.head(self._homes[stream]):
                 publisher.rewind()
 
     def _publish(self) -> None:
@@ -305,11 +294,11 @@ class Client(Participant):
         for stream, publisher in self.publishers.items():
             publisher.flush()
             owner = self._homes[stream]
-            head = self._chains.head(owner)
+            head = self.chains.head(owner)
             channel = self.channels.get(head or "")
             if channel is not None:
                 self.publish_unsent(channel, publisher)
-            elif (head or self._chains.service(owner)) not in self.dialers:
+            elif (head or self.chains.service(owner)) not in self.dialers:
                 self._connect()
 
     def _published(self, channel: Channel, message: Published) -> None:

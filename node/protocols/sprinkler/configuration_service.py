@@ -25,7 +25,7 @@ from dataclasses import replace
 from node.core import machine as m
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.channel import Channel
-from node.protocols.sprinkler.configurations import Chain, Chains, chain_of, configuration_of
+from node.protocols.sprinkler.configurations import Chain, chain_of, configuration_of
 from node.protocols.sprinkler.membership import BEGAN_ANEW, Attendance, begin_anew, decide, is_whole
 from node.protocols.sprinkler.messages import (
     Advertisement,
@@ -36,7 +36,6 @@ from node.protocols.sprinkler.messages import (
     Standing,
     Status,
 )
-from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.participant import Participant
 
 FORM: m.Timer = ("form",)
@@ -53,10 +52,9 @@ class ConfigurationService(Participant):
     role = Role.CONFIGURATION
 
     def __init__(self, spec: NodeSpec, rng: m.Randomness) -> None:
-        parameters = Parameters(**spec.parameters)
-        super().__init__(spec.name, parameters, rng, [])
+        super().__init__(spec, rng)
         self.region = spec.region
-        self.replicas: Sequence[str] = Chains(spec, parameters).replicas(spec.region)
+        self.replicas: Sequence[str] = self.chains.replicas(spec.region)
         self.chain = Chain(0, 0)
         self._used = NUMBERS_A_LIFE * min(spec.start, LIVES_MAX)  # numbers up to here: earlier lives'
         self._waits_for_all = True  # before the first configuration

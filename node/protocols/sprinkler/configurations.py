@@ -139,6 +139,8 @@ class Chains:
 
     def _peers(self, name: str, publishes: Iterable[str]) -> Iterator[str]:
         member = self._members[name]
+        if member.role == "configuration":
+            return
         if member.role == "proxy":
             yield from self._services.values()
             yield from self._peers_of_replica(member)

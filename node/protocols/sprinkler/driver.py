@@ -12,24 +12,19 @@ from node.core.deliveries import RecordKind
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.batches import event_payload
 from node.protocols.sprinkler.channel import Channel
-from node.protocols.sprinkler.configurations import Chains
 from node.protocols.sprinkler.messages import (
-    FINAL_REFUSALS,
     Advertisement,
     Configuration,
     Counter,
     Published,
-    Refusal,
     Refused,
     Role,
 )
-from node.protocols.sprinkler.parameters import Parameters
-from node.protocols.sprinkler.participant import Participant
+from node.protocols.sprinkler.participant import RETRY, Participant
 from node.protocols.sprinkler.stream_load import Keys, StreamLoad
 from node.protocols.sprinkler.workload import Workload, driver_tag
 
 TICK: m.Timer = ("tick",)
-RETRY = "retry"  # first word of a stream's timer
 
 
 class Driver(Participant):
@@ -38,15 +33,15 @@ class Driver(Participant):
     role = Role.DRIVER
 
     def __init__(self, spec: NodeSpec, rng: m.Randomness) -> None:
-        parameters = Parameters(**spec.parameters)
-        self._chains = Chains(spec, parameters)
-        super().__init__(spec.name, parameters, rng, self._chains.targets_for(spec.name))
+        super().__init__(spec, rng)
         self._workload = Workload.from_mapping(spec.workload)
         drivers = sorted(member.name for member in spec.members if member.role == "driver")
         tag = driver_tag(drivers.index(spec.name) if spec.name in drivers else 0, spec.start)
         streams, keys = spec.published_by(spec), drawn_keys(self._workload, rng)
         self.loads = {
-            stream: StreamLoad(stream, (number, len(streams)), self._workload, parameters, tag=tag, keys=keys)
+            stream: StreamLoad(
+                stream, (number, len(streams)), self._workload, self.parameters, tag=tag, keys=keys
+            )
             for number, stream in enumerate(streams)
         }
         self._owners = {stream: spec.homes[stream] for stream in streams}
@@ -70,7 +65,7 @@ class Driver(Participant):
         """Repeat what is not acknowledged."""
         super().opened(channel)
         if channel.role is Role.PROXY:
-            self._rewind(self._chains.region_of(channel.name))
+            self._rewind(self.chains.region_of(channel.name))
 
     def go(self, given: m.Go) -> None:
         """Begin, each driver at its own point of the flush interval, so that they do not tick together."""
@@ -100,24 +95,18 @@ class Driver(Participant):
         for stream, load in self.loads.items():
             if fills:
                 load.fill_window(self.now_us)
-            head = self.channels.get(self._chains.head(self._owners[stream]) or "")
+            head = self.channels.get(self.chains.head(self._owners[stream]) or "")
             if head is not None:
                 self.publish_unsent(head, load.publisher)
 
     def is_ready(self) -> bool:
         """Connected with the heads of all regions on whose streams it publishes."""
-        return all(self._chains.head(owner) in self.channels for owner in self._owners.values())
+        return all(self.chains.head(owner) in self.channels for owner in self._owners.values())
 
     def refused(self, channel: Channel, message: Refused) -> None:
-        """A full history may have room later, and a replica become head; what else is refused is given up."""
-        load = self.loads.get(message.stream)
-        if load is None:
-            return
-        if message.code in {Refusal.HISTORY_FULL, Refusal.NOT_HEAD}:
-            retry = (RETRY, str(message.stream))
-            self.emit(m.SetTimer(retry, self.now_us + self.parameters.retry_us))
-        elif message.code in FINAL_REFUSALS:
-            load.publisher.reject(message.request)
+        """What cannot be published is given up."""
+        if message.stream in self.loads:
+            self.reject_publication(message, self.loads[message.stream].publisher)
 
     def counters(self) -> list[Counter]:
         """How far its publications are acknowledged: a proxy that lost its state learns it from this."""
@@ -152,9 +141,9 @@ class Driver(Participant):
             load.tick(due, self.now_us)
 
     def _configured(self, channel: Channel, message: Configuration) -> None:
-        region = self._chains.served_by(channel.name)
-        if region is not None and self._chains.learn(region, message):
-            self.keep_connected(self._chains.targets_for(self.name))
+        region = self.chains.served_by(channel.name)
+        if region is not None and self.chains.learn(region, message):
+            self.keep_connected(self.chains.targets_for(self.name))
             self._rewind(region)
 
     def _published(self, channel: Channel, message: Published) -> None:

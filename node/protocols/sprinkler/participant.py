@@ -15,13 +15,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from node.core import machine as m
-from node.core.dialing import Pauses, Target
+from node.core.dialing import Pauses
 from node.core.errors import RemoteProtocolError
 from node.core.message_layout import wire_name
 from node.core.peering import PeeringLimits, PeeringMachine
+from node.core.specification import NodeSpec
 from node.protocols.sprinkler.channel import Channel
+from node.protocols.sprinkler.configurations import Chains
 from node.protocols.sprinkler.messages import (
     CODEC,
+    FINAL_REFUSALS,
     Advertisement,
     Counter,
     Hello,
@@ -36,6 +39,7 @@ from node.protocols.sprinkler.publisher import Publisher
 
 ADVERTISE: m.Timer = ("advertise",)
 HEARTBEAT: m.Timer = ("heartbeat",)
+RETRY = "retry"  # first word of a stream's timer
 
 
 class Participant(PeeringMachine[Channel]):
@@ -43,23 +47,21 @@ class Participant(PeeringMachine[Channel]):
 
     role: Role
 
-    def __init__(
-        self, name: str, parameters: Parameters, rng: m.Randomness, targets: Iterable[Target]
-    ) -> None:
-        """targets: who is dialled from the start on."""
+    def __init__(self, spec: NodeSpec, rng: m.Randomness) -> None:
+        self.parameters = parameters = Parameters(**spec.parameters)
         pauses = Pauses(
             parameters.reconnect_first_us, parameters.reconnect_last_us, parameters.connect_timeout_us
         )
         shortest_us = parameters.silence_us(is_between_proxies=self.role is Role.PROXY)
         burst_bytes, overdraft_bytes = parameters.burst_limit_bytes, parameters.control_limit_bytes
         limits = PeeringLimits(pauses, shortest_us, burst_bytes, overdraft_bytes)
-        super().__init__(name, rng, CODEC, limits, Channel)
+        super().__init__(spec.name, rng, CODEC, limits, Channel)
         self.frame_limit_bytes = parameters.frame_limit_bytes
-        self.parameters = parameters
+        self.chains = Chains(spec, parameters)
         self.takes: Mapping[tuple[Role, type], Callable[[Channel, Any], None]] = {}
         self.timers = {ADVERTISE: self._advertise, HEARTBEAT: self._beat, **self.timers}
         self._advertise_us = 0  # when the next advertisement is due
-        self.keep_connected(targets)
+        self.keep_connected(self.chains.targets_for(spec.name))
 
     # --- Hooks of the roles, beside those of `PeeringMachine`
 
@@ -90,6 +92,16 @@ class Participant(PeeringMachine[Channel]):
         self.refuse(channel, Refusal.UNEXPECTED, problem)
         self.drop(channel, "unexpected acknowledgement", abort=False)
         return None
+
+    def reject_publication(self, message: Refused, publisher: Publisher) -> Publish | None:
+        """A batch was refused: the one that is given up. None where it is sent again, at the `RETRY` timer.
+
+        A full history may have room later, and another replica may become head.
+        """
+        if message.code in {Refusal.HISTORY_FULL, Refusal.NOT_HEAD}:
+            timer = (RETRY, str(message.stream))
+            self.emit(m.SetTimer(timer, self.now_us + self.parameters.retry_us))
+        return publisher.reject(message.request) if message.code in FINAL_REFUSALS else None
 
     def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
         """Tell the peer what was wrong, and log it."""

@@ -23,7 +23,7 @@ from node.protocols.sprinkler.batches import PLACEHOLDERS, cut_before, last_seq
 from node.protocols.sprinkler.chain import Replication
 from node.protocols.sprinkler.chain_position import ChainPosition
 from node.protocols.sprinkler.channel import Channel
-from node.protocols.sprinkler.configurations import Chain, Chains
+from node.protocols.sprinkler.configurations import Chain
 from node.protocols.sprinkler.head import Head
 from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.history_samples import HistorySamples
@@ -49,7 +49,7 @@ from node.protocols.sprinkler.messages import (
     Unsubscribe,
     Whole,
 )
-from node.protocols.sprinkler.parameters import Parameters, roles_problem
+from node.protocols.sprinkler.parameters import roles_problem
 from node.protocols.sprinkler.participant import Participant
 from node.protocols.sprinkler.paths import RegionPaths, paths_of
 from node.protocols.sprinkler.publications import Publications
@@ -72,18 +72,16 @@ class Proxy(Participant):
         *,
         sources: type[Sources] = Sources,
     ) -> None:
-        parameters = Parameters(**spec.parameters)
-        self.chains = Chains(spec, parameters)
+        super().__init__(spec, rng)
         replicas, service = self.chains.replicas(spec.region), self.chains.service(spec.region)
         if problem := roles_problem({"proxy": len(replicas), "configuration": int(service is not None)}):
             raise ValueError(f"{spec.name}: {problem}")
-        super().__init__(spec.name, parameters, rng, self.chains.targets_for(spec.name))
         self.region = spec.region
         self._streams = range(len(spec.homes))
         self.own: Sequence[int] = spec.owned_by(spec.region)
         self.history = self.empty_history()
         self.stream_clocks: Mapping[int, StreamClock] = {stream: StreamClock() for stream in self.own}
-        self.publications = Publications(parameters.window_batches, parameters.publishers_limit)
+        self.publications = Publications(self.parameters.window_batches, self.parameters.publishers_limit)
         self.journal = self._journal(spec)
         self._unread: list[Channel] = []  # until the disk has caught up
         self.chain = Replication(self, Chain(0, 0))
