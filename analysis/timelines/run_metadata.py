@@ -18,9 +18,9 @@ from analysis.errors import AnalysisError
 from analysis.timelines.liveness import read_presence
 from analysis.timelines.periods import Period, Way, period_at, read_periods
 from analysis.timelines.run_window import RunWindow, window_of
-from analysis.timelines.traversals import read_routes
 from experiments.declared import Declared, Trait, oldest
 from experiments.plan import Direction, FaultPlan, LinkChange, Plan, ProcessChange
+from experiments.plan_routes import hops
 from experiments.run_record import RunRecord
 from node.core.declaration import Reading
 from node.systems import reading_of
@@ -260,7 +260,7 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
         stream_names={stream.number: stream.name for stream in plan.streams},
         publishers={stream.number: stream.publishers for stream in plan.streams},
         link_of=_links_by_hop(plan),
-        routes=read_routes(plan),
+        routes=hops(plan),
         periods=read_periods(record),
         faults=tuple(_fault(fault, record) for fault in plan.faults),
         host_of={process.name: process.host for process in plan.processes},

@@ -1,6 +1,5 @@
 """Determines which packets of a link's captures traversed it in which direction, on the near or far side."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_network
 
@@ -11,7 +10,7 @@ import pyarrow.compute as pc
 from analysis.timelines.arrays import Bools, Ints, ints
 from analysis.timelines.periods import Way
 from experiments.plan import Direction, Plan
-from topologies.routes import Edge, Hop, routes
+from experiments.plan_routes import hops
 
 PACKET_COLUMNS = (
     "capture", "t_ns", "wire_length", "src_hi", "src_lo", "dst_lo", "sport", "dport", "proto", "seq", "ack",
@@ -40,26 +39,16 @@ def traversals(plan: Plan) -> list[LinkTraversal]:
         for capture in plan.captures
         if capture.link and not capture.wire
     }
-    between = read_routes(plan)
+    between = hops(plan)
     found = []
     for link in plan.links:
         name, a, b = link.name, link.a, link.b
         if link.kind == "wan" and (name, a) in sides and (name, b) in sides:
             for direction, sender, taker in ((Direction.FORWARD, a, b), (Direction.BACKWARD, b, a)):
-                ends = [pair for pair, hops in between.items() if (sender, taker) in hops]
+                ends = [pair for pair, route in between.items() if (sender, taker) in route]
                 pairs = tuple((addresses[source], addresses[target]) for source, target in ends)
                 found.append(LinkTraversal((name, direction), sides[name, sender], sides[name, taker], pairs))
     return found
-
-
-def read_routes(plan: Plan) -> Mapping[Hop, tuple[Hop, ...]]:
-    """The route between any two regions of a plan, hop by hop."""
-    edges = [
-        Edge(link.name, link.a, link.b, link.forward.delay_us, link.backward.delay_us)
-        for link in plan.links
-        if link.kind == "wan"
-    ]
-    return routes([region.name for region in plan.regions], edges)
 
 
 def sides(packets: pa.Table, traversal: LinkTraversal) -> tuple[pa.Table, pa.Table]:
