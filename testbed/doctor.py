@@ -19,7 +19,7 @@ from pathlib import Path
 from testbed.errors import MachineError
 from testbed.links.selection import kernel_has_netem
 from testbed.sandbox import run_in_sandbox
-from testbed.sandbox.permission import user_namespace_needed
+from testbed.sandbox.requirements import user_namespace_needed
 
 PACKAGES = Path(__file__).parent / "provision" / "packages.txt"
 JAVA_MAJOR_MIN = 17

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from experiments.plan import Direction, LinkChange, LinkPlan, LinkState, Plan, ProcessAction, ProcessChange
+from experiments.plan_routes import hops
 from experiments.rundir import RunDirectory
 from node.core.specification import Member, NodeSpec
 from node.sim.process import Observer
@@ -12,7 +13,6 @@ from node.systems import build_machine
 from testbed.backends.simulated_processes import SimulatedProcesses
 from testbed.errors import TestbedError
 from testbed.faults.application import AppliedChange, Change
-from testbed.network.routes import hops
 from testbed.runner.specs import node_specs
 from topologies.link_parameters import LinkParameters
 

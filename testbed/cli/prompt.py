@@ -15,7 +15,7 @@ from testbed.shell.prompt import Prompt, RunnerClient, ended_by_signals
 def main() -> int:
     """Until somebody leaves the prompt."""
     from testbed.cli.recent import Recent
-    from testbed.shell.attached_hosts import attached_network
+    from testbed.network.mininet_nodes import attached_network
 
     runner = RunnerClient(Channel.inherited())
     with ended_by_signals():

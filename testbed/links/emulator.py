@@ -24,7 +24,7 @@ class LinkWiring:
     """A link's two ends in the root namespace; forward is from `a_interface` to `b_interface`.
 
     parameters: by direction. A missing direction is emulated on another machine, and the kernel forwards it
-    here unaltered (`testbed.links.one_way`). lan, mac: on a LAN link, the region and the host's MAC address,
+    here unaltered (`one_way_lines`). lan, mac: on a LAN link, the region and the host's MAC address,
     so that an emulator may act as the bridge between two such links.
     """
 

@@ -13,8 +13,7 @@ from testbed.links.emulator import LinkEmulator
 from testbed.links.netem import NetemEmulator
 from testbed.links.relay.controller import RelayEmulator
 from testbed.sandbox.commands import sandbox_command
-from testbed.sandbox.permission import user_namespace_needed
-from testbed.sandbox.tools import SANDBOX_TOOLS, missing_tools, search_path
+from testbed.sandbox.requirements import SANDBOX_TOOLS, missing_tools, search_path, user_namespace_needed
 
 KINDS = ("auto", "netem", "relay")
 TRY_TIMEOUT_S = 60.0

@@ -15,7 +15,7 @@ from testbed.links.selection import TRY, TRY_TOOLS
 from testbed.machines.inventory import Inventory, Machine
 from testbed.machines.placement import VXLAN_OVERHEAD_BYTES
 from testbed.sandbox.commands import sandbox_command
-from testbed.sandbox.tools import RUN_TOOLS
+from testbed.sandbox.requirements import RUN_TOOLS
 from testbed.sanitize import sanitize
 from topologies.link_parameters import LinkParameters
 

@@ -19,9 +19,9 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import TypeVar
 
 from experiments.plan import CapturePlan, Direction, HostPlan, Plan
+from experiments.plan_routes import next_links
 from testbed.assignment import Assignment, parameters_here, whole_plan
 from testbed.links.emulator import LinkWiring, links_without_emulator
-from testbed.network.routes import next_links
 
 
 @dataclass(frozen=True, slots=True)

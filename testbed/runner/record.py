@@ -3,7 +3,8 @@
 Inside the sandbox this is the only writer of run.json. It is written at every phase, so that a crash at any
 moment leaves a file that says how far the run got; while time is measured, it is written in a thread, because
 a synchronised write can wait for the disk. A small reserve file is released when the disk is full, so that
-the end of such a run can be recorded too.
+the end of such a run can be recorded too. Whoever started a sandbox that died records the outcome for it
+(`settle`).
 """
 
 import asyncio
@@ -15,12 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from experiments.run_record import Phase, record_text
+from experiments.run_record import Outcome, Phase, RunRecord, record_text, write_record
 from experiments.rundir import RunDirectory
 from experiments.whole_files import write_whole
 
 RESERVE_BYTES = 4 << 20
 PROBLEMS_MAX = 100
+RUNNER_LOG = "runner.log"
 
 
 class Listener(Protocol):
@@ -104,3 +106,22 @@ def _make_reserve(path: Path) -> None:
         contextlib.suppress(OSError),
     ):  # without it, only a full disk loses something
         os.posix_fallocate(stream.fileno(), 0, RESERVE_BYTES)
+
+
+def settle(run: RunDirectory, log: str = f"logs/{RUNNER_LOG}") -> RunRecord:
+    """The run's record, with an outcome in place of the one that a dead sandbox could not record.
+
+    log: the log file that problems refer to.
+    """
+    record = run.read_run()
+    if record.outcome is not None:
+        return record
+    reason = f"the run died while {record.phase}: see {log}"
+    settled = replace(
+        record,
+        outcome=Outcome.CRASHED,
+        problems=(*record.problems, reason),
+        times=replace(record.times, ended_ns=time.time_ns()),
+    )
+    write_record(run.run_json, settled)
+    return settled

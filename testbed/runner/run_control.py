@@ -26,11 +26,11 @@ from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.forecast import disk_needed_bytes
 from testbed.interrupts import handling
-from testbed.runner.phases import RUNNER_LOG, settle
+from testbed.runner.record import RUNNER_LOG, settle
 from testbed.runner.versions import commit, described_machine, versions
 from testbed.sandbox import Sandbox
 from testbed.sandbox.channel import Channel
-from testbed.sandbox.tools import RUN_TOOLS, check_tools
+from testbed.sandbox.requirements import RUN_TOOLS, check_tools
 
 Follow = Callable[[dict[str, Any]], None]
 """Is given each message of the run (see `testbed.runner.record`), and {} when a while has passed without

@@ -9,16 +9,6 @@ from collections.abc import Sequence
 
 from experiments.child_python import python_command
 
-CAPABILITIES_NEEDED = {"net_admin": 12, "net_raw": 13, "sys_admin": 21}
-"""Bit numbers (capabilities(7)) of what namespaces, links and captures need; without them a user namespace
-is.
-"""
-
-
-def needs_user_namespace(effective_capabilities: int) -> bool:
-    """Whether the caller has to create a user namespace, from CapEff of /proc/self/status."""
-    return any(not effective_capabilities >> bit & 1 for bit in CAPABILITIES_NEEDED.values())
-
 
 def sandbox_command(inner: Sequence[str], *, user_namespace: bool) -> list[str]:
     """The command line that runs `inner` as PID 1 of new namespaces.

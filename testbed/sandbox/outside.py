@@ -19,8 +19,13 @@ from typing import IO
 from experiments.child_python import absolute_entries
 from testbed.sandbox.channel import Channel
 from testbed.sandbox.commands import init_command, sandbox_command
-from testbed.sandbox.permission import failed_to_start, user_namespace_needed
-from testbed.sandbox.tools import SANDBOX_TOOLS, check_tools, search_path
+from testbed.sandbox.requirements import (
+    SANDBOX_TOOLS,
+    check_tools,
+    failed_to_start,
+    search_path,
+    user_namespace_needed,
+)
 
 PROJECT = Path(__file__).resolve().parents[2]
 ENTER_TIMEOUT_S = 60.0

@@ -1,4 +1,13 @@
-"""The testbed's end of the relay: `RelayEmulator` starts the process, sends it orders and notices its end."""
+"""The testbed's end of the relay: `RelayEmulator` starts the process, sends it orders and notices its end.
+
+A direction that is emulated on another machine the kernel forwards here unaltered (`one_way_lines`). Both
+ends of such a link are ports of a bridge that has no forwarding table and floods towards one of them only.
+Frames of the other direction it does not forward; the relay receives them from a packet socket at the port,
+which sees a frame before its bridge does. So relays see each frame of a link between machines once, where it
+is sent.
+
+Sources: ip-link(8), packet(7), linux/net/core/dev.c (`__netif_receive_skb_core`).
+"""
 
 import os
 import signal
@@ -6,7 +15,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +26,6 @@ from experiments.plan import Direction
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
 from testbed.links.emulator import Applied, LinkWiring
-from testbed.links.one_way import one_way_lines, remove_lines
 from testbed.links.relay.control_socket import ControlSocket, parameters_to_json
 from topologies.link_parameters import LinkParameters
 
@@ -159,3 +167,31 @@ def _to_json(link: LinkWiring) -> dict[str, Any]:
             direction: parameters_to_json(parameters) for direction, parameters in link.parameters.items()
         },
     }
+
+
+def one_way_lines(wirings: Sequence[LinkWiring]) -> list[str]:
+    """The `ip -batch` lines that create the bridges of links with such a direction."""
+    lines = []
+    for name, wiring in _bridges(wirings):
+        lines.append(f"link add {name} type bridge stp_state 0 mcast_snooping 0")
+        lines.append(f"link set {name} up")
+        to_a, to_b = Direction.BACKWARD not in wiring.parameters, Direction.FORWARD not in wiring.parameters
+        for port, is_open in ((wiring.a_interface, to_a), (wiring.b_interface, to_b)):
+            flood = "on" if is_open else "off"
+            lines.append(f"link set {port} up master {name}")
+            lines.append(
+                f"link set {port} type bridge_slave learning off"
+                f" flood {flood} mcast_flood {flood} bcast_flood {flood}"
+            )
+    return lines
+
+
+def remove_lines(wirings: Sequence[LinkWiring]) -> list[str]:
+    """The `ip -batch` lines that remove what `one_way_lines` created."""
+    return [f"link del {name}" for name, _ in _bridges(wirings)]
+
+
+def _bridges(wirings: Sequence[LinkWiring]) -> Iterator[tuple[str, LinkWiring]]:
+    for number, wiring in enumerate(wirings):
+        if len(wiring.parameters) < len(Direction):
+            yield f"ow{number}", wiring

@@ -22,7 +22,7 @@ from testbed.errors import MachineError, TestbedError
 from testbed.machines.agent import files
 from testbed.machines.agent.attachment import Attachment, RetainedMessages
 from testbed.machines.agent.messages import PASSING, Message, line_of
-from testbed.runner.phases import RUNNER_LOG, settle
+from testbed.runner.record import RUNNER_LOG, settle
 from testbed.sandbox import Sandbox
 from testbed.tunnel import Tunnel, make_tunnels
 from topologies.errors import InputError

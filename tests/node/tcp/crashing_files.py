@@ -3,7 +3,7 @@
 import errno
 import os
 
-from node.tcp.file_system import FileSystem
+from node.tcp.log_files import FileSystem
 
 
 class Crash(BaseException):

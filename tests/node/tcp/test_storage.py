@@ -9,8 +9,7 @@ from node.core import machine as m
 from node.core.errors import StorageError
 from node.protocols.sprinkler.messages import CODEC, Token
 from node.tcp import storage as module
-from node.tcp.file_system import FileSystem
-from node.tcp.log_files import LogFiles
+from node.tcp.log_files import FileSystem, LogFiles
 from node.tcp.storage import Storage
 from tests.node.tcp.crashing_files import EIO, ENOSPC, FailingFiles
 

@@ -2,7 +2,7 @@
 
 from experiments.plan import Direction
 from testbed.links.emulator import LinkWiring
-from testbed.links.one_way import one_way_lines, remove_lines
+from testbed.links.relay.controller import one_way_lines, remove_lines
 from topologies.link_parameters import LinkParameters
 
 BOTH = LinkWiring("r0-r1", "l0a", "l0b", dict.fromkeys(Direction, LinkParameters()))

@@ -22,7 +22,7 @@ from testbed.machines.agent.attachment import LAST_KEPT
 from testbed.machines.agent.files import SOCKET
 from testbed.machines.agent.messages import MessageParser, line_of
 from testbed.machines.agent.supervisor import Supervisor, listen
-from testbed.runner.phases import RUNNER_LOG
+from testbed.runner.record import RUNNER_LOG
 from testbed.sandbox.channel import Channel
 from tests.run_json import SMALL, set_run
 

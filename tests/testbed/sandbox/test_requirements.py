@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import MachineError
-from testbed.sandbox.commands import needs_user_namespace, sandbox_command
-from testbed.sandbox.permission import why_forbidden
-from testbed.sandbox.tools import check_tools, missing_tools
+from testbed.sandbox.commands import sandbox_command
+from testbed.sandbox.requirements import check_tools, missing_tools, needs_user_namespace, why_forbidden
 
 ALL_CAPABILITIES = 0x1FFFFFFFFFF
 
