@@ -80,7 +80,7 @@ def oldest() -> Declared:
 def codec_of(system: str) -> "Codec | None":
     """How a system's messages stand on the wire; None if that is not known."""
     known = systems().get(system)
-    codec: Codec | None = followed(known.codec) if known else None
+    codec: Codec | None = resolve(known.codec) if known else None
     return codec
 
 
@@ -92,7 +92,7 @@ def codecs() -> "dict[str, Codec]":
 def reading_of(system: str) -> Reading | None:
     """How the analysis reads a system; None if that is not known."""
     known = systems().get(system)
-    reading: Reading | None = followed(known.reading) if known else None
+    reading: Reading | None = resolve(known.reading) if known else None
     return reading
 
 
@@ -101,7 +101,7 @@ def load_machines(system: str) -> None:
     if system in systems():
         codec_of(system)
         for machine in systems()[system].machines.values():
-            followed(machine)
+            resolve(machine)
 
 
 def build_machine(spec: "NodeSpec", rng: "Randomness") -> "Machine":
@@ -111,11 +111,11 @@ def build_machine(spec: "NodeSpec", rng: "Randomness") -> "Machine":
         raise ValueError(f"{spec.name}: unknown system {spec.system}")
     if spec.role not in system.machines:
         raise ValueError(f"{spec.name}: {spec.system} has no role {spec.role}")
-    machine: Machine = followed(system.machines[spec.role])(spec, rng)
+    machine: Machine = resolve(system.machines[spec.role])(spec, rng)
     return machine
 
 
-def followed(code: Any) -> Any:
+def resolve(code: Any) -> Any:
     """An object, or what a reference leads to."""
     if not isinstance(code, str):
         return code

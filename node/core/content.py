@@ -21,7 +21,7 @@ VALUE = "value_{}"
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One of what events have. kind: real or integer. Values lie between low and high, both possible."""
+    """What events have a value of. kind: real or integer. Values lie between low and high, both possible."""
 
     name: str
     kind: str
@@ -30,12 +30,12 @@ class Attribute:
 
 
 def attributes_of(workload: Mapping[str, Any]) -> tuple[Attribute, ...]:
-    """Those of a plan's workload, in their order; none if it is of another kind."""
+    """The attributes of a plan's workload, in their order; none if it is of another kind."""
     return tuple(Attribute(**each) for each in workload.get("attributes", ()))
 
 
-def drawn(attributes: Sequence[Attribute], rng: Randomness) -> tuple[float, ...]:
-    """Values of one event, all alike possible."""
+def draw_values(attributes: Sequence[Attribute], rng: Randomness) -> tuple[float, ...]:
+    """The values of one event: uniform, one for each attribute."""
     return tuple(
         rng.uniform(each.low, each.high)
         if each.kind == "real"
@@ -45,7 +45,7 @@ def drawn(attributes: Sequence[Attribute], rng: Randomness) -> tuple[float, ...]
 
 
 def matches(ranges: Sequence[tuple[float, float]], values: Sequence[float]) -> bool:
-    """Whether an event with these values is wanted."""
+    """Whether each value lies within its range, bounds included."""
     return all(low <= value <= high for (low, high), value in zip(ranges, values, strict=True))
 
 

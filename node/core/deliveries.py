@@ -84,7 +84,7 @@ def encode_file_header() -> bytes:
 
 
 def encode_record(record: DeliveryRecord) -> bytes:
-    """One record's bytes."""
+    """The record as it stands in the file, RECORD.size bytes."""
     return RECORD.pack(
         record.stream,
         record.count,

@@ -18,7 +18,7 @@ DIAL = "dial"  # first word of a dialler's timer; the peer's name follows
 
 
 class State(Enum):
-    """Of a dialler."""
+    """What a dialler is doing."""
 
     IDLE = "idle"
     DIALLING = "dialling"
@@ -61,7 +61,7 @@ class Pauses:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Who is dialled."""
+    """A process that is dialled: its name, its address and its port."""
 
     peer: str
     address: str
@@ -69,7 +69,7 @@ class Target:
 
 
 class Dialer:
-    """Keeps one connection; its effects go to `emit`."""
+    """Keeps one connection. emit: takes its effects."""
 
     def __init__(
         self, target: Target, pauses: Pauses, rng: Randomness, emit: Callable[[Effect], None]

@@ -41,7 +41,7 @@ class SegmentHeader:
     last: int
 
     def encode(self) -> bytes:
-        """As it stands at the start of the file."""
+        """The header as it stands at the start of the file."""
         data = HEADER.pack(MAGIC, VERSION, self.first, self.last)
         return data + CRC.pack(zlib.crc32(data))
 
@@ -71,7 +71,7 @@ class RecordWriter:
         return self._record(codec.encode(message, limit_bytes))
 
     def encode_end(self) -> bytes:
-        """The end mark."""
+        """The end mark of the segment, after its last record."""
         return b"".join(self._record([]))
 
     def _record(self, frame: list[bytes | memoryview]) -> list[bytes | memoryview]:

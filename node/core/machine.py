@@ -34,13 +34,13 @@ class Randomness(Protocol):
     """The generator that is injected into a machine; `random.Random` is one."""
 
     def random(self) -> float:
-        """Uniform in [0, 1)."""
+        """A number, uniform in [0, 1)."""
 
     def uniform(self, a: float, b: float) -> float:
-        """Uniform between a and b."""
+        """A number, uniform between a and b."""
 
     def randrange(self, start: int, /) -> int:
-        """Uniform among 0 to start - 1."""
+        """An integer, uniform among 0 to start - 1."""
 
 
 # --- Inputs
@@ -140,7 +140,7 @@ class StorageFailed:
 
 @dataclass(frozen=True, slots=True)
 class Nudge:
-    """Look again: an application has changed something through the machine's own methods."""
+    """An application has changed something through the machine's own methods: look again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class AwaitWritable:
-    """Tell me with Writable when this connection can take more."""
+    """Answer with Writable, once, when this connection can take more."""
 
     connection: int
 
@@ -229,7 +229,7 @@ class PauseReading:
 
 @dataclass(frozen=True, slots=True)
 class ResumeReading:
-    """Read on."""
+    """Take what comes from this connection again."""
 
     connection: int
 

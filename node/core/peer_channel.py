@@ -12,11 +12,11 @@ class Greeting(Protocol):
 
     @property
     def name(self) -> str:
-        """Whoever sends it, as others dial it."""
+        """The sender's name, by which others dial it."""
 
     @property
     def incarnation(self) -> int:
-        """Which process of that name."""
+        """Which process of that name, greater for later ones."""
 
 
 class PeerChannel:

@@ -157,10 +157,10 @@ class PeeringMachine(Generic[C]):
         """The operator gave a process up."""
 
     def go(self, given: m.Go) -> None:
-        """Publishing begins."""
+        """Publishers begin at `given.start_us`."""
 
     def stop_drivers(self, given: m.StopDrivers) -> None:
-        """Publishing ends."""
+        """Publishers publish nothing new."""
 
     def settle(self) -> None:
         """After every input: send what has become sendable."""
@@ -180,7 +180,7 @@ class PeeringMachine(Generic[C]):
     # --- For the protocol
 
     def emit(self, effect: m.Effect) -> None:
-        """Ask for an effect."""
+        """Add an effect to those of this input."""
         self._effects.append(effect)
 
     def log(self, event: str, level: str = "info", /, **fields: Any) -> None:
@@ -218,12 +218,12 @@ class PeeringMachine(Generic[C]):
                     self.dialers[peer].take(Event.START, self.now_us)
 
     def pause_reading(self, channel: C) -> None:
-        """Read no more from it; its silence is then our own doing."""
+        """Read nothing more from it; until `resume_reading` its silence does not count."""
         channel.is_read = False
         self.emit(m.PauseReading(channel.connection))
 
     def resume_reading(self, channel: C) -> None:
-        """Read on."""
+        """Read from it again; its silence counts from now on."""
         channel.is_read = True
         channel.heard_us = self.now_us
         self.emit(m.ResumeReading(channel.connection))

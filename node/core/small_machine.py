@@ -43,19 +43,19 @@ class SmallMachine:
     # --- What a role does
 
     def begin(self) -> None:
-        """The process runs."""
+        """The process runs: listen, open connections."""
 
     def tick(self) -> None:
-        """Some time is over."""
+        """`tick_us` have passed since the last tick."""
 
     def take(self, connection: int, message: Any) -> None:
-        """A message came."""
+        """A message came over this connection."""
 
     def joined(self, connection: int, peer: str | None) -> None:
         """A connection is open: to a peer that is kept, or accepted (None)."""
 
     def left(self, connection: int) -> None:
-        """A connection is gone."""
+        """A connection is gone, one that is kept or an accepted one."""
 
     def progress(self) -> m.Progress:
         """How far this node got."""

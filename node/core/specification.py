@@ -10,7 +10,7 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A process of the run."""
+    """A process of the run, as the others know it."""
 
     name: str  # "r2/proxy-0"
     host: str
@@ -36,7 +36,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """One process. Paths and namespace are for whoever runs it; the machine sees the rest."""
+    """What one process is told. Paths and namespace are for what runs it; the machine sees the rest."""
 
     name: str
     host: str

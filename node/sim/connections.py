@@ -1,7 +1,7 @@
-"""Connections between simulated processes, and the ports and ways that they go through.
+"""Connections between simulated processes, and the ports and links that they go through.
 
-Opening a connection takes one round trip and needs both directions. Closing is heard of at the other end in
-order, an abort as soon as possible. A cut is of one direction between two regions, or two hosts of one.
+Opening a connection takes one round trip and needs both directions. The other end learns of a close in order,
+of an abort as soon as possible. A cut is of one direction between two regions, or two hosts of one.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,8 +12,8 @@ from node.core import machine as m
 from node.core.message_layout import Codec
 from node.sim.clock import Clock
 from node.sim.pipe import Pipe, WidePipe
-from node.sim.process import End, Node, Sent
-from node.sim.wires import Hop, Line, Port, Region, Way, Wires
+from node.sim.process import End, Node, TraceEntry
+from node.sim.wires import Hop, Line, LinkDirection, Port, Region, Wires
 
 CLOSED = "closed by peer"
 HostAndRegion = tuple[str, Region]  # a host and its region
@@ -21,10 +21,10 @@ Give = Callable[[Node, m.Input], None]
 
 
 class Connections:
-    """All of a network. `give` hands an input to a node."""
+    """All connections of a network. give: hands an input to a node."""
 
     def __init__(self, clock: Clock, wires: Wires, codec: Codec, seed: int, give: Give) -> None:
-        self.trace: list[Sent] = []
+        self.trace: list[TraceEntry] = []
         self.trace_limit = 0
         self.ends: dict[int, End] = {}
         self._clock = clock
@@ -34,54 +34,54 @@ class Connections:
         self._random = Random(seed).random  # noqa: S311 - simulation, not secrets
         self._numbers = 0
         self._ports: dict[str, tuple[Port, Port]] = {}  # outward and inward, by host
-        self._ways: dict[Hop, Way] = {}
+        self._links: dict[Hop, LinkDirection] = {}
         self._last: tuple[Any, int] = (None, 0)  # the latest message, and its size
 
-    # --- What is done to the ways
+    # --- What is done to the links
 
     def cut(self, hop: Hop) -> None:
-        """Cut a way; several cuts may hold it."""
-        way = self.way(hop)
-        way.cuts += 1
-        if way.cuts == 1:
-            for pipe in list(way.pipes):
-                pipe.was_cut(way)
+        """Cut one direction of a link; several cuts may hold at once."""
+        link = self.link(hop)
+        link.cuts += 1
+        if link.cuts == 1:
+            for pipe in list(link.pipes):
+                pipe.note_cut(link)
 
     def heal(self, hop: Hop) -> None:
-        """End one cut."""
-        way = self.way(hop)
-        way.cuts -= 1
-        if way.cuts == 0:
-            for pipe in list(way.pipes):
-                pipe.was_healed()
+        """End one of the cuts of this direction."""
+        link = self.link(hop)
+        link.cuts -= 1
+        if link.cuts == 0:
+            for pipe in list(link.pipes):
+                pipe.note_heal()
 
-    def shape(self, hop: Hop, line: Line) -> None:
-        """Change what a way does to what enters it from now on."""
-        self.way(hop).shape(line)
+    def change(self, hop: Hop, line: Line) -> None:
+        """Change what a link does to what enters it from now on."""
+        self.link(hop).change(line)
 
-    def way(self, hop: Hop) -> Way:
-        """The way of a hop. Raises ValueError if there is none."""
-        way = self._ways.get(hop)
-        if way is None:
-            way = self._ways[hop] = Way(hop, self._wires.line(hop), self._random)
-        return way
+    def link(self, hop: Hop) -> LinkDirection:
+        """The direction of a hop. Raises ValueError if there is none."""
+        link = self._links.get(hop)
+        if link is None:
+            link = self._links[hop] = LinkDirection(hop, self._wires.line(hop), self._random)
+        return link
 
     # --- Opening
 
     def dial(self, node: Node, target: Callable[[], Node | None], place: HostAndRegion, given: Any) -> None:
-        """Open a connection to whoever then runs on the host and in the region of `place`.
+        """Open a connection to the process that runs at `place` when the request arrives.
 
         given: the Connect.
         """
         ends_us = self._clock.now_us + given.timeout_us
         here = (node.spec.host, node.spec.region)
-        ways = self._route(here, place)
+        links = self._route(here, place)
         delay_us = self._outward(node.spec.host, node.spec.region).delay_us
-        delay_us += self._inward(*place).delay_us + sum(way.delay_us for way in ways)
+        delay_us += self._inward(*place).delay_us + sum(link.delay_us for link in links)
 
         def arrive(_: Any) -> None:
             other = target()
-            if any(way.cuts for way in (*ways, *self._route(place, here))):
+            if any(link.cuts for link in (*links, *self._route(place, here))):
                 self._clock.at(ends_us, fail, "timed out")
             elif other is None or other.finished or other.listening != given.port:
                 self._clock.at(self._clock.now_us + delay_us, fail, "refused")
@@ -121,15 +121,15 @@ class Connections:
         here, there = source.node.spec, target.node.spec
         ports = (self._outward(here.host, here.region), self._inward(there.host, there.region))
         ends = (here.host, here.region), (there.host, there.region)
-        ways, back = self._route(*ends), self._route(*reversed(ends))
-        if not ways:
+        links, back = self._route(*ends), self._route(*reversed(ends))
+        if not links:
             return Pipe(self._clock, ports, target, self.arrived)
-        return WidePipe(self._clock, ports, target, self.arrived, (ways, back))
+        return WidePipe(self._clock, ports, target, self.arrived, (links, back))
 
     # --- While it is open
 
     def send(self, node: Node, effect: m.Send) -> None:
-        """Hand messages over."""
+        """Carry out a Send; nothing happens on a connection that is closed."""
         end = self.ends.get(effect.connection)
         if end is None or not end.open:
             return
@@ -137,7 +137,7 @@ class Connections:
         other = end.other
         if len(self.trace) < self.trace_limit:
             names = node.spec.name, other.node.spec.name
-            self.trace += [Sent(self._clock.now_us, *names, message) for message in messages]
+            self.trace += [TraceEntry(self._clock.now_us, *names, message) for message in messages]
         end.outward.send(self._size(messages), m.Received(other.number, messages))
 
     def _size(self, messages: Sequence[Any]) -> int:
@@ -149,7 +149,7 @@ class Connections:
         return self._last[1]
 
     def await_writable(self, number: int) -> None:
-        """Give Writable when there is room."""
+        """Give the node Writable, once, when the connection has room."""
         end = self.ends.get(number)
         if end is not None and end.open:
 
@@ -160,7 +160,7 @@ class Connections:
             end.outward.when_room(tell)
 
     def arrived(self, end: End, given: m.Input, size_bytes: int) -> None:
-        """Something has come to this end."""
+        """An input has arrived at this end; one that is not read waits, and takes up the window."""
         node = end.node
         if not end.open or node.finished:
             return
@@ -174,7 +174,7 @@ class Connections:
             self.hand_over(end, given)
 
     def hand_over(self, end: End, given: m.Input) -> None:
-        """Give the node what has come to this end."""
+        """Give the node an input that arrived at this end."""
         if not end.open:
             return
         kind = type(given)
@@ -187,13 +187,13 @@ class Connections:
         self._give(end.node, given)
 
     def pause_reading(self, number: int) -> None:
-        """Let what comes wait."""
+        """Hold back what arrives at this end until `resume_reading`."""
         end = self.ends.get(number)
         if end is not None and end.held is None:
             end.held = []
 
     def resume_reading(self, number: int) -> None:
-        """Read on: first what waits."""
+        """Hand over what waits at this end, and read on."""
         end = self.ends.get(number)
         if end is not None and end.held is not None:
             self._clock.at(self._clock.now_us, self._read_on, end)
@@ -210,7 +210,7 @@ class Connections:
     # --- Closing
 
     def close(self, end: End, *, abort: bool) -> None:
-        """Close from this side; the other side hears of it in order, or of an abort as soon as possible."""
+        """Close from this side; the other side learns of it in order, of an abort as soon as possible."""
         if not end.open:
             return
         self._forget(end)
@@ -230,7 +230,7 @@ class Connections:
         if not end.other.open:
             for each in (end, end.other):
                 if isinstance(each.outward, WidePipe):
-                    each.outward.leave_ways()
+                    each.outward.leave_links()
 
     # --- Places
 
@@ -247,8 +247,8 @@ class Connections:
             ports = self._ports[host] = (Port(lan.outward), Port(lan.inward))
         return ports
 
-    def _route(self, here: HostAndRegion, there: HostAndRegion) -> tuple[Way, ...]:
-        """The ways between two hosts; none within a region, unless the two may be kept apart."""
+    def _route(self, here: HostAndRegion, there: HostAndRegion) -> tuple[LinkDirection, ...]:
+        """The links between two hosts; none within a region, unless the two may be kept apart."""
         if (here[0], there[0]) in self._wires.apart:
-            return (self.way((here[0], there[0])),)
-        return tuple(self.way(hop) for hop in self._wires.route(here[1], there[1]))
+            return (self.link((here[0], there[0])),)
+        return tuple(self.link(hop) for hop in self._wires.route(here[1], there[1]))

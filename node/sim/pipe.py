@@ -1,8 +1,8 @@
 """One direction of a simulated connection: FIFO, delayed, as fast as what it goes through, and silent while
-its way is cut.
+a link that it crosses is cut.
 
 It behaves as TCP does towards a machine: nothing is lost or reordered while the connection lives. Within a
-region a message occupies its sender's port and its receiver's, between regions the ways from one to the
+region a message occupies its sender's port and its receiver's, between regions the links from one to the
 other; it shares them with all that go through them, and its last bit is followed. Messages of a single
 segment do not wait for long messages of other connections at a port, as packets of several connections take
 turns there.
@@ -11,7 +11,7 @@ Reading of the Sprinkler paper (5.2: 1 Gbit/s inside of a region, 10 Gbit/s betw
 region does not share the rate of its host's port. Otherwise the tail's port alone, with the peers' share,
 would be over its rate at the fanout of 4 that the paper finds best. In emulated networks it does share it.
 
-What is in flight when a way is cut, and what is handed over during the cut, arrives after it ends,
+What is in flight when a link is cut, and what is handed over during the cut, arrives after it ends,
 `RETRANSMIT_US` later. Where only the other direction is cut, what is in flight still arrives, but nothing
 new is sent: acknowledgements do not come. A lost segment comes a round trip later, the last one of a message
 `RETRANSMIT_US` later. Not modelled: congestion windows and slow start, acknowledgements' own bytes, queues
@@ -24,14 +24,14 @@ from typing import Any
 
 from node.core import machine as m
 from node.sim.clock import Clock
-from node.sim.wires import SEGMENT_BYTES, Line, Port, Way, wire_bytes
+from node.sim.wires import SEGMENT_BYTES, Line, LinkDirection, Port, wire_bytes
 
 RETRANSMIT_US = 200_000  # the kernel's least retransmission time-out
 LOW_WATER_BYTES = 65_536  # a pipe with less than this not sent can take more
 WINDOW_BYTES = 4 << 20  # that a process which does not read may leave in its kernel
 
 Deliver = Callable[[Any, m.Input, int], None]
-"""Is given the end, the input and its size in bytes."""
+"""Takes the end, the input and its size in bytes."""
 
 
 class Pipe:
@@ -69,7 +69,7 @@ class Pipe:
         self._discarded = False
 
     def send(self, size_bytes: int, given: m.Input) -> None:
-        """Hand something over; `given` arrives at the other end."""
+        """Hand over an input of this size, which arrives at the other end."""
         clock = self._clock
         left_us = self._leave_port(size_bytes)
         clock.at(int(left_us) + self.delay_us, self._reach, (size_bytes, given))
@@ -80,16 +80,16 @@ class Pipe:
         self._look_for_room(None)
 
     def read(self, size_bytes: int) -> None:
-        """The receiver has read what it had left unread."""
+        """The receiver has read so much of what it had left unread."""
         self._unread -= size_bytes
         self._look_for_room(None)
 
     def leave_unread(self, size_bytes: int) -> None:
-        """The receiver does not read this for now."""
+        """The receiver leaves so much unread for now."""
         self._unread += size_bytes
 
     def discard(self) -> None:
-        """Forget everything that is under way."""
+        """Drop everything that is in flight."""
         self._discarded = True
         self._awaited = None
 
@@ -98,7 +98,7 @@ class Pipe:
         self._awaited = None
 
     def hurry(self, given: m.Input) -> None:
-        """After `discard`: let the other end know, past everything that was under way."""
+        """After `discard`: hand this to the other end as soon as possible."""
         self._clock.at(self._clock.now_us + self.delay_us, self._hurried, given)
 
     def _leave_port(self, size_bytes: int) -> float:
@@ -158,17 +158,20 @@ class Pipe:
 
 
 class WidePipe(Pipe):
-    """Between regions: over ways that can be cut, slow and lossy. `back` are those of the other direction."""
+    """Between regions: over links that can be cut, slow and lossy.
+
+    links: those that it crosses, and those of the other direction.
+    """
 
     __slots__ = (
         "_back",
         "_flight",
         "_flying",
         "_held",
+        "_links",
         "_passed_us",
         "_queued_bytes",
         "_reached_us",
-        "_ways",
     )
 
     def __init__(
@@ -177,46 +180,46 @@ class WidePipe(Pipe):
         ports: tuple[Port, Port],
         target: Any,
         deliver: Deliver,
-        ways: tuple[tuple[Way, ...], tuple[Way, ...]],
+        links: tuple[tuple[LinkDirection, ...], tuple[LinkDirection, ...]],
     ) -> None:
         near, far = (Port(Line(port.delay_us)) for port in ports)
         super().__init__(clock, (near, far), target, deliver)
-        self._ways, self._back = ways
+        self._links, self._back = links
         self._flying: deque[tuple[int, m.Input]] = deque()  # what is on its way, in order
-        self._held: deque[tuple[int, m.Input]] = deque()  # handed over after that, waiting for the ways
+        self._held: deque[tuple[int, m.Input]] = deque()  # handed over after that, waiting for the links
         self._flight = 0  # stages planned in an earlier flight do not take place
-        self._queued_bytes = 0  # not yet through the first way
-        self._passed_us = [0.0] * len(self._ways)  # nothing overtakes into a way,
-        self._reached_us = [0] * len(self._ways)  # nor out of it
-        for way in (*self._ways, *self._back):
-            way.pipes[self] = None
+        self._queued_bytes = 0  # not yet through the first link
+        self._passed_us = [0.0] * len(self._links)  # nothing overtakes into a link,
+        self._reached_us = [0] * len(self._links)  # nor out of it
+        for link in (*self._links, *self._back):
+            link.pipes[self] = None
 
     @property
     def blocked(self) -> bool:
-        """Whether a way is cut, there or back."""
-        return any(way.cuts for way in self._ways) or any(way.cuts for way in self._back)
+        """Whether a link is cut, there or back."""
+        return any(link.cuts for link in self._links) or any(link.cuts for link in self._back)
 
     def delay_us_now(self) -> int:
-        """One way, as the ways are now."""
-        return self.delay_us + sum(way.delay_us for way in self._ways)
+        """The one-way delay, as the links are now."""
+        return self.delay_us + sum(link.delay_us for link in self._links)
 
     def send(self, size_bytes: int, given: m.Input) -> None:
-        """See Pipe."""
+        """See `Pipe`."""
         self._queued_bytes += size_bytes
         if self.blocked:
             self._held.append((size_bytes, given))
         else:
             self._fly((size_bytes, given))
 
-    def was_cut(self, way: Way) -> None:
-        """A way of this pipe was cut: what flies over it has to be sent again."""
-        if way in self._ways:
+    def note_cut(self, link: LinkDirection) -> None:
+        """A direction of this pipe was cut: what is in flight has to be sent again."""
+        if link in self._links:
             self._flight += 1
             self._held.extendleft(reversed(self._flying))
             self._flying.clear()
             self._queued_bytes = sum(size_bytes for size_bytes, _ in self._held)
 
-    def was_healed(self) -> None:
+    def note_heal(self) -> None:
         """A cut has ended: if it was the last one, everything that waits is sent."""
         if self.blocked:
             return
@@ -226,7 +229,7 @@ class WidePipe(Pipe):
             self._fly(parcel)
 
     def discard(self) -> None:
-        """See Pipe."""
+        """See `Pipe`."""
         super().discard()
         self._flight += 1
         self._flying.clear()
@@ -234,8 +237,8 @@ class WidePipe(Pipe):
         self._queued_bytes = 0
 
     def hurry(self, given: m.Input) -> None:
-        """See Pipe; a reset does not cross a cut way, and is not repeated: the answer to what the other end
-        sends next is another one.
+        """See `Pipe`. A reset does not cross a cut link and is not repeated: what the other end sends next is
+        answered by another one.
         """
         if self.blocked:
             self._discarded = False
@@ -243,10 +246,10 @@ class WidePipe(Pipe):
         else:
             self._clock.at(self._clock.now_us + self.delay_us_now(), self._hurried, given)
 
-    def leave_ways(self) -> None:
+    def leave_links(self) -> None:
         """The connection is gone."""
-        for way in (*self._ways, *self._back):
-            way.pipes.pop(self, None)
+        for link in (*self._links, *self._back):
+            link.pipes.pop(self, None)
 
     def _fly(self, parcel: tuple[int, m.Input]) -> None:
         self._flying.append(parcel)
@@ -254,30 +257,30 @@ class WidePipe(Pipe):
         self._clock.at(at_us, self._enter, (self._flight, 0, parcel))
 
     def _enter(self, step: tuple[int, int, tuple[int, m.Input]]) -> None:
-        """The last bit is at the beginning of a way."""
+        """The last bit is at the beginning of a link."""
         flight, stage, parcel = step
         if flight != self._flight:
             return
-        way = self._ways[stage]
-        takes_us = wire_bytes(parcel[0]) * way.us_per_byte
-        done_us = max(float(self._clock.now_us), way.free_us + takes_us)
-        way.free_us = done_us
-        if way.loss:
-            done_us += self._lost_us(way, parcel[0])
+        link = self._links[stage]
+        takes_us = wire_bytes(parcel[0]) * link.us_per_byte
+        done_us = max(float(self._clock.now_us), link.free_us + takes_us)
+        link.free_us = done_us
+        if link.loss:
+            done_us += self._lost_us(link, parcel[0])
         done_us = self._passed_us[stage] = max(done_us, self._passed_us[stage])
         self._clock.at(int(done_us), self._through, step)
 
     def _through(self, step: tuple[int, int, tuple[int, m.Input]]) -> None:
-        """The last bit has entered the way: it travels."""
+        """The last bit has entered the link: it travels."""
         flight, stage, parcel = step
         if flight != self._flight:
             return
         if stage == 0:
             self._queued_bytes -= parcel[0]
             self._look_for_room(None)
-        at_us = self._clock.now_us + self._ways[stage].delay_us
+        at_us = self._clock.now_us + self._links[stage].delay_us
         at_us = self._reached_us[stage] = max(at_us, self._reached_us[stage])
-        if stage + 1 < len(self._ways):
+        if stage + 1 < len(self._links):
             self._clock.at(at_us, self._enter, (flight, stage + 1, parcel))
         else:
             self._clock.at(at_us + self._in.delay_us, self._land, (flight, parcel))
@@ -288,12 +291,12 @@ class WidePipe(Pipe):
             self._flying.popleft()
             self._reach(parcel)
 
-    def _lost_us(self, way: Way, size_bytes: int) -> int:
+    def _lost_us(self, link: LinkDirection, size_bytes: int) -> int:
         """How much later a message comes because of lost segments."""
         segments = 1 + size_bytes // SEGMENT_BYTES
         late_us = 0
-        while way.random() >= (1 - way.loss) ** segments:
-            is_last = way.random() < 1 / segments
+        while link.random() >= (1 - link.loss) ** segments:
+            is_last = link.random() < 1 / segments
             late_us += RETRANSMIT_US if is_last else 2 * self.delay_us_now()
             segments = 1
             if late_us > 60 * RETRANSMIT_US:

@@ -11,7 +11,7 @@ from node.sim.pipe import Pipe
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A stopped one takes nothing until it continues; its inputs wait in order."""
+    """One process. While it is stopped it takes nothing; its inputs wait in order."""
 
     spec: NodeSpec
     machine: m.Machine
@@ -44,8 +44,8 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """One line of the trace: a message handed to a connection."""
+class TraceEntry:
+    """A message that was handed to a connection."""
 
     time_us: int
     source: str
@@ -55,7 +55,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """Is told what a node records, logs and becomes, instead of having it kept."""
+    """Takes what nodes record, log and measure, and learns when they are ready and finished."""
 
     record: Callable[[Node, int, m.Record], None]
     log: Callable[[Node, int, m.Log], None]
@@ -65,22 +65,22 @@ class Observer:
 
 
 def keep_record(node: Node, time_us: int, record: m.Record) -> None:
-    """Keep it with the node."""
+    """Append it to the node's own list."""
     node.records.append((time_us, record))
 
 
 def keep_log(node: Node, time_us: int, line: m.Log) -> None:
-    """Keep it with the node."""
+    """Append it to the node's own list."""
     node.logs.append((time_us, line))
 
 
 def keep_measure(node: Node, time_us: int, measure: m.Measure) -> None:
-    """Keep it with the node."""
+    """Append it to the node's own list."""
     node.measures.append((time_us, measure))
 
 
-def look_away(_: Node) -> None:
-    """Nothing to do."""
+def ignore(_: Node) -> None:
+    """Do nothing: the node itself says that it is ready or finished."""
 
 
-KEEPING = Observer(keep_record, keep_log, keep_measure, look_away, look_away)
+KEEPING = Observer(keep_record, keep_log, keep_measure, ignore, ignore)

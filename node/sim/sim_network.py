@@ -18,7 +18,7 @@ from node.core.errors import NodeFailureError, failure_text
 from node.core.specification import NodeSpec
 from node.sim.clock import Clock
 from node.sim.connections import Connections
-from node.sim.process import KEEPING, Node, Observer, Sent
+from node.sim.process import KEEPING, Node, Observer, TraceEntry
 from node.sim.storage import Disks
 from node.sim.wires import Line, Region, Wires
 from node.systems import build_machine, codecs
@@ -98,7 +98,7 @@ class Network:
         self.clock.at(self.clock.now_us, self._begin, node)
 
     def kill(self, name: str) -> None:
-        """The process dies; its host resets its connections."""
+        """Kill the process; its host resets its connections."""
         node = self.nodes.pop(name)
         node.finished = True
         self.disks.crash(name)
@@ -106,11 +106,11 @@ class Network:
             self._connections.close(end, abort=True)
 
     def stop(self, name: str) -> None:
-        """SIGSTOP: the process does nothing, its host keeps its connections."""
+        """Stop the process (SIGSTOP): it does nothing, its host keeps its connections."""
         self.nodes[name].stopped = True
 
     def resume(self, name: str) -> None:
-        """SIGCONT."""
+        """Let a stopped process go on (SIGCONT), with what came for it meanwhile."""
         node = self.nodes[name]
         node.stopped = False
         waiting, node.waiting = node.waiting, []
@@ -132,28 +132,28 @@ class Network:
                 self._give(node, given)
 
     def run(self, until_us: int) -> None:
-        """Let virtual time pass."""
+        """Let virtual time pass, up to and at `until_us`."""
         self.clock.run_until(until_us)
 
-    # --- What is done to the ways between regions
+    # --- What is done to the links between regions
 
     def cut(self, a: Region, b: Region, *, both: bool = True) -> None:
-        """Cut the way from `a` to `b`, and back. Cuts may overlap."""
+        """Cut the link from `a` to `b`, and back. Cuts may overlap."""
         for hop in [(a, b), (b, a)] if both else [(a, b)]:
             self._connections.cut(hop)
 
     def heal(self, a: Region, b: Region, *, both: bool = True) -> None:
-        """End one cut."""
+        """End one cut between these regions."""
         for hop in [(a, b), (b, a)] if both else [(a, b)]:
             self._connections.heal(hop)
 
-    def shape(self, a: Region, b: Region, line: Line) -> None:
-        """From now on, the way from `a` to `b` behaves so."""
-        self._connections.shape((a, b), line)
+    def change(self, a: Region, b: Region, line: Line) -> None:
+        """Let the link from `a` to `b` have these parameters from now on."""
+        self._connections.change((a, b), line)
 
     @property
-    def trace(self) -> list[Sent]:
-        """Every message that was handed to a connection, as far as asked."""
+    def trace(self) -> list[TraceEntry]:
+        """The first `trace_limit` messages that were handed to connections."""
         return self._connections.trace
 
     # --- Inputs and effects

@@ -20,7 +20,7 @@ SYNC_US = 1_000  # how long a sync takes, whatever its size
 
 @dataclass(slots=True)
 class Disk:
-    """One process's. `segments` is what is durable, by number, in order."""
+    """The disk of one process. `segments` is what is durable, by number, in order."""
 
     segments: dict[int, list[Any]] = field(default_factory=dict)
     waiting: list[Operation] = field(default_factory=list)  # not yet durable
@@ -31,13 +31,13 @@ class Disk:
     is_full: bool = False
 
     def end(self) -> None:
-        """The process is no more, and nothing of it is under way."""
+        """The process has ended: drop what it had not synced."""
         self.waiting.clear()
         self.appended = self.syncing = 0
         self.life += 1
 
     def carry_out(self, operation: Operation) -> None:
-        """Make it durable."""
+        """Make one Append or Rewrite durable."""
         if isinstance(operation, m.Append):
             self.segments.setdefault(operation.segment, []).extend(operation.messages)
             return
@@ -51,7 +51,7 @@ class Disk:
 
 
 class Disks:
-    """All processes' disks. `give` hands a process an input; `seed` is of what crashes leave."""
+    """The disks of all processes. give: hands a process an input. seed: decides what crashes leave."""
 
     def __init__(
         self, clock: Clock, give: Callable[[Node, m.Input], None], seed: int = 0, sync_us: int = SYNC_US
@@ -67,7 +67,7 @@ class Disks:
         return self._disks.setdefault(name, Disk())
 
     def stored(self, name: str) -> Iterable[m.StoredSegment]:
-        """What the process finds when it starts. One that ended in order had everything synced."""
+        """What the process finds when it starts: if it ended in order, everything that it appended."""
         disk = self.of(name)
         for operation in disk.waiting:
             disk.carry_out(operation)
@@ -81,7 +81,7 @@ class Disks:
         self._sync(node, disk)
 
     def crash(self, name: str) -> None:
-        """The process has died, and with it a part of what was not synced."""
+        """The process was killed: some of what it had not synced is lost with it, by chance."""
         disk = self.of(name)
         kept = self._rng.randrange(len(disk.waiting) + 1)
         for operation in disk.waiting[:kept]:
@@ -93,16 +93,16 @@ class Disks:
         disk.end()
 
     def lose(self, *names: str) -> None:
-        """These processes, which do not run, get new disks: what was on the old ones is gone."""
+        """Give these processes, which do not run, new and empty disks."""
         for name in names:
             self._disks.pop(name, None)
 
     def fill(self, node: Node) -> None:
-        """From now on its disk takes nothing; what is under way still gets there."""
+        """Let this process's disk be full from now on; a sync that has begun still succeeds."""
         self.of(node.spec.name).is_full = True
 
     def free(self, node: Node) -> None:
-        """Its disk has room again."""
+        """Let this process's disk have room again."""
         disk = self.of(node.spec.name)
         disk.is_full = False
         self._sync(node, disk)

@@ -1,12 +1,12 @@
 """How simulated hosts and regions are joined, as plain data.
 
-A message goes from its host's port over the LAN of its region, over the wide-area ways to the other region,
-and over the LAN there to the receiver's port; whose rates count is said in `node.sim.pipe`. Delays are one-
-way, everywhere.
+A message goes from its host's port over the LAN of its region, over the wide-area links to the other region,
+and over the LAN there to the receiver's port; whose rates count is said in `node.sim.pipe`. All delays are
+one-way, and a link is always one direction of it.
 
-What messages wait for on their way are hosts' ports and the ways between regions, each with its rate.
-Everything that goes through one of them shares its rate, first come, first served. A way can be cut, and its
-delay, rate and loss can change while connections cross it.
+What messages wait for are hosts' ports and the links between regions, each with its rate. Everything that
+goes through one of them shares its rate, first come, first served. A link can be cut, and its delay, rate and
+loss can change while connections cross it.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,10 @@ HEADERS_BYTES = 66  # of Ethernet, IP and TCP with a timestamp, in front of each
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One direction of a link. loss: of MTU-sized segments, 0 to 1; `None` as rate is unlimited."""
+    """What one direction of a link does.
+
+    loss: share of MTU-sized segments, 0 to 1. A rate of None is unlimited.
+    """
 
     delay_us: int
     rate_bits_per_s: float | None = None
@@ -31,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Lan:
-    """A region's network: what joins each of its hosts, from the host and to it."""
+    """A region's LAN: the link from each of its hosts, and to it."""
 
     outward: Line
     inward: Line
@@ -41,8 +44,8 @@ class Lan:
 class Wires:
     """Delays in microseconds: of a host's link, and between pairs of regions (either order).
 
-    rate_bits_per_s: of every way between two regions. lans, lines: what stands in for that, by region and by
-    hop from one region to another. routes: the hops between regions that no way joins. apart: pairs of
+    rate_bits_per_s: of every link between two regions. lans, lines: what stands in for that, by region and by
+    hop from one region to another. routes: the hops between regions that no link joins. apart: pairs of
     hosts of one region, in both orders, between which the LAN can be cut.
     """
 
@@ -55,17 +58,17 @@ class Wires:
     apart: frozenset[Hop] = frozenset()
 
     def lan(self, region: Region) -> Lan:
-        """Of the hosts of a region."""
+        """What joins the hosts of a region with its LAN."""
         return self.lans.get(region) or Lan(Line(self.lan_us), Line(self.lan_us))
 
     def line(self, hop: Hop) -> Line:
-        """The way over which this hop goes. Raises ValueError if there is none."""
+        """What the link of this hop does. Raises ValueError if there is none."""
         line = self.lines.get(hop)
         if line is not None:
             return line
         delay_us = self.wan_us.get(hop, self.wan_us.get((hop[1], hop[0])))
         if delay_us is None:
-            raise ValueError(f"no way between {hop[0]} and {hop[1]}")
+            raise ValueError(f"no link between {hop[0]} and {hop[1]}")
         return Line(delay_us, self.rate_bits_per_s)
 
     def route(self, a: Region, b: Region) -> tuple[Hop, ...]:
@@ -76,17 +79,17 @@ class Wires:
 
 
 def wire_bytes(size_bytes: int) -> int:
-    """What so many bytes of a connection take on a wire."""
+    """How many bytes on the wire carry so many bytes of a connection."""
     return size_bytes + HEADERS_BYTES * (1 + size_bytes // SEGMENT_BYTES)
 
 
 def us_per_byte(rate_bits_per_s: float | None) -> float:
-    """How long a byte takes."""
+    """How long one byte takes at this rate; 0 if it is unlimited."""
     return 8 * US_PER_S / rate_bits_per_s if rate_bits_per_s else 0.0
 
 
 class Port:
-    """One direction of a host's port. `free_us`: when all that it was given so far is through."""
+    """One direction of a host's port. `free_us`: when everything handed to it so far has passed."""
 
     __slots__ = ("delay_us", "free_us", "us_per_byte")
 
@@ -96,18 +99,18 @@ class Port:
         self.free_us = 0.0
 
 
-class Crossing(Protocol):
-    """What crosses ways, and is told of their cuts."""
+class Traversal(Protocol):
+    """A connection's direction that crosses links, and is told of their cuts."""
 
-    def was_cut(self, way: "Way") -> None:
-        """The way was cut."""
+    def note_cut(self, link: "LinkDirection") -> None:
+        """The link was cut."""
 
-    def was_healed(self) -> None:
-        """A cut of one of its ways has ended."""
+    def note_heal(self) -> None:
+        """A cut of one of its links has ended."""
 
 
-class Way:
-    """One direction of a link between two regions. `cuts`: how many hold it; `pipes`: who crosses it.
+class LinkDirection:
+    """One direction of a link between two regions. `cuts`: how many hold; `pipes`: what crosses it.
 
     random: uniform in [0, 1), for what is lost.
     """
@@ -119,11 +122,11 @@ class Way:
         self.random = random
         self.cuts = 0
         self.free_us = 0.0
-        self.pipes: dict[Crossing, None] = {}
-        self.shape(line)
+        self.pipes: dict[Traversal, None] = {}
+        self.change(line)
 
-    def shape(self, line: Line) -> None:
-        """From now on it behaves so."""
+    def change(self, line: Line) -> None:
+        """Take these parameters from now on."""
         self.delay_us = line.delay_us
         self.us_per_byte = us_per_byte(line.rate_bits_per_s)
         self.loss = line.loss

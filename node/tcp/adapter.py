@@ -33,20 +33,20 @@ class Surroundings(Protocol):
     """Where a node's words and records go."""
 
     def log(self, line: m.Log) -> None:
-        """A line of the log."""
+        """Write a line of the log."""
 
     def record(self, data: bytes) -> None:
-        """Whole delivery records."""
+        """Write whole delivery records."""
 
     def beside(self, suffix: str, data: bytes) -> None:
-        """What goes into another file than the records, whole: marks, measures."""
+        """Write what goes into another file than the records, whole: marks, measures."""
 
     def ready(self) -> None:
         """The node does what its role demands."""
 
 
 def now_us() -> int:
-    """The machine's clock."""
+    """The machine's clock: CLOCK_MONOTONIC in microseconds."""
     return time.monotonic_ns() // 1000
 
 
@@ -147,7 +147,7 @@ class Adapter:
         self.give(m.Connected(connection.number, connection.peer))
 
     def received(self, connection: Connection, messages: Sequence[Any]) -> None:
-        """Messages came in."""
+        """Messages came in over a connection, in order."""
         if connection.number in self._connections:
             self.give(m.Received(connection.number, messages))
 

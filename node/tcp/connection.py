@@ -21,10 +21,10 @@ UNREAD_BYTES = 4_096  # taken and thrown away at a time, after what could not be
 
 
 class Owner(Protocol):
-    """Whom a connection tells what happens on it."""
+    """The node that a connection belongs to: learns what happens on it."""
 
     def connected(self, connection: "Connection") -> None:
-        """It is open."""
+        """The connection is open."""
 
     def received(self, connection: "Connection", messages: Sequence[Any]) -> None:
         """Messages came in together, in order."""
@@ -33,14 +33,14 @@ class Owner(Protocol):
         """The peer sent bytes that are no message."""
 
     def disconnected(self, connection: "Connection", reason: str) -> None:
-        """It is gone."""
+        """The connection is gone."""
 
     def writable(self, connection: "Connection") -> None:
-        """It takes more, which had been asked for."""
+        """The connection takes more, after `await_writable`."""
 
 
 class Connection(asyncio.BufferedProtocol):
-    """`peer` is whom we dialled, None if it was accepted."""
+    """One TCP connection. peer: the name of the process that we dialled; None if it was accepted."""
 
     def __init__(self, owner: Owner, codec: Codec, frame_limit_bytes: int, peer: str | None = None) -> None:
         self.number = 0  # given by the owner when it is open
@@ -129,12 +129,12 @@ class Connection(asyncio.BufferedProtocol):
         return not self._full
 
     def pause_reading(self) -> None:
-        """Take nothing more in."""
+        """Read nothing more from the socket, so that the peer has to wait."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read on."""
+        """Read from the socket again."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 

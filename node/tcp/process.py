@@ -111,7 +111,7 @@ class _Node:
         self._adapter.finished.set()
 
     def log(self, line: m.Log) -> None:
-        """Write a line."""
+        """Write a line of the log, as JSON."""
         record = {"t_ns": time.time_ns(), "level": line.level, "event": line.event, **line.fields}
         self._log.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
 
@@ -127,7 +127,7 @@ class _Node:
             file.write(data)
 
     def ready(self) -> None:
-        """Tell the launcher."""
+        """Tell the launcher that the node is ready."""
         self._post({"did": "ready"})
 
     def _heard(self) -> None:

@@ -117,12 +117,12 @@ class SimulatedFaults:
 
     def _change_link(self, change: LinkChange) -> None:
         hop = hop_of(self._links[change.link], change.direction)
-        way = (change.link, change.direction)
-        self._network.shape(*hop, line_of(change.parameters))
+        target = (change.link, change.direction)
+        self._network.change(*hop, line_of(change.parameters))
         is_cut = change.state is not LinkState.UP
-        if is_cut and way not in self._cut:
-            self._cut.add(way)
+        if is_cut and target not in self._cut:
+            self._cut.add(target)
             self._network.cut(*hop, both=False)
-        elif not is_cut and way in self._cut:
-            self._cut.remove(way)
+        elif not is_cut and target in self._cut:
+            self._cut.remove(target)
             self._network.heal(*hop, both=False)

@@ -91,7 +91,7 @@ class Publisher(Node):
         [stream], size = self.spec.published_by(self.spec), self.spec.workload["event_size_bytes"]
         while self.peers and self.last < self.due_events():
             self.last += 1
-            values = content.drawn(self.attributes, self.rng)
+            values = content.draw_values(self.attributes, self.rng)
             event = packed(values).ljust(size, b".")
             self.send(*self.peers.values(), Publish(stream, self.last, key_of(event), event))
             self.record(RecordKind.PUBLISHED, stream, self.last, 1, event)

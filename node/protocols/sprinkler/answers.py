@@ -33,8 +33,8 @@ class Store(Protocol):
         """
 
 
-class Open:
-    """A request, and how far it is answered."""
+class OpenRequest:
+    """A REQUEST that is not answered to its end. at: the last event that was given."""
 
     __slots__ = ("at", "given_bytes", "request")
 
@@ -45,23 +45,23 @@ class Open:
 
 
 class Answers:
-    """All open requests. `send` and `drop` are the participant's."""
+    """The open requests of all channels. send, drop: those of the participant."""
 
     def __init__(self, store: Store, send: Callable[..., Any], drop: Callable[[Channel, str], None]) -> None:
         self._store = store
         self._send = send
         self._drop = drop
-        self._open: dict[Channel, deque[Open]] = {}
+        self._open: dict[Channel, deque[OpenRequest]] = {}
 
     def take(self, channel: Channel, request: Request) -> None:
         """receiveRequest: answer it now as far as the channel has room, the rest when it has room again."""
         waiting = self._open.get(channel)
         if waiting is None:
-            opened = Open(request)
+            opened = OpenRequest(request)
             if not channel.open_for_bulk or not self._serve_one(channel, opened):
                 self._open[channel] = deque([opened])
         elif len(waiting) < OPEN_REQUESTS:
-            waiting.append(Open(request))
+            waiting.append(OpenRequest(request))
         else:
             self._drop(channel, "asks for more than it reads")
 
@@ -77,14 +77,14 @@ class Answers:
                 return
 
     def forget(self, channel: Channel) -> None:
-        """The channel is gone."""
+        """The channel is gone, and its open requests with it."""
         self._open.pop(channel, None)
 
     def clear(self) -> None:
-        """Nothing is answered from here any more."""
+        """Drop all open requests: they will be repeated elsewhere."""
         self._open.clear()
 
-    def _serve_one(self, channel: Channel, opened: Open) -> bool:
+    def _serve_one(self, channel: Channel, opened: OpenRequest) -> bool:
         """Go on with an answer; True when it is at its end."""
         request, store = opened.request, self._store
         stream, wanted = request.stream, request.cnt

@@ -47,13 +47,13 @@ class Surroundings(Process, Protocol):
     publications: Publications
 
     def service_channel(self) -> Channel | None:
-        """To the region's configuration service, if connected."""
+        """The channel to the region's configuration service, if connected."""
 
     def stored(self, stream: int) -> int:
         """How much of a stream this replica has for good."""
 
     def committed(self, stream: int) -> None:
-        """More of the stream is committed."""
+        """The whole chain has more of this stream."""
 
     def followed(self, channel: Channel) -> None:
         """The successor follows us from now on."""
@@ -63,7 +63,7 @@ class Surroundings(Process, Protocol):
 
 
 class Replication:
-    """The links to both sides. `chain` is the present configuration of the region."""
+    """A replica's links to predecessor and successor. `chain`: the region's present configuration."""
 
     def __init__(self, node: Surroundings, chain: Chain) -> None:
         self.chain = chain
@@ -110,7 +110,7 @@ class Replication:
             self._node.send(channel, Joined(self.chain.number))
 
     def lost(self, channel: Channel) -> None:
-        """A connection is gone."""
+        """A connection is gone, perhaps the predecessor's or the successor's."""
         if self._waiting.get(channel.name, (None,))[0] is channel:
             del self._waiting[channel.name]
         if channel is self._predecessor:
@@ -186,11 +186,11 @@ class Replication:
         return self.follows and channel is self._predecessor
 
     def receive_publication(self, channel: Channel, message: Publication) -> bool:
-        """Whose the events are that follow. Whether that is new."""
+        """Note a publication that the predecessor passed on; returns whether it was new."""
         return self.comes_from_predecessor(channel) and self._node.publications.add(message)
 
     def receive_stored(self, channel: Channel, message: Stored) -> None:
-        """The successors have more."""
+        """The replicas behind us have these streams up to these counters."""
         if channel is self.successor:
             for counter in message.counters:
                 if counter.stream not in self._node.history.streams:

@@ -11,7 +11,7 @@ from node.protocols.sprinkler.stream_messages import Counter
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Whose the events from first_seq on are: passed down the chain, so that a retry is known later."""
+    """The publisher of the events from first_seq on; passed down the chain, so that a retry is recognised."""
 
     reads: ClassVar = (
         "s{stream}",

@@ -38,16 +38,16 @@ class Process(Protocol):
     channels: dict[str, Channel]
 
     def emit(self, effect: m.Effect) -> None:
-        """Ask for an effect."""
+        """Add an effect to those of this input."""
 
     def log(self, event: str, level: str = "info", /, **fields: Any) -> None:
-        """Write a line in the log."""
+        """Ask for a line in the log."""
 
     def send(self, channel: Channel, *messages: Any) -> None:
-        """Send messages."""
+        """Send messages, and count them against the channel's room."""
 
     def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
-        """Tell a peer what was wrong."""
+        """Answer with REFUSED, and log it."""
 
     def drop(self, channel: Channel, reason: str, *, abort: bool = True) -> None:
-        """Close a channel."""
+        """Close a channel from our side and deal with its loss."""

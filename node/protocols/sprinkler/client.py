@@ -1,7 +1,7 @@
 """A client: takes every event of every stream within its region (paper 3.2), for an application (2.1).
 
 What it does with its neighbours is in `dissemination` (its view, NOTIFY, answers) and `requests` (asking for
-events); its Recv is in `received`. It is connected with the tail of its region's proxy, the region's
+events); its Recv is in `recv`. It is connected with the tail of its region's proxy, the region's
 configuration service, its neighbours, and where it publishes with the heads of the proxies that manage those
 streams (2.2). A neighbour that leaves the view stays
 connected for a little while, since it may still be answering.
@@ -40,7 +40,7 @@ from node.protocols.sprinkler.messages import (
 )
 from node.protocols.sprinkler.participant import RETRY, Participant
 from node.protocols.sprinkler.publisher import Publisher
-from node.protocols.sprinkler.received import Received
+from node.protocols.sprinkler.recv import Recv
 from node.protocols.sprinkler.requests import Requests
 
 SWEEP: m.Timer = ("sweep",)
@@ -49,7 +49,7 @@ KEPT_BATCHES = 256  # that the application has not taken, before nothing more is
 
 
 class Client(Participant):
-    """One client. `keeps_events` says that an application will take them with `get_event`."""
+    """One client of a region. keeps_events: whether an application takes them with `get_event`."""
 
     role = Role.CLIENT
 
@@ -60,8 +60,8 @@ class Client(Participant):
         self._tail = self.chains.tail(spec.region)
         self._homes = spec.homes
         self.own_stream = next(iter(spec.owned_by(spec.region)), None)
-        self.received = Received(range(len(spec.homes)), parameters.recv_limit_bytes)
-        self.dissemination = Dissemination(self, self.received, spec)
+        self.recv = Recv(range(len(spec.homes)), parameters.recv_limit_bytes)
+        self.dissemination = Dissemination(self, self.recv, spec)
         self.requests = Requests(
             self, range(len(spec.homes)), parameters.recv_limit_bytes, parameters.request_timeout_us
         )
@@ -140,28 +140,28 @@ class Client(Participant):
         self.emit(m.Record(RecordKind.SESSION, self.own_stream or 0, 0, 0, 0))
         self.emit(m.Listen(self.parameters.port))
         self.emit(m.SetTimer(SWEEP, self.now_us + self._sweep_us))
-        self.received.keep(keeps=False)  # until there is a peer
+        self.recv.keep(keeps=False)  # until there is a peer
         self.dissemination.start()
 
     def opened(self, channel: Channel) -> None:
         """The tail is told that we are here; what is not acknowledged is repeated to the head."""
         super().opened(channel)
         if channel.role is Role.CLIENT:
-            self.received.keep(keeps=True)
+            self.recv.keep(keeps=True)
         self.dissemination.opened(channel)
         if channel.name == self._tail:
             self._tail_opened(channel)
         self._rewind(channel.name)
 
     def lost(self, channel: Channel, reason: str) -> None:
-        """What it was to send is asked of the proxy."""
+        """What this peer was asked for is requested from the proxy."""
         self.dissemination.lost(channel)
         self.requests.lost(channel)
         if not any(peer.role is Role.CLIENT for peer in self.channels.values()):
-            self.received.keep(keeps=False)
+            self.recv.keep(keeps=False)
 
     def writable(self, channel: Channel) -> None:
-        """Go on with its answers."""
+        """Go on with what this channel is to get."""
         self.dissemination.writable(channel)
 
     def timer_fired(self, timer: m.Timer) -> None:
@@ -197,11 +197,11 @@ class Client(Participant):
         return self._tail in self.channels
 
     def counters(self) -> Sequence[Counter]:
-        """How far it got."""
+        """The last event delivered of each stream."""
         return [Counter(stream, each.cnt) for stream, each in self.requests.streams.items()]
 
     def progress(self) -> m.Progress:
-        """How far it got."""
+        """The last event delivered of each stream."""
         return m.Progress(
             delivered={stream: progress.cnt for stream, progress in self.requests.streams.items()}
         )
@@ -209,7 +209,7 @@ class Client(Participant):
     # --- For dissemination and requests
 
     def proxy_channel(self) -> Channel | None:
-        """To the tail of the region's proxy."""
+        """The channel to the tail of the region's proxy, if connected."""
         return self.channels.get(self._tail) if self._tail is not None else None
 
     def view_changed(self) -> None:
@@ -224,7 +224,7 @@ class Client(Participant):
 
     def deliver(self, batch: Batch, cnt: int) -> None:
         """The action of deliverEvent (Fig. 3): into Recv, on record, and a NOTIFY at the end of the input."""
-        self.received.add(batch, cnt)
+        self.recv.add(batch, cnt)
         self.dissemination.grew(batch.stream)
         if self._keeps_events:
             self._batches.append(batch)

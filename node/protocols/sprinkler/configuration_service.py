@@ -47,7 +47,7 @@ LIVES_MAX = 255  # for which numbers are left out
 
 
 class ConfigurationService(Participant):
-    """The service of one region. One process; replicas and others dial it."""
+    """The service of one region, one process; replicas and others dial it."""
 
     role = Role.CONFIGURATION
 
@@ -141,13 +141,13 @@ class ConfigurationService(Participant):
         self._synced = max(self._synced, appended)
 
     def is_ready(self) -> bool:
-        """There is a chain."""
+        """There is a chain, and it has been told."""
         return self._told > 0
 
     # --- What replicas say
 
     def _heartbeat(self, channel: Channel, message: Advertisement) -> None:
-        """Whoever is connected is alive; what it has does not matter here."""
+        """A heartbeat: what the sender has does not matter here."""
 
     def _joined(self, channel: Channel, message: Joined) -> None:
         """The joiner has the tail's token: it is the tail from now on. Tokens of the past are void."""

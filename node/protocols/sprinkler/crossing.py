@@ -29,8 +29,8 @@ from node.protocols.sprinkler.expects import Offer
 
 
 def with_rest(offers: Mapping[str, Offer], cnt: int) -> dict[str, Offer]:
-    """Those offers that have more than `cnt` of its epoch: whoever has it can send it, by whatever path it
-    gets what follows.
+    """The offers that have more than `cnt` of its epoch: these proxies can send it, by whatever path they
+    get what follows.
     """
     epoch = epoch_of(cnt)
     return {
@@ -41,7 +41,7 @@ def with_rest(offers: Mapping[str, Offer], cnt: int) -> dict[str, Offer]:
 
 
 def counters_of(offer: Offer) -> Iterable[int]:
-    """Of each epoch, the last event that it has."""
+    """The last event of each epoch that the offering proxy has."""
     return (*offer.ends, offer.cnt)
 
 

@@ -62,14 +62,14 @@ class Surroundings(Process, Protocol):
     """What is needed of the client or proxy."""
 
     def proxy_channel(self) -> Channel | None:
-        """To the tail of the region's proxy, if connected; a proxy has none."""
+        """The channel to the tail of the region's proxy, if connected; a proxy has none."""
 
     def view_changed(self) -> None:
         """The view has changed: other neighbours are to be connected. Nothing to do for a proxy."""
 
 
 class Dissemination:
-    """One node's part. `streams` are those that it disseminates."""
+    """What one client, or the tail of the proxy, disseminates: all streams of `store`."""
 
     def __init__(self, node: Surroundings, store: Store, spec: NodeSpec) -> None:
         self._node = node
@@ -112,7 +112,7 @@ class Dissemination:
         self._redraw_us = now_us + int(random() * self._shuffle_us)
 
     def stop(self) -> None:
-        """Do it no more."""
+        """Neither notify, gossip nor answer from now on."""
         self._runs = False
         self._tick_us = None
         self._targets = []
@@ -128,7 +128,7 @@ class Dissemination:
             self._tick()
 
     def lost(self, channel: Channel) -> None:
-        """A channel is gone."""
+        """A channel is gone: drop its requests, and notify another neighbour in its place."""
         self._answers.forget(channel)
         self._told.pop(channel, None)
         if channel in self._targets:
@@ -305,7 +305,7 @@ class Dissemination:
         return self._node.channels.get(self.member(member).name)
 
     def member(self, member: int) -> Member:
-        """Who this neighbour is."""
+        """The process at this place of the neighbourhood."""
         return self._neighbourhood.members[member]
 
     def _shuffle(self) -> None:
@@ -338,6 +338,6 @@ class Dissemination:
 
 
 def lacks(channel: Channel, counters: Iterable[Counter]) -> bool:
-    """Whether the peer has not said that it is so far."""
+    """Whether the peer has not said yet that it has all of these."""
     reached = channel.reached
     return any(reached.get(counter.stream, 0) < counter.cnt for counter in counters)

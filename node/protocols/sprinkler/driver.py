@@ -28,7 +28,7 @@ TICK: m.Timer = ("tick",)
 
 
 class Driver(Participant):
-    """One driver. It publishes to the head of a region's proxy, whichever replica that is (3.3)."""
+    """A driver: publishes to the head of a region's proxy, whichever replica that is (3.3)."""
 
     role = Role.DRIVER
 
@@ -37,7 +37,7 @@ class Driver(Participant):
         self._workload = Workload.from_mapping(spec.workload)
         drivers = sorted(member.name for member in spec.members if member.role == "driver")
         tag = driver_tag(drivers.index(spec.name) if spec.name in drivers else 0, spec.start)
-        streams, keys = spec.published_by(spec), drawn_keys(self._workload, rng)
+        streams, keys = spec.published_by(spec), key_source(self._workload, rng)
         self.loads = {
             stream: StreamLoad(
                 stream, (number, len(streams)), self._workload, self.parameters, tag=tag, keys=keys
@@ -76,7 +76,7 @@ class Driver(Participant):
         self.emit(m.SetTimer(TICK, self._tick_us))
 
     def stop_drivers(self, given: m.StopDrivers) -> None:
-        """Publish nothing new."""
+        """Publish nothing new; what is under way is finished."""
         self._stopped = True
         self.emit(m.CancelTimer(TICK))
         for load in self.loads.values():
@@ -160,8 +160,8 @@ class Driver(Participant):
         self.emit(m.Record(RecordKind.PUBLISHED, stream, first_seq, count, count, payload, mark))
 
 
-def drawn_keys(workload: Workload, rng: m.Randomness) -> Keys:
-    """Where the events' keys come from, if they have any."""
+def key_source(workload: Workload, rng: m.Randomness) -> Keys:
+    """What draws the keys of the workload's events, if they have any."""
     if workload.keys is None:
         return no_keys
     # NumPy costs every process 14 MB: only drivers with keys have it
@@ -171,5 +171,5 @@ def drawn_keys(workload: Workload, rng: m.Randomness) -> Keys:
 
 
 def no_keys(count: int) -> Sequence[bytes]:
-    """Events without keys."""
+    """The keys of events without keys: none."""
     return ()

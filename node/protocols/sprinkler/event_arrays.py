@@ -15,7 +15,7 @@ SAME_IN_JOINED = ("kind", "predicate", "stream", "event_bytes", "argument")
 
 
 def sequence_numbers(batch: Batch) -> Seqs:
-    """Of the batch's events; it is no tombstone."""
+    """The sequence numbers of the events of a batch, which is no tombstone."""
     if isinstance(batch, SparseEvents):
         return (
             batch.first_seq - 1 + np.cumsum(np.frombuffer(batch.payload, ">u4", batch.count), dtype=np.int64)

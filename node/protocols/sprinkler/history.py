@@ -82,12 +82,12 @@ class StreamHistory:
 
     @property
     def bytes(self) -> int:
-        """Payload that is kept."""
+        """Bytes of payload that are kept of this stream."""
         return self._list.bytes
 
     @property
     def used_bytes(self) -> int:
-        """Memory that is used."""
+        """Bytes of memory that this stream takes, payload and all."""
         return self._list.used_bytes + (self._keys.used_bytes if self._keys is not None else 0)
 
     @property
@@ -266,12 +266,12 @@ class History:
 
     @property
     def bytes(self) -> int:
-        """Payload that is kept."""
+        """Bytes of payload that are kept of all streams."""
         return sum([stream.bytes for stream in self.streams.values()])
 
     @property
     def used_bytes(self) -> int:
-        """Memory that is used."""
+        """Bytes of memory that all streams take, payload and all."""
         return sum([stream.used_bytes for stream in self.streams.values()])
 
     def has_room(self, payload: Payload, *, collects: bool = False) -> bool:

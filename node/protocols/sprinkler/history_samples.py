@@ -16,7 +16,7 @@ FIRST = 1000  # events
 
 
 class HistorySamples:
-    """Of each stream of a proxy's Hist, by events committed."""
+    """When the samples of each stream are due, by how many of its events are committed."""
 
     def __init__(self) -> None:
         self._next: dict[int, int] = {}  # by stream: the next point

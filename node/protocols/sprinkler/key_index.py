@@ -36,7 +36,7 @@ class KeyIndex(Protocol):
 
     @property
     def used_bytes(self) -> int:
-        """Memory that is used."""
+        """Bytes of memory that the index takes."""
 
     def exchange(self, keys: Any, seqs: Seqs) -> tuple[NDArray[np.int64], Seqs]:
         """Enter these events as the last ones with their keys.

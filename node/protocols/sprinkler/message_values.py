@@ -10,7 +10,7 @@ NUMBER_MAX = 1 << 50  # of requests and configurations: three years of 10 millio
 
 
 class Role(Values):
-    """Who speaks, in HELLO."""
+    """The sender's role, in HELLO."""
 
     PROXY = 0
     DRIVER = 1

@@ -44,7 +44,7 @@ class Neighbourhood:
         return Neighbour(member.index, int(IPv4Address(member.address)))
 
     def sender(self, row: Neighbour, name: str) -> int | None:
-        """The place of who sent a VIEW, whose first row is the sender; None if it is somebody else's."""
+        """The place of a VIEW's sender, which its first row is; None if the row is another process."""
         place = self.known(row)
         if place is None:
             return None

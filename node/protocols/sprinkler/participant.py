@@ -117,7 +117,7 @@ class Participant(PeeringMachine[Channel]):
         super().begin(given)
 
     def greeting(self) -> Hello:
-        """HELLO."""
+        """HELLO, with our role."""
         return Hello(self.role, self.incarnation, self.name)
 
     def opened(self, channel: Channel) -> None:
@@ -125,7 +125,7 @@ class Participant(PeeringMachine[Channel]):
         self.send(channel, Advertisement(tuple(self.counters())))
 
     def take(self, channel: Channel, message: Any) -> None:
-        """To whoever takes it, if this peer may send it."""
+        """Hand a message to its method in `takes`, if this peer may send it."""
         if type(message) is Refused:
             fields = {"peer": channel.name, "code": message.code, "reason": message.reason}
             self.log("refused_by_peer", "warning", **fields)

@@ -16,7 +16,7 @@ from node.protocols.sprinkler.channel import Channel
 FIRST_SEQ = attrgetter("first_seq")
 
 
-class PendingRequests:
+class PendingRequest:
     """A REQUEST under way. `channel` is None while it has to be asked of the proxy (again)."""
 
     __slots__ = ("asked_us", "channel", "last", "next")
@@ -29,7 +29,7 @@ class PendingRequests:
 
 
 class Progress:
-    """One stream's state. `cnt` and `next` are those of Fig. 3."""
+    """Where a client stands on one stream. `cnt` and `next` are those of Fig. 3."""
 
     __slots__ = (
         "asked",
@@ -49,7 +49,7 @@ class Progress:
         self.stream = stream
         self.cnt = 0
         self.next = 1
-        self.asked: deque[PendingRequests] = deque()  # in the order of the stream
+        self.asked: deque[PendingRequest] = deque()  # in the order of the stream
         self.early: list[Batch] = []  # likewise
         self.early_bytes = 0
         self.heard = 0  # the furthest that anyone notified

@@ -61,7 +61,7 @@ Batch = Events | SparseEvents
 
 
 class Proxy(Participant):
-    """One replica."""
+    """One replica of a region's proxy."""
 
     role = Role.PROXY
 
@@ -391,7 +391,7 @@ class Proxy(Participant):
         self.tail.grew(stream)
 
     def service_channel(self) -> Channel | None:
-        """To the region's configuration service, if connected."""
+        """The channel to the region's configuration service, if connected."""
         return self.channels.get(self.chains.service(self.region) or "")
 
     def proxy_channel(self) -> Channel | None:

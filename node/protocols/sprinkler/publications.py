@@ -80,7 +80,7 @@ class Publications:
         self._sent[stream] = min(self._sent.get(stream, 0), len(order))
 
     def beyond(self, stream: int, cnt: int) -> Sequence[Publication]:
-        """Those of a stream that end after `cnt`, in order."""
+        """The publications of a stream that end after `cnt`, in order."""
         order = self._orders.get(stream, [])
         at = len(order)
         while at and last_seq(order[at - 1]) > cnt:
@@ -131,10 +131,10 @@ class Publications:
 
 
 def publisher_of(publication: Publication) -> Publisher:
-    """Whose it is."""
+    """The publisher of a publication."""
     return publication.stream, publication.name, publication.incarnation
 
 
 def last_seq(publication: Publication) -> int:
-    """The number of its last event."""
+    """The sequence number of a publication's last event."""
     return publication.first_seq + publication.count - 1

@@ -23,7 +23,7 @@ from typing import Protocol
 from node.protocols.sprinkler.batches import PLACEHOLDERS, Batch, cut_before, last_seq
 from node.protocols.sprinkler.channel import Channel, Process
 from node.protocols.sprinkler.messages import Answered, Counter, Notify, Refusal, Request
-from node.protocols.sprinkler.progress import FIRST_SEQ, PendingRequests, Progress
+from node.protocols.sprinkler.progress import FIRST_SEQ, PendingRequest, Progress
 
 ASSUMED_EVENT_BYTES = 16  # before there is an event to be measured
 
@@ -32,14 +32,14 @@ class Surroundings(Process, Protocol):
     """What is needed of the client."""
 
     def proxy_channel(self) -> Channel | None:
-        """To the tail of the region's proxy, if connected."""
+        """The channel to the tail of the region's proxy, if connected."""
 
     def deliver(self, batch: Batch, cnt: int) -> None:
-        """The next events of their stream, up to `cnt`."""
+        """Take the next events of their stream, up to `cnt`."""
 
 
 class Requests:
-    """All streams of one client."""
+    """What one client asks for, of all streams."""
 
     def __init__(self, node: Surroundings, streams: Iterable[int], limit_bytes: int, timeout_us: int) -> None:
         numbers = sorted(streams)
@@ -92,20 +92,20 @@ class Requests:
         proxy = self._node.proxy_channel()
         if proxy is None:
             return
-        asked: deque[PendingRequests] = deque()
+        asked: deque[PendingRequest] = deque()
         for entry in progress.asked:
             if entry.channel is not None:
                 asked.append(entry)
                 continue
             for first, last in progress.holes(entry.next, entry.last):
-                asked.append(PendingRequests(first, last, proxy, self._node.now_us))
+                asked.append(PendingRequest(first, last, proxy, self._node.now_us))
                 self._node.send(proxy, Request(progress.stream, first, last))
         progress.asked = asked
 
     # --- What else happens
 
     def answered(self, channel: Channel, message: Answered) -> None:
-        """An answer is at its end; see what of it is missing."""
+        """An answer is at its end: request what is missing of it from the proxy."""
         progress = self.streams.get(message.stream)
         if progress is None:
             return
@@ -194,7 +194,7 @@ class Requests:
         if channel is None or first < progress.discarded:
             channel = self._node.proxy_channel()
         assert not progress.asked or progress.asked[-1].last < first, "asked for twice"
-        progress.asked.append(PendingRequests(first, last, channel, self._node.now_us))
+        progress.asked.append(PendingRequest(first, last, channel, self._node.now_us))
         progress.next = last + 1
         if channel is not None:
             self._node.send(channel, Request(progress.stream, first, last))

@@ -32,13 +32,13 @@ class Surroundings(Protocol):
         """How many other regions there are."""
 
     def subscribe(self, proxy: str, stream: int, cnt: int) -> None:
-        """Send SUBSCRIBE."""
+        """Send SUBSCRIBE to this proxy: its events after `cnt`."""
 
     def unsubscribe(self, proxy: str, stream: int) -> None:
-        """Send UNSUBSCRIBE."""
+        """Send UNSUBSCRIBE to this proxy."""
 
     def source_switched(self, switch: "Switch") -> None:
-        """Note a change of source."""
+        """Log a change of source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Sources:
         self.paths_changed = True
 
     def remove(self, stream: int) -> None:
-        """Take it no more (its owner has taken it back)."""
+        """Take this stream from nobody any more: its owner has taken it back."""
         source = self._sources.pop(stream, None)
         if source is not None and source.source is not None:
             self._surroundings.unsubscribe(source.source, stream)

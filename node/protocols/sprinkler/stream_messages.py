@@ -95,7 +95,7 @@ class Unsubscribe:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A row of VIEW. Whoever reads it needs no list of the region's clients: they join at any time."""
+    """A row of VIEW: a neighbour with its address, since clients join at any time."""
 
     reads: ClassVar = ("{member}",)
     column: ClassVar = "members"

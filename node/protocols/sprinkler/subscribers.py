@@ -36,7 +36,7 @@ class Subscribers:
         self.serve(channel)
 
     def follow(self, channel: Channel, stream: int, cnt: int) -> None:
-        """The same, but `serve` is called later."""
+        """Place the channel's cursor after `cnt`; `serve` sends what follows it."""
         self._cursors.setdefault(channel, {})[stream] = cnt
 
     def is_level(self, channel: Channel) -> bool:

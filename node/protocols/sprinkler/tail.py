@@ -25,7 +25,7 @@ class Surroundings(DisseminationSurroundings, Protocol):
 
 
 class CommittedEvents:
-    """What others may have of Hist, as `answers.Store`."""
+    """The part of Hist that others may have: an `answers.Store`."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -58,7 +58,7 @@ class Tail:
             self._node.send(channel, advertisement)
 
     def end(self) -> None:
-        """It is the tail no more."""
+        """This replica is the tail no more: advertise and disseminate nothing."""
         self.is_active = False
         self.dissemination.stop()
 
@@ -90,16 +90,16 @@ class Tail:
         self._subscribers.unsubscribe(channel, message.stream)
 
     def opened(self, channel: Channel) -> None:
-        """A connection is there."""
+        """A connection is there; a client may be told the latest."""
         self.dissemination.opened(channel)
 
     def lost(self, channel: Channel) -> None:
-        """Forget what it takes."""
+        """A connection is gone, and with it its subscriptions and requests."""
         self._subscribers.forget(channel)
         self.dissemination.lost(channel)
 
     def writable(self, channel: Channel) -> None:
-        """Go on where its cursors stand."""
+        """The channel takes more: go on with its subscriptions and requests."""
         self._subscribers.serve(channel)
         self.dissemination.writable(channel)
 

@@ -7,7 +7,7 @@ import pytest
 from node.core import machine as m
 from node.sim.clock import Clock
 from node.sim.pipe import RETRANSMIT_US, WINDOW_BYTES, Pipe, WidePipe
-from node.sim.wires import Line, Port, Way, wire_bytes
+from node.sim.wires import Line, LinkDirection, Port, wire_bytes
 
 GIGABIT = 1_000_000_000
 LAN = Line(1_000, GIGABIT)
@@ -30,8 +30,10 @@ class World:
 
     def wide(self, line, back=None, *, seed=0):
         random = Random(seed).random
-        ways = (Way(("a", "b"), line, random),), (Way(("b", "a"), back or line, random),)
-        return WidePipe(self.clock, (Port(LAN), Port(LAN)), "x", self.deliver, ways), ways[0][0], ways[1][0]
+        there = LinkDirection(("a", "b"), line, random)
+        again = LinkDirection(("b", "a"), back or line, random)
+        ports = Port(LAN), Port(LAN)
+        return WidePipe(self.clock, ports, "x", self.deliver, ((there,), (again,))), there, again
 
     def at(self, name):
         return next(time_us for time_us, _, each in self.arrived if each == name)
@@ -99,8 +101,8 @@ def test_nothing_overtakes_on_a_busy_port():
 def test_connections_share_the_rate_of_a_way():
     world = World()
     line = Line(15_000, 10_000_000)
-    pipe, way, _ = world.wide(line)
-    second = WidePipe(world.clock, (Port(LAN), Port(LAN)), "y", world.deliver, ((way,), pipe._back))
+    pipe, link, _ = world.wide(line)
+    second = WidePipe(world.clock, (Port(LAN), Port(LAN)), "y", world.deliver, ((link,), pipe._back))
     pipe.send(BIG, named("a"))
     second.send(BIG, named("b"))
     world.clock.run_until(1_000_000)
@@ -110,16 +112,16 @@ def test_connections_share_the_rate_of_a_way():
 
 def test_what_flies_when_its_way_is_cut_comes_after_the_heal_and_in_order():
     world = World()
-    pipe, way, _ = world.wide(Line(40_000))
+    pipe, link, _ = world.wide(Line(40_000))
     pipe.send(10, named("flying"))
     world.clock.run_until(10_000)
-    way.cuts += 1
-    pipe.was_cut(way)
+    link.cuts += 1
+    pipe.note_cut(link)
     pipe.send(10, named("held"))
     world.clock.run_until(500_000)
     assert world.arrived == []
-    way.cuts -= 1
-    pipe.was_healed()
+    link.cuts -= 1
+    pipe.note_heal()
     world.clock.run_until(1_000_000)
     assert world.order() == ["flying", "held"]
     assert world.at("flying") >= 500_000 + RETRANSMIT_US + 40_000
@@ -130,7 +132,7 @@ def test_where_only_the_way_back_is_cut_what_flies_arrives_and_nothing_new_is_se
     pipe, _, back = world.wide(Line(40_000))
     pipe.send(10, named("flying"))
     back.cuts += 1
-    pipe.was_cut(back)
+    pipe.note_cut(back)
     pipe.send(10, named("held"))
     world.clock.run_until(300_000)
     assert world.order() == ["flying"]
@@ -138,10 +140,10 @@ def test_where_only_the_way_back_is_cut_what_flies_arrives_and_nothing_new_is_se
 
 def test_a_shorter_delay_does_not_let_later_messages_overtake():
     world = World()
-    pipe, way, _ = world.wide(Line(40_000))
+    pipe, link, _ = world.wide(Line(40_000))
     pipe.send(10, named("first"))
     world.clock.run_until(5_000)
-    way.shape(Line(1_000))
+    link.change(Line(1_000))
     pipe.send(10, named("second"))
     world.clock.run_until(100_000)
     assert world.order() == ["first", "second"]

@@ -6,7 +6,7 @@ from node.protocols.sprinkler import answers
 from node.protocols.sprinkler.answers import Answers
 from node.protocols.sprinkler.channel import Channel
 from node.protocols.sprinkler.messages import Answered, Events, Request
-from node.protocols.sprinkler.received import Received
+from node.protocols.sprinkler.recv import Recv
 
 BATCH_BYTES = 1000
 
@@ -49,7 +49,7 @@ class Peer:
 
 def store(batches, limit_bytes=1 << 30):
     """Batches of 100 events, 1 to 100 and so on."""
-    received = Received((0, 1), limit_bytes)
+    received = Recv((0, 1), limit_bytes)
     for number in range(batches):
         payload = bytes(BATCH_BYTES)
         received.add(Events(0, 0, 0, 100 * number + 1, 100, 10, 0, 0, payload), 100 * number + 100)

@@ -19,7 +19,7 @@ BATCH_OVERHEAD_BYTES = 128  # what a batch costs besides its payload, so that to
 
 
 class RetainedEvents:
-    """One stream's kept batches: consecutive, up to `cnt`. Those before `start` are discarded."""
+    """The retained batches of one stream: consecutive, up to `cnt`. Those before `start` are discarded."""
 
     __slots__ = ("batches", "cnt", "last_seqs", "start")
 
@@ -42,7 +42,7 @@ class RetainedEvents:
         return batch
 
 
-class Received:
+class Recv:
     """The Recv of a client, for all streams."""
 
     __slots__ = ("_keeps", "_kept", "_limit_bytes", "_order", "bytes")
@@ -79,7 +79,7 @@ class Received:
             self._discard()
 
     def cnt(self, stream: int) -> int:
-        """How far this stream was delivered."""
+        """The last event of this stream that was delivered."""
         return self._kept[stream].cnt
 
     def after(self, stream: int, cnt: int, limit_bytes: int) -> Sequence[Batch]:

@@ -2,7 +2,7 @@
 
 from node.protocols.sprinkler.batches import last_seq, tombstone
 from node.protocols.sprinkler.messages import Events
-from node.protocols.sprinkler.received import BATCH_OVERHEAD_BYTES, COPIED_BELOW_BYTES, Received
+from node.protocols.sprinkler.recv import BATCH_OVERHEAD_BYTES, COPIED_BELOW_BYTES, Recv
 
 BATCH_BYTES = 100 + BATCH_OVERHEAD_BYTES
 
@@ -12,7 +12,7 @@ def batch(first_seq, stream=0, payload=bytes(100)):
 
 
 def filled(batches, limit_bytes=1 << 20, streams=(0,)):
-    received = Received(streams, limit_bytes)
+    received = Recv(streams, limit_bytes)
     for number in range(batches):
         received.add(batch(10 * number + 1), 10 * number + 10)
     return received
@@ -47,7 +47,7 @@ def test_over_the_bound_the_oldest_go():
 
 
 def test_the_oldest_go_whichever_stream_they_are_of():
-    received = Received((0, 1), 4 * BATCH_BYTES)
+    received = Recv((0, 1), 4 * BATCH_BYTES)
     received.add(batch(1, stream=1), 10)
     for number in range(4):
         received.add(batch(10 * number + 1), 10 * number + 10)
@@ -63,7 +63,7 @@ def test_many_discarded_batches_leave_nothing_behind():
 
 
 def test_tombstones_count_against_the_bound_too():
-    received = Received((0,), 10 * BATCH_OVERHEAD_BYTES)
+    received = Recv((0,), 10 * BATCH_OVERHEAD_BYTES)
     for number in range(50):
         received.add(tombstone(0, 10 * number + 1, 10 * number + 10), 10 * number + 10)
     found = received.after(0, 0, 1 << 20)
@@ -73,7 +73,7 @@ def test_tombstones_count_against_the_bound_too():
 
 def test_small_parts_of_a_chunk_are_copied_and_large_ones_are_not():
     chunk = memoryview(bytes(10 * COPIED_BELOW_BYTES))
-    received = Received((0,), 1 << 20)
+    received = Recv((0,), 1 << 20)
     received.add(batch(1, payload=chunk[:100]), 10)
     received.add(batch(11, payload=chunk[100 : 100 + 10 * (COPIED_BELOW_BYTES // 10 + 1)]), 20)
     small, large = received.after(0, 0, 1 << 20)
