@@ -98,14 +98,13 @@ class SimulatedFaults:
 
     def carry_out(self, index: int, change: Change, now_ns: int) -> AppliedChange:
         """Apply a change now, the `index`-th of the plan; returns its result."""
-        if isinstance(change, LinkChange):
-            self._change_link(change)
-            return AppliedChange(index, change, now_ns, now_ns)
-        if change.peers:
-            self._change_pairs(change)
-            return AppliedChange(index, change, now_ns, now_ns)
         try:
-            self._actions[change.action](change.process)
+            if isinstance(change, LinkChange):
+                self._change_link(change)
+            elif change.peers:
+                self._change_pairs(change)
+            else:
+                self._actions[change.action](change.process)
         except TestbedError as error:
             return AppliedChange(index, change, now_ns, None, str(error))
         return AppliedChange(index, change, now_ns, now_ns)

@@ -28,7 +28,6 @@ from testbed.backends.simulated_files import Files, time_ns
 from testbed.backends.simulated_network import SimulatedFaults, make_network
 from testbed.backends.simulated_processes import SimulatedProcesses
 from testbed.errors import TestbedError
-from testbed.faults.application import AppliedChange
 from testbed.interrupts import Interrupts, noted_interrupts
 from testbed.runner.record import RecordWriter
 from testbed.runner.run_control import Follow, RunResult
@@ -152,7 +151,7 @@ class _Simulation:
         self._record.tell("running", zero_ns=time_ns(zero_us), duration_us=duration_us)
         for index, change in enumerate(self._plan.changes):
             self._advance(zero_us + change.at_us)
-            self._note(self._faults.carry_out(index, change, self._now_ns))
+            self._record.change(self._faults.carry_out(index, change, self._now_ns))
         self._advance(zero_us + duration_us)
         self._runs = False
         self._network.tell(m.StopDrivers())
@@ -218,12 +217,6 @@ class _Simulation:
             delivered=round(delivered),
             now_ns=self._now_ns,
         )
-
-    def _note(self, applied: AppliedChange) -> None:
-        self._record.note(changes=(*self._record.content.changes, applied.record))
-        self._record.tell("change", **applied.as_message())
-        if applied.problem is not None:
-            self._record.problem(applied.problem)
 
     def _note_work(self) -> None:
         """Record the cost of the simulation."""

@@ -8,9 +8,10 @@ import asyncio
 import sys
 from pathlib import Path
 
+from experiments.child_python import python_command
 from experiments.rundir import RunDirectory
 from testbed.runner.conduct import conduct
-from testbed.runner.prompt_process import PromptProcess, command_of
+from testbed.runner.prompt_process import PromptProcess
 from testbed.sandbox.channel import Channel
 
 
@@ -26,7 +27,7 @@ async def _conduct(directory: str, module: str | None = None) -> bool:
     # Only a prompt's runner understands faults in words, and what that needs is slow to import.
     from testbed.runner.prompt_session import PromptSession  # noqa: PLC0415
 
-    prompt = PromptProcess(command_of(module))
+    prompt = PromptProcess(python_command(module))
     return await conduct(run, channel, prompt, PromptSession(prompt).until_left)
 
 

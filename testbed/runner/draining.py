@@ -33,9 +33,10 @@ async def drain(context: RunContext) -> None:
 
 
 async def _wait(context: RunContext, bound_s: float) -> None:
+    """First until no acknowledgement is on its way, so that what was published is known."""
     ends_s = time.monotonic() + bound_s
     if not await context.processes.wait_progress(
-        lambda: all_silent(context.having(Trait.PUBLISHER)), bound_s
+        lambda: all(driver.silent for driver in context.having(Trait.PUBLISHER)), bound_s
     ):
         return
     contract = context.plan.declared.contract
@@ -74,11 +75,6 @@ async def _tell_counts(context: RunContext) -> None:
             told = (published, delivered)
             context.record.tell("counts", published=published, delivered=delivered)
         await asyncio.sleep(TELL_PERIOD_S)
-
-
-def all_silent(drivers: Iterable[NodeProcess]) -> bool:
-    """Whether no acknowledgement is on its way any more, so that what was published is known."""
-    return all(driver.silent for driver in drivers)
 
 
 def everything_delivered(

@@ -17,7 +17,6 @@ from testbed.faults.application import NAP_S, AppliedChange, Change, apply_concu
 from testbed.faults.interactive import InteractiveSchedule
 from testbed.links.emulator import Applied
 from testbed.runner.run_context import RunContext
-from testbed.runner.running import record_change
 from topologies.model import Topology
 
 Message = dict[str, Any]
@@ -79,7 +78,7 @@ class FaultInjector:
                 raise TestbedError(str(found[0].error))
             self.note()
             for carried in found:
-                record_change(self._stage, carried)
+                self._stage.record.change(carried)
             self._more.set()
             return found
 
@@ -122,7 +121,7 @@ class FaultInjector:
     async def _catch_up(self, until_us: int) -> None:
         for carried in await self._do_due(until_us):
             self.note()
-            record_change(self._stage, carried)
+            self._stage.record.change(carried)
             self.happened.append(carried)
 
     async def _do_due(self, until_us: int) -> list[AppliedChange]:

@@ -13,7 +13,6 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from experiments.child_python import python_command
 from testbed.runner.record import RecordWriter
 from testbed.sandbox.channel import FD_VARIABLE, Channel
 
@@ -68,7 +67,8 @@ class PromptProcess:
                 )
             channel.post(opening)
             await _serve(channel, answer)
-            return _how_it_ended(await self._process.wait())
+            code = await self._process.wait()
+            return f"the prompt ended unexpectedly (exit code {code})" if code else None
         finally:
             channel.close()
             await self._end()
@@ -85,15 +85,6 @@ class PromptProcess:
         except TimeoutError:
             process.kill()
             await process.wait()
-
-
-def command_of(module: str) -> list[str]:
-    """The command that runs a module as the prompt's process."""
-    return python_command(module)
-
-
-def _how_it_ended(code: int) -> str | None:
-    return None if code == 0 else f"the prompt ended unexpectedly (exit code {code})"
 
 
 async def _serve(channel: Channel, answer: Callable[[Message], Awaitable[Message]]) -> None:

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from experiments.run_record import Outcome, Phase, RunRecord, record_text, write_record
 from experiments.rundir import RunDirectory
 from experiments.whole_files import write_whole
+from testbed.faults.application import AppliedChange
 
 RESERVE_BYTES = 4 << 20
 PROBLEMS_MAX = 100
@@ -67,6 +68,13 @@ class RecordWriter:
         if len(problems) < PROBLEMS_MAX and text not in problems:
             self.note(problems=(*problems, text))
             self.tell("problem", text=text[:1000])
+
+    def change(self, applied: AppliedChange) -> None:
+        """Record a change that was applied, or failed, and notify the CLI."""
+        self.note(changes=(*self.content.changes, applied.record))
+        self.tell("change", **applied.as_message())
+        if applied.problem is not None:
+            self.problem(applied.problem)
 
     def note(self, **fields: Any) -> None:
         """Set fields of the record."""

@@ -21,7 +21,7 @@ from typing import Any, Self
 from experiments.plan import LinkChange, ProcessAction, ProcessChange
 from experiments.run_record import Phase
 from testbed.errors import TestbedError
-from testbed.faults.application import LATE_NS, AppliedChange, Change, apply_changes
+from testbed.faults.application import LATE_NS, Change, apply_changes
 from testbed.links.emulator import Applied
 from testbed.processes import NodeProcess
 from testbed.runner.barrier import Barrier
@@ -108,7 +108,7 @@ async def until_duration_is_over(context: RunContext, starter: ProcessStarter, z
         context.changes,
         zero_ns=zero_ns,
         apply=applier(context, starter),
-        record=lambda applied: record_change(context, applied),
+        record=context.record.change,
     )
     faults = asyncio.create_task(changes)
     try:
@@ -193,11 +193,3 @@ async def _change_process(context: RunContext, starter: ProcessStarter, change: 
         case action:
             processes.signal(name, _SIGNALS[action], ends=action is ProcessAction.KILL)
     return Applied(requested_ns, time.time_ns())
-
-
-def record_change(context: RunContext, applied: AppliedChange) -> None:
-    """Record a change, and notify the CLI."""
-    context.record.note(changes=(*context.record.content.changes, applied.record))
-    context.record.tell("change", **applied.as_message())
-    if applied.problem is not None:
-        context.record.problem(applied.problem)
