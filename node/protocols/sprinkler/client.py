@@ -6,8 +6,8 @@ configuration service, its neighbours, and where it publishes with the heads of 
 streams (2.2). A neighbour that leaves the view stays
 connected for a little while, since it may still be answering.
 
-Each batch is put on record with its events' bytes. For applications there is `get_event`, one event at a
-time, and `publish`; for the testbed's clients the record is all. For an application that does not take its
+Each batch is put on record with its events' bytes. For applications there is `get_events`, and `publish`;
+for the testbed's clients the record is all. For an application that does not take its
 events nothing more is requested from a named bound on.
 """
 
@@ -49,7 +49,7 @@ KEPT_BATCHES = 256  # that the application has not taken, before nothing more is
 
 
 class Client(Participant):
-    """One client of a region. keeps_events: whether an application takes them with `get_event`."""
+    """One client of a region. keeps_events: whether an application takes them with `get_events`."""
 
     role = Role.CLIENT
 
@@ -71,7 +71,6 @@ class Client(Participant):
         self._left: dict[int, int] = {}  # neighbours that are no more, and since when
         self._keeps_events = keeps_events
         self._batches: deque[Batch] = deque()  # for the application
-        self._events: Iterator[Event] = iter(())  # of the batch that is being taken
         for_both: Mapping[type, Callable[[Channel, Any], None]] = {
             Events: self.requests.receive_events,
             SparseEvents: self.requests.receive_events,
@@ -110,15 +109,6 @@ class Client(Participant):
         publisher = self.publishers.setdefault(stream, Publisher(stream, self.parameters))
         publisher.collect(predicate, argument)
         return publisher.request(event)
-
-    def get_event(self) -> Event | None:
-        """The next event in the order of its stream, or None if none is there now."""
-        while (event := next(self._events, None)) is None:
-            events = self.get_events()
-            if events is None:
-                return None
-            self._events = events
-        return event
 
     def get_events(self) -> Iterator[Event] | None:
         """The events of the next batch, made one by one; None if none is there now."""
