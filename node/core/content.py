@@ -50,7 +50,7 @@ def matches(ranges: Sequence[tuple[float, float]], values: Sequence[float]) -> b
 
 
 def event(stream: int, seq: int, values: Sequence[float]) -> Measure:
-    """What a published event is about."""
+    """Put down what a published event is about: a value of each attribute, in their order."""
     return Measure(EVENT, {"stream": stream, "seq": seq} | _named(VALUE, values))
 
 

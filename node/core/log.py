@@ -86,7 +86,10 @@ class RecordWriter:
 def encode_segment(
     codec: Codec, header: SegmentHeader, messages: Iterable[Any], limit_bytes: int = FRAME_LIMIT_BYTES
 ) -> bytes:
-    """A whole, closed segment."""
+    """The bytes of a whole, closed segment with these messages.
+
+    limit_bytes: of a frame; LocalProtocolError is raised for a message that is longer.
+    """
     writer = RecordWriter(header)
     records = [buffer for message in messages for buffer in writer.encode(codec, message, limit_bytes)]
     return b"".join([header.encode(), *records, writer.encode_end()])

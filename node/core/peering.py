@@ -174,7 +174,10 @@ class PeeringMachine(Generic[C]):
         return self._limits.silence_us
 
     def reject(self, channel: C, problem: str, *, is_malformed: bool) -> None:
-        """The peer broke the protocol and is left next: tell it why, if the protocol can."""
+        """Tell a peer why it is left, if the protocol can; its connection is closed next.
+
+        is_malformed: it sent bytes that are no message; else another process than the dialled one answered.
+        """
         self.log("peer_rejected", "warning", peer=channel.name, problem=problem)
 
     # --- For the protocol

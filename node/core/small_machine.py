@@ -23,6 +23,7 @@ class SmallMachine:
     """One node. `peers` has the open connections that this one keeps, by name; `ready` says Ready once.
 
     `start_us` is when publishers begin, once that is known; `stopped` says that they publish nothing new.
+    port: on which peers listen. tick_us: between two calls of `tick`.
     """
 
     frame_limit_bytes = 1 << 20
@@ -74,7 +75,7 @@ class SmallMachine:
     def record(
         self, kind: RecordKind, stream: int, seq: int = 0, count: int = 0, payload: bytes = b""
     ) -> None:
-        """Put on record what was published, delivered or subscribed."""
+        """Put on record what was published, delivered or subscribed: `count` events from `seq` on."""
         self.emit(m.Record(kind, stream, seq, count, count, payload))
 
     def interest(self, kind: RecordKind, asked: Subscription) -> None:

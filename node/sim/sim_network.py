@@ -138,12 +138,12 @@ class Network:
     # --- What is done to the links between regions
 
     def cut(self, a: Region, b: Region, *, both: bool = True) -> None:
-        """Cut the link from `a` to `b`, and back. Cuts may overlap."""
+        """Cut the link from `a` to `b`; with `both` also the other direction. Cuts may overlap."""
         for hop in [(a, b), (b, a)] if both else [(a, b)]:
             self._connections.cut(hop)
 
     def heal(self, a: Region, b: Region, *, both: bool = True) -> None:
-        """End one cut between these regions."""
+        """End one cut from `a` to `b`; with `both` also of the other direction."""
         for hop in [(a, b), (b, a)] if both else [(a, b)]:
             self._connections.heal(hop)
 

@@ -63,7 +63,7 @@ def sized_payload(batch: Batch) -> bytes | memoryview:
 
 
 def event_payload(count: int, event_bytes: int, payload: bytes | memoryview) -> bytes | memoryview:
-    """The events' bytes alone, without a table of sizes: what CRCs are computed over."""
+    """The events' bytes alone, over which CRCs are computed: `payload` without a table of sizes."""
     return payload if event_bytes else memoryview(payload)[U32_BYTES * count :]
 
 

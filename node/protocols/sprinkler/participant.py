@@ -82,7 +82,11 @@ class Participant(PeeringMachine[Channel]):
     def acknowledge(
         self, channel: Channel, message: Published, publisher: Publisher | None
     ) -> Publish | None:
-        """The batch that is published now; a peer that acknowledges what is not next is left."""
+        """The batch that a PUBLISHED is about; a peer that acknowledges what is not next is left.
+
+        publisher: that of the message's stream; None if nothing was published on it. Returns None if the peer
+        was left.
+        """
         problem = f"PUBLISHED on stream {message.stream}, to which nothing was sent"
         if publisher is not None:
             try:
@@ -104,7 +108,7 @@ class Participant(PeeringMachine[Channel]):
         return publisher.reject(message.request) if message.code in FINAL_REFUSALS else None
 
     def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
-        """Tell the peer what was wrong, and log it."""
+        """Answer with REFUSED, and log it. stream, request: those of what is refused, where it has them."""
         self.log("refused_peer", "warning", peer=channel.name, code=code.name.lower(), reason=reason)
         self.send(channel, Refused(code, stream, request, reason))
 

@@ -175,7 +175,7 @@ class Proxy(Participant):
             self.put_off(channel, message, Refusal.NOT_HEAD, f"{self.name} is not the head of its chain")
 
     def put_off(self, channel: Channel, message: Publish, code: Refusal, reason: str) -> None:
-        """Refuse a publication that may be repeated, and what was sent after it."""
+        """Refuse a publication that may be repeated later, and what follows it until then."""
         self._put_off[channel, message.stream] = message
         self.refuse(channel, code, reason, message.stream, message.first_request)
 

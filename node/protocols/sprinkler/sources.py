@@ -115,7 +115,10 @@ class Sources:
         return found
 
     def advertised(self, proxy: str, counters: Iterable[Counter], now_us: int) -> None:
-        """Transition rcvAdvertisement of Fig. 1."""
+        """Take an ADVERTISEMENT of a connected proxy: transition rcvAdvertisement of Fig. 1.
+
+        counters: of a stream several, where it advertises the ends of former epochs, too.
+        """
         by_stream: dict[int, list[int]] = {}
         for counter in counters:
             by_stream.setdefault(counter.stream, []).append(counter.cnt)
