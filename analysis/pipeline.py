@@ -31,7 +31,7 @@ from analysis.timelines import convergence, failover_events, latency, recovery_t
 from analysis.timelines.agreement import compare, damaged_hosts, unfit_hosts
 from analysis.timelines.confirmations import planned_subscriptions
 from analysis.timelines.content import ContentFiles
-from analysis.timelines.expected import by_topic
+from analysis.timelines.expected import by_topic, for_everybody
 from analysis.timelines.failover_events import FailoverEvent
 from analysis.timelines.link_causes import with_causes
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
@@ -178,7 +178,7 @@ def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> 
         progress("reading packets and messages")
         tables.extract(workers, run)
     progress("following events")
-    written = RecordFiles(run.table(RECORDS)) if not case.decoded or RecordFiles.needed(metadata) else None
+    written = RecordFiles(run.table(RECORDS)) if not case.decoded or not for_everybody(metadata) else None
     made = _TABLES | ({RECORDS: schemas.RECORDS} if written else {})
     with in_the_making(run, made) as folders:
         results = carry_out(workers, _first_tasks(case, folders), "turning messages into events")

@@ -1,72 +1,93 @@
 """The live timelines: bins of throughput per region and of latency per origin, renewed as batches come.
 
-Bins and meanings are those of `analysis.timelines.throughput` and `.latency`. A bin of throughput is told
-once all clients were read beyond it, one of latency as soon as any of its events are with every client, and
-again when more are. Samples of a bin are kept for SAMPLES_S, afterwards only its percentiles stay, where they
-were sent.
+They are computed by `analysis.timelines.throughput` and `.latency`, as after the run. A bin of throughput is
+told once all clients were read beyond it, one of latency as soon as any of its events are with every client
+that must get them, and again when more are. Samples of a bin are kept for SAMPLES_S, afterwards only its
+percentiles stay, where they were sent.
 
-Latencies of a stream come as its batches settle, from publication until every client has an event. Sequence
-numbers settle in order: those up to the first that some client lacks are taken, cut into pieces as
-`analysis.timelines.sequence_intervals` does, and forgotten. What waits is bounded: a stream of which more
-than WAITING_MAX batches wait (some client lost one for good) goes on after the oldest of them.
+Latencies of a stream come as its batches settle, from publication until every client that must get an event
+has it (`analysis.live.audience`). Sequence numbers settle in order: those up to the first that some client
+lacks are taken, cut into pieces as `analysis.timelines.sequence_intervals` does, and forgotten. What waits is
+bounded: a stream of which more than WAITING_MAX batches wait (some client lost one for good) goes on after
+the oldest of them.
 """
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from analysis.live.audience import Audience
 from analysis.live.decoder import Batch
-from analysis.timelines.arrays import Ints
-from analysis.timelines.percentiles import grouped
+from analysis.timelines import latency, schemas, throughput
+from analysis.timelines.arrays import Ints, ints
+from analysis.timelines.deliveries import Sets
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
 from analysis.timelines.sequence_intervals import NEVER, Batches, cut
+from analysis.timelines.stream_groups import with_wanted
 
 WAITING_MAX = 50_000
+RETAINED_NS = 60_000_000_000
+"""What was published so long ago is not waited for, where what is published is for some."""
 _Row = tuple[int, int, int]
 """First sequence number, end, time."""
 
 
 class Latencies:
-    """One stream's. `clients` are those that count."""
+    """One stream's. Clients that did not get anything, and must not, need no row."""
 
-    def __init__(self, clients: Sequence[str]) -> None:
+    def __init__(self, stream: int) -> None:
+        self._stream = stream
         self._published: list[_Row] = []
-        self._arrived: dict[str, list[_Row]] = {client: [] for client in clients}
+        self._arrived: dict[str, list[_Row]] = {}
         self._settled = 0  # all before this number is done
         self.given_up = 0  # batches that were passed over
 
+    @property
+    def waiting(self) -> bool:
+        """Whether anything is to be settled."""
+        return bool(self._published or self._arrived)
+
+    @property
+    def oldest_ns(self) -> int:
+        """When the oldest event was published that waits; NEVER if none does."""
+        return min((t_ns for _, _, t_ns in self._published), default=NEVER)
+
     def add(self, batch: Batch) -> None:
         """Take a batch of this stream."""
-        rows = self._published if batch.published else self._arrived.get(batch.host)
+        rows = self._published if batch.published else self._arrived.setdefault(batch.host, [])
         end = batch.first_seq + batch.count
-        if rows is not None and end > self._settled:
+        if end > self._settled:
             rows.append((max(batch.first_seq, self._settled), end, batch.t_ns))
 
-    def settle(self) -> tuple[Ints, Ints, Ints]:
-        """When events were published, their latencies, and of how many events each tells; each event once."""
-        cuts = cut(_batches(self._published), {name: _batches(rows) for name, rows in self._arrived.items()})
-        came_ns = cuts.arrived_ns.max(axis=0, initial=-1)
-        whole = (cuts.published_ns != NEVER) & (came_ns != NEVER) & (came_ns >= 0)
-        done = int(np.argmin(np.append(whole, False)))
+    def settle(self, metadata: RunMetadata, wanted: Sets | None, before_ns: int = NEVER) -> pa.Table:
+        """`schemas.SAMPLES` of the events that every client got which must; each event once.
+
+        wanted: who must get what; None: all clients everything. before_ns: what was published later waits.
+        """
+        hosts = metadata.clients if wanted is None else dict.fromkeys((*self._arrived, *wanted[0]))
+        arrived = {host: _batches(self._arrived.get(host, [])) for host in hosts}
+        whole = with_wanted(cut(_batches(self._published), arrived), wanted)
+        came = latency.completed_ns(whole, metadata) != NEVER
+        done = int(np.argmin(np.append((whole.published_ns < before_ns) & came, False)))
         if done:
-            self._forget(int(cuts.first_seq[done - 1] + cuts.count[done - 1]))
-        elif (
-            len(self._published) > WAITING_MAX
-            or max(map(len, self._arrived.values()), default=0) > WAITING_MAX
-        ):
+            self._forget(int(whole.first_seq[done - 1] + whole.count[done - 1]))
+        elif max(map(len, (self._published, *self._arrived.values()))) > WAITING_MAX:
             self.given_up += 1
-            self._forget(int(cuts.first_seq[0] + cuts.count[0]))
-        published_ns = cuts.published_ns[:done]
-        return published_ns, came_ns[:done] - published_ns, cuts.count[:done]
+            self._forget(int(whole.first_seq[0] + whole.count[0]))
+        return latency.samples(self._stream, whole.first(done), metadata)
 
     def _forget(self, settled: int) -> None:
         self._settled = settled
         self._published = _after(self._published, settled)
-        self._arrived = {name: _after(rows, settled) for name, rows in self._arrived.items()}
+        self._arrived = {
+            name: left for name, rows in self._arrived.items() if (left := _after(rows, settled))
+        }
 
 
 def _after(rows: list[_Row], settled: int) -> list[_Row]:
@@ -98,7 +119,7 @@ class Intervals:
         return end - start - there
 
 
-PERCENTS = (50, 95, 99)
+PERCENTILES = ("p50_ms", "p95_ms", "p99_ms")
 SAMPLES_S = 60
 RECENT_BINS = 10
 """What "now" means in the terminal's line: the last two seconds that are told."""
@@ -125,98 +146,109 @@ class TimelineUpdate:
 class LiveTimelines:
     """Counts batches into bins."""
 
-    def __init__(self, metadata: RunMetadata, zero_ns: int) -> None:
-        self._facts = metadata
-        self._zero_ns = zero_ns
-        self._regions = {name: metadata.hosts[name].region for name in metadata.clients}
+    def __init__(self, metadata: RunMetadata, audience: Audience | None = None) -> None:
+        """audience: who must get what, where not all clients must get everything."""
+        self.metadata = metadata
+        """May be replaced by what is known later: faults are known when they took hold."""
+        self._audience = audience
+        self._clients = frozenset(metadata.clients)
         self._seen: dict[tuple[str, int], Intervals] = defaultdict(Intervals)
-        self._arrived: dict[tuple[str, int], int] = defaultdict(int)  # by region and bin
+        self._arrivals = schemas.ARRIVALS.empty_table()
         self._told = 0  # bins of throughput before this are told
-        steady = metadata.steady_clients or metadata.clients
-        self._latencies = {stream: Latencies(steady) for stream in metadata.owner}
-        self._samples: dict[tuple[str, int], list[tuple[Ints, Ints]]] = defaultdict(list)
+        self._latencies = {stream: Latencies(stream) for stream in metadata.owner}
+        self._samples = schemas.SAMPLES.empty_table()
 
-    def take(self, batches: Iterable[Batch], newest_ns: Mapping[str, int]) -> TimelineUpdate:
+    def take(self, batches: Sequence[Batch], newest_ns: Mapping[str, int]) -> TimelineUpdate:
         """Count batches. newest_ns: up to when each host was read."""
         for batch in batches:
-            if batch.stream in self._latencies:
+            if batch.stream in self._latencies and (batch.published or batch.host in self._clients):
                 self._latencies[batch.stream].add(batch)
-            if not batch.published:
-                self._count(batch)
+        self._count([batch for batch in batches if not batch.published])
         until_ns = self._read_until(newest_ns)
         if until_ns is None:
             return TimelineUpdate()
-        latency = self._settle()
-        last = max(self._told, (until_ns - self._zero_ns) // BIN_NS)
+        latencies = self._settle(until_ns)
+        last = max(self._told, (until_ns - self.metadata.zero_ns) // BIN_NS)
         throughput = self._tell(last)
         recent = range(max(0, last - RECENT_BINS), last)
-        p95_ms = self._recent_p95_ms(recent)
+        p95_ms = latency.headline(self._samples.filter(self._in_bins(recent)))["p95_ms"]
+        rate = self._recent_rate(recent)
         self._prune(last)
-        return TimelineUpdate(throughput, latency, self._recent_rate(recent), p95_ms, until_ns)
+        return TimelineUpdate(throughput, latencies, rate, p95_ms, until_ns)
 
-    def _count(self, batch: Batch) -> None:
-        new = self._seen[batch.host, batch.stream].add(batch.first_seq, batch.first_seq + batch.count)
-        number = (batch.t_ns - self._zero_ns) // BIN_NS
-        self._arrived[self._regions[batch.host], number] += min(batch.events, new)
+    def _count(self, arrived: Sequence[Batch]) -> None:
+        new = [
+            min(
+                each.events,
+                self._seen[each.host, each.stream].add(each.first_seq, each.first_seq + each.count),
+            )
+            for each in arrived
+        ]
+        columns = {name: [getattr(each, name) for each in arrived] for name in ("host", "stream", "t_ns")}
+        table = pa.table(columns, schemas.EVENTS.empty_table().select(list(columns)).schema)
+        counted = throughput.binned(table, self.metadata, np.array(new, np.int64))
+        self._arrivals = pa.concat_tables([self._arrivals, counted])
 
     def _read_until(self, newest_ns: Mapping[str, int]) -> int | None:
         """The time before which every client that is not idle was read."""
-        read = [newest_ns[name] for name in self._regions if name in newest_ns]
+        read = [newest_ns[name] for name in self._clients if name in newest_ns]
         return min((t_ns for t_ns in read if t_ns > max(read) - IDLE_NS), default=None)
 
     def _tell(self, last: int) -> Series:
-        found: Series = {region: [] for region in dict.fromkeys(self._regions.values())}
-        for region, rows in found.items():
-            clients = sum(place == region for place in self._regions.values())
-            for number in range(max(self._told, last - BINS_TOLD_MAX), last):
-                events = self._arrived.get((region, number), 0)
-                rows.append([_seconds(number), events / clients / _seconds(1)])
+        bins = range(max(self._told, last - BINS_TOLD_MAX), last)
+        rates = throughput.of_regions(self._arrivals, self.metadata, bins)
         self._told = last
-        return {region: rows for region, rows in found.items() if rows}
+        return {
+            region: [[_seconds(number), rate] for number, rate in zip(bins, found.tolist(), strict=True)]
+            for region, found in rates.items()
+            if len(bins)
+        }
 
-    def _settle(self) -> Series:
-        touched: set[tuple[str, int]] = set()
-        for stream, waiting in self._latencies.items():
-            published_ns, latency_ns, count = waiting.settle()
-            bins = (published_ns - self._zero_ns) // BIN_NS
-            for number in np.unique(bins).tolist():
-                mine = bins == number
-                key = (self._facts.owner[stream], number)
-                self._samples[key].append((latency_ns[mine], count[mine]))
-                touched.add(key)
+    def _settle(self, until_ns: int) -> Series:
+        waiting = {stream: each for stream, each in self._latencies.items() if each.waiting}
+        wanted: Mapping[int, Sets] | None = None
+        before_ns = NEVER
+        if self._audience is not None:
+            before_ns = until_ns - self._audience.settle_ns
+            oldest_ns = min((each.oldest_ns for each in waiting.values()), default=NEVER)
+            self._audience.read(max(until_ns - RETAINED_NS, min(oldest_ns, before_ns)))
+            wanted = self._audience.must_get(list(waiting), self.metadata)
+        settled = [
+            each.settle(self.metadata, None if wanted is None else wanted[stream], before_ns)
+            for stream, each in waiting.items()
+        ]
+        new = pa.concat_tables([schemas.SAMPLES.empty_table(), *settled])
+        self._samples = pa.concat_tables([self._samples, new]).combine_chunks()
+        touched = self._samples.filter(self._in_bins(np.unique(self._bins(new))))
         found: Series = defaultdict(list)
-        for origin, number in sorted(touched):
-            percentiles = _percentiles(self._samples[origin, number])
-            if number >= 0 and percentiles is not None:
-                found[origin].append([_seconds(number), *percentiles])
+        for row in (
+            latency.table(touched, self.metadata).select(["origin", "start_s", *PERCENTILES]).to_pylist()
+        ):
+            if row["start_s"] >= 0:
+                found[row["origin"]].append(
+                    [round(row["start_s"], 3), *(round(row[name], 3) for name in PERCENTILES)]
+                )
         return dict(found)
 
+    def _bins(self, samples: pa.Table) -> Ints:
+        return (ints(samples, "published_ns") - self.metadata.zero_ns) // BIN_NS
+
+    def _in_bins(self, bins: Ints | range) -> pa.Array:
+        return pa.array(np.isin(self._bins(self._samples), bins))
+
     def _recent_rate(self, recent: range) -> float | None:
+        """At one client, over the clients of all regions."""
         if not recent:
             return None
-        events = sum(count for (_, number), count in self._arrived.items() if number in recent)
-        return events / len(self._regions) / (len(recent) * _seconds(1))
-
-    def _recent_p95_ms(self, recent: range) -> float | None:
-        samples = [pair for (_, number), pairs in self._samples.items() if number in recent for pair in pairs]
-        percentiles = _percentiles(samples)
-        return percentiles[1] if percentiles else None
+        rates = throughput.of_regions(self._arrivals, self.metadata, recent)
+        regions = [self.metadata.hosts[name].region for name in self._clients]
+        return float(np.mean([rates[region].mean() for region in regions]))
 
     def _prune(self, last: int) -> None:
         oldest = last - round(SAMPLES_S / _seconds(1))
-        for content in (self._samples, self._arrived):
-            for key in [key for key in content if key[1] < oldest]:
-                del content[key]
+        self._samples = self._samples.filter(pa.array(self._bins(self._samples) >= oldest))
+        self._arrivals = self._arrivals.filter(pc.greater_equal(self._arrivals.column("bin"), oldest))
 
 
 def _seconds(bins: int) -> float:
     return round(bins * BIN_NS / 1e9, 3)
-
-
-def _percentiles(samples: list[tuple[Ints, Ints]]) -> list[float] | None:
-    """p50, p95 and p99 in milliseconds of latencies with their counts; None of nothing."""
-    if not samples:
-        return None
-    latency_ns, count = (np.concatenate(part) for part in zip(*samples, strict=True))
-    _, found, totals = grouped(np.zeros(len(count), np.int64), latency_ns, count, PERCENTS)
-    return [round(float(row[0]) / 1e6, 3) for row in found] if len(totals) else None

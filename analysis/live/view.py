@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from analysis.live.audience import Audience
 from analysis.live.board import Board
 from analysis.live.decoder import Batch, Decoder
 from analysis.live.timelines import LiveTimelines, TimelineUpdate
@@ -45,9 +46,8 @@ class View:
         self.run = run
         record = run.read_run()
         plan = record.plan
-        # Who is disturbed is known from the plan before it happens.
-        self._facts: RunMetadata = replace(read_metadata(record), disturbed=planned_presence(plan).disturbed)
         self._record = replace(record, changes=(), times=Times())
+        self._facts = self._metadata()
         self._now_ns = now_ns
         self._lock = threading.Lock()
         self._decoder = Decoder(
@@ -66,7 +66,7 @@ class View:
             match message.get("did"):
                 case "running":
                     self._record = replace(self._record, times=Times(zero_ns=message["zero_ns"]))
-                    self._timelines = LiveTimelines(self._facts, message["zero_ns"])
+                    self._timelines = LiveTimelines(self._metadata(), Audience(self.run, self._facts))
                     self.board.tell({"running": True})
                 case "phase":
                     self.board.tell({"phase": message["phase"]})
@@ -121,6 +121,12 @@ class View:
     def _note(self, change: Json) -> None:
         applied = ChangeRecord(change["index"], change["requested_ns"], change["applied_ns"])
         self._record = replace(self._record, changes=(*self._record.changes, applied))
+        if self._timelines is not None:
+            self._timelines.metadata = self._metadata()
+
+    def _metadata(self) -> RunMetadata:
+        """By what is known so far; who is disturbed is known from the plan before it happens."""
+        return replace(read_metadata(self._record), disturbed=planned_presence(self._record.plan).disturbed)
 
     def _bands(self) -> tuple[Band, ...]:
         if not self._record.changes:

@@ -123,17 +123,28 @@ class ContentFiles:
     def read(self, clocks: MachineClocks) -> Content:
         """All of it. Raises AnalysisError if it does not fit together."""
         events = (read_measures(*file, clocks).get(EVENT, ()) for file in self.publishers)
-        columns, times, rows = _together(chain.from_iterable(events))
-        stream, seq, values = *rows[:2].astype(np.int64), rows[2:]
-        found = []
-        for place, file in enumerate(self.clients):
-            names, asked_ns, asked = _together(read_measures(*file, clocks).get(INTEREST, ()))
-            if names and len(names) != 3 + 2 * len(values) and columns:
-                raise AnalysisError(f"{file[1]}: asks for other attributes than events have")
-            found.append(_subscriptions(place, asked_ns, asked))
-        asked_for = [each for each in found if each] or [_nothing(len(values))]
-        parts = (np.concatenate(each, axis=-1) for each in zip(*asked_for, strict=True))
-        return Content(stream, seq, times, values, *parts)
+        interests = (
+            (host, read_measures(host, path, clocks).get(INTEREST, ())) for host, path in self.clients
+        )
+        return content_of(chain.from_iterable(events), interests)
+
+
+def content_of(events: Iterable[Rows], interests: Iterable[tuple[str, Iterable[Rows]]]) -> Content:
+    """From what publishers wrote down of events, and each client, by its name, of its subscriptions.
+
+    Raises AnalysisError if it does not fit together.
+    """
+    columns, times, rows = _together(events)
+    stream, seq, values = *rows[:2].astype(np.int64), rows[2:]
+    found = []
+    for place, (client, blocks) in enumerate(interests):
+        names, asked_ns, asked = _together(blocks)
+        if names and len(names) != 3 + 2 * len(values) and columns:
+            raise AnalysisError(f"{client} asks for other attributes than events have")
+        found.append(_subscriptions(place, asked_ns, asked))
+    asked_for = [each for each in found if each] or [_nothing(len(values))]
+    parts = (np.concatenate(each, axis=-1) for each in zip(*asked_for, strict=True))
+    return Content(stream, seq, times, values, *parts)
 
 
 def _pairs(values: Floats, low: Floats, high: Floats) -> tuple[Ints, Ints]:

@@ -24,7 +24,7 @@ from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints, ints
 from analysis.timelines.sequence_intervals import Batches
 from experiments.whole_files import replacing
-from node.core.deliveries import HEADER, RECORD_FIELDS, RecordKind, check_file_header, whole_bytes
+from node.core.deliveries import HEADER, RECORD_FIELDS, RecordKind, check_file_header
 
 RECORD = np.dtype(list(RECORD_FIELDS))
 ROWS_TOGETHER = 16_384
@@ -50,23 +50,45 @@ def read_files(
 
     Raises AnalysisError as `read_file`.
     """
-    parts, extra = [np.zeros(0, RECORD)], [np.zeros((3, 0), np.int64)]
-    for number, (host, path) in enumerate(files):
-        rows = _records(path)
-        session = np.maximum(np.cumsum(rows["kind"] == RecordKind.SESSION) - 1, 0)
-        beside = np.stack((np.full(len(rows), number), session, np.arange(len(rows))))
+    parts = []
+    for host, path in files:
+        rows = read_rows(path)
+        session, position = (
+            np.maximum(np.cumsum(rows["kind"] == RecordKind.SESSION) - 1, 0),
+            np.arange(len(rows)),
+        )
         if streams is not None:
             wanted = np.isin(rows["stream"], streams)
-            rows, beside = rows[wanted], beside[:, wanted]
+            rows, session, position = rows[wanted], session[wanted], position[wanted]
         clock = clocks.of(host)
         if not clock.is_reference:
             rows = rows.copy()
             rows["time_ns"] = clock.corrected(rows["time_ns"].astype(np.int64))
-        parts.append(rows)
-        extra.append(beside)
-    rows, (place, session, position) = np.concatenate(parts), np.concatenate(extra, axis=1)
+        parts.append(HostRecords(host, rows, session, position))
+    return as_table(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class HostRecords:
+    """Some records of one host as they stand in its file, with the session and the position of each."""
+
+    host: str
+    rows: npt.NDArray[np.void]
+    session: Ints
+    position: Ints
+
+
+def as_table(parts: Sequence[HostRecords]) -> pa.Table:
+    """Rows of `schemas.RECORDS`, host by host."""
+    nothing = np.zeros(0, np.int64)
+    rows = np.concatenate([np.zeros(0, RECORD), *(part.rows for part in parts)])
+    session, position = (
+        np.concatenate([nothing, *(getattr(part, name) for part in parts)])
+        for name in ("session", "position")
+    )
+    place = np.repeat(np.arange(len(parts)), [len(part.rows) for part in parts])
     columns = [
-        pa.array([host for host, _ in files], pa.string()).take(pa.array(place)),
+        pa.array([part.host for part in parts], pa.string()).take(pa.array(place)),
         session.astype(np.int32),
         position,
         *(rows[name].astype(np.int32) for name in ("kind", "stream")),
@@ -104,16 +126,23 @@ def by_stream(table: pa.Table, streams: Sequence[int]) -> dict[int, pa.Table]:
     }
 
 
-def _records(path: Path) -> npt.NDArray[np.void]:
-    """A file's whole records as they stand there."""
-    data = path.read_bytes() if path.is_file() else b""
-    end = whole_bytes(len(data))
-    if end:
-        try:
-            check_file_header(data)
-        except ValueError as error:
-            raise AnalysisError(f"{path}: {error}") from None
-    return np.frombuffer(data[HEADER.size : end], RECORD)
+def read_rows(path: Path, skip: int = 0) -> npt.NDArray[np.void]:
+    """The whole records of a file, but for the first `skip`; none if there is no such file.
+
+    Raises AnalysisError if it is no record of deliveries.
+    """
+    if not path.is_file():
+        return np.zeros(0, RECORD)
+    with path.open("rb") as file:
+        header = file.read(HEADER.size)
+        if len(header) == HEADER.size:
+            try:
+                check_file_header(header)
+            except ValueError as error:
+                raise AnalysisError(f"{path}: {error}") from None
+        file.seek(HEADER.size + skip * RECORD.itemsize)
+        data = file.read()
+    return np.frombuffer(data, RECORD, len(data) // RECORD.itemsize)
 
 
 @dataclass(frozen=True, slots=True)

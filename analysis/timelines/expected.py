@@ -284,6 +284,12 @@ def mended_ns(fault: Fault, metadata: RunMetadata) -> int:
     return max(ends)
 
 
+def for_everybody(metadata: RunMetadata) -> bool:
+    """Whether every client must get everything that is published while it lives, whatever happens."""
+    contract = metadata.declared.contract
+    return contract.audience == "all" and contract.since == "beginning" and contract.survives is None
+
+
 def by_topic(metadata: RunMetadata) -> bool:
     """Whether a client is to get a stream for as long as it follows it."""
     return metadata.declared.contract.audience == "topic"

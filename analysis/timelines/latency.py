@@ -32,14 +32,20 @@ TAKERS = (Trait.SERVER, Trait.PUBLISHER)
 NAMES = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
 
 
-def samples(stream: int, cut: SequenceIntervals, metadata: RunMetadata) -> pa.Table:
-    """`schemas.SAMPLES` of one stream, from its pieces at all clients."""
+def completed_ns(cut: SequenceIntervals, metadata: RunMetadata) -> Ints:
+    """When every client had each piece; NEVER: some client never had it, -1: nobody has to get it."""
     steady = [number for number, client in enumerate(cut.hosts) if client not in metadata.disturbed]
     steady = steady or list(range(len(cut.hosts)))
     arrived_ns = cut.arrived_ns[steady]
     if cut.wanted is not None:  # who need not get it is not waited for
         arrived_ns = np.where(cut.wanted[steady], arrived_ns, -1)
-    came_ns = arrived_ns.max(axis=0, initial=-1)
+    found: Ints = arrived_ns.max(axis=0, initial=-1)
+    return found
+
+
+def samples(stream: int, cut: SequenceIntervals, metadata: RunMetadata) -> pa.Table:
+    """`schemas.SAMPLES` of one stream, from its pieces at all clients."""
+    came_ns = completed_ns(cut, metadata)
     known = (cut.published_ns != NEVER) & (came_ns != NEVER) & (came_ns >= 0)
     published_ns = cut.published_ns[known]
     columns = [
@@ -53,18 +59,22 @@ def samples(stream: int, cut: SequenceIntervals, metadata: RunMetadata) -> pa.Ta
 
 def table(collected: pa.Table, metadata: RunMetadata) -> pa.Table:
     """`schemas.LATENCY` from all samples: per origin region and bin of the arrival at the local proxy."""
-    streams, bins = ints(collected, "stream"), (ints(collected, "published_ns") - metadata.zero_ns) // BIN_NS
+    owners = list(dict.fromkeys(metadata.owner.values()))
+    place = {stream: owners.index(region) for stream, region in metadata.owner.items()}
+    streams, which = np.unique(ints(collected, "stream"), return_inverse=True)
+    region = np.array([place[stream] for stream in streams.tolist()], np.int64)[which]
+    bins = (ints(collected, "published_ns") - metadata.zero_ns) // BIN_NS
     latency_ns, count = ints(collected, "latency_ns"), ints(collected, "count")
     low = bins.min(initial=0)
     width = bins.max(initial=0) - low + 1
-    cells = streams * width + bins - low
+    cells = region * width + bins - low
     names, percentiles, totals = grouped(cells, latency_ns, count, PERCENTS)
     sums = np.bincount(
         np.searchsorted(names, cells)[count > 0],
         (latency_ns.astype(float) * count)[count > 0],
         minlength=len(names),
     )
-    origins = [metadata.owner.get(int(stream), f"s{stream}") for stream in names // width]
+    origins = [owners[number] for number in (names // width).tolist()]
     milliseconds = {name: values / 1e6 for name, values in zip(NAMES, percentiles, strict=True)}
     return pa.table(
         {

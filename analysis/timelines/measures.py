@@ -13,20 +13,24 @@ from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Floats, Ints, concatenated
-from node.core.measures import read_blocks
+from node.core.measures import BlockReader
 
 Rows = tuple[Sequence[str], Ints, Floats]
 """Names of columns, the rows' times, and a column of values each."""
 
 
-def read_measures(host: str, path: Path, clocks: MachineClocks = ONE_CLOCK) -> dict[str, list[Rows]]:
+def read_measures(
+    host: str, path: Path, clocks: MachineClocks = ONE_CLOCK, reader: BlockReader | None = None
+) -> dict[str, list[Rows]]:
     """By name what a host's process measured, in order; times by the run's reference clock.
 
-    Raises AnalysisError if the file is none of measures.
+    reader: has read the file up to some byte, and goes on from there. Raises AnalysisError if the file is
+    none of measures.
     """
     found: defaultdict[str, list[Rows]] = defaultdict(list)
+    reader = reader or BlockReader()
     try:
-        for (name, *columns), rows, cells in read_blocks(path.read_bytes() if path.is_file() else b""):
+        for (name, *columns), rows, cells in reader.read(_rest(path, reader.read_bytes)):
             t_ns = np.frombuffer(cells, ">i8", rows).astype(np.int64)
             values = np.frombuffer(cells, ">f8", rows * len(columns), t_ns.nbytes)
             clock = clocks.of(host)
@@ -35,6 +39,14 @@ def read_measures(host: str, path: Path, clocks: MachineClocks = ONE_CLOCK) -> d
     except (ValueError, KeyError) as error:
         raise AnalysisError(f"{path}: {error}") from None
     return found
+
+
+def _rest(path: Path, from_byte: int) -> bytes:
+    if not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        file.seek(from_byte)
+        return file.read()
 
 
 def table(host: str, measured: dict[str, list[Rows]]) -> pa.Table:

@@ -76,6 +76,18 @@ class SequenceIntervals:
         times: Ints = np.where(self.due[self.hosts.index(host)], self.published_ns, NEVER)
         return times
 
+    def first(self, pieces: int) -> "SequenceIntervals":
+        """The first so many pieces alone."""
+        return SequenceIntervals(
+            self.first_seq[:pieces],
+            self.count[:pieces],
+            self.published_ns[:pieces],
+            self.hosts,
+            self.arrived_ns[:, :pieces],
+            None if self.wanted is None else self.wanted[:, :pieces],
+            None if self.due is None else self.due[:, :pieces],
+        )
+
     def at(self, host: str) -> Ints:
         """When each piece came to `host`."""
         row: Ints = self.arrived_ns[self.hosts.index(host)]

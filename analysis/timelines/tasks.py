@@ -239,12 +239,6 @@ class RecordFiles:
 
     folder: Path
 
-    @staticmethod
-    def needed(metadata: RunMetadata) -> bool:
-        """Whether packets alone do not say who must get what."""
-        contract = metadata.declared.contract
-        return contract.audience != "all" or contract.since != "beginning" or contract.survives is not None
-
     def file(self, trait: Trait, number: int) -> Path:
         """Where some hosts' records stand; files are read in the order of their numbers."""
         return self.folder / f"{trait}-{number:06d}.parquet"

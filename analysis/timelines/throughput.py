@@ -46,8 +46,7 @@ def arrivals(events: pa.Table, metadata: RunMetadata) -> pa.Table:
     at_client = pc.is_in(arrived.column("role"), value_set=subscribers).to_numpy()
     new = np.minimum(ints(arrived, "events"), batches.count - np.where(at_client, repeats(batches), 0))
     size = pc.fill_null(arrived.column("bytes"), 0)
-    peer = arrived.column("peer")
-    return _summed(arrived, metadata, peer=peer, at_client=at_client, events=new, size=size)
+    return binned(arrived, metadata, new, size=size, peer=arrived.column("peer"), at_client=at_client)
 
 
 def arrivals_of_records(records: pa.Table, metadata: RunMetadata) -> pa.Table:
@@ -58,33 +57,36 @@ def arrivals_of_records(records: pa.Table, metadata: RunMetadata) -> pa.Table:
     size = (
         pa.array(events * metadata.event_bytes) if metadata.event_bytes else pa.nulls(len(events), pa.int64())
     )
-    peer = pa.chunked_array([pa.nulls(len(events), pa.string())])
-    at_client = np.ones(len(events), bool)
-    return _summed(got, metadata, peer=peer, at_client=at_client, events=events, size=size)
+    return binned(got, metadata, events, size=size)
 
 
-def _summed(
+def binned(
     arrived: pa.Table,
     metadata: RunMetadata,
-    *,
-    peer: pa.ChunkedArray,
-    at_client: Bools,
     events: Ints,
-    size: pa.Array,
+    *,
+    size: pa.Array | None = None,
+    peer: pa.ChunkedArray | None = None,
+    at_client: Bools | None = None,
 ) -> pa.Table:
-    """Rows with a host, a stream and a time, summed by region and by bin, as they came."""
-    binned = pa.table(
+    """`schemas.ARRIVALS`: rows with a host, a stream and a time, summed by region and by bin, as they came.
+
+    events: that came with each row for the first time. size: their bytes, if known. peer: the host that sent
+    them, if known. at_client: which rows are clients'; None: all.
+    """
+    nowhere = pa.nulls(len(events), pa.string())
+    rows = pa.table(
         {
             "region": _regions(arrived.column("host"), metadata),
-            "source": _regions(peer, metadata, Trait.SERVER),
-            "at_client": at_client,
+            "source": nowhere if peer is None else _regions(peer, metadata, Trait.SERVER),
+            "at_client": np.ones(len(events), bool) if at_client is None else at_client,
             "stream": arrived.column("stream"),
             "bin": _bins(arrived, metadata),
             "events": events,
-            "bytes": size,
+            "bytes": pa.nulls(len(events), pa.int64()) if size is None else size,
         }
     )
-    sums = binned.group_by(_PLACES, use_threads=False).aggregate([("events", "sum"), ("bytes", "sum")])
+    sums = rows.group_by(_PLACES, use_threads=False).aggregate([("events", "sum"), ("bytes", "sum")])
     return pa.table([sums.column(name) for name in (*_PLACES, "events_sum", "bytes_sum")], schemas.ARRIVALS)
 
 
@@ -124,10 +126,10 @@ def table(
     shares = _shares(arrived, metadata, number_of)
     wires = _wires(carried, number_of) if carried is not None else _Shares.nothing()
     bins = 1 + max(shares.last(metadata), wires.last(metadata))
-    events, size = shares.summed(len(names), bins)
+    events, size = shares.summed(len(names), range(bins))
     for part in (events, size):
         _divide_streams(part, names, followed, metadata)
-    on_wire, _ = wires.summed(len(names), bins)
+    on_wire, _ = wires.summed(len(names), range(bins))
     is_link = np.array([name[0] == "link" for name in names], bool)
     size[is_link] = on_wire[is_link]
     bin_s, starts_ns = BIN_NS / 1e9, np.arange(bins) * BIN_NS
@@ -142,6 +144,14 @@ def table(
         ],
         schema=schemas.THROUGHPUT,
     )
+
+
+def of_regions(arrived: pa.Table, metadata: RunMetadata, bins: range) -> dict[str, Floats]:
+    """Events a second at one client of each region in each of some bins, from rows of `schemas.ARRIVALS`."""
+    regions = _region_names(metadata)
+    shares = _shares(arrived, metadata, {("region", name, None): at for at, name in enumerate(regions)})
+    events, _ = shares.summed(len(regions), bins)
+    return dict(zip(regions, events / (BIN_NS / 1e9), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +173,12 @@ class _Shares:
         within = metadata.window.holds(metadata.zero_ns + self.number * BIN_NS)
         return int(self.number[within].max(initial=-1))
 
-    def summed(self, names: int, bins: int) -> tuple[Floats, Floats]:
+    def summed(self, names: int, bins: range) -> tuple[Floats, Floats]:
         """Sums of events and bytes: a row for each name, a column for each bin."""
-        within = (self.number >= 0) & (self.number < bins) & (self.name >= 0)
-        cells = self.name[within] * bins + self.number[within]
+        within = (self.number >= bins.start) & (self.number < bins.stop) & (self.name >= 0)
+        cells = self.name[within] * len(bins) + self.number[within] - bins.start
         events, size = (
-            np.bincount(cells, part[within], names * bins).astype(float).reshape(names, bins)
+            np.bincount(cells, part[within], names * len(bins)).astype(float).reshape(names, len(bins))
             for part in (self.events, self.bytes)
         )
         return events, size
@@ -184,7 +194,7 @@ def _shares(arrived: pa.Table, metadata: RunMetadata, number_of: Mapping[Name, i
     clients = np.bincount([regions.index(name) for name in of_region], minlength=len(regions))
     at_client = arrived.column("at_client").to_numpy()
     stream = _looked_up(
-        ints(arrived, "stream"), {s: number_of["stream", f"s{s}", None] for s in metadata.owner}
+        ints(arrived, "stream"), {s: number_of.get(("stream", f"s{s}", None), -1) for s in metadata.owner}
     )
     links = {
         regions.index(a) * len(regions) + regions.index(b): number_of["link", *way]
@@ -241,13 +251,17 @@ def _columns(names: Sequence[Name]) -> list[list[str | None]]:
 
 
 def _names(metadata: RunMetadata, *, with_links: bool) -> Iterator[Name]:
-    for region in dict.fromkeys(host.region for host in metadata.hosts.values()):
+    for region in _region_names(metadata):
         yield "region", region, None
     for stream in metadata.owner:
         yield "stream", f"s{stream}", None
     if with_links:
         for link, direction in metadata.periods:
             yield "link", link, direction
+
+
+def _region_names(metadata: RunMetadata) -> list[str]:
+    return list(dict.fromkeys(host.region for host in metadata.hosts.values()))
 
 
 def _bins(table: pa.Table, metadata: RunMetadata) -> Ints:

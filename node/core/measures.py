@@ -55,26 +55,34 @@ class Columns:
         return HEAD.pack(SCHEMA, self._numbers[schema], len(text)) + text
 
 
-def read_blocks(data: bytes) -> Iterator[tuple[Sequence[str], int, memoryview]]:
-    """The blocks of rows in a file: the name and its columns, how many rows, and their cells, times first.
+class BlockReader:
+    """Reads a file's blocks, also of one that is still written: `read_bytes` of it were read so far."""
 
-    Raises ValueError where it is no such file.
-    """
-    schemas: dict[int, list[str]] = {}
-    view, at = memoryview(data), 0
-    while at + HEAD.size <= len(data):
-        kind, number, size = HEAD.unpack_from(data, at)
-        at += HEAD.size
-        if kind not in (SCHEMA, ROWS) or (kind == ROWS and number not in schemas):
-            raise ValueError(f"at byte {at - HEAD.size} there is no block of measures")
-        length = size if kind == SCHEMA else size * len(schemas[number]) * CELL_BYTES
-        if at + length > len(data):
-            return
-        if kind == SCHEMA:
-            schemas[number] = json.loads(data[at : at + length])
-        else:
-            yield schemas[number], size, view[at : at + length]
-        at += length
+    def __init__(self) -> None:
+        self.read_bytes = 0
+        self._schemas: dict[int, list[str]] = {}
+
+    def read(self, data: bytes) -> Iterator[tuple[Sequence[str], int, memoryview]]:
+        """The blocks of rows in what follows: the name and its columns, how many rows, and their cells, times
+        first. What is not whole yet is left for the next time.
+
+        Raises ValueError where it is no such file.
+        """
+        view, at, begin = memoryview(data), 0, self.read_bytes
+        while at + HEAD.size <= len(data):
+            kind, number, size = HEAD.unpack_from(data, at)
+            if kind not in (SCHEMA, ROWS) or (kind == ROWS and number not in self._schemas):
+                raise ValueError(f"at byte {begin + at} there is no block of measures")
+            at += HEAD.size
+            length = size if kind == SCHEMA else size * len(self._schemas[number]) * CELL_BYTES
+            if at + length > len(data):
+                return
+            if kind == SCHEMA:
+                self._schemas[number] = json.loads(data[at : at + length])
+            else:
+                yield self._schemas[number], size, view[at : at + length]
+            at += length
+            self.read_bytes = begin + at
 
 
 def _big_endian(cells: "array[int] | array[float]") -> bytes:

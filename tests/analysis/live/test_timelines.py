@@ -1,8 +1,10 @@
 """Live timelines are those of the analysis after the run, told bit by bit; memory is bounded."""
 
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -10,6 +12,7 @@ from analysis.live import timelines as live_timelines
 from analysis.live.decoder import Batch
 from analysis.live.timelines import BINS_TOLD_MAX, IDLE_NS, Intervals, Latencies, LiveTimelines
 from analysis.timelines import latency, throughput
+from analysis.timelines.deliveries import Sets
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.stream_groups import intervals
 from tests.analysis.timelines.world import END, MS, ZERO, S, World, facts_of, simulate
@@ -42,7 +45,7 @@ def batches_of(world: World) -> list[Batch]:
 
 def told(world: World, metadata: RunMetadata, every_ns: int) -> tuple[dict, dict]:
     """All bins of throughput and latency after everything was told in steps of this length."""
-    live = LiveTimelines(metadata, ZERO)
+    live = LiveTimelines(metadata)
     batches = batches_of(world)
     found: tuple[dict, dict] = (defaultdict(dict), defaultdict(dict))
     for begin, end in pairwise(range(ZERO, ZERO + END + 4 * S, every_ns)):
@@ -74,7 +77,7 @@ def test_bins_are_those_of_the_analysis(world: World, metadata: RunMetadata, eve
 
 
 def test_a_bin_is_told_once_every_client_was_read_beyond_it(metadata: RunMetadata) -> None:
-    live = LiveTimelines(metadata, ZERO)
+    live = LiveTimelines(metadata)
     newest_ns = dict.fromkeys(metadata.clients, ZERO + 2 * S)
     slow = metadata.clients[0]
     news = live.take([], newest_ns | {slow: ZERO + 1 * S})
@@ -85,21 +88,19 @@ def test_a_bin_is_told_once_every_client_was_read_beyond_it(metadata: RunMetadat
 
 def test_a_client_that_is_silent_for_long_holds_up_nobody(metadata: RunMetadata) -> None:
     newest_ns = dict.fromkeys(metadata.clients, ZERO + 60 * S)
-    news = LiveTimelines(metadata, ZERO).take(
-        [], newest_ns | {metadata.clients[0]: ZERO + 60 * S - IDLE_NS - 1}
-    )
+    news = LiveTimelines(metadata).take([], newest_ns | {metadata.clients[0]: ZERO + 60 * S - IDLE_NS - 1})
     assert news.shown_until_ns == ZERO + 60 * S
 
 
 def test_a_clock_that_is_set_ahead_leaves_a_gap(metadata: RunMetadata) -> None:
-    live = LiveTimelines(metadata, ZERO)
+    live = LiveTimelines(metadata)
     live.take([], dict.fromkeys(metadata.clients, ZERO + 2 * S))
     news = live.take([], dict.fromkeys(metadata.clients, ZERO + 30 * 86_400 * S))
     assert len(news.throughput["r0"]) == BINS_TOLD_MAX
 
 
 def test_before_anything_was_read_nothing_is_told(metadata: RunMetadata) -> None:
-    news = LiveTimelines(metadata, ZERO).take([], {})
+    news = LiveTimelines(metadata).take([], {})
     assert (news.throughput, news.latency, news.shown_until_ns) == ({}, {}, None)
 
 
@@ -111,41 +112,68 @@ def arrived(host: str, first_seq: int, count: int, t_ns: int) -> Batch:
     return Batch(False, host, 0, first_seq, count, count, t_ns)
 
 
-def settled(stream: Latencies) -> list[tuple[int, ...]]:
-    return list(zip(*(column.tolist() for column in stream.settle()), strict=True))
+@pytest.fixture
+def two(metadata: RunMetadata) -> RunMetadata:
+    """The metadata where these are all clients."""
+    return replace(metadata, hosts={name: metadata.hosts[name] for name in CLIENTS}, disturbed=frozenset())
 
 
-def test_an_event_settles_when_the_last_client_has_it_and_only_once() -> None:
-    stream = Latencies(CLIENTS)
+def settled(stream: Latencies, metadata: RunMetadata, wanted: Sets | None = None) -> list[tuple[int, ...]]:
+    """When events were published, their latencies, and how many they are."""
+    samples = stream.settle(metadata, wanted)
+    columns = ("published_ns", "latency_ns", "count")
+    return list(zip(*(samples.column(name).to_pylist() for name in columns), strict=True))
+
+
+def test_an_event_settles_when_the_last_client_has_it_and_only_once(two: RunMetadata) -> None:
+    stream = Latencies(0)
     for batch in (published(1, 10, 100), arrived(CLIENTS[0], 1, 10, 150), arrived(CLIENTS[1], 1, 4, 160)):
         stream.add(batch)
-    assert settled(stream) == [(100, 60, 4)]
-    assert settled(stream) == []
+    assert settled(stream, two) == [(100, 60, 4)]
+    assert settled(stream, two) == []
     stream.add(arrived(CLIENTS[1], 5, 6, 190))
     stream.add(arrived(CLIENTS[0], 1, 10, 999))  # again, from a neighbour
-    assert settled(stream) == [(100, 90, 6)]
+    assert settled(stream, two) == [(100, 90, 6)]
 
 
-def test_a_client_that_does_not_count_is_not_waited_for() -> None:
-    stream = Latencies(CLIENTS[:1])
-    for batch in (published(1, 10, 100), arrived(CLIENTS[0], 1, 10, 150), arrived("r9-client-9", 1, 1, 990)):
+def test_a_client_that_does_not_count_is_not_waited_for(two: RunMetadata) -> None:
+    stream = Latencies(0)
+    for batch in (published(1, 10, 100), arrived(CLIENTS[0], 1, 10, 150), arrived(CLIENTS[1], 1, 1, 990)):
         stream.add(batch)
-    assert settled(stream) == [(100, 50, 10)]
+    assert settled(stream, replace(two, disturbed=frozenset(CLIENTS[1:]))) == [(100, 50, 1), (100, 50, 9)]
+
+
+def test_who_need_not_get_an_event_is_not_waited_for(two: RunMetadata) -> None:
+    stream = Latencies(0)
+    for batch in (published(1, 10, 100), arrived(CLIENTS[0], 1, 10, 150), arrived(CLIENTS[1], 1, 2, 190)):
+        stream.add(batch)
+    from_3, all_of_them = (np.array([3]), np.array([7])), (np.array([1]), np.array([11]))
+    must = {CLIENTS[0]: all_of_them, CLIENTS[1]: from_3}
+    assert settled(stream, two, (must, must)) == [(100, 50, 2)]
+    stream.add(arrived(CLIENTS[1], 3, 4, 180))
+    assert settled(stream, two, (must, must)) == [(100, 80, 4), (100, 50, 4)]
+
+
+def test_what_nobody_must_get_holds_up_nothing(two: RunMetadata) -> None:
+    stream = Latencies(0)
+    stream.add(published(1, 10, 100))
+    assert settled(stream, two, ({}, {})) == []
+    assert not stream.waiting
 
 
 def test_a_stream_of_which_somebody_lost_an_event_goes_on_when_too_much_waits(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, two: RunMetadata
 ) -> None:
     monkeypatch.setattr(live_timelines, "WAITING_MAX", 3)
-    stream = Latencies(CLIENTS)
+    stream = Latencies(0)
     for number in range(5):
         stream.add(published(1 + number, 1, number))
         stream.add(arrived(CLIENTS[0], 1 + number, 1, 100))
         if number:
             stream.add(arrived(CLIENTS[1], 1 + number, 1, 100))
-    assert settled(stream) == []
+    assert settled(stream, two) == []
     assert stream.given_up == 1
-    assert [published_ns for published_ns, _, _ in settled(stream)] == [1, 2, 3, 4]
+    assert [published_ns for published_ns, _, _ in settled(stream, two)] == [1, 2, 3, 4]
 
 
 def test_intervals_count_what_is_new() -> None:

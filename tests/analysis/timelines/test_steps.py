@@ -191,6 +191,16 @@ def test_latency_percentiles_are_those_of_every_event(world, metadata):
     assert sum(row["mean_ms"] * row["count"] for row in binned) == pytest.approx(sum(per_event) / 1e6)
 
 
+def test_the_streams_of_a_region_share_its_bins(world, metadata):
+    in_one = replace(metadata, owner={**metadata.owner, 1: metadata.owner[0]})
+    whole, apart = (
+        latency.table(samples_of(world.events, each), each).to_pylist() for each in (in_one, metadata)
+    )
+    bins = [(row["origin"], row["start_s"]) for row in whole]
+    assert len(set(bins)) == len(bins)
+    assert sum(row["count"] for row in whole) == sum(row["count"] for row in apart)
+
+
 def test_an_event_that_one_client_never_got_has_no_latency(world, metadata):
     kept = [row for row in world.events if (row["host"], row["first_seq"]) != ("r1-client-0", 11)]
     samples = samples_of(kept, metadata)

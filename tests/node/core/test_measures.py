@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from analysis.errors import AnalysisError
 from analysis.timelines.measures import figures, read_measures, summary, table
 from node.core.machine import Measure
-from node.core.measures import Columns
+from node.core.measures import BlockReader, Columns
 
 names = st.text("abcXYZ_-019", min_size=1, max_size=6).map(lambda text: f"m{text}")
 measures = st.builds(Measure, names, st.dictionaries(names, st.floats(), min_size=1, max_size=4))
@@ -53,6 +53,19 @@ def test_every_torn_end_leaves_the_whole_blocks_before_it(tmp_path):
         assert ("queue", "events", 1, "3.0") in flat(read_measures("host", path))
         assert len(flat(read_measures("host", path))) < 3
     assert read_measures("host", tmp_path / "none") == {}
+
+
+def test_a_file_that_grows_is_read_from_where_it_was_left(tmp_path):
+    columns, path, reader = Columns(), tmp_path / "host.measures", BlockReader()
+    first = columns.encode([(1, Measure("queue", {"events": 3.0}))])
+    data = first + columns.encode([(2, Measure("queue", {"events": 4.0}))])
+    read = []
+    for length in range(0, len(data) + 1, 7):
+        path.write_bytes(data[:length])
+        read += flat(read_measures("host", path, reader=reader))
+    path.write_bytes(data)
+    read += flat(read_measures("host", path, reader=reader))
+    assert read == [("queue", "events", 1, "3.0"), ("queue", "events", 2, "4.0")]
 
 
 def test_another_file_is_refused(tmp_path):

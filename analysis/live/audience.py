@@ -1,0 +1,106 @@
+"""Which client must get which of the last events while a run goes on.
+
+Follows from the contract, as after the run (`analysis.timelines.expected`), and from what publishers and
+subscribers write down as they go: their files are read from where they were left. A subscription may still
+be under way when the first events that it brings come to others, so what an event's audience is stands firm
+only once the contract's time to settle has passed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.timelines import deliveries, schemas
+from analysis.timelines.content import Content, ContentFiles, content_of
+from analysis.timelines.delivery_records import HostRecords, as_table, read_rows
+from analysis.timelines.expected import SUBSCRIPTIONS, for_everybody
+from analysis.timelines.measures import Rows, read_measures
+from analysis.timelines.run_metadata import RunMetadata
+from experiments.declared import Trait
+from experiments.rundir import RunDirectory
+from node.core.content import EVENT, INTEREST
+from node.core.deliveries import RecordKind
+from node.core.measures import BlockReader
+
+
+class Audience:
+    """Reads the records of one run as they grow."""
+
+    def __init__(self, run: RunDirectory, metadata: RunMetadata) -> None:
+        contract = metadata.declared.contract
+        self.settle_ns = 0 if for_everybody(metadata) else contract.settle_us * 1000
+        """How long after its publication it is known who must get an event."""
+        writers = () if for_everybody(metadata) else metadata.having(Trait.PUBLISHER, Trait.SUBSCRIBER)
+        self._records = [_GrowingRecords(name, run.host_deliveries(name)) for name in writers]
+        self._published = self._asked = schemas.RECORDS.empty_table()
+        files = ContentFiles.of(run, metadata, metadata.clients)
+        self._content = None if files is None else _GrowingContent(files)
+
+    def read(self, from_ns: int) -> None:
+        """Take what was written down since the last time; forget what was published long before `from_ns`.
+
+        Raises AnalysisError for files that are no such records.
+        """
+        from_ns -= self.settle_ns  # publishers write down when they heard that an event is published
+        new = as_table([each.read() for each in self._records])
+        kind = new.column("kind")
+        asked = new.filter(pc.is_in(kind, value_set=pa.array(SUBSCRIPTIONS, pa.int32())))
+        published = new.filter(pc.equal(kind, int(RecordKind.PUBLISHED)))
+        self._asked = pa.concat_tables([self._asked, asked])
+        whole = pa.concat_tables([self._published, published])
+        self._published = whole.filter(pc.greater_equal(whole.column("t_ns"), from_ns)).combine_chunks()
+        if self._content is not None:
+            self._content.read(from_ns)
+
+    def must_get(self, streams: Sequence[int], metadata: RunMetadata) -> Mapping[int, deliveries.Sets] | None:
+        """What each client must get of what was lately published in these streams; None: everything."""
+        if for_everybody(metadata):
+            return None
+        return deliveries.must_get(
+            metadata.clients,
+            self._published,
+            self._asked,
+            replace(metadata, owner={stream: metadata.owner[stream] for stream in streams}),
+            None if self._content is None else self._content.content(),
+        )
+
+
+class _GrowingRecords:
+    """One host's record of deliveries."""
+
+    def __init__(self, host: str, path: Path) -> None:
+        self._host, self._path = host, path
+        self._records = self._sessions = 0
+
+    def read(self) -> HostRecords:
+        rows = read_rows(self._path, self._records)
+        session = self._sessions + np.cumsum(rows["kind"] == RecordKind.SESSION)
+        position = self._records + np.arange(len(rows))
+        self._records += len(rows)
+        self._sessions = int(session[-1]) if len(rows) else self._sessions
+        return HostRecords(self._host, rows, np.maximum(session - 1, 0), position)
+
+
+class _GrowingContent:
+    """What publishers write down of their events, and clients of what they ask for."""
+
+    def __init__(self, files: ContentFiles) -> None:
+        self._files = files
+        self._readers = {host: BlockReader() for host, _ in (*files.publishers, *files.clients)}
+        self._events: list[Rows] = []
+        self._interests: dict[str, list[Rows]] = {host: [] for host, _ in files.clients}
+
+    def read(self, from_ns: int) -> None:
+        for host, path in dict((*self._files.publishers, *self._files.clients)).items():
+            found = read_measures(host, path, reader=self._readers[host])
+            self._events += found.get(EVENT, ())
+            if host in self._interests:
+                self._interests[host] += found.get(INTEREST, ())
+        self._events = [block for block in self._events if block[1][-1] >= from_ns]
+
+    def content(self) -> Content:
+        return content_of(self._events, self._interests.items())
