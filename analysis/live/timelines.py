@@ -151,6 +151,7 @@ class LiveTimelines:
         self.metadata = metadata
         """May be replaced by what is known later: faults are known when they took hold."""
         self._audience = audience
+        self._settle_ns = 0 if audience is None else audience.settle_ns
         self._clients = frozenset(metadata.clients)
         self._seen: dict[tuple[str, int], Intervals] = defaultdict(Intervals)
         self._arrivals = schemas.ARRIVALS.empty_table()
@@ -171,7 +172,8 @@ class LiveTimelines:
         last = max(self._told, (until_ns - self.metadata.zero_ns) // BIN_NS)
         throughput = self._tell(last)
         recent = range(max(0, last - RECENT_BINS), last)
-        p95_ms = latency.headline(self._samples.filter(self._in_bins(recent)))["p95_ms"]
+        settled = range(max(0, recent.start - self._settle_ns // BIN_NS), last)
+        p95_ms = latency.headline(self._samples.filter(self._in_bins(settled)))["p95_ms"]
         rate = self._recent_rate(recent)
         self._prune(last)
         return TimelineUpdate(throughput, latencies, rate, p95_ms, until_ns)
@@ -209,7 +211,7 @@ class LiveTimelines:
         wanted: Mapping[int, Sets] | None = None
         before_ns = NEVER
         if self._audience is not None:
-            before_ns = until_ns - self._audience.settle_ns
+            before_ns = until_ns - self._settle_ns
             oldest_ns = min((each.oldest_ns for each in waiting.values()), default=NEVER)
             self._audience.read(max(until_ns - RETAINED_NS, min(oldest_ns, before_ns)))
             wanted = self._audience.must_get(list(waiting), self.metadata)

@@ -1,11 +1,14 @@
 """What each fault did to each (stream, client) pair, from the events alone: a Spark step, one group per
 stream.
 
-A pair is *affected* by a fault of links if the way of the stream to the client's region, just before the
+A pair is *affected* by a fault of links if the route of the stream to the client's region, just before the
 fault, crossed one of the link directions that the fault changed (packets between regions without a link of
-their own cross those of others); by a fault of a process if the way touched
-that proxy's region, or the process is the client. A client that was itself killed, stopped, late or gone
-shows only what that did to it: by other faults it is not affected. A fault that mends (restore, continue,
+their own cross those of others); by a fault of a process if the route touched that server's region, or the
+process is the client. Where neither packets nor logs tell the route, it is taken to be the configured one;
+and whoever was without events for longer than usual is affected, too (`gaps`). A client that was itself
+killed, stopped, late or gone shows only what that did to it: by other faults it is not affected.
+
+A fault that mends (restore, continue,
 restart) affects the pairs that were on a detour and whose direct way it gives back; `returned` is when their
 region had the stream from its owner again, for good. The times themselves are defined in `recovery_times`.
 
@@ -23,6 +26,7 @@ import pyarrow as pa
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints
+from analysis.timelines.gaps import Waits
 from analysis.timelines.recovery_times import Pair, PairTimes, benchmark, measure
 from analysis.timelines.run_metadata import Fault, RunMetadata
 from analysis.timelines.sequence_intervals import NEVER, SequenceIntervals
@@ -32,6 +36,10 @@ from topologies.routes import Hop
 
 AROUND_NS = 1_000_000_000
 """A client that nothing is due to for so long before a fault, or after it, shows nothing of it."""
+
+
+PROCESS, ROUTE, GAP, UNKNOWN = "process", "route", "gap", "unknown"
+"""What tells that a fault affected a client: its own process, the route of its events, or a gap in them."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,15 @@ class History:
         if self._straight:
             return () if region == self.owner else ((self.owner, region),)
         return way(self.seen, self.owner, region, t_ns)
+
+    def tells(self, region: str, t_ns: int) -> bool:
+        """Whether packets or logs tell the way to a region just before `t_ns`."""
+        return not self._straight and self.way(region, t_ns) is not None
+
+    @cached_property
+    def waits(self) -> Waits:
+        """How long each client waited for each piece."""
+        return Waits.of(self.cut, self.metadata.stopped_ns or _last(self.cut.published_ns))
 
     @cached_property
     def _straight(self) -> bool:
@@ -112,9 +129,8 @@ def pairs(history: History) -> pa.Table:
     for number, fault in enumerate(metadata.applied_faults):
         were_due = history.were_due(fault.t_ns)
         ways = {region: _text(history, region, fault.t_ns) for region in dict.fromkeys(regions)}
-        affected = [
-            bool(were_due[client]) and is_affected(history, fault, cut.hosts[client]) for client in shown
-        ]
+        affected_by = _affected_by(history, fault, shown, were_due)
+        affected = [by is not None and by != UNKNOWN for by in affected_by]
         times = [
             _times(history, fault, client) if concerned else _NO_TIMES
             for client, concerned in zip(shown, affected, strict=True)
@@ -124,6 +140,7 @@ def pairs(history: History) -> pa.Table:
             "stream": [history.stream] * len(shown),
             "client": [cut.hosts[client] for client in shown],
             "affected": affected,
+            "affected_by": affected_by,
             "lost": lost[shown, number].tolist(),
             "old_way": [ways[region] for region in regions],
         }
@@ -133,25 +150,54 @@ def pairs(history: History) -> pa.Table:
     return pa.concat_tables(found)
 
 
-def is_affected(history: History, fault: Fault, client: str) -> bool:
-    """Whether the fault concerns the pair."""
+def _affected_by(history: History, fault: Fault, clients: Sequence[int], were_due: Bools) -> list[str | None]:
+    """What tells of each client that the fault affected it: PROCESS, ROUTE or GAP; UNKNOWN: nothing could
+    tell, None: it did not. clients: places among those of the intervals.
+    """
+    names = [history.cut.hosts[client] for client in clients]
+    found = [
+        _by_route(history, fault, name) if were_due[client] else None
+        for client, name in zip(clients, names, strict=True)
+    ]
+    unsure = [place for place, by in enumerate(found) if by == UNKNOWN]
+    if unsure:
+        gap, known = history.waits.gap_of(fault.t_ns, **_around(fault, history.metadata))
+        for place in unsure:
+            client = clients[place]
+            found[place] = GAP if gap[client] else None if known[client] else UNKNOWN
+    return found
+
+
+def _around(fault: Fault, metadata: RunMetadata) -> dict[str, int]:
+    """The times around a fault that `Waits.gap_of` asks for."""
+    settle_ns = metadata.declared.contract.settle_us * 1000
+    before = [other.t_ns + settle_ns for other in metadata.applied_faults if other.t_ns < fault.t_ns]
+    return {
+        "calm_ns": max(before, default=0),
+        "next_ns": metadata.next_fault_ns(fault) or NEVER,
+        "settle_ns": settle_ns,
+    }
+
+
+def _by_route(history: History, fault: Fault, client: str) -> str | None:
+    """PROCESS or ROUTE, if the fault concerns the pair by these; UNKNOWN where no route is told."""
     hosts = history.metadata.hosts
     owner, region = history.owner, hosts[client].region
-    old = history.way(region, fault.t_ns)
     if client in fault.processes:
-        return True
+        return PROCESS
     if client in history.metadata.disturbed:
-        return False
+        return None
+    old = history.way(region, fault.t_ns)
     struck = {hosts[host].region for host in fault.processes if history.metadata.has(host, Trait.SERVER)}
     if fault.mends:
         detour = old is None or len(old) > 1
         gives_back = bool(history.metadata.crossed([(owner, region)]) & set(fault.hops))
-        return (detour and gives_back) or bool(struck & {owner, region})
-    if old is None:
-        return False
-    return bool(set(fault.hops) & history.metadata.crossed(old)) or bool(
-        struck & {owner, region, *(hop[0] for hop in old)}
-    )
+        return ROUTE if (detour and gives_back) or struck & {owner, region} else None
+    if old is not None and (
+        set(fault.hops) & history.metadata.crossed(old) or struck & {owner, region, *(hop[0] for hop in old)}
+    ):
+        return ROUTE
+    return None if history.tells(region, fault.t_ns) else UNKNOWN
 
 
 def lost_after(history: History) -> Ints:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, ints, rows
 from analysis.timelines.failover_events import FailoverEvent, FailoverKind, on_fault
+from analysis.timelines.recovery import UNKNOWN
 from analysis.timelines.run_metadata import Fault, RunMetadata
 from analysis.timelines.sequence_intervals import NEVER
 from experiments.declared import Trait
@@ -26,6 +27,11 @@ SUMS = ("lost", "duplicated", "out_of_order")
 REASONS_MAX = 20
 """Of a fault, in words."""
 STREAM_BITS = 32
+UNAFFECTED = "it was on no stream's route to a client, and no client had a gap where the route is not known"
+UNTOLD = (
+    "whether it affected {} streams at clients is not known: neither packets nor logs show their routes, and"
+    " too little came before it to tell a gap"
+)
 
 
 def table(
@@ -76,7 +82,8 @@ _TIMES = tuple(f"{name}_s" for name in schemas.RECOVERY_TIMES)
 _MEASURED = ("detect_s", "resubscribe_s", *_TIMES, "reason")
 """Columns of affected pairs alone."""
 _KEPT = (
-    "fault", "stream", "client", "affected", "impaired", "backlog_events", "lost", "old_way", "new_way"
+    "fault", "stream", "client", "affected", "affected_by",
+    "impaired", "backlog_events", "lost", "old_way", "new_way",
 )  # fmt: skip
 
 
@@ -200,12 +207,14 @@ def _figures(fault: Fault, pairs: pa.Table) -> tuple[dict[str, Any], list[str]]:
     figures |= {} if bar_s is None else {"bar_s": bar_s}
     if fault.applied_ns is None:
         return figures, ["it never took hold"]
+    unknown = pc.sum(pc.equal(pairs.column("affected_by"), UNKNOWN)).as_py() or 0
+    reasons = [UNTOLD.format(unknown)] if unknown else []
     if not affected.num_rows:
-        return figures, ["no stream's way to a client was concerned"]
+        return figures, reasons or [UNAFFECTED]
     texts = affected.column("reason").unique().drop_null().to_pylist()
     told = sorted({reason for text in texts for reason in text.split("; ")})
     more = [f"and {len(told) - REASONS_MAX} reasons more"] if len(told) > REASONS_MAX else []
-    return figures, [*told[:REASONS_MAX], *more, *_disagreement(affected)]
+    return figures, [*reasons, *told[:REASONS_MAX], *more, *_disagreement(affected)]
 
 
 def _disagreement(affected: pa.Table) -> list[str]:

@@ -227,6 +227,7 @@ PAIRS = _schema(
     ("stream", _INT, False),
     ("client", _STRING, False),
     ("affected", _BOOLEAN, False),
+    ("affected_by", _STRING, True),  # 'process' | 'route' | 'gap'; 'unknown': nothing tells whether
     *((f"{name}_ns", _BIGINT, True) for name in RECOVERY_TIMES),
     ("impaired", _BIGINT, True),
     ("backlog_events", _BIGINT, True),
@@ -250,6 +251,7 @@ RECOVERY = _schema(
     ("stream", _INT, False),
     ("client", _STRING, False),
     ("affected", _BOOLEAN, False),
+    ("affected_by", _STRING, True),  # 'process' | 'route' | 'gap'; 'unknown': nothing tells whether
     ("requested_s", _DOUBLE, False),  # since time 0
     ("applied_s", _DOUBLE, True),  # since time 0
     ("detect_s", _DOUBLE, True),

@@ -141,6 +141,7 @@ def _pairs_table(record: AnalysedRun, fault: str, rows: list[Row]) -> Table:
     columns = (
         Column("Stream"),
         Column("Client"),
+        Column("By", help="what tells that the fault affected it: its process, its route, a gap"),
         *(Column(title, True, meaning) for _, title, meaning in TIMES),
         Column("Backlog", True),
         Column("Lost", True),
@@ -153,6 +154,7 @@ def _pairs_table(record: AnalysedRun, fault: str, rows: list[Row]) -> Table:
         (
             words(f"s{row['stream']} from {record.origin(row['stream'])}"),
             words(row["client"]),
+            words(row.get("affected_by") or ""),
             *(time(row, key) for key, _, _ in TIMES),
             figure(number(row.get("backlog_events")), row.get("backlog_events")),
             figure(number(row.get("lost")), row.get("lost"), "bad" if row.get("lost") else ""),
