@@ -208,12 +208,25 @@ def test_a_client_that_records_less_than_its_packets_show_fails_the_run(copy):
 def test_without_captures_the_records_alone_count_and_the_summary_says_so(tmp_path, world):
     run = run_json("captures=none")
     directory = write_run(tmp_path / "a-run", world, run, [])
-    log = {"t_ns": ZERO + CUT + 900 * MS, "level": "info", "event": "source_switched", "stream": 2}
-    started = log | {"t_ns": ZERO - S, "from": None, "to": "r2/proxy-0", "why": "direct"}
-    switched = log | {"from": "r2/proxy-0", "to": "r1/proxy-0", "why": "advertisement"}
-    lines = [json.dumps(record) for record in (started, switched)]
-    directory.log("r3-proxy-0").write_text("\n".join(lines) + '\n{"t_ns": 17000')
-    (directory.log("r1-proxy-0")).write_text(json.dumps(started))
+    log = {"t_ns": ZERO + CUT + 900 * MS, "level": "info", "event": "source_switched"}
+    for here, there, stream in (("r3", "r2", 2), ("r2", "r3", 3)):
+        started = log | {
+            "t_ns": ZERO - S,
+            "from": None,
+            "to": f"{there}/proxy-0",
+            "why": "direct",
+            "stream": stream,
+        }
+        switched = log | {
+            "from": f"{there}/proxy-0",
+            "to": "r1/proxy-0",
+            "why": "advertisement",
+            "stream": stream,
+        }
+        lines = [json.dumps(record) for record in (started, switched)]
+        directory.log(f"{here}-proxy-0").write_text("\n".join(lines) + '\n{"t_ns": 17000')
+        with directory.log("r1-proxy-0").open("a") as file:
+            file.write(json.dumps(started) + "\n")
     summary = analyze(directory, progress=nothing_said)
     assert {NO_HOST_CAPTURES, NO_LINK_CAPTURES, FROM_ACKNOWLEDGEMENT} <= set(summary["fidelity"]["notes"])
     assert (summary["fidelity"]["valid"], summary["fidelity"]["reasons"]) == (True, [])
@@ -245,7 +258,7 @@ def test_captures_of_links_alone_still_measure_the_links(tmp_path, world):
     assert summary["fidelity"]["links"][0]["delay_p50_ms"] == summary["fidelity"]["links"][0]["delay_ms"]
     assert NO_HOST_CAPTURES in summary["fidelity"]["notes"]
     assert NO_LINK_CAPTURES not in summary["fidelity"]["notes"]
-    assert summary["recovery"]["cut"]["switch_s"] is None  # no logs: nobody can say what came over the link
+    assert summary["recovery"]["cut"]["switch_s"] == (1 * S + 2 * LAN) / 1e9  # no logs: gaps alone tell
     assert summary["latency"]["p50_ms"] is not None
 
 
