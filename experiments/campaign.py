@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field
 
 from experiments.json_files import write_json
 from experiments.run_record import Outcome
+from experiments.sanitize import sanitize
 from experiments.validated_json import STRICT, Count, Name, Seed, Text, TimeNs, from_json, to_json
 from topologies.errors import InputError
 
@@ -197,13 +198,11 @@ def schema_1_as_now(
 
 
 def _on_one_line(content: Mapping[str, Any]) -> dict[str, Any]:
-    """With texts as they are written today: what cannot be shown, line breaks among it, is a space."""
+    """With texts as they are written today."""
 
-    def shown(value: Any) -> Any:
+    def tidy(value: Any) -> Any:
         if isinstance(value, list):
-            return [shown(item) for item in value]
-        if not isinstance(value, str):
-            return value
-        return " ".join("".join(letter if letter.isprintable() else " " for letter in value).split())
+            return [tidy(item) for item in value]
+        return sanitize(value) if isinstance(value, str) else value
 
-    return {key: shown(value) for key, value in content.items()}
+    return {key: tidy(value) for key, value in content.items()}

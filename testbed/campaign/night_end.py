@@ -20,13 +20,13 @@ import click
 from experiments.campaign import Failure, State
 from experiments.nights import NightRecord
 from experiments.run_record import Outcome
+from experiments.sanitize import sanitize
 from experiments.whole_files import write_whole
 from testbed.campaign import exit_codes
 from testbed.campaign.night import Night, make_room
 from testbed.campaign.night_text import show_night
 from testbed.nightly.hooks import call, message, message_of_none
 from testbed.nightly.junit import junit_xml
-from testbed.sanitize import sanitize
 
 if TYPE_CHECKING:
     from analysis.history.regressions.findings import Finding, NightFindings

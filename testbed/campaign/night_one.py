@@ -19,6 +19,7 @@ from experiments.campaign import Failure, State, Verdict
 from experiments.nights import NightRun
 from experiments.run_record import Outcome
 from experiments.rundir import RunDirectory
+from experiments.sanitize import sanitize
 from experiments.sweepdir import SweepRecord
 from testbed.campaign.campaign import sole_writer
 from testbed.campaign.campaign_text import position
@@ -31,7 +32,6 @@ from testbed.campaign.sweep_run import carry_out, new_directory, new_sweep
 from testbed.interrupts import Limit
 from testbed.nightly.planning import AROUND_A_RUN_S, TRIES_MAX, budget_left_s
 from testbed.runner.run_control import RunResult
-from testbed.sanitize import sanitize
 from testbed.sweeps import RunSelection
 from topologies.errors import InputError
 from topologies.loader import load_topology

@@ -10,8 +10,8 @@ from analysis.history.regressions.findings import failure_of, why
 from experiments.campaign import CampaignRun, Failure, Headline, State
 from experiments.expectations import missed_text
 from experiments.run_record import Outcome, RunRecord
+from experiments.sanitize import sanitize
 from testbed.runner.run_control import RunResult
-from testbed.sanitize import sanitize
 
 Run = TypeVar("Run", bound=CampaignRun)
 

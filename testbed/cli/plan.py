@@ -40,7 +40,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     EXPERIMENT is a name (see `cutset list`) or a YAML file.
     """
     from experiments.plan import plan_to_json
-    from testbed.cli.plan_text import plan_of, show_plan
+    from testbed.campaign.plan_text import plan_of, show_plan
     from testbed.sweeps import RunSelection
 
     file = read_chosen(experiment, overrides, topology)
@@ -56,7 +56,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
 
 def _draw(path: Path, plan: "Plan") -> None:
-    from testbed.cli.plan_picture import plan_svg
+    from testbed.campaign.plan_picture import plan_svg
     from topologies.errors import InputError
 
     try:

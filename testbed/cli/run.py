@@ -70,7 +70,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
         check_watchable(chosen, resumed=resume is not None)
     if dry:
-        from testbed.cli.plan_text import show_plan
+        from testbed.campaign.plan_text import show_plan
 
         show_plan(chosen, full=False)
         return 0

@@ -3,7 +3,7 @@
 import paramiko
 from paramiko.ssh_exception import NoValidConnectionsError
 
-from testbed.sanitize import sanitize
+from experiments.sanitize import sanitize
 
 NO_GREETING = ("SSH protocol banner", "Indecipherable protocol version")
 """In errors about what a server says first (RFC 4253, section 4.2)."""

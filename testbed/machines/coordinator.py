@@ -15,11 +15,11 @@ from typing import Any
 from experiments.declared import Contract
 from experiments.draining import reached
 from experiments.run_record import Outcome, Phase
+from experiments.sanitize import sanitize
 from testbed.machines.supervisor_client import Events, SupervisorClient
 from testbed.runner.barrier import Barrier
 from testbed.runner.draining import highest
 from testbed.runner.run_control import Follow
-from testbed.sanitize import sanitize
 
 LEAD_NS = 1_000_000_000
 """From the word to go on to time 0: longer than a word takes to any machine."""

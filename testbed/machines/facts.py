@@ -10,13 +10,13 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
+from experiments.sanitize import sanitize
 from testbed.errors import TestbedError
 from testbed.links.selection import TRY, TRY_TOOLS
 from testbed.machines.inventory import Inventory, Machine
 from testbed.machines.placement import VXLAN_OVERHEAD_BYTES
 from testbed.sandbox.commands import sandbox_command
 from testbed.sandbox.requirements import RUN_TOOLS
-from testbed.sanitize import sanitize
 from topologies.link_parameters import LinkParameters
 
 Said = Annotated[str, AfterValidator(sanitize)]

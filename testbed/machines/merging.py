@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from experiments.observations import MachineShare
 from experiments.run_record import Outcome, Phase, RunRecord
+from experiments.sanitize import sanitize
 from testbed.machines.facts import ClockReading
 from testbed.machines.placement import Placement
-from testbed.sanitize import sanitize
 
 _PHASES = list(Phase)
 

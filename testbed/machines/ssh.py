@@ -18,12 +18,12 @@ from typing import Self
 import fabric
 import paramiko
 
+from experiments.sanitize import sanitize
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.connection_errors import error_clause
 from testbed.machines.host_keys import HostKeyError, HostKeyRule, read_known_hosts
 from testbed.machines.inventory import Machine
 from testbed.machines.ssh_config import way_to
-from testbed.sanitize import sanitize
 
 CONNECT_TIMEOUT_S = 10.0
 RUN_TIMEOUT_S = 30.0

@@ -40,7 +40,7 @@ MAY_NAME_PYTHON = {
     "experiments/child_python.py": "begins all commands that start one",
     "analysis/session.py": "tells Spark which one to start; SAFE_ENVIRONMENT goes with it",
     "analysis/jobs/probe.py": "says which one a cluster's worker is",
-    "testbed/cli/nightly.py": "finds the `cutset` beside it",
+    "testbed/campaign/night_installation.py": "finds the `cutset` beside it",
     "testbed/machines/deploy.py": "begins commands for machines",
     "testbed/machines/run_folders.py": "ends them",
     "testbed/machines/shipping/receiver.py": "ends them",

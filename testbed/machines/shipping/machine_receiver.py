@@ -12,13 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from experiments.sanitize import sanitize
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.shipping.frames import ShippingError
 from testbed.machines.shipping.limits import Bounds, Limits
 from testbed.machines.shipping.result import Progress, ShippingResult, State
 from testbed.machines.shipping.session import DiskLimitError, Session, Stream
 from testbed.machines.shipping.transfer import Transfer
-from testbed.sanitize import sanitize
 
 RETRY_S_MAX = 5.0
 NONSENSE_MAX = 3

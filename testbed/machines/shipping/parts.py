@@ -10,8 +10,8 @@ from experiments.plain_name import plain_name
 from experiments.plan import Plan
 from experiments.run_record import RunRecord, read_record
 from experiments.rundir import RunDirectory
+from experiments.sanitize import sanitize
 from testbed.machines.shipping.names import MACHINES
-from testbed.sanitize import sanitize
 from topologies.errors import InputError
 
 NOT_USED = "its run.json is not used"

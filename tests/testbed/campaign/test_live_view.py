@@ -11,16 +11,15 @@ from typing import Any
 
 import pytest
 
-from analysis import pipeline
 from experiments import capture_parts
 from experiments.loader import load_experiment, read_experiment
 from experiments.plan import Plan
 from experiments.rundir import RunDirectory
-from testbed.campaign import live_view
+from testbed.campaign import analyses, live_view
+from testbed.campaign.analyses import Workers
 from testbed.campaign.live_view import Watching, check_watchable, watched
 from testbed.campaign.progress import Situation
 from testbed.cli import main
-from testbed.cli.analyze import _Work
 from testbed.planning import make_plan
 from testbed.sweeps import RunSelection
 from topologies.errors import InputError
@@ -87,8 +86,8 @@ def test_parts_that_a_dead_command_left_are_joined_before_they_are_analysed(
         found.append(given.capture("x.pcap").read_bytes())
         return {}
 
-    monkeypatch.setattr(pipeline, "analyze", look)
-    _Work(None, None).analyze(run, lambda _: None)
+    monkeypatch.setattr(analyses, "run_analysis", look)
+    Workers(None, None).analyze(run, lambda _: None)
     assert found == [b"header of 24 bytes......record"]
 
 

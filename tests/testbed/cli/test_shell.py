@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from testbed.campaign import shell_run
 from testbed.cli.main import run as cutset
 from testbed.errors import TestbedError
 from testbed.runner import run_control
@@ -19,12 +20,12 @@ def stopped_before_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     def at_the_prompt(*_: Any, **__: Any) -> None:
         raise TestbedError("at the prompt")
 
-    monkeypatch.setattr(run_control, "carry_out", at_the_prompt)
+    monkeypatch.setattr(shell_run, "carry_out", at_the_prompt)
     monkeypatch.setattr(run_control, "check_machine", lambda *_: None)
 
 
 @pytest.fixture
-def open_backend(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def prepared(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """run.json of a shell that got as far as its sandbox, and what it had said until then."""
 
     def open_shell(*options: str, experiment: str = "link-failure") -> tuple[dict[str, Any], str]:
@@ -45,35 +46,35 @@ def faults(content: dict[str, Any]) -> list[str]:
     "override",
     ["duration=15s", "faults=[]", "faults.cut.at=70s", "expect=[events.lost < 0]", "sweep={seed: [1, 2]}"],
 )
-def test_what_would_go_wrong_and_what_is_expected_stand_in_no_overrides_way(open_backend, override: str):
-    content, said = open_backend("--set", override)
+def test_what_would_go_wrong_and_what_is_expected_stand_in_no_overrides_way(prepared, override: str):
+    content, said = prepared("--set", override)
     assert faults(content) == []
     assert content["plan"]["changes"] == []
     assert [content["experiment"].get(field) for field in ("faults", "expect", "sweep")] == [[], [], {}]
     assert (DO_NOT_HAPPEN in said) == (override != "faults=[]")
 
 
-def test_an_experiment_that_runs_in_virtual_time_by_chance_has_a_prompt_on_this_machine(open_backend):
-    content, said = open_backend("--set", "on=simulator", "--set", "duration=2s", experiment="nemesis")
+def test_an_experiment_that_runs_in_virtual_time_by_chance_has_a_prompt_on_this_machine(prepared):
+    content, said = prepared("--set", "on=simulator", "--set", "duration=2s", experiment="nemesis")
     assert (faults(content), "nemesis" in content["experiment"]) == ([], False)
     assert "the faults of nemesis do not happen" in said
 
 
-def test_the_experiments_faults_happen_when_asked_for_and_nothing_is_expected(open_backend):
-    content, said = open_backend("--with-faults")
+def test_the_experiments_faults_happen_when_asked_for_and_nothing_is_expected(prepared):
+    content, said = prepared("--with-faults")
     assert faults(content) == ["cut", "restore"]
     assert content["experiment"]["expect"] == []
     assert HAPPEN.format(2) in said
 
 
-def test_what_is_expected_needs_no_fault(open_backend):
-    content, said = open_backend("--with-faults", "--set", "faults.cut=null")
+def test_what_is_expected_needs_no_fault(prepared):
+    content, said = prepared("--with-faults", "--set", "faults.cut=null")
     assert faults(content) == ["restore"]
     assert HAPPEN.format(1) in said
 
 
-def test_faults_by_chance_become_planned_ones_when_asked_for(open_backend):
-    content, _ = open_backend("--with-faults", experiment="nemesis")
+def test_faults_by_chance_become_planned_ones_when_asked_for(prepared):
+    content, _ = prepared("--with-faults", experiment="nemesis")
     assert len(faults(content)) > 0
     assert "nemesis" not in content["experiment"]
 

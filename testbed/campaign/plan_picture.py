@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from experiments.plan import FaultPlan, LinkChange, LinkPlan, LinkState, Plan
-from testbed.cli.plan_text import link_parameters_text, owned
+from testbed.campaign.plan_text import link_parameters_text, owned
 from topologies.layout import Box, Line, layout, placed, spaced
 from topologies.palette import colour_of
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from experiments.loader import load_experiment
-from testbed.cli.plan_picture import CARD_HEIGHT, CARD_WIDTH, GAP, HEADER_HEIGHT, MARGIN, centres_of
+from testbed.campaign.plan_picture import CARD_HEIGHT, CARD_WIDTH, GAP, HEADER_HEIGHT, MARGIN, centres_of
 from testbed.planning import make_plan
 from topologies.loader import load_topology
 from topologies.model import Topology

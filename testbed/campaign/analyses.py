@@ -1,0 +1,82 @@
+"""Analyses runs that were made before, one or those of a sweep: their summaries, reports and verdicts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from analysis.errors import check_measured
+from analysis.pages.report import write_report
+from analysis.pipeline import analyze as run_analysis
+from experiments.campaign import State
+from experiments.capture_parts import join_all
+from experiments.packing import check_captures
+from experiments.rundir import RunDirectory
+from experiments.sweepdir import SweepDirectory, SweepRecord
+from testbed.campaign import exit_codes
+from testbed.campaign.campaign import sole_writer
+from testbed.campaign.campaign_text import run_line, title
+from testbed.campaign.outcome import show_outcome
+from testbed.campaign.progress import follower
+from testbed.campaign.run_results import concluded
+from testbed.campaign.sweep import Sweep
+from testbed.campaign.sweep_outcome import show_sweep
+from testbed.campaign.sweep_run import write_sweep_page
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Who does the work: Spark at `master`, or this machine. captures: how a cluster gets the run's files."""
+
+    master: str | None
+    captures: str | None
+
+    def analyze(self, run: RunDirectory, progress: Callable[[str], None]) -> dict[str, Any]:
+        join_all(run.captures)  # of a run that was watched, and whose command died
+        return run_analysis(run, master=self.master, captures=self.captures, progress=progress)
+
+
+def analyze(found: RunDirectory | SweepDirectory, workers: Workers) -> int:
+    """Analyse a run, or all of a sweep that came to their end; returns the exit code.
+
+    Raises InputError, AnalysisError, MachineError.
+    """
+    return _sweep(found, workers) if isinstance(found, SweepDirectory) else _run(found, workers)
+
+
+def _run(run: RunDirectory, workers: Workers) -> int:
+    check_measured(run)
+    check_captures(run)
+    click.echo(f"run {run.path}", err=True)
+    with follower() as follow:
+        summary = workers.analyze(run, follow.say)
+        follow.say("writing the report")
+        write_report(run)
+    show_outcome(run, run.read_run(), summary)
+    return exit_codes.FINE if summary["verdict"] == "passed" else exit_codes.FAILED
+
+
+def _sweep(directory: SweepDirectory, workers: Workers) -> int:
+    """Each run that came to its end; what does not stand there as ended is left as it is."""
+    with sole_writer(directory.path):
+        record = _analyzed(directory, workers)
+    show_sweep(directory, record, (str(record.experiment.get("name")), ()))
+    return exit_codes.FINE if record.passed else exit_codes.FAILED
+
+
+def _analyzed(directory: SweepDirectory, workers: Workers) -> SweepRecord:
+    sweep = Sweep(directory, directory.read())
+    click.echo(f"sweep {directory.path}", err=True)
+    done = [run for run in sweep.record.runs if run.state is State.DONE]
+    for run in done:
+        check_captures(directory.run_of(run))
+    for number, run in enumerate(done, 1):
+        made = directory.run_of(run)
+        with follower(terse=title(run)) as follow:
+            summary = workers.analyze(made, follow.say)
+            found = sweep.note(concluded(run, made.read_run(), summary, run.duration_s or 0.0))
+            follow.show(run_line(found, number, len(done)))
+    sweep.judge()
+    write_sweep_page(directory)
+    return sweep.record
