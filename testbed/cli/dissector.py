@@ -31,10 +31,8 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
     from analysis.messages.table import markdown
     from analysis.messages.wireshark import dissector
     from experiments.parameters import complete_parameters, known_systems
-    from testbed.cli.output import check_directory, write_text
+    from testbed.cli.output import give
 
-    if output is not None:
-        check_directory(output)
     if system not in known_systems():
         raise click.BadParameter(
             f"no system {system!r}, but {', '.join(known_systems())}: `cutset --system-module FILE` adds one",
@@ -44,8 +42,4 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
         text = markdown(system)
     else:
         text = dissector(system, port or complete_parameters(system, {})["port"])
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write_text(output, text)
-        click.echo(output)
+    give(output, text)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from testbed.cli.output import give
+
 
 @click.group(name="emulab")
 def command() -> None:
@@ -70,7 +72,7 @@ def profile(  # noqa: PLR0917 (click passes them by name)
     for doubt in limit_warnings(request):
         click.echo(f"note: {doubt}", err=True)
     prepare = None if bare else prepare_command()
-    _give(output, request_rspec(request, Hardware(hardware_type, image), prepare=prepare))
+    give(output, request_rspec(request, Hardware(hardware_type, image), prepare=prepare))
 
 
 @command.command(name="inventory", short_help="Write the inventory of the machines in MANIFEST.")
@@ -91,15 +93,4 @@ def inventory(manifest: Path, name: str, user: str | None, output: Path | None) 
         said = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
         raise InputError(str(manifest), None, "", f"cannot be read: {said}") from None
     given = read_manifest(text, shown_path(manifest))
-    _give(output, inventory_text(given, name=name, user=user, login_name=getpass.getuser()))
-
-
-def _give(output: Path | None, text: str) -> None:
-    from testbed.cli.output import check_directory, write_text
-
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    check_directory(output)
-    write_text(output, text)
-    click.echo(output)
+    give(output, inventory_text(given, name=name, user=user, login_name=getpass.getuser()))

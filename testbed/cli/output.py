@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import click
+
 
 @contextmanager
 def reader_may_leave() -> Iterator[None]:
@@ -31,6 +33,16 @@ def check_directory(path: Path) -> None:
     if not path.parent.is_dir():
         made_by = shlex.join(["mkdir", "-p", str(path.parent)])
         raise InputError(str(path), None, "", f"its directory is not there: `{made_by}` makes it")
+
+
+def give(output: Path | None, text: str) -> None:
+    """Write a text into a file, whose path is said, or to standard output. Raises InputError."""
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    check_directory(output)
+    write_text(output, text)
+    click.echo(output)
 
 
 def write_text(path: Path, text: str) -> None:

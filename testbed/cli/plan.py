@@ -2,15 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from testbed.cli.options import experiment_options, read_chosen
-from testbed.cli.output import reader_may_leave
-
-if TYPE_CHECKING:
-    from experiments.plan import Plan
+from testbed.cli.output import reader_may_leave, write_text
 
 
 @click.command(name="plan")
@@ -40,6 +36,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     EXPERIMENT is a name (see `cutset list`) or a YAML file.
     """
     from experiments.plan import plan_to_json
+    from testbed.campaign.plan_picture import plan_svg
     from testbed.campaign.plan_text import plan_of, show_plan
     from testbed.sweeps import RunSelection
 
@@ -52,15 +49,5 @@ def command(  # noqa: PLR0917 (click passes them by name)
         else:
             show_plan(chosen, full=full)
     if svg:
-        _draw(svg, plan)
-
-
-def _draw(path: Path, plan: "Plan") -> None:
-    from testbed.campaign.plan_picture import plan_svg
-    from topologies.errors import InputError
-
-    try:
-        path.write_text(plan_svg(plan))
-    except OSError as error:
-        raise InputError(f"--svg {path}", None, "", f"cannot be written: {error.strerror}") from None
-    click.echo(f"picture {path}", err=True)
+        write_text(svg, plan_svg(plan))
+        click.echo(f"picture {svg}", err=True)

@@ -128,7 +128,7 @@ def test_the_picture_shows_regions_links_and_faults(plan, tmp_path):
 def test_a_picture_that_cannot_be_written_is_bad_input(capsys):
     assert main.run(["plan", "link-failure", "--svg", "/nowhere/plan.svg"]) == 2
     said = capsys.readouterr().err
-    assert said == "cutset: --svg /nowhere/plan.svg: cannot be written: No such file or directory\n"
+    assert said == "cutset: /nowhere/plan.svg: cannot be written: No such file or directory\n"
 
 
 def test_bad_input_is_one_line_and_exit_code_2(capsys):
