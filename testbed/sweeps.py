@@ -65,14 +65,14 @@ class Points:
         self._made: dict[int, tuple[Experiment, Topology]] = {}
 
     def of(self, run: SweepRun) -> tuple[Experiment, Topology]:
-        """Of this run's combination. Raises InputError."""
+        """Return the experiment and topology of this run's combination. Raises InputError."""
         if run.number not in self._made:
             experiment = self._chosen.file.point(run.values)
             self._made[run.number] = (experiment, load_topology(experiment.topology))
         return self._made[run.number]
 
     def digest(self) -> str:
-        """Of everything that decides what runs."""
+        """Return a digest of everything that decides what runs."""
         chosen = self._chosen
         combinations = {run.number: run for run in chosen.runs}
         content = {

@@ -15,7 +15,7 @@ OPTION = "--on"
 
 
 def check_backend(name: str) -> None:
-    """Raises InputError if there is no such place, or its inventory cannot be read."""
+    """Check that there is such a backend. Raises InputError, also if its inventory cannot be read."""
     from testbed.machines.inventory import load_inventory
     from topologies.errors import InputError
 
@@ -33,7 +33,7 @@ def check_backend(name: str) -> None:
 
 @contextmanager
 def open_backend(name: str, say: Callable[[str], None]) -> "Iterator[Backend]":
-    """The place of this name, ready for runs. say: shows what goes on until it is.
+    """Yield the backend of this name, ready for runs. say: shows progress until then.
 
     Raises InputError, and MachineError if machines of an inventory cannot take part.
     """

@@ -1,4 +1,4 @@
-"""A campaign that is on: its record stays the same as its file, and nobody else makes its runs meanwhile."""
+"""A running campaign: keeps its record and its file the same, and other commands away."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ Run = TypeVar("Run", bound=CampaignRun)
 
 
 class Campaign(Generic[Record]):
-    """A record, and what writes it."""
+    """Holds a campaign's record and writes each new version of it."""
 
     def __init__(self, record: Record, write: Callable[[Record], None]) -> None:
         self.record = record
@@ -39,7 +39,7 @@ class Campaign(Generic[Record]):
 
 @contextmanager
 def sole_writer(folder: Path) -> Iterator[None]:
-    """Keep others from the campaign in a folder. Raises MachineError if somebody has it, or it is gone."""
+    """Keep other commands from the campaign in a folder. Raises MachineError if one has it."""
     try:
         with folder_lock(folder, wait=False):
             yield

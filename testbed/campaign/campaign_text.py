@@ -7,7 +7,7 @@ from experiments.campaign import CampaignRecord, CampaignRun, State
 
 
 def run_line(run: CampaignRun, ended: int, count: int, left_s: float | None = None) -> str:
-    """What became of a run, in a line.
+    """Return the result of a run as one line.
 
     ended: how many of `count` runs have ended. left_s: what the others are expected to take, if known.
     """
@@ -24,7 +24,7 @@ def run_line(run: CampaignRun, ended: int, count: int, left_s: float | None = No
 
 
 def title(run: CampaignRun) -> str:
-    """What people call it, and its seed."""
+    """Return the run's label and seed."""
     return " ".join(filter(None, [run.label, f"seed {run.seed}"]))
 
 
@@ -34,7 +34,7 @@ def position(number: int, count: int) -> str:
 
 
 def became(run: CampaignRun) -> str:
-    """The verdict, or why there is none."""
+    """Return the verdict with its reason, or why there is no verdict."""
     if run.state is State.SKIPPED:
         return f"left out ({run.problem})"
     if run.failure is None and run.problem is None:

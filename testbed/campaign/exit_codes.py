@@ -33,7 +33,7 @@ EXPECTED_ERRORS = (InputError, AnalysisError, TestbedError, OSError)
 
 
 def of(error: Exception) -> int | None:
-    """What an error of ours ends with; None for one that is a defect."""
+    """Return the exit code of an expected error; None for a defect."""
     if isinstance(error, OSError) and error.errno in REFUSED:
         return MACHINE
     codes = {InputError: BAD_INPUT, MachineError: MACHINE, TestbedError: FAILED, AnalysisError: FAILED}
@@ -41,7 +41,7 @@ def of(error: Exception) -> int | None:
 
 
 def line_of(error: Exception) -> str:
-    """What is said of an error."""
+    """Return the line that is shown for an error."""
     if isinstance(error, OSError) and error.errno in REFUSED:
         why = os.strerror(error.errno)
         return (

@@ -23,7 +23,7 @@ JSON_TEXTS = ("settings", "machine")  # are JSON in the table, and objects here
 
 
 def opened(folder: Path) -> History:
-    """The history in a folder. Raises InputError if there is no history."""
+    """Open the history in a folder. Raises InputError if there is none."""
     history = History(folder)
     if not history.nights():
         problem = "holds no history yet: `cutset nightly quick` makes one, and `cutset history add RUN` too"
@@ -32,7 +32,7 @@ def opened(folder: Path) -> History:
 
 
 def tell_problems(history: History) -> bool:
-    """Say which files were skipped; whether there were any."""
+    """Print which files cannot be read; returns whether there are any."""
     for problem in history.problems:
         click.echo(f"cutset: {problem}", err=True)
     return bool(history.problems)
@@ -78,7 +78,7 @@ def size(count: float) -> str:
 def show(
     history: History, where: HistoryFilter, metrics: Sequence[str], limit: int, *, as_json: bool
 ) -> None:
-    """Print the latest `limit` runs that are meant, or all if it is 0, and these metrics of them.
+    """Print the latest `limit` matching runs (0: all) with these metrics.
 
     Raises InputError if no run has such a metric.
     """

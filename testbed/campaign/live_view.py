@@ -40,7 +40,7 @@ OPTION = "--live"
 
 
 def check_watchable(chosen: "RunSelection", *, resumed: bool) -> None:
-    """Raises InputError for what makes many runs, or none with packets."""
+    """Refuse --live for many runs, or for one without packets. Raises InputError."""
     if chosen.is_sweep or resumed:
         raise InputError(OPTION, None, "", "shows one run, not a sweep or a repetition")
     if chosen.backend != LOCAL:
@@ -48,7 +48,7 @@ def check_watchable(chosen: "RunSelection", *, resumed: bool) -> None:
 
 
 def watched(plan: "Plan") -> "Plan":
-    """The plan with those captures in parts that are watched. Raises InputError if none could be."""
+    """Return the plan with the watched captures in parts. Raises InputError if none can be."""
     from analysis.live.watched import TRAITS, can_watch
 
     if not can_watch(plan.system):
@@ -62,7 +62,7 @@ def watched(plan: "Plan") -> "Plan":
     return dataclasses.replace(plan, captures=captures)
 
 
-class Watching:
+class LiveWatcher:
     """The process that watches a run. A context manager; leaving it ends the process and all that it
     started.
     """
@@ -111,11 +111,11 @@ class Watching:
                     pipe.close()
 
     def await_ready(self, follow: "Follower") -> None:
-        """Let it do what takes processor time before the run needs that, for a bounded time."""
+        """Wait, for a bounded time, until it has started: later the run needs the processors."""
         self._await("ready", READY_TIMEOUT_S, follow)
 
     def exchange(self, message: dict[str, Any], follow: "Follower") -> None:
-        """Tell it a message of the run, and show what it said since."""
+        """Forward a message of the run, and show what arrived from the process since."""
         if message.get("did") in FORWARDED:
             self._tell(message)
         with contextlib.suppress(queue.Empty):
@@ -123,12 +123,12 @@ class Watching:
                 self._show(self._said.get_nowait(), follow)
 
     def read_rest(self, follow: "Follower") -> None:
-        """Nothing is captured any more: let it read the last parts, for a bounded time."""
+        """Let it read the last parts of the captures, for a bounded time."""
         self._tell({"do": "captured"})
         self._await("read", REST_TIMEOUT_S, follow)
 
     def show_report(self, verdict: str, follow: "Follower") -> None:
-        """Let open pages turn into the report."""
+        """Turn open pages into the report."""
         self._tell({"do": "report", "path": str(self._run.report_html.resolve()), "verdict": verdict})
         if self._pages:
             self._await("shown", REPORT_TIMEOUT_S, follow)

@@ -21,7 +21,7 @@ WIDTH_ELSEWHERE = 200
 
 
 def table(examined: Sequence["ExaminedMachine"], columns: Sequence[str]) -> "Table":
-    """A row for each machine, a column for each of these subjects; what is not good is marked."""
+    """Return a table with a row per machine and a column per subject; problems are marked."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -34,7 +34,7 @@ def table(examined: Sequence["ExaminedMachine"], columns: Sequence[str]) -> "Tab
 
 
 def columns_for(examined: Sequence["ExaminedMachine"], console: "Console") -> list[str]:
-    """The subjects that fit, less important ones left out first, but not those with something wrong."""
+    """Return the subjects that fit: less important ones are left out first, problems never."""
     wrong = {finding.subject for each in examined for finding in each.missing}
     columns = [column for column in COLUMNS if column in wrong or column not in SHOWN_IF_WRONG]
     spare = [column for column in LEFT_OUT_FIRST if column not in wrong]
@@ -45,7 +45,7 @@ def columns_for(examined: Sequence["ExaminedMachine"], console: "Console") -> li
 
 
 def left_out_line(columns: Sequence[str]) -> str | None:
-    """Which subjects there was no room for, and where they are."""
+    """Return a line on the subjects for which there was no room."""
     left_out = [column for column in COLUMNS if column not in {*columns, *SHOWN_IF_WRONG}]
     if not left_out:
         return None
@@ -74,7 +74,7 @@ def _cell(each: "ExaminedMachine", subject: str) -> "Text":
 
 
 def problem_lines(examined: Sequence["ExaminedMachine"]) -> list[str]:
-    """What is not as it should be, each with its remedy; the same on several machines is said once."""
+    """Return each problem with its remedy; one that several machines share is one line."""
     machines: dict[tuple[str, str, str], list[str]] = {}
     for each in examined:
         for finding in each.findings:
@@ -92,7 +92,7 @@ def problem_lines(examined: Sequence["ExaminedMachine"]) -> list[str]:
 
 
 def show(examined: Sequence["ExaminedMachine"], *, aside: bool = False) -> None:
-    """The table: what fits on the terminal, and what did not; elsewhere all. aside: on standard error."""
+    """Print the table, on a terminal as far as it fits. aside: on standard error."""
     import sys
 
     from rich.console import Console

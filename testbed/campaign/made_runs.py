@@ -49,7 +49,7 @@ class MadeRun:
 
     @property
     def failure(self) -> "Failure | None":
-        """Of what kind its failure is; None if it passed, or came to its end and was not to be analysed."""
+        """The kind of its failure; None if it passed, or ended well and was not to be analysed."""
         return self._judgement[0]
 
     @property
@@ -86,7 +86,7 @@ def make_runs(chosen: "RunSelection", out: Path, *, analyze: bool, follow: "Foll
 
 
 def write_report(made: MadeRun, follow: "Follower") -> None:
-    """Write its report, if it was analysed. One that cannot be written is said: the run is what counts."""
+    """Write the report of an analysed run. A failure is only shown: the run is what counts."""
     from analysis.errors import AnalysisError
     from testbed.campaign.one_run import write_page
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Night(Campaign[NightRecord]):
-    """See above."""
+    """Holds the record of a running night, its suite, its history and its estimates."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Night(Campaign[NightRecord]):
         super().update(replace(record, spent_s=round(time.monotonic() - self._began_s, 3)))
 
     def end(self, run: NightRun) -> str:
-        """A run has ended: into the history with it, then write it down; the line to show.
+        """Add an ended run to the history, then to the record; returns the line to show.
 
         In this order: a crash in between leaves it to be noted, not to be made again.
         """
@@ -66,7 +66,7 @@ class Night(Campaign[NightRecord]):
         return self.leave(replace(run, failure=_failure_of(kept)))
 
     def leave(self, run: NightRun) -> str:
-        """Write down a run that nothing more is to be done for; the line to show."""
+        """Record a run that has ended; returns the line to show."""
         self.note(run)
         left_s = self.expected.left_s(self.record)
         line = run_line(run, self.record.ended, len(self.record.runs), left_s)
@@ -74,7 +74,7 @@ class Night(Campaign[NightRecord]):
         return line
 
     def fits(self, run: NightRun) -> bool:
-        """Whether there is time for a run; if not, that is noted."""
+        """Return whether there is time for a run; if not, it is recorded as skipped."""
         needed_s = self.expected.of(run, self.record)
         left_s = budget_left_s(run, self.record, self.file)
         if needed_s <= left_s:
@@ -92,7 +92,7 @@ class Night(Campaign[NightRecord]):
 
     @contextlib.contextmanager
     def going_on(self, otherwise: str) -> Iterator[list[str]]:
-        """Whatever goes wrong inside does not end the night: it is said, and added to the list.
+        """Keep errors inside from ending the night: each is shown, and added to the yielded list.
 
         otherwise: what did not happen then, in a few words. A defect of ours has its traceback in the log.
         """
@@ -147,7 +147,7 @@ def _failure_of(kept: "RunRecord") -> Failure | None:
 
 
 def earlier_durations_s(runs: Path, file: SuiteFile, before: str) -> dict[str, float]:
-    """What an entry's runs took in the last night of the suite before this one, the longest of them."""
+    """Return the longest duration of each entry's runs in the last night of the suite before this one."""
     from topologies.errors import InputError
 
     latest = NightDirectory.latest(runs, file.suite.suite, before=before)

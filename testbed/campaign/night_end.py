@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NightEnd:
-    """What a night came to, besides its runs. The last four are as in its record and its page's path."""
+    """The result of a night besides its runs: fields of its record, and the path of its page."""
 
     outcome: Outcome
     findings: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class NightEnd:
 
 
 def conclude(night: Night, options: "NightOptions") -> NightEnd:
-    """What is done with a night whose runs have all ended. Raises KeyboardInterrupt."""
+    """Compact and check the history, write the page and make room. Raises KeyboardInterrupt."""
     with night.going_on("the history was not compacted"):
         night.history.compact(night.record.night)
     checked, why_not = _check(night)
@@ -63,7 +63,7 @@ def conclude(night: Night, options: "NightOptions") -> NightEnd:
 
 
 def end_night(night: Night, ending: NightEnd, options: "NightOptions", *, user_knows: bool) -> int:
-    """Write down what it came to, and tell others. Returns the exit code.
+    """Record the result of a night, and call its hooks. Returns the exit code.
 
     user_knows: nobody else is to be told, because who interrupted it sits before it.
     """
@@ -89,13 +89,13 @@ def end_night(night: Night, ending: NightEnd, options: "NightOptions", *, user_k
 
 
 def tell_of_none(suite: str, night: date, options: "NightOptions", error: Exception) -> None:
-    """Tell others that a night could not begin."""
+    """Call the hooks for a night that could not begin."""
     code = exit_codes.of(error) or exit_codes.FAILED
     _tell(options, message_of_none(suite, night, str(error), code), partial(click.echo, err=True))
 
 
 def _tell(options: "NightOptions", content: Mapping[str, Any], say: Callable[[str], None]) -> None:
-    """Call the hooks, and say which of them failed."""
+    """Call the hooks, and show which of them failed."""
     for command in (*options.hooks_always, *(options.hooks if content["exit_code"] else ())):
         if (problem := call(command, content)) is not None:
             say(f"problem: {problem}")
@@ -114,7 +114,7 @@ def exit_code(record: NightRecord) -> int:
 
 
 def _check(night: Night) -> "tuple[NightFindings | None, str | None]":
-    """Hold the night against those before it; what came of it, or why it could not be done."""
+    """Compare the night with those before it; returns the findings, or why there are none."""
     from analysis.history.regressions.checking import check_night
 
     with night.going_on("the night was not checked") as problems:

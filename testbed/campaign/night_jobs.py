@@ -83,7 +83,7 @@ def _begun(night: Night, run: NightRun, backend_of: BackendOf, follow: Follower)
 
 
 def _result(night: Night, job: _Job) -> NightRun:
-    """What became of a job whose process has ended, or is to end now because its time is over."""
+    """Return the result of a job whose process has ended, or is stopped now because its time is over."""
     took_s = time.monotonic() - job.began_s
     if job.process.poll() is None:
         _end(job)
@@ -95,7 +95,7 @@ def _result(night: Night, job: _Job) -> NightRun:
 
 
 def _finished_by_task(job: _Job, took_s: float) -> NightRun:
-    """Raises TestbedError if the task could not, InputError if it died before it could say so."""
+    """Return the result that the task left. Raises TestbedError if it failed, InputError if it died."""
     problem = read_json(result_file(job.made))["problem"]
     if problem is not None:
         raise TestbedError(problem)
@@ -105,7 +105,7 @@ def _finished_by_task(job: _Job, took_s: float) -> NightRun:
 
 @contextlib.contextmanager
 def _ended(jobs: list[_Job]) -> Iterator[None]:
-    """Whatever happens inside, none of these jobs outlives it."""
+    """End these jobs at the end of the block, however it ends."""
     try:
         yield
     finally:

@@ -25,7 +25,7 @@ from testbed.campaign.campaign import sole_writer
 from testbed.campaign.campaign_text import position
 from testbed.campaign.exit_codes import EXPECTED_ERRORS
 from testbed.campaign.night import Night
-from testbed.campaign.one_run import Made, Request, conclude, make, prepare, write_page
+from testbed.campaign.one_run import PerformedRun, Request, conclude, make, prepare, write_page
 from testbed.campaign.progress import Follower, follower
 from testbed.campaign.run_results import broken, concluded, why_not_analysed
 from testbed.campaign.sweep_run import carry_out, new_directory, new_sweep
@@ -50,7 +50,7 @@ BackendOf = Callable[[str], "Backend"]
 
 
 def make_one(night: Night, run: NightRun, backend_of: BackendOf) -> bool:
-    """Make a run and write down what became of it; false if the user ended it, and the night."""
+    """Make a run and record its result; returns false if the user ended it, and the night."""
 
     def make(follow: Follower, began_s: float) -> NightRun:
         started = prepared(night, run, backend_of)
@@ -60,7 +60,7 @@ def make_one(night: Night, run: NightRun, backend_of: BackendOf) -> bool:
 
 
 def finish_one(night: Night, run: NightRun) -> bool:
-    """Analyse a run that has ended, and write down what became of it; false as for `make_one`."""
+    """Analyse a run that has ended, and record its result; returns as `make_one` does."""
 
     def finish(follow: Follower, began_s: float) -> NightRun:
         again = night.note(replace(run, tries=run.tries + 1))
@@ -69,13 +69,13 @@ def finish_one(night: Night, run: NightRun) -> bool:
         if directory.summary_json.exists():
             write_page(directory, follow)
             return finished(again, directory, time.monotonic() - began_s)
-        return _concluded(again, Made(ended, conclude(directory, ended, follow)), began_s)
+        return _concluded(again, PerformedRun(ended, conclude(directory, ended, follow)), began_s)
 
     return _limited(night, run, finish, max(AROUND_A_RUN_S, budget_left_s(run, night.record, night.file)))
 
 
 def make_sweep(night: Night, run: NightRun) -> bool:
-    """Make a whole sweep, with one page and one verdict; false as for `make_one`.
+    """Make a whole sweep, with one page and one verdict; returns as `make_one` does.
 
     It does not enter the history: what is followed from night to night are single points. One that a crash
     tore is made again from the beginning.
@@ -92,7 +92,7 @@ def make_sweep(night: Night, run: NightRun) -> bool:
 def _limited(
     night: Night, run: NightRun, work: Callable[[Follower, float], NightRun], limit_s: float
 ) -> bool:
-    """Work on a run for so long. work: is given when it began, by time.monotonic."""
+    """Work on a run for at most `limit_s`. work: is given the start by time.monotonic."""
     began_s = time.monotonic()
     with follower(terse=f"{position(night.record.ended + 1, len(night.record.runs))} {run.name}") as follow:
         made, goes_on = _bounded(night, run, limit_s, lambda: work(follow, began_s))
@@ -105,7 +105,10 @@ def _limited(
 def _bounded(
     night: Night, run: NightRun, limit_s: float, work: Callable[[], NightRun]
 ) -> tuple[NightRun | None, bool]:
-    """The run as it came out of so much work at most (None: the user ended it); whether the night goes on."""
+    """Work on a run for at most `limit_s`.
+
+    Returns the run (None: the user ended it), and whether the night goes on.
+    """
     began_s, limit = time.monotonic(), Limit()
     try:
         made = limit.within(limit_s, work)
@@ -119,7 +122,7 @@ def _bounded(
 
 
 def _swept(night: Night, run: NightRun, began_s: float) -> NightRun:
-    """Raises KeyboardInterrupt if it was ended before its time."""
+    """Make a sweep. Raises KeyboardInterrupt if it was ended before its time."""
     file, entry = night.file.experiments[run.entry], night.entry_of(run)
     run = _begun(night, run)
     chosen = RunSelection.of(file, backend=run.backend, links=entry.links, seed=run.seed, repeat=None)
@@ -137,7 +140,7 @@ def _begun(night: Night, run: NightRun) -> NightRun:
 
 
 def prepared(night: Night, run: NightRun, backend_of: BackendOf) -> NightRun:
-    """The run with a directory of its own that says what is planned; night.json names it before it is used.
+    """Make the run's directory with its plan; night.json names it before it is used.
 
     Raises InputError, MachineError.
     """
@@ -167,7 +170,7 @@ def stopped_after(limit_s: float) -> str:
 
 
 def failed(night: Night, run: NightRun, error: Exception, took_s: float) -> NightRun:
-    """A run that an error ended. One that is a defect of ours has its traceback in the night's log."""
+    """Return a run that an error ended. A defect's traceback goes into the night's log."""
     if isinstance(error, EXPECTED_ERRORS):
         text = str(error)
     else:
@@ -182,7 +185,7 @@ def _carried_out(
     return _concluded(run, make(_directory(night, run), backend, follow), began_s)
 
 
-def _concluded(run: NightRun, made: Made, began_s: float) -> NightRun:
+def _concluded(run: NightRun, made: PerformedRun, began_s: float) -> NightRun:
     problem = why_not_analysed(made.ended) if made.summary is None else None
     return concluded(run, made.ended.record, made.summary, time.monotonic() - began_s, problem)
 
@@ -212,7 +215,7 @@ def swept(run: NightRun, record: SweepRecord, took_s: float) -> NightRun:
 
 
 def settle_torn(night: Night) -> None:
-    """Bring every run that stands as running to where the night can go on. Raises KeyboardInterrupt.
+    """Settle every run that is recorded as running, so that the night can go on. Raises KeyboardInterrupt.
 
     One that the history has only has to be noted; one that has ended only has to be analysed. Any other is
     torn: its directory is set aside, and it is made again, unless it has ended the night too often.
@@ -242,7 +245,7 @@ def _running(night: Night) -> list[NightRun]:
 
 
 def _has_ended(night: Night, run: NightRun) -> bool:
-    """Whether it came to its own end, good or bad."""
+    """Return whether it ended by itself, well or not."""
     made = night.directory.run_of(run)
     try:
         return made is not None and made.read_run().outcome in {Outcome.COMPLETED, Outcome.CRASHED}
@@ -275,7 +278,7 @@ def _from_history(night: Night, run: NightRun) -> NightRun | None:
 
 
 def _as_left(night: Night, run: NightRun, row: dict[str, Any]) -> NightRun:
-    """With what its directory says, as long as that is there; row: the history's."""
+    """Return the run by its directory, or by its row in the history once that is gone."""
     made = night.directory.run_of(run)
     try:
         if made is not None and made.summary_json.exists():

@@ -46,7 +46,7 @@ LOOK_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class NightRequest:
-    """What the user asked for."""
+    """what the user asked for."""
 
     suite: str
     night: date | None  # None: today, or with resume the last one
@@ -55,40 +55,38 @@ class NightRequest:
     options: NightOptions
 
 
-def run_night(asked: NightRequest) -> int:
+def run_night(request: NightRequest) -> int:
     """Returns the exit code. Raises InputError, MachineError, TestbedError, AnalysisError."""
-    check_hooks((*asked.options.hooks, *asked.options.hooks_always))
-    if not asked.resume:  # it may have to wait past midnight
-        asked = replace(asked, night=asked.night or today())
+    check_hooks((*request.options.hooks, *request.options.hooks_always))
+    if not request.resume:  # it may have to wait past midnight
+        request = replace(request, night=request.night or today())
     with contextlib.ExitStack() as stack:
         told_to_end = stack.enter_context(sigterm_like_ctrl_c())
         try:
-            night = _begun(asked, stack)
+            night = _begun(request, stack)
         except exit_codes.EXPECTED_ERRORS as error:
-            tell_of_none(asked.suite, asked.night or today(), asked.options, error)
+            tell_of_none(request.suite, request.night or today(), request.options, error)
             raise
-        return night if isinstance(night, int) else _carried_out(night, asked, told_to_end)
+        return night if isinstance(night, int) else _carried_out(night, request, told_to_end)
 
 
-def _begun(asked: NightRequest, stack: contextlib.ExitStack) -> Night | int:
-    """The night, which nobody else has until the stack is closed; or the exit code, if there is none to go on
-    with.
-    """
-    file = _read(asked)
-    options, say = asked.options, partial(click.echo, err=True)
+def _begun(request: NightRequest, stack: contextlib.ExitStack) -> Night | int:
+    """Return the night, locked until the stack is closed; or the exit code, if there is none to resume."""
+    file = _read(request)
+    options, say = request.options, partial(click.echo, err=True)
     stack.enter_context(
-        night_locks(options.history, options.out, who=file.suite.suite, wait_s=asked.wait_s, say=say)
+        night_locks(options.history, options.out, who=file.suite.suite, wait_s=request.wait_s, say=say)
     )
-    return _resumed(asked, file) if asked.resume else _new(asked, file)
+    return _resumed(request, file) if request.resume else _new(request, file)
 
 
-def _carried_out(night: Night, asked: NightRequest, told_to_end: Callable[[], bool]) -> int:
+def _carried_out(night: Night, request: NightRequest, told_to_end: Callable[[], bool]) -> int:
     night.say(f"night {night.record.night} of {night.record.suite}: {len(night.record.pending)} runs to go")
     ending = NightEnd(Outcome.CRASHED, unchecked="the night crashed")
     interrupted = NightEnd(Outcome.INTERRUPTED, unchecked="the night was interrupted")
     try:
         settle_torn(night)
-        ending = conclude(night, asked.options) if _make_all(night, asked) else interrupted
+        ending = conclude(night, request.options) if _make_all(night, request) else interrupted
     except KeyboardInterrupt:
         ending = interrupted
     except Exception as error:
@@ -99,18 +97,18 @@ def _carried_out(night: Night, asked: NightRequest, told_to_end: Callable[[], bo
             with night.going_on("what was torn was not set aside"):
                 set_torn_aside(night)
         by_user = ending.outcome is Outcome.INTERRUPTED and not told_to_end()
-        code = end_night(night, ending, asked.options, user_knows=by_user)
+        code = end_night(night, ending, request.options, user_knows=by_user)
     return code
 
 
-def show_dry(asked: NightRequest) -> int:
+def show_dry(request: NightRequest) -> int:
     """Show what would run."""
-    check_hooks((*asked.options.hooks, *asked.options.hooks_always))
-    file = _read(asked)
-    night = asked.night or today()
+    check_hooks((*request.options.hooks, *request.options.hooks_always))
+    file = _read(request)
+    night = request.night or today()
     record = new_record(file, night, commit=None, started_ns=0)
     show_planned(
-        file, record, DurationEstimate(file, earlier_durations_s(asked.options.out, file, record.night))
+        file, record, DurationEstimate(file, earlier_durations_s(request.options.out, file, record.night))
     )
     return exit_codes.FINE
 
@@ -120,18 +118,18 @@ def today() -> date:
     return night_of(datetime.now(UTC))
 
 
-def _read(asked: NightRequest) -> SuiteFile:
-    file = read_suite(asked.suite)
-    check_jobs(asked.options.jobs, file)
-    _ = asked.options.keep_bytes  # or it raises
+def _read(request: NightRequest) -> SuiteFile:
+    file = read_suite(request.suite)
+    check_jobs(request.options.jobs, file)
+    _ = request.options.keep_bytes  # or it raises
     for entry in file.suite.entries:
         check_backend(file.place(entry))
     return file
 
 
-def _new(asked: NightRequest, file: SuiteFile) -> Night:
-    night = asked.night or today()
-    directory = NightDirectory.of(asked.options.out, night, file.suite.suite)
+def _new(request: NightRequest, file: SuiteFile) -> Night:
+    night = request.night or today()
+    directory = NightDirectory.of(request.options.out, night, file.suite.suite)
     if directory.night_json.is_file():
         advice = "--date gives another one a date" if directory.read().over else "--resume goes on with it"
         raise InputError(str(directory.path), None, "", f"this night has begun already: {advice}")
@@ -140,17 +138,17 @@ def _new(asked: NightRequest, file: SuiteFile) -> Night:
         directory.write(record)
     except OSError as error:
         raise MachineError(f"cannot write the night below {directory.path}: {error.strerror}") from error
-    return _night(directory, record, file, asked.options)
+    return _night(directory, record, file, request.options)
 
 
-def _resumed(asked: NightRequest, file: SuiteFile) -> Night | int:
-    """The night to go on with, or an exit code with a line that says why there is none."""
+def _resumed(request: NightRequest, file: SuiteFile) -> Night | int:
+    """Return the night to resume; or an exit code, after a line that says why there is none."""
     name = file.suite.suite
-    if asked.night is not None:
-        directory = NightDirectory.of(asked.options.out, asked.night, name)
+    if request.night is not None:
+        directory = NightDirectory.of(request.options.out, request.night, name)
         if not directory.night_json.is_file():
             raise InputError(str(directory.path), None, "", "there is no such night")
-    elif (found := NightDirectory.latest(asked.options.out, name)) is not None:
+    elif (found := NightDirectory.latest(request.options.out, name)) is not None:
         directory = found
     else:
         click.echo(f"nothing to go on with: {name} has no night yet", err=True)
@@ -159,7 +157,7 @@ def _resumed(asked: NightRequest, file: SuiteFile) -> Night | int:
     if record.over:
         click.echo(f"nothing to go on with: the night {record.night} of {name} is over", err=True)
         return record.exit_code or exit_codes.FINE
-    if asked.night is None and time.time_ns() - record.started_ns > RESUMABLE_NS:
+    if request.night is None and time.time_ns() - record.started_ns > RESUMABLE_NS:
         said = f"the night {record.night} of {name} is too old; --date {record.night} goes on with it"
         click.echo(f"nothing to go on with: {said}", err=True)
         return exit_codes.FINE
@@ -167,7 +165,7 @@ def _resumed(asked: NightRequest, file: SuiteFile) -> Night | int:
         raise InputError(str(directory.path), None, "", "cannot go on: the suite was changed since it began")
     planned = new_record(file, date.fromisoformat(record.night), commit=None, started_ns=0)
     record = record.going_on(planned.runs, str(directory.path))
-    night = _night(directory, record, file, asked.options)
+    night = _night(directory, record, file, request.options)
     if night.code_changed:
         night.say("note: the code has changed since the night began")
     return night
@@ -178,25 +176,25 @@ def _night(directory: NightDirectory, record: NightRecord, file: SuiteFile, opti
     return Night(directory, record, file, options.history, earlier_s)
 
 
-def _make_all(night: Night, asked: NightRequest) -> bool:
-    """Make the runs that are to go; false if the user ended it."""
+def _make_all(night: Night, request: NightRequest) -> bool:
+    """Make the pending runs; returns false if the user ended the night."""
     with _open_backends() as backend_of:
-        if asked.options.jobs > 1:
-            make_side_by_side(night, asked.options.jobs, backend_of)
-        make_room(night, asked.options.keep_bytes)
+        if request.options.jobs > 1:
+            make_side_by_side(night, request.options.jobs, backend_of)
+        make_room(night, request.options.keep_bytes)
         for run in night.record.pending:
             if not night.fits(run):
                 continue
             whole = night.entry_of(run).sweep
             if not (make_sweep(night, run) if whole else make_one(night, run, backend_of)):
                 return False
-            make_room(night, asked.options.keep_bytes)
+            make_room(night, request.options.keep_bytes)
     return True
 
 
 @contextlib.contextmanager
 def _open_backends() -> Iterator[BackendOf]:
-    """Opens each place once, when it is first needed."""
+    """Open each backend once, when it is first needed."""
     with contextlib.ExitStack() as stack:
         known: dict[str, Backend] = {}
 
@@ -212,7 +210,7 @@ def _open_backends() -> Iterator[BackendOf]:
 def night_locks(
     history: Path, runs: Path, *, who: str, wait_s: float = 0.0, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[None]:
-    """Have a history and a folder of runs for oneself.
+    """Lock a history and a folder of runs.
 
     who: what to tell others, in a few words. wait_s: how long to wait until nobody else has them, in all;
     say is told that. Raises MachineError if somebody else has one still, or it cannot be written.
@@ -234,7 +232,7 @@ def night_locks(
 
 
 def _enter(stack: ExitStack, folder: Path, who: str, until_s: float, say: Callable[[str], None]) -> None:
-    """Raises HeldError, OSError."""
+    """Take one lock, waiting for it. Raises HeldError, OSError."""
     told = False
     while True:
         try:

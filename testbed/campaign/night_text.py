@@ -19,7 +19,7 @@ SHOWN_MAX = 10
 
 
 def show_planned(file: SuiteFile, record: NightRecord, expected: DurationEstimate) -> None:
-    """What `--dry` prints: each run, its seed, and what it is expected to take."""
+    """Print what `--dry` shows: each run, its seed, and its estimated duration."""
     width = max(len(run.name) for run in record.runs)
     left_s = record.budget_s
     for run in record.runs:
@@ -42,7 +42,7 @@ def show_night(
     page: Path | None,
     options: "NightOptions",
 ) -> None:
-    """What a night came to, on standard output. options: those that it was run with."""
+    """Print the result of a night. options: those that it was run with."""
     verdict = verdict_of(record)
     colour = COLOURS["passed"] if verdict == "fine" else COLOURS["failed"]
     row("night", click.style(verdict, fg=colour, bold=True))

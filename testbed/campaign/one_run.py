@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from experiments.plan import Plan
     from experiments.rundir import RunDirectory
     from testbed.backends.backend import Backend
-    from testbed.campaign.live_view import Watching
+    from testbed.campaign.live_view import LiveWatcher
     from testbed.campaign.progress import Follower
     from testbed.runner.run_control import RunResult
     from testbed.sweeps import RunSelection
@@ -30,7 +30,7 @@ ANALYSIS_DISK_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a run is made from. also: what else its run.json is to say."""
+    """The inputs of a run. also: further fields of its run.json."""
 
     experiment: "Experiment"
     topology: "Topology"
@@ -39,7 +39,7 @@ class Request:
     also: dict[str, Any] | None = None
 
     def plan(self) -> "Plan":
-        """What it will do. Raises InputError."""
+        """Return its plan. Raises InputError."""
         from testbed.planning import make_plan
 
         return make_plan(self.experiment, self.topology, seed=self.seed, links_kind=self.links)
@@ -56,8 +56,8 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """A run that was made. summary: summary.json; None: it was not analysed."""
+class PerformedRun:
+    """A run that was carried out. summary: summary.json; None: it was not analysed."""
 
     ended: "RunResult"
     summary: dict[str, Any] | None
@@ -66,7 +66,7 @@ class Made:
 def prepare(
     request: Request, backend: "Backend", out: Path, *, directory: "Callable[[], RunDirectory] | None" = None
 ) -> "RunDirectory":
-    """The directory of a run below `out`, with a run.json that says what is planned.
+    """Make the directory of a run below `out`, with a run.json that holds its plan.
 
     directory: makes it, if its name is given. Raises InputError, and MachineError if the place is not up to
     it or it cannot be written.
@@ -79,7 +79,7 @@ def prepare(
 def planned(
     request: Request, backend: "Backend", out: Path, *, adapt: "Callable[[Plan], Plan]" = lambda plan: plan
 ) -> "Plan":
-    """The plan as the place carries it out, which is up to it. adapt: changes what all would do.
+    """Return the plan for this backend, after checking that it can do it. adapt: changes the plan first.
 
     Raises InputError, MachineError.
     """
@@ -95,7 +95,7 @@ def make(
     *,
     analyze: bool = True,
     page: Callable[[str], bool] = lambda verdict: True,
-) -> Made:
+) -> PerformedRun:
     """Carry out a run that is prepared, analyse it and write its report.
 
     page: whether it gets one, by its verdict. Raises KeyboardInterrupt if the user ended it, MachineError and
@@ -105,8 +105,8 @@ def make(
     if ended.by_user:
         raise KeyboardInterrupt
     if not analyze:
-        return Made(ended, None)
-    return Made(ended, conclude(run, ended, follow, page=page))
+        return PerformedRun(ended, None)
+    return PerformedRun(ended, conclude(run, ended, follow, page=page))
 
 
 def perform(
@@ -115,9 +115,9 @@ def perform(
     follow: "Follower",
     *,
     analyze: bool,
-    watching: "Watching | None" = None,
+    watching: "LiveWatcher | None" = None,
 ) -> "RunResult":
-    """Run it where it is to run.
+    """Carry out a run on its backend.
 
     analyze: whether an analysis follows, so that Spark may already start. watching: who is told how it goes;
     its parts of captures are joined in the end. Raises what the place's own way of running raises:
@@ -203,7 +203,7 @@ def _start_spark_aside(run: "RunDirectory") -> None:
 
 
 def _warn(chosen: "RunSelection", plan: "Plan", out: Path) -> None:
-    """Say that this machine will hardly carry it, if earlier runs here tell so."""
+    """Warn if earlier runs show that this machine will hardly carry it."""
     from testbed.campaign.backend_selection import LOCAL
     from testbed.forecast import forecast
 
@@ -214,9 +214,9 @@ def _warn(chosen: "RunSelection", plan: "Plan", out: Path) -> None:
 
 
 def run_once(chosen: "RunSelection", out: Path, *, analyze: bool, live: bool = False) -> int:
-    """Returns the exit code. live: show it while it goes on."""
+    """Make one run and print its result; returns the exit code. live: show it while it goes on."""
     from testbed.campaign.backend_selection import open_backend
-    from testbed.campaign.live_view import Watching, watched
+    from testbed.campaign.live_view import LiveWatcher, watched
     from testbed.campaign.outcome import exit_code, show_outcome
     from testbed.campaign.progress import follower
     from testbed.runner.run_control import prepare
@@ -231,7 +231,7 @@ def run_once(chosen: "RunSelection", out: Path, *, analyze: bool, live: bool = F
         run = prepare(out, plan, request.described())
         click.echo(f"run {run.path}", err=True)
         follow = stack.enter_context(follower())
-        watching = stack.enter_context(Watching(run)) if live else None
+        watching = stack.enter_context(LiveWatcher(run)) if live else None
         if watching is not None:
             follow.say("starting the live view")
             watching.await_ready(follow)

@@ -24,7 +24,7 @@ RECOVERY = {
 
 
 def show_outcome(run: RunDirectory, record: "RunRecord", summary: dict[str, Any] | None) -> None:
-    """Print it; without a summary only what the run itself knows is shown."""
+    """Print the result of a run; without a summary only what run.json says."""
     for problem in record.problems:
         row("problem", problem)
     if summary is None:
@@ -39,7 +39,7 @@ def show_outcome(run: RunDirectory, record: "RunRecord", summary: dict[str, Any]
 
 
 def exit_code(ended: "RunResult", summary: dict[str, Any] | None, *, analyze: bool) -> int:
-    """Of a run. analyze: whether it was to be analysed."""
+    """Return the exit code of a run. analyze: whether it was to be analysed."""
     if ended.by_user:
         return exit_codes.INTERRUPTED
     if summary is None:
@@ -48,7 +48,7 @@ def exit_code(ended: "RunResult", summary: dict[str, Any] | None, *, analyze: bo
 
 
 def _verdict(record: "RunRecord", summary: dict[str, Any]) -> str:
-    """A run that somebody ended also counts as crashed, and is told apart here."""
+    """Return the verdict, with runs that the user ended told apart from crashes."""
     verdict = summary["verdict"]
     if verdict == "crashed" and record.outcome == "interrupted":
         return click.style(INTERRUPTED, fg="yellow", bold=True)

@@ -29,7 +29,7 @@ PHASES = {
 
 @dataclass(slots=True)
 class Situation:
-    """Where the run is, from its messages so far."""
+    """The state of a run, from its messages so far."""
 
     phase: str = "planned"
     zero_ns: int | None = None
@@ -124,7 +124,7 @@ class Follower(Protocol):
 
 
 def follower(terse: str | None = None) -> Follower:
-    """The one for this standard error.
+    """Return the follower for this standard error.
 
     terse: what a run of a sweep is called. Of such a run only problems are shown, and on a terminal where it
     is.

@@ -92,7 +92,7 @@ def new_directory(out: Path, chosen: RunSelection) -> SweepDirectory:
 
 
 def new_sweep(directory: SweepDirectory, chosen: RunSelection) -> Sweep:
-    """A sweep of which nothing has run. Raises InputError."""
+    """Begin a sweep: returns it with its first record written. Raises InputError."""
     points = Points(chosen)
     record = new_record(directory, chosen, points, commit())
     directory.write(record)
@@ -109,7 +109,7 @@ def _resumed(directory: SweepDirectory, chosen: RunSelection) -> Sweep:
 
 
 def _one_by_one(sweep: Sweep, *, analyze: bool) -> None:
-    """Make the runs that are to go. Raises MachineError, AnalysisError, KeyboardInterrupt."""
+    """Make the pending runs. Raises MachineError, AnalysisError, KeyboardInterrupt."""
     with open_backend(sweep.record.backend, lambda text: click.echo(text, err=True)) as backend:
         for run in sweep.record.pending:
             began_s = time.monotonic()
@@ -123,7 +123,7 @@ def _one_by_one(sweep: Sweep, *, analyze: bool) -> None:
 def _made(
     sweep: Sweep, run: SweepRun, backend: "Backend", follow: Follower, began_s: float, *, analyze: bool
 ) -> SweepRun:
-    """What became of a run. One that went wrong gets a report."""
+    """Make one run and return its result. One that went wrong gets a report."""
     directory = sweep.directory.run_of(run)
     try:
         made = make(directory, backend, follow, analyze=analyze, page=lambda verdict: verdict != "passed")

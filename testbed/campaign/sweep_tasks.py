@@ -58,7 +58,7 @@ def result_file(run: RunDirectory) -> Path:
 
 
 def run_in_tasks(sweep: Sweep, *, analyze: bool) -> None:
-    """Make the runs that are to go. Raises AnalysisError if Spark breaks, KeyboardInterrupt."""
+    """Make the pending runs. Raises AnalysisError if Spark breaks, KeyboardInterrupt."""
     from analysis.session import spark_session
 
     runs = sweep.record.pending
@@ -88,7 +88,7 @@ class _Job:
 
     @property
     def ended(self) -> bool:
-        """Whether no task will do anything any more. Raises AnalysisError if Spark broke."""
+        """Whether all tasks have ended. Raises AnalysisError if Spark broke."""
         if self._thread.is_alive():
             return False
         if self._error is not None:
@@ -98,7 +98,7 @@ class _Job:
         return True
 
     def stop(self) -> None:
-        """Take back what was not done. Idempotent."""
+        """Cancel what is not done yet. Idempotent."""
         if self._thread.is_alive():
             self._context.cancelAllJobs()
             self._thread.join(STOP_TIMEOUT_S)
@@ -127,7 +127,7 @@ def _follow(sweep: Sweep, runs: list[SweepRun], job: _Job, follow: Follower) -> 
 
 
 def _result(sweep: Sweep, run: SweepRun) -> SweepRun:
-    """What became of a run whose task is done."""
+    """Return the result of a run whose task is done."""
     directory = sweep.directory.run_of(run)
     said = read_json(result_file(directory))
     if said["problem"] is not None:

@@ -69,7 +69,7 @@ def _named(name: str, runs: Path) -> Path:
 
 
 def _advice(name: str, known: Sequence[str], runs: Path) -> str:
-    """Which run may be meant: the one that has this in its name, best at its beginning, or the nearest."""
+    """Suggest a run: one with this in its name, best at its beginning, or the nearest."""
     if not known:
         return f"; there are no runs in {runs}/ yet"
     asked = name.removeprefix(f"{runs}/").rstrip("/")
@@ -81,7 +81,7 @@ def _advice(name: str, known: Sequence[str], runs: Path) -> str:
 
 
 def _refuse_sweep(path: Path) -> None:
-    """Raises InputError if a sweep is there: where one run is asked for, one of its runs has to be named."""
+    """Refuse a sweep where one run is asked for. Raises InputError that names its runs."""
     from experiments.rundir import POINTS
     from experiments.sweepdir import SweepDirectory
     from topologies.errors import InputError

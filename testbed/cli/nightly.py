@@ -11,7 +11,7 @@ import click
 from click.exceptions import NoSuchCommand
 
 from testbed.campaign.night_options import NightOptions
-from testbed.cli.options import Command, Parsed, history_option, out_option, with_options
+from testbed.cli.options import Command, TextParameter, history_option, out_option, with_options
 
 _OPTIONS = (
     click.option(
@@ -55,12 +55,12 @@ def night_options(command: Command) -> Command:
     return with_options(_OPTIONS, command)
 
 
-NIGHT = Parsed(
+NIGHT = TextParameter(
     "DATE",
     lambda text: datetime.strptime(text, "%Y-%m-%d").date(),  # noqa: DTZ007 (a date has no zone)
     "date, as 2026-11-21",
 )
-TIME_OF_DAY = Parsed(
+TIME_OF_DAY = TextParameter(
     "HH:MM",
     lambda text: datetime.strptime(text, "%H:%M").time(),  # noqa: DTZ007 (the machine's own clock)
     "time of day, as 02:00",

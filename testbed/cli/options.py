@@ -19,7 +19,7 @@ T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Parsed(click.ParamType[T]):
+class TextParameter(click.ParamType[T]):
     """What `parse` makes of a text. Where it raises, the text is refused as no `meaning`."""
 
     def __init__(self, name: str, parse: Callable[[str], T], meaning: str) -> None:
@@ -65,9 +65,9 @@ def _seq(text: str) -> int:
 
 
 SEQ_MAX = (1 << 63) - 1
-SECONDS = Parsed("S", _seconds, "number of seconds, as 19.4 or 200ms")
-INTERVAL = Parsed("A..B", _interval, "range of sequence numbers, as 48210..48341")
-SEQ = Parsed("seq", _seq, "sequence number, as 48210, or 3:17 in epoch 3")
+SECONDS = TextParameter("S", _seconds, "number of seconds, as 19.4 or 200ms")
+INTERVAL = TextParameter("A..B", _interval, "range of sequence numbers, as 48210..48341")
+SEQ = TextParameter("seq", _seq, "sequence number, as 48210, or 3:17 in epoch 3")
 
 
 def once(*names: str, **settings: Any) -> Callable[[Command], Command]:

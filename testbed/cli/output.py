@@ -27,7 +27,7 @@ def reader_may_leave() -> Iterator[None]:
 
 
 def check_directory(path: Path) -> None:
-    """A mistyped directory is not made silently. Raises InputError."""
+    """Check that a file's directory exists: a mistyped one is not made silently. Raises InputError."""
     from topologies.errors import InputError
 
     if not path.parent.is_dir():
@@ -36,7 +36,7 @@ def check_directory(path: Path) -> None:
 
 
 def give(output: Path | None, text: str) -> None:
-    """Write a text into a file, whose path is said, or to standard output. Raises InputError."""
+    """Write a text to a file, and print its path; or to standard output. Raises InputError."""
     if output is None:
         click.echo(text, nl=False)
         return

@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What is shown of a run. limit: how many messages at most; None is all."""
+    """Prints the messages of a run. limit: how many at most; None is all."""
 
     run: RunDirectory
     metadata: RunMetadata

@@ -14,7 +14,7 @@ from testbed.shell.prompt import Prompt, RunnerClient, ended_by_signals
 
 def main() -> int:
     """Until somebody leaves the prompt."""
-    from testbed.cli.recent import Recent
+    from testbed.cli.recent import RecentPackets
     from testbed.network.mininet_nodes import attached_network
 
     runner = RunnerClient(Channel.inherited())
@@ -24,7 +24,7 @@ def main() -> int:
         plan = run.read_run().plan
         net = attached_network(plan, opening["pids"])
         try:
-            Prompt(net, plan, runner, Recent(run), sys.stdin).talk()
+            Prompt(net, plan, runner, RecentPackets(run), sys.stdin).talk()
         finally:
             for host in net.hosts:
                 host.terminate()

@@ -41,7 +41,7 @@ def _packets(**asked: Any) -> None:
     """
 
 
-class Recent:
+class RecentPackets:
     """The word `packets`."""
 
     def __init__(self, run: RunDirectory) -> None:

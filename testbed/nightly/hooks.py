@@ -23,7 +23,7 @@ SHOWN_MAX = 20  # of the lines of a message
 
 
 def check_hooks(commands: tuple[str, ...]) -> None:
-    """Raises InputError if one cannot be split into words."""
+    """Check that hooks can be split into words. Raises InputError."""
     for command in commands:
         try:
             words = shlex.split(command)
@@ -34,7 +34,7 @@ def check_hooks(commands: tuple[str, ...]) -> None:
 
 
 def message(directory: NightDirectory, record: NightRecord, page: Path | None) -> dict[str, Any]:
-    """The JSON for a hook. page: the morning page, if there is one."""
+    """Return the JSON for a hook. page: the morning page, if there is one."""
     fine = record.exit_code == 0
     failed = [_told(directory, run) for run in record.failing]
     lines = [
@@ -66,7 +66,7 @@ def message(directory: NightDirectory, record: NightRecord, page: Path | None) -
 
 
 def message_of_none(suite: str, night: date, problem: str, exit_code: int) -> dict[str, Any]:
-    """The same, for a night that could not begin. problem: why."""
+    """Return the JSON for a hook about a night that could not begin. problem: why."""
     subject = f"{suite} {night} on {socket.gethostname()}: it could not begin"
     return {
         "night": night.isoformat(),

@@ -62,7 +62,7 @@ def digest(file: SuiteFile) -> str:
 
 
 def check_jobs(jobs: int, file: SuiteFile) -> None:
-    """Raises InputError if nothing of the suite may run beside something else."""
+    """Refuse --jobs if no runs of the suite may run at once. Raises InputError."""
     if jobs > 1 and all(file.place(entry) != SIMULATOR for entry in file.suite.entries):
         raise InputError("--jobs", None, "", f"{file.suite.suite} has nothing in virtual time, and {ALONE}")
 

@@ -2,5 +2,5 @@
 
 `hooks` is what pytest loads, in every project that shares an installation with Cutset: it is light, and does
 nothing unless a test takes the fixture. `fixture` makes the runs, `figures` and `results` are what a test
-reads, `attaching` what stands in its report.
+reads, `attachments` what stands in its report.
 """

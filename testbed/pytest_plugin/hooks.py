@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from testbed.pytest_plugin.attaching import Attaching
+from testbed.pytest_plugin.attachments import Attachments
 from testbed.pytest_plugin.groups import plugin_for
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from testbed.pytest_plugin.fixture import Cutset
 
 MARKER = "topologies(*names): run the test once for each of these topologies, names or files"
-_ATTACHING = pytest.StashKey[Attaching]()
+_ATTACHING = pytest.StashKey[Attachments]()
 _CUTSET = pytest.StashKey["Cutset"]()
 
 
@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     if config.getoption("cutset_history") and not config.getoption("cutset_out"):
         raise pytest.UsageError("--cutset-history needs --cutset-out: pytest removes its temporary files")
-    attaching = config.stash[_ATTACHING] = Attaching(_with_report)
+    attaching = config.stash[_ATTACHING] = Attachments(_with_report)
     config.pluginmanager.register(attaching, "cutset-attaching")
     groups = plugin_for(config)
     if groups is not None:

@@ -17,7 +17,7 @@ from experiments.plan import Plan
 from experiments.rundir import RunDirectory
 from testbed.campaign import analyses, live_view
 from testbed.campaign.analyses import Workers
-from testbed.campaign.live_view import Watching, check_watchable, watched
+from testbed.campaign.live_view import LiveWatcher, check_watchable, watched
 from testbed.campaign.progress import Situation
 from testbed.cli import main
 from testbed.planning import make_plan
@@ -100,7 +100,7 @@ class Heard:
     def __call__(self, message: dict[str, Any]) -> None:
         self.messages.append(message)
 
-    def until(self, live: Watching, did: str) -> dict[str, Any]:
+    def until(self, live: LiveWatcher, did: str) -> dict[str, Any]:
         """Exchange, as the command does while a run goes on, until this was said."""
         while True:
             live.exchange({}, self)  # type: ignore[arg-type]
@@ -109,8 +109,8 @@ class Heard:
 
 
 @contextmanager
-def watching_with(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watching]:
-    """Watching by a program of ours instead of `analysis.live`."""
+def watching_with(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveWatcher]:
+    """LiveWatcher by a program of ours instead of `analysis.live`."""
     run = RunDirectory(tmp_path / "run")
     run.make()
     real = live_view.subprocess.Popen
@@ -119,7 +119,7 @@ def watching_with(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         return real([sys.executable, "-c", script], **options)
 
     monkeypatch.setattr(live_view.subprocess, "Popen", start)
-    with Watching(run) as live:
+    with LiveWatcher(run) as live:
         yield live
 
 

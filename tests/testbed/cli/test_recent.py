@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from experiments.rundir import RunDirectory
-from testbed.cli.recent import Recent
+from testbed.cli.recent import RecentPackets
 from testbed.errors import TestbedError
 
 
 def refusal(line: str) -> str:
     with pytest.raises(TestbedError) as error:
-        Recent(RunDirectory(Path("nowhere")))(line.split(), print)
+        RecentPackets(RunDirectory(Path("nowhere")))(line.split(), print)
     return str(error.value)
 
 

@@ -21,8 +21,8 @@ RUN, REPORT = "cutset_run", "cutset_report"
 _LOOKED_AT = pytest.StashKey[dict[str, "MadeRun"]]()
 
 
-class Attaching:
-    """Follows which test is on, and notes what it looks at."""
+class Attachments:
+    """Knows the current test, notes the runs that it looks at, and adds them to its report."""
 
     def __init__(self, write_report: Callable[["MadeRun"], Path | None]) -> None:
         """write_report: writes a run's report unless there is one, and says where it is if there can be
@@ -53,7 +53,7 @@ class Attaching:
         return not (kept_together(self.item.config) and self.item.get_closest_marker("xdist_group"))
 
     def note(self, results: "Results") -> None:
-        """The test looked at them."""
+        """Note that the current test looked at these results."""
         if self.item is None:
             return
         seen = self.item.stash.setdefault(_LOOKED_AT, {})
