@@ -130,7 +130,7 @@ def _asked(
     run: RunDirectory, stream: int, batches: Sequence[Copy], asks: Sequence[str]
 ) -> tuple[StreamRequest, ...]:
     """Who asked for the stream while the event was under way."""
-    if not batches:
+    if not batches or not asks:
         return ()
     times = TimeRange(min(copy.t_ns for copy in batches), max(copy.t_ns for copy in batches) + 1)
     kinds = pc.field("type").isin(asks)

@@ -1,6 +1,7 @@
 """`cutset follow`: what it says of an event that was sent round a cut, against hand-written tables."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -220,3 +221,9 @@ def test_what_is_not_there_is_said_in_one_line(followed, capsys, stream, seq, co
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert said in captured.err
+
+
+def test_an_event_of_a_system_in_which_nobody_asks_for_events_is_followed(followed):
+    found = find(followed, 2, SEQ, replace(READING, asks=()))
+    assert found.asked == ()
+    assert len(found.copies) == len(find(followed, 2, SEQ, READING).copies) > 0
