@@ -97,9 +97,14 @@ class Processes:
         self._tell({"do": "start", "node": {**spec, "start": before}})
         return self.nodes[name]
 
-    def go(self, zero_ns: int, name: str | None = None) -> None:
-        """Let drivers, or only the process of this name, begin at this CLOCK_REALTIME instant."""
-        self._tell({"do": "go", "zero_ns": zero_ns} | ({} if name is None else {"name": name}))
+    def go(self, zero_ns: int) -> None:
+        """Let all begin at this CLOCK_REALTIME instant, time 0 of the run."""
+        self._tell({"do": "go", "start_ns": zero_ns, "late_us": 0})
+
+    def go_late(self, name: str, start_ns: int, zero_ns: int) -> None:
+        """Let a process begin that was started after time 0. Both are CLOCK_REALTIME instants."""
+        late_us = (start_ns - zero_ns) // 1000
+        self._tell({"do": "go", "start_ns": start_ns, "late_us": late_us, "name": name})
 
     def stop_drivers(self) -> None:
         """Let drivers publish no more."""

@@ -152,9 +152,12 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """Drivers begin at `start_us`, which may be a little ahead or behind."""
+    """Drivers begin at `start_us`, which may be a little ahead or behind. late_us: how long after time 0 of
+    the run that is, for a process that is started later.
+    """
 
     start_us: int
+    late_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ class SmallMachine:
         self.spec, self.rng = spec, rng
         self.now_us = 0
         self.start_us: int | None = None
+        self.zero_us = 0  # time 0 of the run, once the start is known
         self.stopped = False
         self.peers: dict[str, int] = {}
         self._kept: dict[str, Member] = {}
@@ -103,11 +104,13 @@ class SmallMachine:
         return max(0, int((self.now_us - self.start_us) * self.spec.workload["rate_per_s"] / 1e6))
 
     def due_subscriptions(self) -> Iterator[Subscription]:
-        """What a subscriber asks for from now on, or no longer wants; each once, after the start."""
+        """What a subscriber asks for from now on, or no longer wants; each once, after the start. Of one that
+        is started later, what it should have by then.
+        """
         before = dict(self._wanted)
         while self.start_us is not None and self._asked < len(self.spec.subscriptions):
             due = self.spec.subscriptions[self._asked]
-            if self.now_us < self.start_us + due.at_us:
+            if self.now_us < self.zero_us + due.at_us:
                 break
             self._asked += 1
             self._wanted[due.number] = due
@@ -146,7 +149,7 @@ class SmallMachine:
             case m.TimerFired():
                 self._timer(given.timer)
             case m.Go():
-                self.start_us = given.start_us
+                self.start_us, self.zero_us = given.start_us, given.start_us - given.late_us
             case m.StopDrivers():
                 self.stopped = True
             case m.Finish():

@@ -4,7 +4,7 @@ Everything that a node needs is imported once, here; then a node costs one fork.
 event loop and no thread, so that forking is safe. It takes JSON lines on standard input,
 
     {"do": "start", "node": NodeSpec}       fork a process; again after its end to restart it
-    {"do": "go", "zero_ns": T}              drivers begin at that CLOCK_REALTIME instant
+    {"do": "go", "start_ns": T, "late_us": L}  drivers begin at that CLOCK_REALTIME instant, L after time 0
     {"do": "stop_drivers"}                  drivers publish nothing new
     {"do": "give_up", "process": N}         the operator says that it will not come back
     {"do": "finish"}                        all nodes flush, close and exit

@@ -140,8 +140,8 @@ class _Node:
         message = json.loads(data)
         match message["do"]:
             case "go":
-                ahead_us = (message["zero_ns"] - time.time_ns()) // 1000
-                self._adapter.give(m.Go(now_us() + ahead_us))
+                ahead_us = (message["start_ns"] - time.time_ns()) // 1000
+                self._adapter.give(m.Go(now_us() + ahead_us, message["late_us"]))
             case "stop_drivers":
                 self._adapter.give(m.StopDrivers())
             case "give_up":

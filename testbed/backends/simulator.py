@@ -104,6 +104,7 @@ class _Simulation:
         self._network = make_network(plan, record.directory, observer, build)
         self._processes = SimulatedProcesses(self._network, plan.declared)
         self._faults = SimulatedFaults(plan, self._network, self._processes)
+        self._zero_us = 0
         self._runs = False  # whether who becomes ready is told to go
         self._told_s = 0.0
         self._told: tuple[int, float] = (0, 0.0)  # when, and how many events each client had then
@@ -142,7 +143,7 @@ class _Simulation:
         self._record.time("ready_ns", self._now_ns)
 
     def _run_workload(self) -> None:
-        zero_us = self._now_us + LEAD_US
+        zero_us = self._zero_us = self._now_us + LEAD_US
         self._record.time("zero_ns", time_ns(zero_us))
         self._network.tell(m.Go(zero_us))
         self._runs = True
@@ -231,7 +232,7 @@ class _Simulation:
 
     def _go(self, node: Node) -> None:
         if self._network.nodes.get(node.spec.name) is node:
-            self._network.give(node.spec.name, m.Go(self._now_us))
+            self._network.give(node.spec.name, m.Go(self._now_us, self._now_us - self._zero_us))
 
     def _finished(self, node: Node) -> None:
         self._processes.ended(node.spec.name, code=0, signal=None)

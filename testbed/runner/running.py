@@ -91,7 +91,8 @@ class ProcessStarter:
             lambda: node.ready or node.exit is not None, READY_TIMEOUT_S
         )
         if node.running and node.ready:
-            processes.go(time.time_ns(), node.name)
+            now_ns = time.time_ns()
+            processes.go_late(node.name, now_ns, self._stage.record.content.times.zero_ns or now_ns)
         elif not ready_or_ended:
             self._stage.record.problem(
                 f"{node.name} was not ready {READY_TIMEOUT_S:.0f} s after it was started"

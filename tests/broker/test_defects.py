@@ -230,3 +230,18 @@ def test_what_was_confirmed_once_a_fault_was_over_is_in_time(summary_with, with_
     late = summary_with("brokers.yaml", build, *settings, "faults=[]")["subscriptions"]
     assert (excused["unconfirmed"], late["unconfirmed"]) == (0, 4)
     assert 4.5 < late["wait_max_s"] < 5.5
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        "faults=[{at: 3s, kill: r0/subscriber-0}, {at: 5s, restart: r0/subscriber-0}]",
+        "faults=[{at: 4s, join: r0/subscriber-0}, {at: 7s, leave: r0/subscriber-0}]",
+        "faults=[{at: 3s, stop: r1/subscriber-1}, {at: 4s, continue: r1/subscriber-1}]",
+    ],
+)
+def test_a_subscriber_that_comes_and_goes_is_not_blamed(summary_with, faults):
+    settings = (NINE, faults, "expect=[events.lost == 0]")
+    summary = summary_with("brokers.yaml", build_machine, *settings)
+    wrong = [each["text"] for each in summary["expectations"] if not each["held"]]
+    assert (wrong, summary["verdict"]) == ([], "passed")

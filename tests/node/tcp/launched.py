@@ -91,7 +91,7 @@ class Launched:
         self.wait(lambda: len(self.all_said("ready")) >= count)
 
     def go(self) -> None:
-        self.tell("go", zero_ns=time.time_ns())
+        self.tell("go", start_ns=time.time_ns(), late_us=0)
 
     def drain(self, clients: int) -> None:
         """Stop the drivers, and wait until every client has everything."""

@@ -83,7 +83,7 @@ def test_a_driver_that_is_started_again_is_told_alone_to_go(tmp_path):
     driver = next(spec for spec in specs if spec.name == "r1/driver-0")
     with launcher() as launched:
         start_all(launched, specs)
-        launched.tell("go", zero_ns=time.time_ns(), name=driver.name)
+        launched.tell("go", start_ns=time.time_ns(), late_us=0, name=driver.name)
         wait_delivered(launched, "r0/client-0", 1, 200)
         assert launched.published.get("r0/driver-0", {}).get("0", 0) == 0
         launched.finish(len(specs))
