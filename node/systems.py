@@ -10,7 +10,7 @@ import importlib.util
 import os
 import sys
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -64,7 +64,7 @@ def systems() -> dict[str, System]:
     """All systems that are known, by name; the user's own before installed ones, those before ours."""
     found = {SPRINKLER.declared.name: SPRINKLER}
     for entry in entry_points(group=GROUP):
-        system = _checked(entry.load(), entry.value)
+        system = _of_package(entry)
         found[system.declared.name] = system
     for path in module_files():
         system = _of_file(path)
@@ -121,6 +121,16 @@ def resolve(code: Any) -> Any:
         return code
     module, _, attribute = code.partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def _of_package(entry: EntryPoint) -> System:
+    """Raises UnknownSystemError if the package cannot be imported, too: it is none of ours."""
+    where = f"{entry.value} of the installed package {entry.dist.name if entry.dist else '?'}"
+    try:
+        system = entry.load()
+    except Exception as error:
+        raise UnknownSystemError(f"{where}: {type(error).__name__}: {error}") from error
+    return _checked(system, where)
 
 
 def _of_file(path: Path) -> System:

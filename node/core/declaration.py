@@ -8,10 +8,14 @@ in order to validate a file. A reference is only ever taken from a system that i
 user, never from an experiment or from a run directory.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Self, get_args
+
+NAME = re.compile("[a-z][a-z0-9_-]{0,29}", re.ASCII)
+"""Of systems and roles: it stands in names of hosts, of files and in commands."""
 
 
 class Trait(StrEnum):
@@ -167,6 +171,9 @@ class System:
                 return f"contract.{name} should be one of {', '.join(choices)}, not {said!r:.40}"
         if contract.audience != "all" and contract.since != "subscription":
             return f"the audience {contract.audience} needs since subscription"
+        for name in (self.declared.name, *self.declared.roles):
+            if not NAME.fullmatch(name):
+                return f"the name {name!r:.40} should be a letter of a-z, then up to 29 of a-z, 0-9, _ and -"
         workloads = self.declared.workloads
         if (
             "content" in (contract.audience, *workloads)

@@ -4,6 +4,7 @@ import errno
 import os
 
 from analysis.errors import AnalysisError
+from experiments.declared import UnknownSystemError
 from testbed.errors import MachineError, TestbedError
 from topologies.errors import InputError
 
@@ -36,7 +37,13 @@ def of(error: Exception) -> int | None:
     """Return the exit code of an expected error; None for a defect."""
     if isinstance(error, OSError) and error.errno in REFUSED:
         return MACHINE
-    codes = {InputError: BAD_INPUT, MachineError: MACHINE, TestbedError: FAILED, AnalysisError: FAILED}
+    codes = {
+        InputError: BAD_INPUT,
+        UnknownSystemError: BAD_INPUT,
+        MachineError: MACHINE,
+        TestbedError: FAILED,
+        AnalysisError: FAILED,
+    }
     return next((code for kind, code in codes.items() if isinstance(error, kind)), None)
 
 

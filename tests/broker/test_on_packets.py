@@ -47,6 +47,10 @@ def test_a_file_that_declares_no_system_is_refused(tmp_path, capsys):
         ('"stream", "at-most-once"', '"random", "at-most-once"', "contract.order should be one of none, "),
         ("(Trait.SUBSCRIBER,)", '("listener",)', "role subscriber: 'listener' is no trait"),
         ('"broker": Broker, ', "", "role broker has no machine"),
+        *(
+            (f'"{name}"', f'"{odd}"', f"the name '{odd}' should be a letter")
+            for name, odd in (("publisher", "a/b"), ("subscriber", "<b>"), ("publisher", "häuptling"))
+        ),
         ("    CODEC,", "    None,", "it has no codec"),
     ],
 )
