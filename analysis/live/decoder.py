@@ -17,10 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.capture.pcap.index import map_bytes
-from analysis.capture.pcap.streams import format_address
+from analysis.capture.pcap.streams import KEY, format_address
 from analysis.errors import CaptureError
 from analysis.live.directions import Direction, Message, Segment
-from analysis.live.source import KEY
 from analysis.timelines.run_metadata import Host
 from experiments.declared import Declared, Trait
 from node.core.declaration import Reading

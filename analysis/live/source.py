@@ -14,16 +14,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from analysis.capture.pcap.fields import Columns
 from analysis.capture.pcap.index import build_index
-from analysis.capture.pcap.reassemble import SYN
 from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
-from analysis.capture.pcap.streams import TCP
+from analysis.capture.pcap.streams import KEY, pick_segments
 from analysis.errors import CaptureError
 from analysis.schemas import spark_schema
 from experiments import capture_parts
@@ -34,8 +32,6 @@ NONE_READ = -1
 
 Offsets = Mapping[str, int]
 """By a folder's name, the number of the last part that was read."""
-KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
-"""What tells TCP directions apart."""
 _KEY_TYPES = {"sport": pa.int32(), "dport": pa.int32()}
 SEGMENTS = pa.schema(
     [
@@ -152,22 +148,13 @@ def read_segments(part: Path, port: int) -> Iterator[pa.RecordBatch]:
 
 
 def _batch(part: Path, columns: Columns, port: int) -> pa.RecordBatch:
-    wanted = (columns["proto"] == TCP) & ((columns["sport"] == port) | (columns["dport"] == port))
-    wanted &= (columns["payload_length"] > 0) | (columns["flags"] & SYN != 0)
-    rows = np.flatnonzero(wanted)
-    payload_at = columns["payload_offset"][rows].astype(np.int64)
-    length = columns["payload_length"][rows].astype(np.int64)
-    values = {name: columns[name][rows] for name in (*KEY, "t_ns", "seq", "flags")}
-    values |= {
-        "at": columns["offset"][rows] + payload_at,
-        "length": length,
-        "captured": np.clip(columns["length"][rows] - payload_at, 0, length),
-    }
+    values = pick_segments(columns, port)
+    count = values["t_ns"].size
     folder, number = str(part.parent), capture_parts.number(part)
     arrays = [
-        pa.repeat(pa.scalar(folder), rows.size)
+        pa.repeat(pa.scalar(folder), count)
         if field.name == "folder"
-        else pa.repeat(pa.scalar(number, pa.int64()), rows.size)
+        else pa.repeat(pa.scalar(number, pa.int64()), count)
         if field.name == "part"
         else pa.array(values[field.name]).cast(field.type)
         for field in SEGMENTS

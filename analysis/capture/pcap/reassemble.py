@@ -182,7 +182,7 @@ class Connection:
         if not segments.seq.size:
             return segments, segments.seq
         numbers = segments.seq + (segments.flags & SYN != 0)  # SYN itself takes a sequence number
-        steps = _distance(np.diff(numbers, prepend=self._seq))
+        steps = distance(np.diff(numbers, prepend=self._seq))
         positions = self._position + np.cumsum(steps)
         ahead = np.maximum.accumulate(np.concatenate(([self._ahead], positions + segments.length)))
         belongs = (positions >= self._lowest) & (positions <= ahead[:-1] + WINDOW_BYTES_MAX)
@@ -200,7 +200,7 @@ class Connection:
         seq, position, ahead = self._seq, self._position, self._ahead
         rows, positions = [], []
         for row, (number, length) in enumerate(zip(numbers.tolist(), lengths.tolist(), strict=True)):
-            at = position + int(_distance(number - seq))
+            at = position + int(distance(number - seq))
             if self._lowest <= at <= ahead + WINDOW_BYTES_MAX:
                 rows.append(row)
                 positions.append(at)
@@ -216,6 +216,6 @@ def _running_maximum(t_ns: Integers) -> Integers:
     return found
 
 
-def _distance(steps: _Number) -> _Number:
-    """From one sequence number to another: within 2 GiB, whichever way."""
+def distance(steps: _Number) -> _Number:
+    """From one sequence number to another, given their differences: within 2 GiB, forward or back."""
     return (steps + 0x8000_0000) % 0x1_0000_0000 - 0x8000_0000

@@ -6,7 +6,7 @@ Between windows memory holds what a connection still waits for, whatever the siz
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise
 from pathlib import Path
@@ -27,9 +27,9 @@ from analysis.schemas import DECODING, GAPS
 from node.core.message_layout import Codec
 
 TCP = 6
-_KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
+KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
 Direction = tuple[int, ...]
-"""A TCP direction in one capture: the values of `_KEY`."""
+"""A TCP direction in one capture: the values of `KEY`."""
 
 Emit = Callable[[str, pa.RecordBatch], None]
 """Takes a batch of the table of this name: messages, gaps or decoding."""
@@ -91,8 +91,12 @@ class Conversations:
 
     def take(self, window: Iterable[Columns]) -> None:
         """Take the packets that came next, and give out the messages that are complete and old enough."""
+        self.take_segments(directions(window, self._capture.port))
+
+    def take_segments(self, found: Iterable[tuple[Direction, Segments]]) -> None:
+        """Take the segments of each direction that came next, as `take` does."""
         times = []
-        for direction, segments in directions(window, self._capture.port):
+        for direction, segments in found:
             times.append(segments.t_ns)
             self._follow(direction, segments)
         if times:
@@ -165,7 +169,7 @@ def _latest(t_ns: Integers) -> int:
 
 def directions(window: Iterable[Columns], port: int) -> Iterator[tuple[Direction, Segments]]:
     """The segments of each TCP direction from or to a port, in the order of capture."""
-    parts = [_pick(columns, port) for columns in window]
+    parts = [pick_segments(columns, port) for columns in window]
     if not parts:
         return
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -174,34 +178,30 @@ def directions(window: Iterable[Columns], port: int) -> Iterator[tuple[Direction
     bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
     for first, following in pairwise(bounds.tolist()):
         rows = order[first:following]
-        payload_at = columns["payload_offset"][rows].astype(np.int64)
-        length = columns["payload_length"][rows].astype(np.int64)
-        yield (
-            tuple(int(columns[name][rows[0]]) for name in _KEY),
-            Segments(
-                t_ns=columns["t_ns"][rows],
-                seq=columns["seq"][rows],
-                flags=columns["flags"][rows].astype(np.int64),
-                at=columns["offset"][rows] + payload_at,
-                length=length,
-                captured=np.clip(columns["length"][rows] - payload_at, 0, length),
-            ),
-        )
+        segments = Segments(**{field.name: columns[field.name][rows] for field in fields(Segments)})
+        yield tuple(int(columns[name][rows[0]]) for name in KEY), segments
 
 
-def _pick(columns: Columns, port: int) -> Columns:
-    """Keep segments of this port that have payload or begin a connection."""
+def pick_segments(columns: Columns, port: int) -> Columns:
+    """The columns of `KEY` and of `Segments` of packets from or to a port that carry payload or begin a
+    connection.
+    """
     wanted = (columns["proto"] == TCP) & ((columns["sport"] == port) | (columns["dport"] == port))
-    wanted &= (columns["payload_length"] > 0) | (columns["flags"] & SYN != 0)
-    kept = (*_KEY, "t_ns", "seq", "flags", "offset", "length", "payload_offset", "payload_length")
-    rows = np.flatnonzero(wanted)
-    return {name: columns[name][rows] for name in kept}
+    rows = np.flatnonzero(wanted & ((columns["payload_length"] > 0) | (columns["flags"] & SYN != 0)))
+    payload_at = columns["payload_offset"][rows].astype(np.int64)
+    length = columns["payload_length"][rows].astype(np.int64)
+    return {name: columns[name][rows] for name in (*KEY, "t_ns", "seq")} | {
+        "flags": columns["flags"][rows].astype(np.int64),
+        "at": columns["offset"][rows] + payload_at,
+        "length": length,
+        "captured": np.clip(columns["length"][rows] - payload_at, 0, length),
+    }
 
 
 def _group(columns: Columns) -> Integers:
     """Number each row's TCP direction, by hashing one key column after the other (exact, and no sort)."""
     groups = np.zeros(columns["sport"].size, np.int64)
-    for name in _KEY:
+    for name in KEY:
         codes = pa.array(columns[name]).dictionary_encode()
         joined = groups * max(len(codes.dictionary), 1) + codes.indices.to_numpy()
         groups = pa.array(joined).dictionary_encode().indices.to_numpy().astype(np.int64)

@@ -15,17 +15,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.capture.pcap.fields import Columns
+from analysis.capture.pcap.byte_ranges import Segments
 from analysis.capture.pcap.index import build_index, map_bytes
 from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
-from analysis.capture.pcap.streams import Conversations, HostCapture
+from analysis.capture.pcap.streams import (
+    Conversations,
+    Direction,
+    HostCapture,
+    directions,
+    format_address,
+)
 from analysis.errors import AnalysisError, CaptureError
 from analysis.jobs.matching import Key, Receivers, key_of, match
-from analysis.live.recent.beginnings import Direction, begin_at_messages
+from analysis.live.recent.beginnings import begin_at_message
 from analysis.schemas import LOST, MESSAGES, TRANSFERS, UNSEEN
 from experiments import capture_parts
 from experiments.plan import Plan
@@ -36,6 +41,8 @@ GRACE_NS = 1_000_000_000  # after which a message that nobody saw come is called
 TOGETHER_NS = 2_500_000_000
 """Captures of interfaces in use end within so long; all are shown until the first of them ends."""
 
+_Ends = tuple[str, int, str, int]
+"""Of a TCP direction: source and its port, destination and its port."""
 LEAD_S = 1  # read before what is asked for, to find where messages begin
 
 
@@ -151,11 +158,18 @@ def _messages(path: Path, host: HostCapture, codec: Codec) -> RecentBytes:
     windows = [columns for span in spans_of(path, index, TimeRange()) for columns in read_columns(span)]
     if not windows:
         return NOTHING
-    columns: Columns = {name: np.concatenate([each[name] for each in windows]) for name in windows[0]}
-    kept, bases = begin_at_messages(data, columns, host.port, frozenset(codec.by_type))
-    undecoded = {
-        (src, dst, sport, dport, 0) for (src, sport, dst, dport), base in bases.items() if base is None
-    }
+    bases: dict[_Ends, int] = {}
+    undecoded: set[Key] = set()
+    begun: list[tuple[Direction, Segments]] = []
+    for direction, segments in directions(windows, host.port):
+        rest, base = begin_at_message(data, segments, frozenset(codec.by_type))
+        src_hi, src_lo, sport, dst_hi, dst_lo, dport = direction
+        src, dst = format_address(src_hi, src_lo), format_address(dst_hi, dst_lo)
+        if base is None:
+            undecoded.add((src, dst, sport, dport, 0))
+        else:
+            bases[src, sport, dst, dport] = base
+            begun.append((direction, rest))
     batches: list[pa.RecordBatch] = []
 
     def take(table: str, batch: pa.RecordBatch) -> None:
@@ -165,7 +179,7 @@ def _messages(path: Path, host: HostCapture, codec: Codec) -> RecentBytes:
             undecoded.update(_unconnected(row) for row in batch.to_pylist() if row["stopped"])
 
     conversations = Conversations(data, host, codec, take)
-    conversations.take([kept])
+    conversations.take_segments(begun)
     conversations.end()
     return RecentBytes(pa.Table.from_batches(batches, MESSAGES), index.last_ns, frozenset(undecoded))
 
@@ -174,10 +188,10 @@ def _unconnected(row: Mapping[str, Any]) -> Key:
     return key_of({**row, "connection": 0})
 
 
-def _numbered(batch: pa.RecordBatch, bases: Mapping[Direction, int | None]) -> pa.RecordBatch:
+def _numbered(batch: pa.RecordBatch, bases: Mapping[_Ends, int]) -> pa.RecordBatch:
     """With TCP's sequence numbers, which both ends see alike, in place of offsets from where each begins."""
     src, sport, dst, dport = (batch.column(name)[0].as_py() for name in ("src", "sport", "dst", "dport"))
-    offsets = batch.column("stream_offset").to_numpy() + (bases[src, sport, dst, dport] or 0)
+    offsets = batch.column("stream_offset").to_numpy() + bases[src, sport, dst, dport]
     columns = {name: batch.column(name) for name in MESSAGES.names}
     columns["stream_offset"] = pa.array(offsets & 0xFFFF_FFFF, pa.int64())
     columns["connection"] = pa.repeat(pa.scalar(0, columns["connection"].type), batch.num_rows)

@@ -7,15 +7,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from analysis.capture.pcap.byte_ranges import Segments
 from analysis.capture.pcap.index import build_index, map_bytes
 from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
-from analysis.live.recent.beginnings import begin_at_messages
+from analysis.capture.pcap.streams import directions
+from analysis.live.recent.beginnings import begin_at_message
 from node.protocols.sprinkler.messages import CODEC, Events, Request, Subscribe
 from tests.analysis.capture.pcap.captures import SYN, Record, segment, write_pcap
 
 PORT = 7000
 TYPES = frozenset(CODEC.by_type)
-ENDS = ("10.0.0.1", 40000, "10.0.0.2", PORT)
 MESSAGES = [Request(0, 1, 9), Events(0, 0, 0, 1, 4, 10, 0, 0, b"x" * 40), Subscribe(0, 5), Subscribe(1, 6)]
 FRAMES = [b"".join(CODEC.encode(message)) for message in MESSAGES]
 STARTS = np.cumsum([0, *map(len, FRAMES)]).tolist()
@@ -27,16 +28,20 @@ def begin(path: Path, segments: list[tuple[int, bytes]], *, flags: int = 0) -> t
     """Where it begins in CONTENT, and the payload that is left, in the order of the stream."""
     frames = [segment(FIRST_SEQ + at, payload, flags=flags) for at, payload in segments]
     write_pcap(path, [Record(number, frame) for number, frame in enumerate(frames)])
+    kept, base = begun(path)
     data = map_bytes(path)
-    columns = [each for span in spans_of(path, build_index(path), TimeRange()) for each in read_columns(span)]
-    kept, bases = begin_at_messages(data, columns[0], PORT, TYPES)
-    at = kept["offset"] + kept["payload_offset"]
     left = b"".join(
         data[start : start + length].tobytes()
-        for start, length in zip(at.tolist(), kept["payload_length"].tolist(), strict=True)
+        for start, length in zip(kept.at.tolist(), kept.length.tolist(), strict=True)
     )
-    base = bases.get(ENDS)
     return None if base is None else (base - FIRST_SEQ) % 2**32, left
+
+
+def begun(path: Path) -> tuple[Segments, int | None]:
+    """What is left of the only direction in a capture."""
+    columns = [each for span in spans_of(path, build_index(path), TimeRange()) for each in read_columns(span)]
+    [(_, segments)] = directions(columns, PORT)
+    return begin_at_message(map_bytes(path), segments, TYPES)
 
 
 @given(seen_from=st.integers(0, STARTS[3]), sizes=st.lists(st.integers(1, 60), min_size=1))
@@ -84,7 +89,6 @@ def test_a_connection_that_begins_in_view_is_read_from_its_beginning(tmp_path: P
         segment(78, CONTENT),
     ]
     write_pcap(path, [Record(number, frame) for number, frame in enumerate(frames)])
-    columns = [each for span in spans_of(path, build_index(path), TimeRange()) for each in read_columns(span)]
-    kept, bases = begin_at_messages(map_bytes(path), columns[0], PORT, TYPES)
-    assert bases == {ENDS: 78}
-    assert kept["payload_length"].tolist() == [0, 0, len(CONTENT)]
+    kept, base = begun(path)
+    assert base == 78
+    assert kept.length.tolist() == [0, len(CONTENT)]
