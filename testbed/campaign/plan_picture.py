@@ -5,15 +5,15 @@ fault keeps from working at some time are dashed and carry the fault's name; lin
 carry it too.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from html import escape
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from experiments.plan import FaultPlan, LinkChange, LinkPlan, LinkState, Plan
 from testbed.campaign.plan_text import link_parameters_text, owned
 from topologies.layout import Box, Line, layout, placed, spaced
 from topologies.palette import colour_of
+from topologies.svg import Drawing, Point, document
 
 CARD_WIDTH, CARD_HEIGHT = 300.0, 76.0
 MARGIN = 40.0
@@ -36,6 +36,7 @@ text { font: 12px system-ui, sans-serif; fill: var(--ink); }
 .title { font-size: 20px; font-weight: 600; }
 .faint { fill: var(--faint); }
 .region { font-size: 16px; font-weight: 600; }
+.paper { fill: var(--paper); }
 .card { fill: var(--paper); stroke-width: 2; }
 .link { stroke: var(--line); stroke-width: 2; fill: none; }
 .failing { stroke: var(--fault); stroke-dasharray: 7 6; stroke-width: 2.5; }
@@ -46,32 +47,6 @@ text { font: 12px system-ui, sans-serif; fill: var(--ink); }
 .mark { stroke: var(--fault); stroke-width: 2.5; }
 """.strip()
 
-Point = tuple[float, float]
-
-
-@dataclass(slots=True)
-class Canvas:
-    """What is drawn so far."""
-
-    parts: list[str] = field(default_factory=list)
-
-    def text(self, x: float, y: float, content: str, style: str = "", anchor: str = "start") -> None:
-        """A line of text with its baseline at y."""
-        place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
-        self.parts.append(f'<text {place} class="{style}">{escape(content)}</text>')
-
-    def box(self, box: Box, style: str, *, radius: float = 0.0, extra: str = "") -> None:
-        """A rectangle."""
-        self.parts.append(
-            f'<rect x="{box.x - box.width / 2:.1f}" y="{box.y - box.height / 2:.1f}" width="{box.width:.1f}" '
-            f'height="{box.height:.1f}" rx="{radius:.0f}" class="{style}"{extra}/>'
-        )
-
-    def line(self, a: Point, b: Point, style: str) -> None:
-        """A straight line."""
-        ends = f'x1="{a[0]:.1f}" y1="{a[1]:.1f}" x2="{b[0]:.1f}" y2="{b[1]:.1f}"'
-        self.parts.append(f'<line {ends} class="{style}"/>')
-
 
 def plan_svg(plan: Plan) -> str:
     """The picture."""
@@ -79,19 +54,12 @@ def plan_svg(plan: Plan) -> str:
     right = max(x for x, _ in centres.values()) + CARD_WIDTH / 2
     bottom = max(y for _, y in centres.values()) + CARD_HEIGHT / 2
     width = max(right + MARGIN, MAP_WIDTH)
-    canvas = Canvas()
+    canvas = Drawing()
     _draw_heading(canvas, plan)
     _draw_links(canvas, plan, centres, within=(right, bottom))
     _draw_regions(canvas, plan, centres)
     height = _draw_timeline(canvas, plan, top=bottom + MARGIN, width=width) + MARGIN / 2
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
-        f'width="{width:.0f}" height="{height:.0f}" aria-label="{escape(plan.experiment)} as planned">\n'
-        f"<style>{STYLE}</style>\n"
-        f'<rect width="100%" height="100%" style="fill: var(--paper)"/>\n'
-        + "\n".join(canvas.parts)
-        + "\n</svg>\n"
-    )
+    return document(canvas.parts, (width, height), title=f"{plan.experiment} as planned", style=STYLE)
 
 
 def centres_of(plan: Plan) -> dict[str, Point]:
@@ -108,13 +76,13 @@ def centres_of(plan: Plan) -> dict[str, Point]:
     return {name: (left + x, top + y) for name, (x, y) in zip(names, places, strict=True)}
 
 
-def _draw_heading(canvas: Canvas, plan: Plan) -> None:
+def _draw_heading(canvas: Drawing, plan: Plan) -> None:
     seconds = plan.duration_us / 1e6
     canvas.text(MARGIN, 34, plan.experiment, "title")
     canvas.text(MARGIN, 54, f"{plan.system}, {len(plan.processes)} processes, {seconds:g} s", "faint")
 
 
-def _draw_links(canvas: Canvas, plan: Plan, centres: dict[str, Point], *, within: Point) -> None:
+def _draw_links(canvas: Drawing, plan: Plan, centres: dict[str, Point], *, within: Point) -> None:
     links = [link for link in plan.links if link.kind == "wan"]
     failing = _failing(plan)
     for link in links:
@@ -152,7 +120,7 @@ def _label(plan: Plan, link: LinkPlan) -> _Label:
     return _Label(text, ", ".join(_touched_by(plan, link)))
 
 
-def _draw_label(canvas: Canvas, label: _Label, box: Box) -> None:
+def _draw_label(canvas: Drawing, label: _Label, box: Box) -> None:
     canvas.box(box, "label", radius=LABEL_HEIGHT / 2)
     if label.faults:
         canvas.text(box.x - box.width / 2 + 10, box.y + 4, f"✕ {label.faults}", "fault")
@@ -161,7 +129,7 @@ def _draw_label(canvas: Canvas, label: _Label, box: Box) -> None:
         canvas.text(box.x, box.y + 4, label.text, anchor="middle")
 
 
-def _draw_regions(canvas: Canvas, plan: Plan, centres: dict[str, Point]) -> None:
+def _draw_regions(canvas: Drawing, plan: Plan, centres: dict[str, Point]) -> None:
     for number, region in enumerate(plan.regions):
         x, y = centres[region.name]
         colour = colour_of(number)
@@ -175,21 +143,17 @@ def _draw_regions(canvas: Canvas, plan: Plan, centres: dict[str, Point]) -> None
 
 
 def _roles_text(plan: Plan, region: str) -> str:
-    counts: defaultdict[str, int] = defaultdict(int)
-    for process in plan.processes:
-        if process.region == region:
-            counts[process.role] += 1
+    counts = Counter(process.role for process in plan.processes if process.region == region)
     return " · ".join(f"{role} {count}" for role, count in counts.items()) or "no processes"
 
 
-def _draw_timeline(canvas: Canvas, plan: Plan, *, top: float, width: float) -> float:
+def _draw_timeline(canvas: Drawing, plan: Plan, *, top: float, width: float) -> float:
     """The line of time with a lane for each fault; returns the lower edge."""
-    lanes = _lanes(plan.faults)
     left, right = MARGIN, width - MARGIN
-    bottom = top + LANE_HEIGHT * (max(lanes.values(), default=0) + 1) + 6
+    bottom = top + LANE_HEIGHT * max(1, len(plan.faults)) + 6
     scale = (right - left) / plan.duration_us
-    for fault in plan.faults:
-        y = top + LANE_HEIGHT * lanes[fault.name] + LANE_HEIGHT / 2
+    for lane, fault in enumerate(plan.faults):
+        y = top + LANE_HEIGHT * (lane + 0.5)
         x = left + fault.at_us * scale
         if _lasts(fault):
             end = left + (fault.until_us or plan.duration_us) * scale
@@ -206,10 +170,6 @@ def _draw_timeline(canvas: Canvas, plan: Plan, *, top: float, width: float) -> f
         canvas.text(x, bottom + 19, f"{second:g}", "faint", anchor="middle")
     canvas.text(right, bottom + 36, "seconds since start", "faint", anchor="end")
     return bottom + 40
-
-
-def _lanes(faults: Sequence[FaultPlan]) -> dict[str, int]:
-    return {fault.name: lane for lane, fault in enumerate(faults)}
 
 
 def _lasts(fault: FaultPlan) -> bool:

@@ -5,12 +5,12 @@ Its style sheet is light or dark as its viewer is, and needs no scripts and no f
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from html import escape
 
-from analysis.inspect.diagram.label_placer import LabelPlacer, Point
+from analysis.inspect.diagram.label_placer import LabelPlacer
 from analysis.inspect.diagram.ranks import Ranks
 from analysis.inspect.diagram.scene import Scene
 from topologies.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, YELLOW
+from topologies.svg import Drawing
 
 OTHER = "var(--faint)"
 _EVENTS = "var(--events)"
@@ -80,7 +80,7 @@ HEIGHT_OF_ARROW, HEIGHT_OF_SECOND = 19.0, 430.0
 
 
 @dataclass(slots=True)
-class Canvas:
+class Canvas(Drawing):
     """What is drawn so far, and how times and hosts become places."""
 
     scene: Scene
@@ -89,7 +89,6 @@ class Canvas:
     width: float
     colours: dict[str, str]
     places: LabelPlacer
-    parts: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)  # on top of everything
     unlabelled: int = 0
     unlined: int = 0  # messages within thick arrows that have no line of their own
@@ -102,17 +101,6 @@ class Canvas:
     def y(self, time_s: float) -> float:
         """Where a time is, also outside the picture."""
         return TOP + (time_s - self.scene.from_s) / (self.scene.to_s - self.scene.from_s) * self.height
-
-    def line(self, a: Point, b: Point, style: str, stroke: str = "") -> None:
-        """A straight line."""
-        colour = f' stroke="{stroke}"' if stroke else ""
-        ends = f'x1="{a[0]:.1f}" y1="{a[1]:.1f}" x2="{b[0]:.1f}" y2="{b[1]:.1f}"'
-        self.parts.append(f'<line {ends} class="{style}"{colour}/>')
-
-    def text(self, x: float, y: float, content: str, style: str = "", anchor: str = "start") -> None:
-        """A line of text with its baseline at y."""
-        place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
-        self.parts.append(f'<text {place} class="{style}">{escape(content)}</text>')
 
 
 def canvas_of(scene: Scene) -> Canvas:

@@ -8,7 +8,6 @@ room for a label keeps it as a tooltip.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import groupby
 
 from analysis.inspect.diagram.arrow_drawing import draw_arrows, draw_end, draw_label, style_of
@@ -17,6 +16,7 @@ from analysis.inspect.diagram.label_placer import Point
 from analysis.inspect.diagram.scene import Arrow, Flight, Scene
 from analysis.pages.report.formatting import EN_DASH, count_of
 from analysis.schemas import ARRIVED, LOST, UNSEEN
+from topologies.svg import document
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,13 @@ def diagram_svg(scene: Scene) -> Picture:
         draw_label(canvas, arrow)
     height = draw_notes(canvas, draw_legend(canvas))
     shown = f"{count_of(scene.messages, 'message')} between {count_of(len(scene.lifelines), 'host')}"
-    width, area = f"{canvas.width:.0f}", f'y="{TOP:.0f}" height="{canvas.height:.0f}"'
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}" role="img" '
-        f'width="{width}" height="{height:.0f}" aria-label="{escape(f"{scene.title}: {shown}")}">\n'
-        f'<style>{STYLE}</style>\n<clipPath id="area"><rect x="0" width="{width}" {area}/></clipPath>\n'
-        '<rect width="100%" height="100%" class="paper"/>\n'
-        + "\n".join(canvas.parts + canvas.labels)
-        + "\n</svg>\n"
+    area = f'y="{TOP:.0f}" width="{canvas.width:.0f}" height="{canvas.height:.0f}"'
+    svg = document(
+        canvas.parts + canvas.labels,
+        (canvas.width, height),
+        title=f"{scene.title}: {shown}",
+        style=STYLE,
+        definitions=[f'<clipPath id="area"><rect x="0" {area}/></clipPath>'],
     )
     return Picture(svg, round(canvas.width), round(height))
 
