@@ -5,11 +5,13 @@ one place of them, one per run. What was not measured is never passed over: a co
 hold, and a statistic over it raises NotMeasuredError.
 """
 
-import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, NoReturn
+
+import numpy as np
 
 from experiments.expectations import found_text
 from topologies.strict import suggestion
@@ -80,8 +82,7 @@ class Figures:
     @property
     def mean(self) -> float:
         """The arithmetic mean."""
-        numbers = self._numbers()
-        return math.fsum(numbers) / len(numbers)
+        return fmean(self._numbers())
 
     @property
     def p50(self) -> float:
@@ -104,12 +105,8 @@ class Figures:
         return self.percentile(99)
 
     def percentile(self, percent: float) -> float:
-        """Interpolated between the nearest two values, as NumPy's default does. percent: 0 to 100."""
-        ordered = sorted(self._numbers())
-        place = (len(ordered) - 1) * percent / 100
-        below = math.floor(place)
-        above = min(below + 1, len(ordered) - 1)
-        return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+        """Interpolated between the nearest two values. percent: 0 to 100."""
+        return float(np.percentile(self._numbers(), percent))
 
     def __len__(self) -> int:
         return len(self._values)
