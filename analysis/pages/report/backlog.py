@@ -22,7 +22,7 @@ from itertools import pairwise
 from analysis.pages.report.formatting import large, number, percent, scaled, seconds
 from analysis.pages.report.paper import paper_section
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from analysis.pages.report.tables import Column, Table, figure, table, words
+from analysis.pages.report.tables import Column, Table, figure, label, quantity, table
 from analysis.timelines.run_metadata import MENDING
 from experiments.plan import Direction, LinkPlan
 
@@ -160,40 +160,44 @@ def _bytes_per_event(rows: list[Row]) -> float | None:
     return size / events if events else None
 
 
+def _events_per_s(rate: float | None) -> str:
+    return large(rate, "events/s")
+
+
+_COLUMNS = (
+    label("Stream → region", lambda b: f"s{b.stream} from {b.origin} → {b.region}"),
+    label("Fault", "fault"),
+    quantity("Gap", "gap_s", seconds, "until the stream's events flowed again"),
+    quantity("Rate", "rate", _events_per_s, "of the stream, before the fault"),
+    quantity("Gap x rate", "expected", lambda events: large(events, ""), "the backlog that this makes"),
+    quantity("Backlog", "counted", number, "as counted"),
+    quantity("Came in", "came_in_s", seconds, "catch-up less gap: how long the gap's events took to come"),
+    Column(
+        "Headroom",
+        lambda b: figure(("≥ " if b.bounded else "") + _events_per_s(b.headroom), b.headroom),
+        numeric=True,
+        help="backlog / came in, less the rate: what was left over beside the stream",
+    ),
+    Column(
+        "Overshoot",
+        lambda b: figure(("≤ " if b.bounded else "") + seconds(b.overshoot_s), b.overshoot_s),
+        numeric=True,
+        help="backlog / headroom: how long throughput stays above normal",
+    ),
+    quantity("Settled in", "settled_in_s", seconds, "latency settled, less gap"),
+    label("New way", lambda b: b.way.last_link or "not seen"),
+    quantity(
+        "Link's headroom",
+        lambda b: b.way.headroom,
+        _events_per_s,
+        "what the last link of the new way alone would have left over",
+    ),
+)
+
+
 def backlogs_table(found: tuple[Backlog, ...]) -> Table:
     """The arithmetic, one line per stream and region."""
-    columns = (
-        Column("Stream → region"),
-        Column("Fault"),
-        Column("Gap", True, "until the stream's events flowed again"),
-        Column("Rate", True, "of the stream, before the fault"),
-        Column("Gap x rate", True, "the backlog that this makes"),
-        Column("Backlog", True, "as counted"),
-        Column("Came in", True, "catch-up less gap: how long the gap's events took to come"),
-        Column("Headroom", True, "backlog / came in, less the rate: what was left over beside the stream"),
-        Column("Overshoot", True, "backlog / headroom: how long throughput stays above normal"),
-        Column("Settled in", True, "latency settled, less gap"),
-        Column("New way"),
-        Column("Link's headroom", True, "what the last link of the new way alone would have left over"),
-    )
-    rows = (
-        (
-            words(f"s{b.stream} from {b.origin} → {b.region}"),
-            words(b.fault),
-            figure(seconds(b.gap_s), b.gap_s),
-            figure(large(b.rate, "events/s"), b.rate),
-            figure(large(b.expected, ""), b.expected),
-            figure(number(b.counted), b.counted),
-            figure(seconds(b.came_in_s), b.came_in_s),
-            figure(("≥ " if b.bounded else "") + large(b.headroom, "events/s"), b.headroom),
-            figure(("≤ " if b.bounded else "") + seconds(b.overshoot_s), b.overshoot_s),
-            figure(seconds(b.settled_in_s), b.settled_in_s),
-            words(b.way.last_link or "not seen"),
-            figure(large(b.way.headroom, "events/s"), b.way.headroom),
-        )
-        for b in found
-    )
-    return table("backlogs", columns, rows)
+    return table("backlogs", _COLUMNS, found)
 
 
 def explanation(record: AnalysedRun, found: tuple[Backlog, ...]) -> tuple[str, ...]:

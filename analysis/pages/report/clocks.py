@@ -13,7 +13,7 @@ from analysis.pages.charting.chart_model import Axis, Chart, Series
 from analysis.pages.report.charts import TIME, TOGETHER
 from analysis.pages.report.formatting import count_of, number, short_time, with_unit
 from analysis.pages.report.run_reader import AnalysedRun
-from analysis.pages.report.tables import Cell, Column, Table, figure, table, words
+from analysis.pages.report.tables import Column, Table, figure, label, quantity, table, words
 from topologies.palette import colour_of
 
 POINTS = 240
@@ -69,33 +69,27 @@ def _chart(machine: str, colour: str, line: str, x: Floats, bounds_us: tuple[Flo
     )
 
 
+def _bound(bound_ms: float) -> str:
+    return f"±{short_time(bound_ms / 1e3, 2)}" if bound_ms else "0"
+
+
+_COLUMNS = (
+    label("Machine", "machine"),
+    Column("Known from", lambda row: words(_SOURCES[row["from"]], "bad" if row["from"] == "nothing" else "")),
+    Column(
+        "Offset",
+        lambda row: figure(short_time((row["offset_ms"] or 0) / 1e3), row["offset_ms"]),
+        numeric=True,
+        help="from the run's clock, in the longest time without a change",
+    ),
+    quantity("Drift", "drift_ppm", lambda ppm: with_unit(ppm, "ppm"), "how much faster than the run's clock"),
+    quantity("Bar", "bar_ms", _bound, "by how much the offset may be wrong, either way: in the median"),
+    quantity("Widest bar", "bar_max_ms", _bound, "about a change of the clock, or far from any packet"),
+    quantity("Packets", "packets", number, "seen by both machines, there and back"),
+    label("Changes", lambda row: count_of(row["changes"], "change") if row["changes"] else "none"),
+)
+
+
 def clocks_table(record: AnalysedRun) -> Table:
     """What is known of each machine's clock, and what that rests on."""
-    columns = (
-        Column("Machine"),
-        Column("Known from"),
-        Column("Offset", True, "from the run's clock, in the longest time without a change"),
-        Column("Drift", True, "how much faster than the run's clock"),
-        Column("Bar", True, "by how much the offset may be wrong, either way: in the median"),
-        Column("Widest bar", True, "about a change of the clock, or far from any packet"),
-        Column("Packets", True, "seen by both machines, there and back"),
-        Column("Changes"),
-    )
-    rows = (
-        (
-            words(row["machine"]),
-            words(_SOURCES[row["from"]], "bad" if row["from"] == "nothing" else ""),
-            figure(short_time((row["offset_ms"] or 0) / 1e3), row["offset_ms"]),
-            figure(with_unit(row["drift_ppm"], "ppm"), row["drift_ppm"]),
-            _bar(row["bar_ms"]),
-            _bar(row["bar_max_ms"]),
-            figure(number(row["packets"]), row["packets"]),
-            words(count_of(row["changes"], "change") if row["changes"] else "none"),
-        )
-        for row in summary(record.machines)
-    )
-    return table("clocks", columns, rows)
-
-
-def _bar(bar_ms: float) -> Cell:
-    return figure(f"±{short_time(bar_ms / 1e3, 2)}" if bar_ms else "0", bar_ms)
+    return table("clocks", _COLUMNS, summary(record.machines))

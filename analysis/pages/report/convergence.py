@@ -9,48 +9,52 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.pages.report.bands import fault_label
-from analysis.pages.report.formatting import EN_DASH, count_of, number, precise_seconds, seconds
+from analysis.pages.report.formatting import count_of, number, precise_seconds, seconds
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from analysis.pages.report.tables import Cell, Column, Table, figure, table, words
+from analysis.pages.report.tables import Table, label, quantity, table
 from analysis.timelines.convergence import SETTLED_NS
 from analysis.timelines.recovery_table import APART_S
 
 ROUTES_SHOWN = 400  # there may be thousands of clients
 
-_FIRST = Column(
+_FIRST = quantity(
     "First stream",
-    True,
+    "first_route_s",
+    seconds,
     "until the first affected stream has brought an event that was published"
     " after the fault; RFC 6412: first route convergence time",
 )
-_ROUTE = Column(
+_ROUTE = quantity(
     "Slowest stream",
-    True,
+    "switch_s",
+    seconds,
     "the same of the last affected stream, at its slowest client; RFC 6412:"
     " route-specific convergence, to the first packet",
 )
-_RATES = Column(
+_RATES = quantity(
     "Full, by rates",
-    True,
+    "rate_derived_s",
+    seconds,
     "until every affected stream carries at least 95 % of its load in time"
     " again, for 2 s; RFC 6412: full convergence time, rate-derived method, with a sampling interval of"
     " 200 ms and a sustained convergence validation time of 2 s",
 )
-_LOSSES = Column(
+_LOSSES = quantity(
     "By losses",
-    True,
+    "loss_derived_s",
+    seconds,
     "so long the load needs for the events that were late or lost, of the slowest"
     " stream; RFC 6412: loss-derived convergence time. Late is what takes longer than the forwarding"
     " delay threshold: 20 % above what the way allows",
 )
-_SILENCE = Column(
+_SILENCE = quantity(
     "Longest silence",
-    True,
+    "connectivity_lost_s",
+    seconds,
     "in which some client got nothing of a stream; RFC 6412: route loss of connectivity period",
 )
-_IMPAIRED = Column("Impaired", True, "events that a client got late or never; RFC 6414: impaired packets")
-_APART = Column(
-    "Methods", help="whether rates and losses say the same of each stream, to two sampling intervals"
+_IMPAIRED = quantity(
+    "Impaired", "impaired", number, "events that a client got late or never; RFC 6414: impaired packets"
 )
 
 
@@ -110,27 +114,23 @@ def _at_rest(figures: Row) -> str:
 
 def _faults_table(faults: Sequence[Row], known: Row, by_fault: dict[str, list[Row]]) -> Table:
     """A line for each fault; its figures are those of summary.json."""
-
-    def line(fault: Row) -> tuple[Cell, ...]:
-        figures, applied_s = known[fault["name"]], fault.get("applied_s")
-        return (
-            words(fault_label(fault["kind"], fault["target"])),
-            figure(precise_seconds(applied_s), applied_s),
-            *(
-                _time(figures, key)
-                for key in ("first_route_s", "switch_s", "rate_derived_s", "loss_derived_s")
-            ),
-            words(_methods(by_fault[fault["name"]])),
-            _time(figures, "connectivity_lost_s"),
-            figure(number(figures.get("impaired")), figures.get("impaired")),
-        )
-
     columns = (
-        Column("Fault"),
-        Column("Took hold", True, "seconds since start; RFC 6412: convergence event instant"),
-        *(_FIRST, _ROUTE, _RATES, _LOSSES, _APART, _SILENCE, _IMPAIRED),
+        label("Fault", lambda fault: fault_label(fault["kind"], fault["target"])),
+        quantity(
+            "Took hold",
+            "applied_s",
+            precise_seconds,
+            "seconds since start; RFC 6412: convergence event instant",
+        ),
+        *(_FIRST, _ROUTE, _RATES, _LOSSES),
+        label(
+            "Methods",
+            lambda fault: _methods(by_fault[fault["name"]]),
+            "whether rates and losses say the same of each stream, to two sampling intervals",
+        ),
+        *(_SILENCE, _IMPAIRED),
     )
-    return table("convergence", columns, map(line, faults))
+    return table("convergence", columns, [{**known[fault["name"]], **fault} for fault in faults])
 
 
 def _routes_table(record: AnalysedRun, rows: Sequence[Row]) -> Table:
@@ -140,35 +140,22 @@ def _routes_table(record: AnalysedRun, rows: Sequence[Row]) -> Table:
         for fault in record.summary.get("faults") or ()
     }
 
-    def line(row: Row) -> tuple[Cell, ...]:
-        apart_s = _apart_s(row)
-        shown = EN_DASH if apart_s is None else f"{'+' if apart_s > 0 else ''}{seconds(apart_s)}"
-        return (
-            words(labels.get(row["fault"], row["fault"])),
-            words(f"s{row['stream']}"),
-            words(row["client"]),
-            *(_time(row, key) for key in ("switch_s", "rate_derived_s", "loss_derived_s")),
-            figure(shown, apart_s),
-            _time(row, "connectivity_lost_s"),
-            figure(number(row.get("impaired")), row.get("impaired")),
-        )
-
     columns = (
-        Column("Fault"),
-        Column("Stream"),
-        Column("Client"),
-        Column("First event", True, _ROUTE.help),
-        Column("By rates", True),
-        Column("By losses", True),
-        Column("Rates less losses", True),
+        label("Fault", lambda row: labels.get(row["fault"], row["fault"])),
+        label("Stream", lambda row: f"s{row['stream']}"),
+        label("Client", "client"),
+        quantity("First event", "switch_s", seconds, _ROUTE.help),
+        quantity("By rates", "rate_derived_s", seconds),
+        quantity("By losses", "loss_derived_s", seconds),
+        quantity("Rates less losses", _apart_s, _signed),
         *(_SILENCE, _IMPAIRED),
     )
     ordered = sorted(rows, key=lambda row: -abs(_apart_s(row) or 0.0))
-    return table("routes", columns, map(line, ordered[:ROUTES_SHOWN]))
+    return table("routes", columns, ordered[:ROUTES_SHOWN])
 
 
-def _time(figures: Row, key: str) -> Cell:
-    return figure(seconds(figures.get(key)), figures.get(key))
+def _signed(time_s: float | None) -> str:
+    return f"{'+' if time_s and time_s > 0 else ''}{seconds(time_s)}"
 
 
 def _apart_s(row: Row) -> float | None:

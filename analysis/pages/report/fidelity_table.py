@@ -4,21 +4,21 @@ A line is a period of one direction's configuration. Why it is not proven stands
 the run's data have it; columns that no line of a run needs are left out.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from analysis.pages.report.formatting import EN_DASH, number, percent, scaled, with_unit
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from analysis.pages.report.tables import Cell, Column, Table, figure, milliseconds, table, words
-
-
-@dataclass(frozen=True, slots=True)
-class _TableRow:
-    """A column, its text for a row, and which rows need it."""
-
-    column: Column
-    cell: Callable[[Row], Cell]
-    needed: Callable[[Row], bool] = lambda _: True
+from analysis.pages.report.tables import (
+    Cell,
+    Column,
+    Table,
+    figure,
+    label,
+    milliseconds,
+    quantity,
+    table,
+    words,
+)
 
 
 def fidelity_table(record: AnalysedRun) -> Table:
@@ -29,10 +29,7 @@ def fidelity_table(record: AnalysedRun) -> Table:
         {**row, "way": _way(row, ends)}
         for row in sorted(record.fidelity, key=lambda row: order.get(row["link"], len(order)))
     ]
-    shown = [each for each in _COLUMNS if any(map(each.needed, rows))]
-    return table(
-        "fidelity", [each.column for each in shown], [[each.cell(row) for each in shown] for row in rows]
-    )
+    return table("fidelity", _COLUMNS, rows)
 
 
 def state_of(row: Row) -> str:
@@ -98,55 +95,45 @@ def _rate(row: Row) -> Cell:
 
 
 _COLUMNS = (
-    _TableRow(Column("Direction"), lambda row: words(row["way"])),
-    _TableRow(Column("When", True, "seconds since start; a line for each configuration"), _period),
-    _TableRow(
-        Column("State", help="proven: its packets show that it did as configured; violated: that it did not;"
-               " unproven: they cannot tell"),
-        _verdict,
+    label("Direction", "way"),
+    Column("When", _period, numeric=True, help="seconds since start; a line for each configuration"),
+    Column(
+        "State", _verdict, help="proven: its packets show that it did as configured; violated: that it did"
+        " not; unproven: they cannot tell",
     ),
-    _TableRow(Column("Delay asked", True, "configured one-way delay, and its jitter"), _asked),
-    _TableRow(
-        Column("p50", True, "median one-way delay, from packets seen at both ends of the link"),
-        lambda row: figure(milliseconds(row["delay_p50_ms"]), row["delay_p50_ms"]),
+    Column("Delay asked", _asked, numeric=True, help="configured one-way delay, and its jitter"),
+    quantity(
+        "p50", "delay_p50_ms", milliseconds,
+        "median one-way delay, from packets seen at both ends of the link",
     ),
-    _TableRow(
-        Column("p99", True, "99th percentile of the one-way delay"),
-        lambda row: figure(milliseconds(row["delay_p99_ms"]), row["delay_p99_ms"]),
+    quantity("p99", "delay_p99_ms", milliseconds, "99th percentile of the one-way delay"),
+    Column(
+        "Beyond", _beyond, numeric=True,
+        help="median and 99th percentile of what packets took beyond what the configured link would have"
+        " taken with just these packets: rate, queue, drops and jitter computed",
     ),
-    _TableRow(
-        Column("Beyond", True, "median and 99th percentile of what packets took beyond what the configured"
-               " link would have taken with just these packets: rate, queue, drops and jitter computed"),
-        _beyond,
+    quantity(
+        "Bound", "bar_ms", lambda bound_ms: f"±{milliseconds(bound_ms)}",
+        "by how much delays may be wrong: two clocks measured them",
+        needed=lambda row: row.get("bar_ms") is not None,
     ),
-    _TableRow(
-        Column("Bound", True, "by how much delays may be wrong: two clocks measured them"),
-        lambda row: figure(f"±{milliseconds(row.get('bar_ms'))}", row.get("bar_ms")),
-        lambda row: row.get("bar_ms") is not None,
+    quantity("Loss asked", "configured_loss", percent),
+    Column(
+        "Loss", _loss, numeric=True,
+        help="by chance, of what chance alone could lose; below, what it surely is between",
     ),
-    _TableRow(
-        Column("Loss asked", True),
-        lambda row: figure(percent(row["configured_loss"]), row["configured_loss"]),
+    Column(
+        "Lost", _lost, numeric=True,
+        help="what did not come through: by chance, at the full queue, by a cut",
     ),
-    _TableRow(
-        Column("Loss", True, "by chance, of what chance alone could lose; below, what it surely is between"),
-        _loss,
+    Column("Rate asked", _rate, numeric=True),
+    quantity(
+        "Peak rate", "rate_bits_per_s", lambda bits_per_s: scaled(bits_per_s, "bit/s"),
+        "what crossed in the busiest second",
     ),
-    _TableRow(
-        Column("Lost", True, "what did not come through: by chance, at the full queue, by a cut"), _lost
-    ),
-    _TableRow(Column("Rate asked", True), _rate),
-    _TableRow(
-        Column("Peak rate", True, "what crossed in the busiest second"),
-        lambda row: figure(scaled(row["rate_bits_per_s"], "bit/s"), row["rate_bits_per_s"]),
-    ),
-    _TableRow(
-        Column("Packets", True, "seen on the sending side, each told from all others"),
-        lambda row: figure(number(row["packets"]), row["packets"]),
-    ),
-    _TableRow(
-        Column("Why", help="why it is not proven, and the cause if the run's data have it"),
-        _why,
-        lambda row: state_of(row) != "proven",
+    quantity("Packets", "packets", number, "seen on the sending side, each told from all others"),
+    Column(
+        "Why", _why, help="why it is not proven, and the cause if the run's data have it",
+        needed=lambda row: state_of(row) != "proven",
     ),
 )  # fmt: skip

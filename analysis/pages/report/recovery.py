@@ -9,7 +9,7 @@ from analysis.pages.report.bands import fault_label
 from analysis.pages.report.formatting import NOT_MEASURED, number, precise_seconds, seconds, short_time
 from analysis.pages.report.paper import PaperSection, paper_section
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from analysis.pages.report.tables import Cell, Column, Table, figure, table, words
+from analysis.pages.report.tables import Table, label, quantity, table
 from experiments.summary import RECOVERY
 
 TITLES = {key: figure.title for key, figure in RECOVERY.items()}
@@ -139,29 +139,15 @@ def note_in_words(note: str) -> str:
 def _pairs_table(record: AnalysedRun, fault: str, rows: list[Row]) -> Table:
     """Each affected (stream, client)."""
     columns = (
-        Column("Stream"),
-        Column("Client"),
-        Column("By", help="what tells that the fault affected it: its process, its route, a gap"),
-        *(Column(title, True, meaning) for _, title, meaning in TIMES),
-        Column("Backlog", True),
-        Column("Lost", True),
+        label("Stream", lambda row: f"s{row['stream']} from {record.origin(row['stream'])}"),
+        label("Client", "client"),
+        label("By", "affected_by", "what tells that the fault affected it: its process, its route, a gap"),
+        *(quantity(title, key, seconds, meaning) for key, title, meaning in TIMES),
+        quantity("Backlog", "backlog_events", number),
+        quantity("Lost", "lost", number, bad=True),
     )
-
-    def time(row: Row, key: str) -> Cell:
-        return figure(seconds(row.get(key)), row.get(key))
-
-    made = (
-        (
-            words(f"s{row['stream']} from {record.origin(row['stream'])}"),
-            words(row["client"]),
-            words(row.get("affected_by") or ""),
-            *(time(row, key) for key, _, _ in TIMES),
-            figure(number(row.get("backlog_events")), row.get("backlog_events")),
-            figure(number(row.get("lost")), row.get("lost"), "bad" if row.get("lost") else ""),
-        )
-        for row in sorted((row for row in rows if row["affected"]), key=_slowness)[:PAIRS_SHOWN]
-    )
-    return table(f"pairs-{fault}", columns, made)
+    affected = sorted((row for row in rows if row["affected"]), key=_slowness)
+    return table(f"pairs-{fault}", columns, affected[:PAIRS_SHOWN])
 
 
 def _slowness(row: Row) -> tuple[bool, float]:

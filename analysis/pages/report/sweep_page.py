@@ -3,7 +3,7 @@
 Like a run's page it is one file with everything in it (see `page`), and asks the network for nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +12,23 @@ from analysis.pages.report.formatting import count_of, large, number, with_unit
 from analysis.pages.report.page import environment, short_commit
 from analysis.pages.report.story import WRONG, Headline
 from analysis.pages.report.sweep_charts import SweepChart
-from analysis.pages.report.tables import Cell, Column, Table, figure, plain_text, table, words
+from analysis.pages.report.tables import (
+    EXPECTATION,
+    HELD,
+    VALUE,
+    Cell,
+    Column,
+    Table,
+    label,
+    quantity,
+    table,
+    words,
+)
 from analysis.sweeps import Sweep, SweepRunResult, read_sweep
 from analysis.systems.sprinkler_figures import charts as paper_charts
 from experiments.expectations import found_text
 from experiments.sweep import value_text
-from experiments.sweep_expectations import GroupJudgement, Judgement
+from experiments.sweep_expectations import GroupJudgement
 from experiments.sweepdir import SweepDirectory, replay_command
 from experiments.whole_files import write_whole
 
@@ -131,37 +142,50 @@ def failed(sweep: Sweep) -> tuple[Failure, ...]:
 def runs_table(sweep: Sweep) -> Table:
     """Every run with its values and its numbers."""
     axes = list(dict.fromkeys(path for run in sweep.runs for path in run.point.values))
-    columns = [
-        Column("run", numeric=True),
-        *(Column(axis.split(".")[-1], help=axis) for axis in axes),
-        Column("seed", numeric=True),
-        Column("verdict"),
-        Column("events/s", numeric=True, help="at the slowest client"),
-        Column("mean latency", numeric=True, help="until every client has an event"),
-        Column("p99", numeric=True),
-        Column(
-            "wrong", numeric=True, help="lost, duplicated, out of order, resurrected, corrupted, unordered"
+    place = {id(run): number for number, run in enumerate(sweep.runs, 1)}
+    columns = (
+        quantity("run", lambda run: place[id(run)], str),
+        *(_axis(axis) for axis in axes),
+        quantity("seed", lambda run: run.point.seed, str),
+        Column("verdict", _verdict_cell),
+        quantity("events/s", "throughput_per_s", lambda rate: large(rate, ""), "at the slowest client"),
+        quantity(
+            "mean latency",
+            lambda run: run.figure("latency", "mean_ms"),
+            _milliseconds,
+            "until every client has an event",
         ),
-        Column("took", numeric=True, help="of wall clock, analysis included"),
-    ]
-    return table("runs", columns, (_row(run, axes, place) for place, run in enumerate(sweep.runs, 1)))
+        quantity("p99", lambda run: run.figure("latency", "p99_ms"), _milliseconds),
+        quantity(
+            "wrong",
+            _wrong,
+            lambda events: large(events, ""),
+            "lost, duplicated, out of order, resurrected, corrupted, unordered",
+            bad=True,
+        ),
+        quantity(
+            "took",
+            lambda run: run.point.duration_s,
+            lambda time_s: with_unit(time_s, "s"),
+            "of wall clock, analysis included",
+        ),
+    )
+    return table("runs", columns, sweep.runs)
 
 
-def _row(run: SweepRunResult, axes: list[str], place: int) -> list[Cell]:
+def _axis(path: str) -> Column:
+    """What was swept."""
+    return label(path.rsplit(".", maxsplit=1)[-1], lambda run: value_text(run.point.values.get(path)), path)
+
+
+def _verdict_cell(run: SweepRunResult) -> Cell:
     point = run.point
-    wrong = _wrong(run)
     status = {"passed": "good", None: ""}.get(point.verdict, "bad")
-    return [
-        figure(str(place), place),
-        *(words(value_text(point.values.get(axis))) for axis in axes),
-        figure(str(point.seed), point.seed),
-        words(point.verdict or ("not analysed" if point.ended else "not made"), status),
-        figure(large(run.throughput_per_s, ""), run.throughput_per_s),
-        figure(with_unit(run.figure("latency", "mean_ms"), "ms"), run.figure("latency", "mean_ms")),
-        figure(with_unit(run.figure("latency", "p99_ms"), "ms"), run.figure("latency", "p99_ms")),
-        figure(large(wrong, ""), wrong, "bad" if wrong else ""),
-        figure(with_unit(point.duration_s, "s"), point.duration_s),
-    ]
+    return words(point.verdict or ("not analysed" if point.ended else "not made"), status)
+
+
+def _milliseconds(time_ms: float | None) -> str:
+    return with_unit(time_ms, "ms")
 
 
 def _wrong(run: SweepRunResult) -> float | None:
@@ -208,8 +232,12 @@ def expectations_table(sweep: Sweep) -> Table | None:
     """Each expectation with its value, of each group of runs that it was asked of; None without any."""
     if not sweep.record.expectations:
         return None
-    columns = (Column("Expectation"), Column("Of"), Column("Value", numeric=True), Column("Held"))
-    return table("expected", columns, (row for each in sweep.record.expectations for row in _rows(each)))
+    rows = (
+        {"text": judged.text, "of": each.of, "value": each.value, "held": each.held}
+        for judged in sweep.record.expectations
+        for each in judged.groups or (GroupJudgement(judged.value, judged.held, ALL_RUNS),)
+    )
+    return table("expected", (EXPECTATION, label("Of", "of"), VALUE, HELD), rows)
 
 
 def missed_text(sweep: Sweep) -> str | None:
@@ -219,11 +247,3 @@ def missed_text(sweep: Sweep) -> str | None:
     if not missed:
         return None
     return f"{missed} of {count_of(len(expectations), 'expectation')} of all runs together did not hold"
-
-
-def _rows(expectation: Judgement) -> Iterator[list[Cell]]:
-    whole = GroupJudgement(expectation.value, expectation.held, ALL_RUNS)
-    for each in expectation.groups or (whole,):
-        held = words("held", "good") if each.held else words("did not hold", "bad")
-        order = None if isinstance(each.value, str) else each.value
-        yield [words(expectation.text), words(each.of), figure(plain_text(each.value), order), held]

@@ -1,12 +1,12 @@
-"""Tables as plain data, for one macro of the page to draw: columns, and cells with their text and what they
-sort by.
+"""Tables as plain data, for one macro of the page to draw: cells with their text and what they sort by.
 
-The builders here are those that only lay out what run.json and summary.json say; fidelity, recovery,
-convergence and backlog have modules of their own.
+A table is declared once, as its columns: each has its title, what it means, and the cell of any row. The
+builders here are those that only lay out what run.json and summary.json say; fidelity, recovery, convergence
+and backlog have modules of their own.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from analysis.pages.report.formatting import (
     seconds,
 )
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from experiments.observations import ProcessExit
+from experiments.observations import Probe, ProcessRecord
 
 PROCESSES_SHOWN = 500
 
@@ -39,13 +39,21 @@ class Cell:
     help: str = ""
 
 
+def _always(_: Any) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's heading, whether it is right-aligned, and a longer explanation for who asks."""
+    """A column: its heading, the cell of a row, whether it is right-aligned, a longer explanation for who
+    asks, and which rows need it: one that no row needs is left out.
+    """
 
     title: str
+    cell: Callable[[Any], Cell]
     numeric: bool = False
     help: str = ""
+    needed: Callable[[Any], bool] = _always
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,145 +76,40 @@ def figure(text: str, value: float | None, status: str = "") -> Cell:
     return Cell(EN_DASH if value is None else text, value, status)
 
 
-def table(key: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> Table:
-    """A table; every row must have a cell for every column."""
-    made = Table(key, tuple(columns), tuple(tuple(row) for row in rows))
-    assert all(len(row) == len(made.columns) for row in made.rows), key
-    return made
+def label(title: str, of: str | Callable[[Any], Any], help: str = "") -> Column:  # noqa: A002 - as in HTML
+    """A column of text. of: the name of a row's field, or what takes it from the row."""
+    return Column(title, lambda row: words(_value(row, of)), help=help)
 
 
-def expectations_table(record: AnalysedRun) -> Table:
-    """Every expectation with its value; and, if some rest on links that are unproven, on how many periods."""
-    expectations = record.summary.get("expectations") or ()
-    shaky = any(e.get("unproven") for e in expectations)
-    rows = (
-        (
-            words(e["text"]),
-            figure(plain_text(e.get("value")), e.get("value")),
-            words("held" if e.get("held") else "did not hold", "good" if e.get("held") else "bad"),
-            *((_unproven(e.get("unproven") or ()),) * shaky),
-        )
-        for e in expectations
-    )
-    rests_on = Column("Unproven", True, "on how many periods of links it rests that are unproven")
-    columns = (Column("Expectation"), Column("Value", numeric=True), Column("Held"), *((rests_on,) * shaky))
-    return table("expectations", columns, rows)
+def quantity(
+    title: str,
+    of: str | Callable[[Any], Any],
+    show: Callable[[Any], str],
+    help: str = "",  # noqa: A002 - as in HTML
+    *,
+    bad: bool = False,
+    needed: Callable[[Any], bool] = _always,
+) -> Column:
+    """A column of numbers with their units. of: as for `label`. bad: whether any but 0 is."""
+
+    def cell(row: Any) -> Cell:
+        value = _value(row, of)
+        return figure(show(value), value, "bad" if bad and value else "")
+
+    return Column(title, cell, numeric=True, help=help, needed=needed)
 
 
-def _unproven(periods: Sequence[str]) -> Cell:
-    return Cell(number(len(periods)), len(periods), help="; ".join(periods))
+def _value(row: Any, of: str | Callable[[Any], Any]) -> Any:
+    if callable(of):
+        return of(row)
+    return row.get(of) if isinstance(row, Mapping) else getattr(row, of)
 
 
-def unproven_periods(record: AnalysedRun) -> tuple[str, ...]:
-    """On which unproven periods of links any expectation rests, each once."""
-    expectations = record.summary.get("expectations") or ()
-    return tuple(dict.fromkeys(period for e in expectations for period in e.get("unproven") or ()))
-
-
-def faults_table(record: AnalysedRun) -> Table:
-    """When each fault was asked for and when it held."""
-    rows = (
-        (
-            words(fault["name"]),
-            words(fault_label(fault["kind"], fault["target"])),
-            figure(seconds(fault.get("requested_s")), fault.get("requested_s")),
-            figure(precise_seconds(fault.get("applied_s")), fault.get("applied_s")),
-        )
-        for fault in record.summary.get("faults") or ()
-    )
-    columns = (Column("Fault"), Column("What"), Column("Asked for", True), Column("Took hold", True))
-    return table("faults", columns, rows)
-
-
-def chains_table(record: AnalysedRun) -> Table:
-    """Every configuration of the regions' chains."""
-    rows = (
-        (
-            words(row["region"]),
-            figure(str(row["number"]), row["number"]),
-            figure(precise_seconds(row["at_s"]), row["at_s"]),
-            words(" → ".join(row["chain"])),
-            words(row["joining"]),
-        )
-        for row in record.chains
-    )
-    columns = (
-        Column("Region"),
-        Column("Configuration", True),
-        Column("Decided", True, "seconds since start"),
-        Column("Chain", help="from head to tail"),
-        Column("Joining", help="beyond the tail, catching up"),
-    )
-    return table("chains", columns, rows)
-
-
-def processes_table(record: AnalysedRun) -> Table:
-    """Node processes and how they ended; those that ended unexpectedly first, and not thousands of them."""
-    processes = sorted(record.run.processes, key=lambda each: each.exit is not None and each.exit.expected)
-    rows = (
-        (
-            words(each.name),
-            words(each.host),
-            figure(str(each.pid or ""), each.pid),
-            _exit_cell(each.exit),
-        )
-        for each in processes[:PROCESSES_SHOWN]
-    )
-    return table("processes", (Column("Process"), Column("Host"), Column("PID", True), Column("Ended")), rows)
-
-
-def captures_table(record: AnalysedRun) -> Table:
-    """Every capture file, its packets, what the kernel dropped, and what of it could not be used."""
-    left_out = {str(row["capture"]): _left_out(row) for row in record.captures}
-    rows = (
-        (
-            words(each.file),
-            words(each.host or f"link {each.link}, side of {each.side}"),
-            figure(number(each.packets), each.packets),
-            figure(number(each.kernel_drops), each.kernel_drops, "bad" if each.kernel_drops else ""),
-            words(left_out.get(capture_name(Path(each.file)), "")),
-        )
-        for each in record.run.captures
-    )
-    columns = (
-        Column("File"),
-        Column("Where"),
-        Column("Packets", True),
-        Column("Dropped by the kernel", True),
-        Column("Not used"),
-    )
-    return table("captures", columns, rows)
-
-
-def _left_out(capture: Row) -> str:
-    """What of a capture could not be used: counts by name, and where it is damaged."""
-    counts = [f"{number(one['count'])} {one['what']}" for one in capture.get("unused") or ()]
-    return "; ".join([*counts, *filter(None, [capture.get("problem")])])
-
-
-def probes_table(record: AnalysedRun) -> Table:
-    """Round trips of each pair before the nodes started and after they stopped, median."""
-    rows = []
-    for probe in record.run.probes:
-        times = sorted(probe.rtt_us)
-        median_ms = times[len(times) // 2] / 1000 if times else None
-        rows.append(
-            (
-                words(f"{probe.origin}{EN_DASH}{probe.target}"),
-                words(probe.when),
-                figure(milliseconds(median_ms), median_ms),
-                figure(number(len(times)), len(times)),
-            )
-        )
-    columns = (Column("Pair"), Column("When"), Column("Round trip, median", True), Column("Probes", True))
-    return table("probes", columns, rows)
-
-
-def _exit_cell(end: ProcessExit | None) -> Cell:
-    if end is None:
-        return words("no exit was seen", "bad")
-    how = f"signal {end.signal}" if end.signal is not None else f"code {end.code}"
-    return words(how, "") if end.expected else words(f"{how}, unexpected", "bad")
+def table(key: str, columns: Iterable[Column], rows: Iterable[Any]) -> Table:
+    """A table of the columns that any row needs."""
+    lines = list(rows)
+    shown = tuple(column for column in columns if column.needed is _always or any(map(column.needed, lines)))
+    return Table(key, shown, tuple(tuple(column.cell(row) for column in shown) for row in lines))
 
 
 def milliseconds(value: float | None) -> str:
@@ -219,3 +122,127 @@ def plain_text(value: Any) -> str:
     return (
         number(value) if isinstance(value, int | float) and not isinstance(value, bool) else json.dumps(value)
     )
+
+
+def held_cell(expectation: Row) -> Cell:
+    """Whether an expectation held."""
+    return words("held", "good") if expectation.get("held") else words("did not hold", "bad")
+
+
+def _unproven(expectation: Row) -> Cell:
+    periods = expectation.get("unproven") or ()
+    return Cell(number(len(periods)), len(periods), help="; ".join(periods))
+
+
+EXPECTATION = label("Expectation", "text")
+VALUE = quantity("Value", "value", plain_text)
+HELD = Column("Held", held_cell)
+_EXPECTATIONS = (
+    EXPECTATION,
+    VALUE,
+    HELD,
+    Column(
+        "Unproven",
+        _unproven,
+        numeric=True,
+        help="on how many periods of links it rests that are unproven",
+        needed=lambda expectation: bool(expectation.get("unproven")),
+    ),
+)
+
+
+def expectations_table(record: AnalysedRun) -> Table:
+    """Every expectation with its value; and, if some rest on links that are unproven, on how many periods."""
+    return table("expectations", _EXPECTATIONS, record.summary.get("expectations") or ())
+
+
+def unproven_periods(record: AnalysedRun) -> tuple[str, ...]:
+    """On which unproven periods of links any expectation rests, each once."""
+    expectations = record.summary.get("expectations") or ()
+    return tuple(dict.fromkeys(period for e in expectations for period in e.get("unproven") or ()))
+
+
+_FAULTS = (
+    label("Fault", "name"),
+    label("What", lambda fault: fault_label(fault["kind"], fault["target"])),
+    quantity("Asked for", "requested_s", seconds),
+    quantity("Took hold", "applied_s", precise_seconds),
+)
+
+
+def faults_table(record: AnalysedRun) -> Table:
+    """When each fault was asked for and when it held."""
+    return table("faults", _FAULTS, record.summary.get("faults") or ())
+
+
+_CHAINS = (
+    label("Region", "region"),
+    quantity("Configuration", "number", str),
+    quantity("Decided", "at_s", precise_seconds, "seconds since start"),
+    label("Chain", lambda row: " → ".join(row["chain"]), "from head to tail"),
+    label("Joining", "joining", "beyond the tail, catching up"),
+)
+
+
+def chains_table(record: AnalysedRun) -> Table:
+    """Every configuration of the regions' chains."""
+    return table("chains", _CHAINS, record.chains)
+
+
+def _exit_cell(process: ProcessRecord) -> Cell:
+    end = process.exit
+    if end is None:
+        return words("no exit was seen", "bad")
+    how = f"signal {end.signal}" if end.signal is not None else f"code {end.code}"
+    return words(how, "") if end.expected else words(f"{how}, unexpected", "bad")
+
+
+_PROCESSES = (
+    label("Process", "name"),
+    label("Host", "host"),
+    quantity("PID", "pid", str),
+    Column("Ended", _exit_cell),
+)
+
+
+def processes_table(record: AnalysedRun) -> Table:
+    """Node processes and how they ended; those that ended unexpectedly first, and not thousands of them."""
+    processes = sorted(record.run.processes, key=lambda each: each.exit is not None and each.exit.expected)
+    return table("processes", _PROCESSES, processes[:PROCESSES_SHOWN])
+
+
+def captures_table(record: AnalysedRun) -> Table:
+    """Every capture file, its packets, what the kernel dropped, and what of it could not be used."""
+    left_out = {str(row["capture"]): _left_out(row) for row in record.captures}
+    columns = (
+        label("File", "file"),
+        label("Where", lambda each: each.host or f"link {each.link}, side of {each.side}"),
+        quantity("Packets", "packets", number),
+        quantity("Dropped by the kernel", "kernel_drops", number, bad=True),
+        label("Not used", lambda each: left_out.get(capture_name(Path(each.file)), "")),
+    )
+    return table("captures", columns, record.run.captures)
+
+
+def _left_out(capture: Row) -> str:
+    """What of a capture could not be used: counts by name, and where it is damaged."""
+    counts = [f"{number(one['count'])} {one['what']}" for one in capture.get("unused") or ()]
+    return "; ".join([*counts, *filter(None, [capture.get("problem")])])
+
+
+def _median_ms(probe: Probe) -> float | None:
+    times = sorted(probe.rtt_us)
+    return times[len(times) // 2] / 1000 if times else None
+
+
+_PROBES = (
+    label("Pair", lambda probe: f"{probe.origin}{EN_DASH}{probe.target}"),
+    label("When", "when"),
+    quantity("Round trip, median", _median_ms, milliseconds),
+    quantity("Probes", lambda probe: len(probe.rtt_us), number),
+)
+
+
+def probes_table(record: AnalysedRun) -> Table:
+    """Round trips of each pair before the nodes started and after they stopped, median."""
+    return table("probes", _PROBES, record.run.probes)
