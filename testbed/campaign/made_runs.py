@@ -6,17 +6,21 @@ import os.path
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from analysis.errors import AnalysisError
+from experiments.campaign import Failure
+from experiments.loader import FOLDER
+from experiments.run_record import RunRecord, record_to_json
 from experiments.rundir import RunDirectory
-
-if TYPE_CHECKING:
-    from experiments.campaign import Failure
-    from experiments.run_record import RunRecord
-    from experiments.sweepdir import SweepRun
-    from testbed.backends.backend import Backend
-    from testbed.campaign.progress import Follower
-    from testbed.sweeps import Points, RunSelection
+from experiments.sweepdir import SweepRun, replay_command
+from testbed.backends.backend import Backend
+from testbed.campaign.backend_selection import open_backend
+from testbed.campaign.one_run import Request, make, prepare, write_page
+from testbed.campaign.progress import Follower
+from testbed.campaign.run_results import judgement, why_not_analysed
+from testbed.errors import MachineError, TestbedError
+from testbed.sweeps import Points, RunSelection
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class MadeRun:
     directory: RunDirectory
     seed: int
     repetition: int  # from 0
-    run_record: "RunRecord"
+    run_record: RunRecord
     summary: dict[str, Any] | None
     problem: str | None
     replay: str
@@ -43,12 +47,10 @@ class MadeRun:
     @property
     def record(self) -> dict[str, Any]:
         """run.json as plain JSON."""
-        from experiments.run_record import record_to_json
-
         return record_to_json(self.run_record)
 
     @property
-    def failure(self) -> "Failure | None":
+    def failure(self) -> Failure | None:
         """The kind of its failure; None if it passed, or ended well and was not to be analysed."""
         return self._judgement[0]
 
@@ -64,32 +66,24 @@ class MadeRun:
         return path if path.exists() else None
 
     @property
-    def _judgement(self) -> "tuple[Failure | None, str]":
-        from testbed.campaign.run_results import judgement
-
+    def _judgement(self) -> tuple[Failure | None, str]:
         return judgement(self.run_record, self.summary, self.problem)
 
 
-def make_runs(chosen: "RunSelection", out: Path, *, analyze: bool, follow: "Follower") -> Iterator[MadeRun]:
+def make_runs(chosen: RunSelection, out: Path, *, analyze: bool, follow: Follower) -> Iterator[MadeRun]:
     """Make all runs of an experiment below `out`, each when it is asked for.
 
     One that broke is made, with its problem. Raises InputError, MachineError if the place is not up to it,
     and KeyboardInterrupt if the user ends one, which is then not analysed.
     """
-    from testbed.campaign.backend_selection import open_backend
-    from testbed.sweeps import Points
-
     points = Points(chosen)
     with open_backend(chosen.backend, follow.say) as backend:
         for run in chosen.runs:
             yield _made(run, (chosen, points), backend, out, analyze=analyze, follow=follow)
 
 
-def write_report(made: MadeRun, follow: "Follower") -> None:
+def write_report(made: MadeRun, follow: Follower) -> None:
     """Write the report of an analysed run. A failure is only shown: the run is what counts."""
-    from analysis.errors import AnalysisError
-    from testbed.campaign.one_run import write_page
-
     if made.summary is None:
         return
     try:
@@ -99,19 +93,14 @@ def write_report(made: MadeRun, follow: "Follower") -> None:
 
 
 def _made(
-    run: "SweepRun",
-    of: "tuple[RunSelection, Points]",
-    backend: "Backend",
+    run: SweepRun,
+    of: tuple[RunSelection, Points],
+    backend: Backend,
     out: Path,
     *,
     analyze: bool,
-    follow: "Follower",
+    follow: Follower,
 ) -> MadeRun:
-    from analysis.errors import AnalysisError
-    from testbed.campaign.one_run import Request, make, prepare
-    from testbed.campaign.run_results import why_not_analysed
-    from testbed.errors import MachineError, TestbedError
-
     chosen, points = of
     directory = prepare(Request(*points.of(run), run.seed, chosen.links), backend, out)
     follow.show(f"run {directory.path}")
@@ -129,10 +118,7 @@ def _made(
     )
 
 
-def _replay(chosen: "RunSelection", run: "SweepRun") -> str:
-    from experiments.loader import FOLDER
-    from experiments.sweepdir import replay_command
-
+def _replay(chosen: RunSelection, run: SweepRun) -> str:
     file = chosen.file
     ours = file.folder == FOLDER
     given = [origin.removeprefix("--set ") for origin in file.document.overridden.values()]

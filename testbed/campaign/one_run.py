@@ -10,20 +10,27 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from experiments.model import Experiment
-    from experiments.plan import Plan
-    from experiments.rundir import RunDirectory
-    from testbed.backends.backend import Backend
-    from testbed.campaign.live_view import LiveWatcher
-    from testbed.campaign.progress import Follower
-    from testbed.runner.run_control import RunResult
-    from testbed.sweeps import RunSelection
-    from topologies.model import Topology
+from experiments.capture_parts import join_all
+from experiments.model import Experiment
+from experiments.plan import Plan
+from experiments.rundir import RunDirectory
+from testbed.backends.backend import Backend
+from testbed.campaign.backend_selection import LOCAL, open_backend
+from testbed.campaign.live_view import LiveWatcher, watched
+from testbed.campaign.outcome import exit_code, show_outcome
+from testbed.campaign.progress import Follower, follower
+from testbed.forecast import forecast
+from testbed.planning import make_plan
+from testbed.runner import run_control
+from testbed.runner.run_control import RunResult
+from testbed.sweeps import RunSelection, plain
+from topologies.errors import InputError
+from topologies.loader import load_topology
+from topologies.model import Topology
 
 ANALYSIS_DISK_BYTES = 64 << 20
 
@@ -32,21 +39,19 @@ ANALYSIS_DISK_BYTES = 64 << 20
 class Request:
     """The inputs of a run. also: further fields of its run.json."""
 
-    experiment: "Experiment"
-    topology: "Topology"
+    experiment: Experiment
+    topology: Topology
     seed: int
     links: str
     also: dict[str, Any] | None = None
 
-    def plan(self) -> "Plan":
+    def plan(self) -> Plan:
         """Return its plan. Raises InputError."""
-        from testbed.planning import make_plan
 
         return make_plan(self.experiment, self.topology, seed=self.seed, links_kind=self.links)
 
     def described(self) -> dict[str, Any]:
         """Its inputs as plain JSON."""
-        from testbed.sweeps import plain
 
         return {
             "experiment": plain(self.experiment),
@@ -59,26 +64,25 @@ class Request:
 class PerformedRun:
     """A run that was carried out. summary: summary.json; None: it was not analysed."""
 
-    ended: "RunResult"
+    ended: RunResult
     summary: dict[str, Any] | None
 
 
 def prepare(
-    request: Request, backend: "Backend", out: Path, *, directory: "Callable[[], RunDirectory] | None" = None
-) -> "RunDirectory":
+    request: Request, backend: Backend, out: Path, *, directory: Callable[[], RunDirectory] | None = None
+) -> RunDirectory:
     """Make the directory of a run below `out`, with a run.json that holds its plan.
 
     directory: makes it, if its name is given. Raises InputError, and MachineError if the place is not up to
     it or it cannot be written.
     """
-    from testbed.runner import run_control
 
     return run_control.prepare(out, planned(request, backend, out), request.described(), directory)
 
 
 def planned(
-    request: Request, backend: "Backend", out: Path, *, adapt: "Callable[[Plan], Plan]" = lambda plan: plan
-) -> "Plan":
+    request: Request, backend: Backend, out: Path, *, adapt: Callable[[Plan], Plan] = lambda plan: plan
+) -> Plan:
     """Return the plan for this backend, after checking that it can do it. adapt: changes the plan first.
 
     Raises InputError, MachineError.
@@ -89,9 +93,9 @@ def planned(
 
 
 def make(
-    run: "RunDirectory",
-    backend: "Backend",
-    follow: "Follower",
+    run: RunDirectory,
+    backend: Backend,
+    follow: Follower,
     *,
     analyze: bool = True,
     page: Callable[[str], bool] = lambda verdict: True,
@@ -110,13 +114,13 @@ def make(
 
 
 def perform(
-    run: "RunDirectory",
-    backend: "Backend",
-    follow: "Follower",
+    run: RunDirectory,
+    backend: Backend,
+    follow: Follower,
     *,
     analyze: bool,
-    watching: "LiveWatcher | None" = None,
-) -> "RunResult":
+    watching: LiveWatcher | None = None,
+) -> RunResult:
     """Carry out a run on its backend.
 
     analyze: whether an analysis follows, so that Spark may already start. watching: who is told how it goes;
@@ -139,9 +143,9 @@ def perform(
 
 
 def conclude(
-    run: "RunDirectory",
-    ended: "RunResult",
-    follow: "Follower",
+    run: RunDirectory,
+    ended: RunResult,
+    follow: Follower,
     *,
     page: Callable[[str], bool] = lambda verdict: True,
 ) -> dict[str, Any] | None:
@@ -152,7 +156,7 @@ def conclude(
     return summary
 
 
-def write_page(run: "RunDirectory", follow: "Follower") -> None:
+def write_page(run: RunDirectory, follow: Follower) -> None:
     """Write an analysed run's report."""
     from analysis.pages.report import write_report
 
@@ -160,7 +164,7 @@ def write_page(run: "RunDirectory", follow: "Follower") -> None:
     write_report(run)
 
 
-def analyse(run: "RunDirectory", ended: "RunResult", follow: "Follower") -> dict[str, Any] | None:
+def analyse(run: RunDirectory, ended: RunResult, follow: Follower) -> dict[str, Any] | None:
     """The summary, or None with a line that says why there is none."""
     if not ended.measured:
         follow.say("not analysed: the run ended before its nodes published anything")
@@ -174,10 +178,8 @@ def analyse(run: "RunDirectory", ended: "RunResult", follow: "Follower") -> dict
     return summary
 
 
-def _join_parts(run: "RunDirectory", follow: "Follower") -> None:
+def _join_parts(run: RunDirectory, follow: Follower) -> None:
     """What cannot be joined now, an analysis joins later."""
-    from experiments.capture_parts import join_all
-    from topologies.errors import InputError
 
     follow.say("joining the parts of captures")
     try:
@@ -186,7 +188,7 @@ def _join_parts(run: "RunDirectory", follow: "Follower") -> None:
         follow.show(f"problem: {error}")
 
 
-def _start_spark_aside(run: "RunDirectory") -> None:
+def _start_spark_aside(run: RunDirectory) -> None:
     """Java needs seconds to start: let it, if this run is going to need it, while the run's last files are
     closed and nothing is measured any more.
     """
@@ -202,10 +204,8 @@ def _start_spark_aside(run: "RunDirectory") -> None:
     threading.Thread(target=start, name="spark", daemon=True).start()
 
 
-def _warn(chosen: "RunSelection", plan: "Plan", out: Path) -> None:
+def _warn(chosen: RunSelection, plan: Plan, out: Path) -> None:
     """Warn if earlier runs show that this machine will hardly carry it."""
-    from testbed.campaign.backend_selection import LOCAL
-    from testbed.forecast import forecast
 
     expected = forecast(plan, out) if chosen.backend == LOCAL else None
     warning = expected.warning() if expected is not None else None
@@ -213,14 +213,8 @@ def _warn(chosen: "RunSelection", plan: "Plan", out: Path) -> None:
         click.echo(click.style(f"warning: {warning}", fg="yellow"), err=True)
 
 
-def run_once(chosen: "RunSelection", out: Path, *, analyze: bool, live: bool = False) -> int:
+def run_once(chosen: RunSelection, out: Path, *, analyze: bool, live: bool = False) -> int:
     """Make one run and print its result; returns the exit code. live: show it while it goes on."""
-    from testbed.campaign.backend_selection import open_backend
-    from testbed.campaign.live_view import LiveWatcher, watched
-    from testbed.campaign.outcome import exit_code, show_outcome
-    from testbed.campaign.progress import follower
-    from testbed.runner.run_control import prepare
-    from topologies.loader import load_topology
 
     experiment = chosen.file.experiment
     request = Request(experiment, load_topology(experiment.topology), chosen.seed, chosen.links)
@@ -228,7 +222,7 @@ def run_once(chosen: "RunSelection", out: Path, *, analyze: bool, live: bool = F
         backend = stack.enter_context(open_backend(chosen.backend, lambda text: click.echo(text, err=True)))
         plan = planned(request, backend, out, **({"adapt": watched} if live else {}))
         _warn(chosen, plan, out)
-        run = prepare(out, plan, request.described())
+        run = run_control.prepare(out, plan, request.described())
         click.echo(f"run {run.path}", err=True)
         follow = stack.enter_context(follower())
         watching = stack.enter_context(LiveWatcher(run)) if live else None

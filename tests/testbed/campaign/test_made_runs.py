@@ -13,7 +13,7 @@ from experiments.run_record import Times
 from experiments.rundir import RunDirectory
 from testbed.backends.backend import Follow
 from testbed.backends.simulator import Simulator
-from testbed.campaign import backend_selection
+from testbed.campaign import made_runs
 from testbed.campaign.made_runs import MadeRun, make_runs, write_report
 from testbed.campaign.progress import TerseFollower
 from testbed.errors import MachineError, TestbedError
@@ -47,7 +47,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[
         def open_backend(_name: str, _say: Callable[[str], None]) -> Iterator[Simulator]:
             yield Breaking(break_) if break_ else Simulator()
 
-        monkeypatch.setattr(backend_selection, "open_backend", open_backend)
+        monkeypatch.setattr(made_runs, "open_backend", open_backend)
         path = write_experiment(tmp_path, faults=VIRTUAL)
         file = read_experiment(str(path), ["duration=1s"], ("sweep", "repeat"))
         chosen = RunSelection.of(file, backend=None, links="relay", seed=7, repeat=2)
