@@ -1,20 +1,151 @@
 """`python -m testbed.cli.prompt`: the prompt's process inside the sandbox, started by the runner.
 
-Stands among the commands because one of its words, `packets`, is the analysis' work, which only commands may
-use.
+Stands among the commands because one of its words, `packets`, understands the filters of `cutset packets`
+that make sense while a run goes on, and shows the same lines: what messages crossed in the last seconds.
 """
 
+import os
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from experiments.rundir import RunDirectory
+from testbed.cli.options import SECONDS, message_options
+from testbed.errors import TestbedError
 from testbed.sandbox.channel import Channel
 from testbed.shell.prompt import Prompt, RunnerClient, ended_by_signals
 
+if TYPE_CHECKING:
+    from analysis.inspect.packets.filters import Filter
+    from analysis.live.recent.recent_messages import RecentTransfers
+
+LAST_S = Decimal(2)
+LIMIT = 30
+NICE = 10
+LOOK_S = 0.05
+Say = Callable[[str], None]
+
+
+@click.command(name="packets", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--last", "last_s", type=SECONDS, default=LAST_S, show_default=True, help="Of so many seconds.")
+@message_options
+@click.option("--lost", is_flag=True, help="That left a second ago or longer and never were whole.")
+@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="The newest so many.")
+def _packets(**asked: Any) -> None:
+    """Show what messages crossed in the last seconds.
+
+    What came in the last second may be missing, as the kernel hands packets over in blocks. Messages whose
+    beginning is not in the newest parts of the captures are left out. A message that left within the last
+    second and was not seen to come is `unseen`. For more, leave and use `cutset packets`.
+    """
+
+
+class RecentPackets:
+    """The word `packets`."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+
+    def __call__(self, arguments: Sequence[str], say: Say) -> None:
+        """Show what was asked for. Raises TestbedError for what cannot be."""
+        from analysis.errors import AnalysisError
+        from topologies.errors import InputError
+
+        try:
+            asked = _packets.make_context("packets", list(arguments)).params
+            lines = _aside(lambda: list(self._lines(asked)))
+        except click.exceptions.Exit:  # --help
+            return
+        except click.NoSuchOption as error:
+            if error.option_name not in _only_the_commands():
+                raise TestbedError(error.format_message()) from error
+            raise TestbedError(f"{error.option_name} is for `cutset packets`, after leaving") from error
+        except click.ClickException as error:
+            raise TestbedError(error.format_message()) from error
+        except (AnalysisError, InputError) as error:
+            raise TestbedError(str(error)) from error
+        for line in lines:
+            say(line)
+
+    def _lines(self, asked: dict[str, Any]) -> Iterator[str]:
+        from analysis.inspect.packets.filters import Query, codec_of, make_filter
+        from analysis.inspect.packets.lines import Lines
+        from analysis.live.recent.recent_messages import look
+        from analysis.timelines.run_metadata import read_metadata
+
+        record = self._run.read_run()
+        metadata, codec = read_metadata(record), codec_of(record.plan)
+        names = ("hosts", "regions", "links", "types", "streams", "seq", "lost")
+        wanted = make_filter(Query(**{name: asked[name] for name in names}), metadata, codec.by_name)
+        from_ns = time.time_ns() - round(asked["last_s"] * 10**9)
+        found = look(self._run, record.plan, codec, from_ns, _concerned(wanted))
+        rows = found.rows.combine_chunks()
+        if rows.num_rows:
+            rows = rows.filter(wanted.mask(rows.to_batches()[0]))
+        shown = rows.slice(max(0, rows.num_rows - asked["limit"]))
+        lines = Lines(metadata, wanted.times)
+        if shown.num_rows:
+            yield lines.header()
+        for row in shown.to_pylist():
+            yield lines.message(row)
+        yield _summed_up(found, rows.num_rows, shown.num_rows, asked["last_s"], metadata.zero_ns)
+
+
+def _only_the_commands() -> set[str]:
+    """The options of `cutset packets` that the word does not have."""
+    from testbed.cli.packets import command
+
+    return _options(command) - _options(_packets)
+
+
+def _options(command: click.Command) -> set[str]:
+    return {name for option in command.params if isinstance(option, click.Option) for name in option.opts}
+
+
+def _concerned(wanted: "Filter") -> frozenset[str] | None:
+    """Hosts of which one at least sent or got each message that is meant; None: all hosts."""
+    if wanted.pairs is not None:
+        return frozenset(name for pair in wanted.pairs for name in pair)
+    return wanted.ends[0] if wanted.ends else None
+
+
+def _aside(work: Callable[[], list[str]]) -> list[str]:
+    """Do this in a thread that takes the processor from no node. Ctrl-C leaves it to itself."""
+    done: list[list[str]] = []
+    broke: list[BaseException] = []
+
+    def carry_out() -> None:
+        os.setpriority(os.PRIO_PROCESS, 0, NICE)  # of this thread alone (setpriority(2), "C library")
+        try:
+            done.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            broke.append(error)
+
+    thread = threading.Thread(target=carry_out, name="packets", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(LOOK_S)
+    if broke:
+        raise broke[0]
+    return done[0]
+
+
+def _summed_up(found: "RecentTransfers", matching: int, shown: int, last_s: Decimal, zero_ns: int) -> str:
+    if found.seen_until_ns is None:
+        return "the captures hold nothing yet"
+    some = f"the newest {shown} of {matching:,}" if shown < matching else f"{matching:,}"
+    until_s = (found.seen_until_ns - zero_ns) / 1e9
+    return f"{some} messages of the last {last_s} s; the captures go to {until_s:.3f} s"
+
 
 def main() -> int:
-    """Until somebody leaves the prompt."""
-    from testbed.cli.recent import RecentPackets
+    """Show the prompt until the user leaves it; returns the exit code."""
     from testbed.network.mininet_nodes import attached_network
 
     runner = RunnerClient(Channel.inherited())

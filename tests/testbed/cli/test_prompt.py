@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.rundir import RunDirectory
-from testbed.cli.recent import RecentPackets
+from testbed.cli.prompt import RecentPackets
 from testbed.errors import TestbedError
 
 
