@@ -215,7 +215,7 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
     marks = tuple(path for name, _ in drivers if (path := run.host_collection(name)).is_file())
     links: dict[str, list[LinkTraversal]] = {}
     for traversal in traversals(case.record.plan) if case.links else ():
-        links.setdefault(traversal.way[0], []).append(traversal)
+        links.setdefault(traversal.direction[0], []).append(traversal)
     return [
         *(MessagesToEvents(file, folders["events"], metadata) for file in messages),
         *(transfers.tasks(run, metadata.host_at, folders["transfers"]) if case.hosts else ()),
@@ -330,7 +330,7 @@ def _findings(case: _Case, results: Results) -> Findings:
         publishers=results["publishers"],
         confirmations=results["confirmations"],
         measured=results["measured"].to_pylist(),
-        latency=latency.headline(results["samples"]) | latency.bars(timelines["latency"]),
+        latency=latency.headline(results["samples"]) | latency.error_bounds(timelines["latency"]),
         recovery=figures,
         convergence=convergence.headline(results["convergence"], case.logged, metadata),
         fidelity=links,

@@ -87,7 +87,7 @@ RECOVERY: Mapping[str, Figure] = {
         "Caught up", "lower", meaning="nothing that was published in the gap is missing any more"
     ),
     "settled_s": Figure(
-        "Latency settled", "lower", meaning="p95 stays within 20 % of what the way allows, for 2 s"
+        "Latency settled", "lower", meaning="p95 stays within 20 % of what the path allows, for 2 s"
     ),
     "returned_s": Figure(
         "Direct again",

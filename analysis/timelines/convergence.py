@@ -38,19 +38,19 @@ def flows(history: History) -> pa.Table:
     wait_ns = np.where(came, came_ns - cut.published_ns, -NEVER).max(axis=1, initial=-NEVER)
     never = ~came.any(axis=1)
     clients = [cut.hosts[place] for place in shown.tolist()]
-    ways_us = _ways_us(history, clients, first_ns, never)
+    paths_us = _paths_us(history, clients, first_ns, never)
     columns = [
         pa.array(np.full(len(shown), history.stream, np.int32)),
         pa.array(clients, pa.string()),
         pa.array(flows_ns, mask=never),
         pa.array(wait_ns, mask=never),
-        pa.array(1000 * ways_us, mask=never | (ways_us < 0)),
+        pa.array(1000 * paths_us, mask=never | (paths_us < 0)),
     ]
     return pa.table(columns, schema=schemas.CONVERGENCE)
 
 
-def _ways_us(history: History, clients: Sequence[str], t_ns: Ints, never: Bools) -> Ints:
-    """What the way by which each client had something at these times is configured to take; -1: unknown."""
+def _paths_us(history: History, clients: Sequence[str], t_ns: Ints, never: Bools) -> Ints:
+    """What the path by which each client had something at these times is configured to take; -1: unknown."""
     found = np.full(len(clients), -1, np.int64)
     regions = np.array([history.metadata.hosts[client].region for client in clients], object)
     for region in dict.fromkeys(regions):
@@ -63,10 +63,14 @@ def headline(
     rows: pa.Table, failover_events: Sequence[FailoverEvent], metadata: RunMetadata
 ) -> dict[str, Any]:
     """The figures of summary.json; null where nothing was published after the last change."""
-    flows_ns, waits_ns, ways_ns = (rows.column(f"{name}_ns").to_pylist() for name in ("flows", "wait", "way"))
+    flows_ns, waits_ns, paths_ns = (
+        rows.column(f"{name}_ns").to_pylist() for name in ("flows", "wait", "way")
+    )
     measured = bool(flows_ns)
     all_flow = measured and None not in flows_ns
-    beyond_ns = [flow - (way or 0) for flow, way in zip(flows_ns, ways_ns, strict=True)] if all_flow else []
+    beyond_ns = (
+        [flow - (path or 0) for flow, path in zip(flows_ns, paths_ns, strict=True)] if all_flow else []
+    )
     return {
         "last_change_s": round(metadata.seconds(metadata.last_change_ns), 6),
         "connected": _connected_in_the_end(metadata),

@@ -30,7 +30,7 @@ from analysis.timelines.arrays import Ints
 from analysis.timelines.link_behaviour import Behaviour, measure
 from analysis.timelines.link_flow import GUARD_NS, Floats
 from analysis.timelines.link_segments import side
-from analysis.timelines.periods import Period, Way
+from analysis.timelines.periods import LinkDirection, Period
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.sequence_intervals import NEVER
 
@@ -57,41 +57,43 @@ class Judgement:
     reason: str | None = None
 
 
-def measured(way: Way, near: pa.Table, far: pa.Table, metadata: RunMetadata) -> pa.Table:
+def measured(direction: LinkDirection, near: pa.Table, far: pa.Table, metadata: RunMetadata) -> pa.Table:
     """`schemas.FIDELITY` of one direction, from its packets (`traversals.sides`)."""
-    periods = metadata.periods[way]
+    periods = metadata.periods[direction]
     mtu_bytes = periods[0].mtu_bytes
     there, here = side(near, mtu_bytes), side(far, mtu_bytes)
     t_ns = np.concatenate((there.t_ns, here.t_ns))
     span_ns = (int(t_ns.min(initial=NEVER)), metadata.drained_ns or int(t_ns.max(initial=0)))
     retimes = metadata.links_kind != "netem"
     return rows_of(
-        way, metadata, measure(there, here, periods, span_ns, _bars_ns(way, metadata), retimes=retimes)
+        direction,
+        metadata,
+        measure(there, here, periods, span_ns, _error_bounds_ns(direction, metadata), retimes=retimes),
     )
 
 
-def _bars_ns(way: Way, metadata: RunMetadata) -> Callable[[Ints], Floats] | None:
+def _error_bounds_ns(direction: LinkDirection, metadata: RunMetadata) -> Callable[[Ints], Floats] | None:
     """By how much delays between the two sides may be wrong; None where one clock measured them."""
-    hop = next((hop for hop, its_way in metadata.link_of.items() if its_way == way), None)
+    hop = next((hop for hop, its_direction in metadata.link_of.items() if its_direction == direction), None)
     if hop is None:
         return None
     ends = [metadata.gateways_of(region) for region in hop]
     if all(metadata.clocks.together(one, other) for one, other in zip(*ends, strict=True)):
         return None
-    return partial(metadata.clocks.bars_ns, ends[0], ends[1])
+    return partial(metadata.clocks.error_bounds_ns, ends[0], ends[1])
 
 
-def rows_of(way: Way, metadata: RunMetadata, behaviours: list[Behaviour]) -> pa.Table:
+def rows_of(direction: LinkDirection, metadata: RunMetadata, behaviours: list[Behaviour]) -> pa.Table:
     """`schemas.FIDELITY` for one direction's periods and what it did in each."""
     rows = []
-    for period, behaviour in zip(metadata.periods[way], behaviours, strict=True):
+    for period, behaviour in zip(metadata.periods[direction], behaviours, strict=True):
         judgement = judge(period, behaviour)
         delays, excess = behaviour.delays, behaviour.excess
         low, high = loss_interval(behaviour.lost.chance, behaviour.at_risk)
         rows.append(
             {
-                "link": way[0],
-                "direction": way[1],
+                "link": direction[0],
+                "direction": direction[1],
                 "from_s": None if period.start_ns is None else metadata.seconds(period.start_ns),
                 "to_s": None if period.end_ns is None else metadata.seconds(period.end_ns),
                 "state": period.state,
@@ -102,7 +104,7 @@ def rows_of(way: Way, metadata: RunMetadata, behaviours: list[Behaviour]) -> pa.
                 "delay_p99_ms": delays and delays.p99_ns / 1e6,
                 "excess_p50_ms": excess and excess.p50_ns / 1e6,
                 "excess_p99_ms": excess and excess.p99_ns / 1e6,
-                "bar_ms": behaviour.bar_ns and behaviour.bar_ns / 1e6,
+                "bar_ms": behaviour.error_bound_ns and behaviour.error_bound_ns / 1e6,
                 "configured_loss": period.loss,
                 "loss": behaviour.loss,
                 "loss_low": low,
@@ -165,11 +167,11 @@ def _too_little(period: Period, did: Behaviour) -> str | None:
 
 def _vague_clocks(did: Behaviour) -> str | None:
     """That the clocks are not known as well as the delay is to be."""
-    if did.bar_ns is None or did.bar_ns <= MEDIAN_NS:
+    if did.error_bound_ns is None or did.error_bound_ns <= MEDIAN_NS:
         return None
     return (
-        f"its clocks are known to {did.bar_ns / 1e6:.3f} ms only: nobody can tell whether its delay is right"
-        f" to {MEDIAN_NS / 1e6:.1f} ms"
+        f"its clocks are known to {did.error_bound_ns / 1e6:.3f} ms only: whether its delay is right"
+        f" to {MEDIAN_NS / 1e6:.1f} ms cannot be told"
     )
 
 
@@ -177,19 +179,19 @@ def _delay_problems(period: Period, did: Behaviour) -> list[str]:
     if did.delays is None or did.excess is None or did.matched == 0:
         return []
     excess, bar = did.sure_excess or did.excess, ""
-    if did.bar_ns is not None:
-        bar = f", and the clocks leave open only {did.bar_ns / 1e6:.3f} ms"
+    if did.error_bound_ns is not None:
+        bar = f", and the clocks leave open only {did.error_bound_ns / 1e6:.3f} ms"
     problems = []
     if did.sure_least_ns is not None and did.sure_least_ns < 0:
         problems.append(f"a packet came {-did.delays.min_ns / 1e6:.3f} ms before it left{bar}")
     elif did.early_ns > EARLY_NS:
         problems.append(f"a packet came {did.early_ns / 1e6:.3f} ms too early{bar}")
     p50_ns, least_ns, most_ns = excess.p50_ns, 0, 0
-    if did.spread is not None and did.bar_ns is None:
+    if did.spread is not None and did.error_bound_ns is None:
         p50_ns, least_ns, most_ns = did.spread.median_ns, did.spread.least_ns, did.spread.most_ns
     if p50_ns > most_ns + MEDIAN_NS:
         problems.append(f"median {p50_ns / 1e6:.2f} ms late")
-    elif did.spread is not None and did.bar_ns is None and p50_ns < least_ns - MEDIAN_NS:
+    elif did.spread is not None and did.error_bound_ns is None and p50_ns < least_ns - MEDIAN_NS:
         problems.append(f"median {-p50_ns / 1e6:.2f} ms early")
     if did.late_p99_ns > max(P99_NS, P99_PART * period.delay_us * 1000):
         problems.append(f"p99 {did.late_p99_ns / 1e6:.2f} ms late")
@@ -197,7 +199,7 @@ def _delay_problems(period: Period, did: Behaviour) -> list[str]:
 
 
 def _spread_problems(did: Behaviour) -> list[str]:
-    if did.spread is None or did.bar_ns is not None or did.spread.frames < WIDTH_FRAMES:
+    if did.spread is None or did.error_bound_ns is not None or did.spread.frames < WIDTH_FRAMES:
         return []
     measured, drawn = did.spread.width_ns, did.spread.drawn_width_ns
     if abs(measured - drawn) <= WIDTH_PART * drawn + 2 * EARLY_NS:

@@ -84,32 +84,32 @@ def table(collected: pa.Table, metadata: RunMetadata) -> pa.Table:
             "count": totals,
             "mean_ms": sums / np.maximum(totals, 1) / 1e6,
             **milliseconds,
-            "bar_ms": _bars_ms(origins, (names % width + low) * BIN_NS + metadata.zero_ns, metadata),
+            "bar_ms": _error_bounds_ms(origins, (names % width + low) * BIN_NS + metadata.zero_ns, metadata),
         },
         schema=schemas.LATENCY,
     )
 
 
-def _bars_ms(origins: Sequence[str], t_ns: Ints, metadata: RunMetadata) -> pa.Array:
+def _error_bounds_ms(origins: Sequence[str], t_ns: Ints, metadata: RunMetadata) -> pa.Array:
     """By how much the latency of events from these regions may be wrong: from their proxies to clients."""
     found, several = np.zeros(len(t_ns)), np.zeros(len(t_ns), bool)
     clients = metadata.steady_clients or metadata.clients
     for region in set(origins) if metadata.clocks.by_machine else ():
         mine = np.array([origin == region for origin in origins])
         takers = metadata.of_region(region, *TAKERS)
-        found[mine] = metadata.clocks.bars_ns(takers, clients, t_ns[mine]) / 1e6
+        found[mine] = metadata.clocks.error_bounds_ns(takers, clients, t_ns[mine]) / 1e6
         several[mine] = not all(metadata.clocks.together(one, other) for one in takers for other in clients)
     return pa.array(found, mask=~several)
 
 
-def bars(latencies: pa.Table) -> dict[str, float]:
+def error_bounds(latencies: pa.Table) -> dict[str, float]:
     """By how much the headline may be wrong, in the median over events and at most; nothing for one clock."""
     known = latencies.filter(pc.is_valid(latencies.column("bar_ms")))
     if not known.num_rows:
         return {}
-    bar_ns = np.rint(known.column("bar_ms").to_numpy() * 1e6).astype(np.int64)
-    median_ns = weighted(bar_ns, ints(known, "count"), 50)
-    return {"bar_ms": (median_ns or 0) / 1e6, "bar_max_ms": float(bar_ns.max()) / 1e6}
+    bound_ns = np.rint(known.column("bar_ms").to_numpy() * 1e6).astype(np.int64)
+    median_ns = weighted(bound_ns, ints(known, "count"), 50)
+    return {"bar_ms": (median_ns or 0) / 1e6, "bar_max_ms": float(bound_ns.max()) / 1e6}
 
 
 def headline(collected: pa.Table) -> dict[str, float | None]:

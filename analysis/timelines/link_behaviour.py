@@ -71,7 +71,9 @@ class Behaviour:
     spread: Spread | None = None
     rate_part: float | None = None  # measured rate over configured rate
     rate_bits_per_s: float | None = None  # in the busiest second
-    bar_ns: int | None = None  # where two machines' clocks measured it: by how much delays may be wrong
+    error_bound_ns: int | None = (
+        None  # where two machines' clocks measured it: by how much delays may be wrong
+    )
     sure_excess: Delays | None = None  # then: packets took at least this beyond what was asked for
     sure_least_ns: int | None = None  # then: some packet took no more than this
 
@@ -86,14 +88,16 @@ def measure(
     far: Side,
     periods: Sequence[Period],
     span_ns: tuple[int, int],
-    bars_ns: Callable[[Ints], Floats] | None = None,
+    error_bounds_ns: Callable[[Ints], Floats] | None = None,
     *,
     retimes: bool = True,
 ) -> list[Behaviour]:
-    """One Behaviour per period. span_ns: when both sides were being captured. bars_ns: by how much delays of
-    these times may be wrong, where two clocks measured them. retimes: see `replay`.
+    """One Behaviour per period.
+
+    span_ns: when both sides were being captured. error_bounds_ns: by how much delays of these times may be
+    wrong, where two clocks measured them. retimes: see `replay`.
     """
-    flow = replayed(near, far, periods, span_ns, bars_ns, retimes=retimes)
+    flow = replayed(near, far, periods, span_ns, error_bounds_ns, retimes=retimes)
     return [
         _measure_up(flow, number) if period.up else _measure_cut(flow, number)
         for number, period in enumerate(periods)
@@ -122,7 +126,9 @@ def _measure_up(flow: Flow, number: int) -> Behaviour:
     excess_ns = came_ns - flow.expected_ns[here]
     early_ns = flow.earliest.release_ns[here] - came_ns - np.where(flow.retimed[here], CHANGE_NS, 0)
     late_ns = came_ns - flow.latest.release_ns[here]
-    bar_ns = None if flow.bars_ns is None else np.ceil(flow.bars_ns(went_ns)).astype(np.int64)
+    error_bound_ns = (
+        None if flow.error_bounds_ns is None else np.ceil(flow.error_bounds_ns(went_ns)).astype(np.int64)
+    )
     strays = strays_of(flow, number)
     lost, at_risk = losses(flow, number, inside, settled, strays)
     queued = queue_limit(period)
@@ -137,14 +143,21 @@ def _measure_up(flow: Flow, number: int) -> Behaviour:
         strays=strays,
         delays=_delays(came_ns - went_ns),
         excess=_delays(excess_ns),
-        early_ns=int((early_ns - (0 if bar_ns is None else bar_ns)).max(initial=0)),
-        late_p99_ns=weighted(late_ns - (0 if bar_ns is None else bar_ns), np.ones_like(late_ns), 99) or 0,
+        early_ns=int((early_ns - (0 if error_bound_ns is None else error_bound_ns)).max(initial=0)),
+        late_p99_ns=weighted(
+            late_ns - (0 if error_bound_ns is None else error_bound_ns), np.ones_like(late_ns), 99
+        )
+        or 0,
         spread=_spread(flow, here, there, excess_ns) if period.jitter_us else None,
         rate_part=rate_part(flow, here, came_ns) if period.rate_bits_per_s else None,
         rate_bits_per_s=peak_rate(flow, number),
-        bar_ns=None if bar_ns is None or not len(bar_ns) else int(np.median(bar_ns)),
-        sure_excess=None if bar_ns is None else _delays(excess_ns - bar_ns),
-        sure_least_ns=None if bar_ns is None or not len(bar_ns) else int((came_ns - went_ns + bar_ns).min()),
+        error_bound_ns=None
+        if error_bound_ns is None or not len(error_bound_ns)
+        else int(np.median(error_bound_ns)),
+        sure_excess=None if error_bound_ns is None else _delays(excess_ns - error_bound_ns),
+        sure_least_ns=None
+        if error_bound_ns is None or not len(error_bound_ns)
+        else int((came_ns - went_ns + error_bound_ns).min()),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.timelines.fidelity import UNPROVEN
-from analysis.timelines.periods import Json, Way
+from analysis.timelines.periods import Json, LinkDirection
 from analysis.timelines.run_metadata import RunMetadata
 
 APART = ("verdict", "agreement")
@@ -40,22 +40,22 @@ class LinkEvidence:
         after_ns = self.metadata.next_fault_ns(fault)
         from_s = self.metadata.seconds(fault.t_ns)
         to_s = None if after_ns is None else self.metadata.seconds(after_ns)
-        ways = {self.metadata.link_of[hop] for hop in fault.hops} | self._routes(name)
+        directions = {self.metadata.link_of[hop] for hop in fault.hops} | self._routes(name)
         return [
             row
             for row in rows
-            if (row["link"], row["direction"]) in ways
+            if (row["link"], row["direction"]) in directions
             and (row["to_s"] is None or row["to_s"] > from_s)
             and (to_s is None or row["from_s"] is None or row["from_s"] < to_s)
         ]
 
-    def _routes(self, fault: str) -> set[Way]:
-        """The link directions of the old and new ways of the streams that the fault affected."""
-        found: set[Way] = set()
+    def _routes(self, fault: str) -> set[LinkDirection]:
+        """The link directions of the old and new paths of the streams that the fault affected."""
+        found: set[LinkDirection] = set()
         for row in self.routes:
             if row["fault"] == fault:
-                for way in (row["old_way"], row["new_way"]):
-                    regions = (way or "").split()
+                for path in (row["old_way"], row["new_way"]):
+                    regions = (path or "").split()
                     for hop in itertools.pairwise(regions):
                         found |= {self.metadata.link_of[each] for each in self.metadata.routes.get(hop, ())}
         return found

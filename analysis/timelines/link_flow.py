@@ -50,7 +50,7 @@ class Flow:
     queued_most: Ints
     retimed: Bools  # which wait while the rate changes, or behind such
     draws: list[Ints]
-    bars_ns: Callable[[Ints], Floats] | None
+    error_bounds_ns: Callable[[Ints], Floats] | None
     retimes: bool
 
 
@@ -59,7 +59,7 @@ def replayed(
     far: Side,
     periods: Sequence[Period],
     span_ns: tuple[int, int],
-    bars_ns: Callable[[Ints], Floats] | None,
+    error_bounds_ns: Callable[[Ints], Floats] | None,
     *,
     retimes: bool,
 ) -> Flow:
@@ -91,7 +91,7 @@ def replayed(
         queued_most=waiting(near, perhaps, latest),
         retimed=_retimed(near, perhaps, periods, latest),
         draws=draws,
-        bars_ns=bars_ns,
+        error_bounds_ns=error_bounds_ns,
         retimes=retimes,
     )
 

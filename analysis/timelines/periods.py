@@ -13,7 +13,7 @@ from experiments.run_record import RunRecord
 from topologies.link_parameters import LinkParameters
 
 Json = Mapping[str, Any]
-Way = tuple[str, str]
+LinkDirection = tuple[str, str]
 """A link's name and one of its directions, "forward" or "backward"."""
 _Start = tuple[int | None, LinkState, LinkParameters]
 
@@ -43,9 +43,9 @@ class Period:
         return self.state == LinkState.UP
 
 
-def read_periods(record: RunRecord) -> dict[Way, tuple[Period, ...]]:
+def read_periods(record: RunRecord) -> dict[LinkDirection, tuple[Period, ...]]:
     """The periods of every direction of every WAN link, in order."""
-    starts: dict[Way, list[_Start]] = {}
+    starts: dict[LinkDirection, list[_Start]] = {}
     for link in record.plan.links:
         if link.kind == "wan":
             starts[link.name, Direction.FORWARD] = [(None, LinkState.UP, link.forward)]
@@ -58,7 +58,7 @@ def read_periods(record: RunRecord) -> dict[Way, tuple[Period, ...]]:
     for applied_ns, change in sorted(held, key=lambda each: each[0] or 0):
         if applied_ns is not None and (change.link, change.direction) in starts:
             starts[change.link, change.direction].append((applied_ns, change.state, change.parameters))
-    return {way: _periods(rows) for way, rows in starts.items()}
+    return {direction: _periods(rows) for direction, rows in starts.items()}
 
 
 def period_at(periods: tuple[Period, ...], t_ns: int) -> Period:

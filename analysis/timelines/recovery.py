@@ -9,7 +9,7 @@ and whoever was without events for longer than usual is affected, too (`gaps`). 
 killed, stopped, late or gone shows only what that did to it: by other faults it is not affected.
 
 A fault that mends (restore, continue,
-restart) affects the pairs that were on a detour and whose direct way it gives back; `returned` is when their
+restart) affects the pairs that were on a detour and whose direct path it gives back; `returned` is when their
 region had the stream from its owner again, for good. The times themselves are defined in `recovery_times`.
 
 Lost events belong to the last fault before their loss became visible, which is when the client got a later
@@ -30,7 +30,7 @@ from analysis.timelines.gaps import Waits
 from analysis.timelines.recovery_times import Pair, PairTimes, benchmark, measure
 from analysis.timelines.run_metadata import Fault, RunMetadata
 from analysis.timelines.sequence_intervals import NEVER, SequenceIntervals
-from analysis.timelines.stream_paths import Sources, change_times, length_us, way
+from analysis.timelines.stream_paths import Sources, change_times, length_us, path_to
 from experiments.declared import Trait
 from topologies.routes import Hop
 
@@ -56,17 +56,17 @@ class History:
         """The region whose stream it is."""
         return self.metadata.owner[self.stream]
 
-    def way(self, region: str, t_ns: int) -> tuple[Hop, ...] | None:
-        """The way to a region just before `t_ns`; straight from the owner, where no packet tells any and the
+    def path(self, region: str, t_ns: int) -> tuple[Hop, ...] | None:
+        """The path to a region just before `t_ns`; straight from the owner, where no packet tells any and the
         system's logs never do.
         """
         if self._straight:
             return () if region == self.owner else ((self.owner, region),)
-        return way(self.seen, self.owner, region, t_ns)
+        return path_to(self.seen, self.owner, region, t_ns)
 
     def tells(self, region: str, t_ns: int) -> bool:
-        """Whether packets or logs tell the way to a region just before `t_ns`."""
-        return not self._straight and self.way(region, t_ns) is not None
+        """Whether packets or logs tell the path to a region just before `t_ns`."""
+        return not self._straight and self.path(region, t_ns) is not None
 
     @cached_property
     def waits(self) -> Waits:
@@ -79,20 +79,20 @@ class History:
 
     @cached_property
     def ends_ns(self) -> Ints:
-        """When ways may have changed, or what they are configured to take: the ends of segments of time."""
+        """When paths may have changed, or what they are configured to take: the ends of segments of time."""
         periods = self.metadata.periods.values()
         starts = [period.start_ns for row in periods for period in row if period.start_ns is not None]
         return np.unique(np.concatenate((change_times(self.seen), np.array(starts, np.int64), [NEVER])))
 
     def lengths_us(self, region: str, t_ns: Ints) -> Ints:
-        """What the way to a region just before each of these times was configured to take; -1: not known."""
+        """What the path to a region just before each of these times was configured to take; -1: not known."""
         segments, of = np.unique(np.searchsorted(self.ends_ns, t_ns, side="left"), return_inverse=True)
         return np.array([self._length_us(region, int(self.ends_ns[at])) for at in segments], np.int64)[of]
 
     def _length_us(self, region: str, end_ns: int) -> int:
         key = (region, end_ns)
         if key not in self._lengths:
-            hops = self.way(region, end_ns)
+            hops = self.path(region, end_ns)
             self._lengths[key] = -1 if hops is None else length_us(self.metadata, hops, end_ns - 1)
         return self._lengths[key]
 
@@ -128,7 +128,7 @@ def pairs(history: History) -> pa.Table:
     found = []
     for number, fault in enumerate(metadata.applied_faults):
         were_due = history.were_due(fault.t_ns)
-        ways = {region: _text(history, region, fault.t_ns) for region in dict.fromkeys(regions)}
+        paths = {region: _text(history, region, fault.t_ns) for region in dict.fromkeys(regions)}
         affected_by = _affected_by(history, fault, shown, were_due)
         affected = [by is not None and by != UNKNOWN for by in affected_by]
         times = [
@@ -142,7 +142,7 @@ def pairs(history: History) -> pa.Table:
             "affected": affected,
             "affected_by": affected_by,
             "lost": lost[shown, number].tolist(),
-            "old_way": [ways[region] for region in regions],
+            "old_way": [paths[region] for region in regions],
         }
         columns |= {name: [row.get(name) for row in times] for name in _TIMES}
         columns["reasons"] = [row.get("reasons", ()) for row in times]
@@ -187,7 +187,7 @@ def _by_route(history: History, fault: Fault, client: str) -> str | None:
         return PROCESS
     if client in history.metadata.disturbed:
         return None
-    old = history.way(region, fault.t_ns)
+    old = history.path(region, fault.t_ns)
     struck = {hosts[host].region for host in fault.processes if history.metadata.has(host, Trait.SERVER)}
     if fault.mends:
         detour = old is None or len(old) > 1
@@ -218,11 +218,11 @@ def lost_after(history: History) -> Ints:
     return found
 
 
-def way_ns(history: History, region: str, came_ns: Ints, fault_ns: int) -> Ints:
-    """For each piece: the configured length of the way when it came to a region, less that just before the
-    fault; nanoseconds. 0 where either way is not known.
+def path_ns(history: History, region: str, came_ns: Ints, fault_ns: int) -> Ints:
+    """For each piece: the configured length of the path when it came to a region, less that just before the
+    fault; nanoseconds. 0 where either path is not known.
     """
-    old = history.way(region, fault_ns)
+    old = history.path(region, fault_ns)
     lengths = history.lengths_us(region, came_ns)
     if old is None:
         return np.zeros(len(lengths), np.int64)
@@ -246,7 +246,7 @@ def _times(history: History, fault: Fault, client: int) -> dict[str, Any]:
     since_ns = _struck_ns(history, fault, region)
     came_ns = cut.arrived_ns[client]
     due_ns = cut.published_ns if cut.due is None else np.where(cut.due[client], cut.published_ns, NEVER)
-    pair = Pair(cut.count, due_ns, came_ns, way_ns(history, region, came_ns, fault.t_ns))
+    pair = Pair(cut.count, due_ns, came_ns, path_ns(history, region, came_ns, fault.t_ns))
     stopped_ns = history.metadata.stopped_ns or _last(cut.published_ns)
     times = measure(pair, since_ns, until_ns=stopped_ns)
     after_ns = history.metadata.next_fault_ns(fault) or stopped_ns
@@ -268,7 +268,7 @@ def _times(history: History, fault: Fault, client: int) -> dict[str, Any]:
 def _struck_ns(history: History, fault: Fault, region: str) -> int:
     """When the fault reached the pair: a link's directions, and several links, change one after the other."""
     direct = (history.owner, region)
-    old = history.way(region, fault.t_ns) or ()
+    old = history.path(region, fault.t_ns) or ()
     crossed = history.metadata.crossed((direct,) if fault.mends else old)
     changed = [fault.hops[hop] for hop in sorted(crossed) if hop in fault.hops]
     return max(changed, default=fault.t_ns)
@@ -291,6 +291,6 @@ def _last(t_ns: Ints) -> int:
 
 
 def _text(history: History, region: str, t_ns: int) -> str | None:
-    """The way just before `t_ns`, as its regions."""
-    hops = history.way(region, t_ns)
+    """The path just before `t_ns`, as its regions."""
+    hops = history.path(region, t_ns)
     return None if hops is None else " ".join([history.owner, *(taker for _, taker in hops)])

@@ -55,7 +55,7 @@ def table(
     columns |= {
         "requested_s": np.array([each.requested_s for each in metadata.applied_faults])[fault],
         "applied_s": np.array([metadata.seconds(each.t_ns) for each in metadata.applied_faults])[fault],
-        "bar_s": _bars(pairs, metadata),
+        "bar_s": _error_bounds(pairs, metadata),
         **_disorder(pairs, fault, deliveries, len(names)),
     }
     return pa.table({name: columns[name] for name in schemas.RECOVERY.names}, schema=schemas.RECOVERY)
@@ -72,7 +72,7 @@ def headline(recovery: pa.Table, metadata: RunMetadata) -> tuple[dict[str, dict[
 
 
 def routes(recovery: pa.Table) -> list[dict[str, Any]]:
-    """The old and new ways of the streams that each fault affected, as {"fault", "old_way", "new_way"}."""
+    """The old and new paths of the streams that each fault affected, as {"fault", "old_way", "new_way"}."""
     affected = recovery.filter(recovery.column("affected"))
     found: list[dict[str, Any]] = affected.group_by(["fault", "old_way", "new_way"]).aggregate([]).to_pylist()
     return found
@@ -148,12 +148,12 @@ def _disorder(pairs: pa.Table, fault: Ints, deliveries: pa.Table | None, faults:
     return found
 
 
-def _bars(pairs: pa.Table, metadata: RunMetadata) -> pa.Array:
+def _error_bounds(pairs: pa.Table, metadata: RunMetadata) -> pa.Array:
     if not metadata.clocks.by_machine:
         return pa.nulls(pairs.num_rows, pa.float64())
     faults = {fault.name: fault for fault in metadata.applied_faults}
     return pa.array(
-        [_bar_s(pair, faults[pair["fault"]], metadata) for pair in pairs.to_pylist()], pa.float64()
+        [_error_bound_s(pair, faults[pair["fault"]], metadata) for pair in pairs.to_pylist()], pa.float64()
     )
 
 
@@ -176,7 +176,7 @@ def _undone(
     ]
 
 
-def _bar_s(pair: dict[str, Any], fault: Fault, metadata: RunMetadata) -> float | None:
+def _error_bound_s(pair: dict[str, Any], fault: Fault, metadata: RunMetadata) -> float | None:
     """By how much the pair's times may be wrong: between where the fault was and where events came."""
     gateways = {name for hop in fault.hops for region in hop for name in metadata.gateways_of(region)}
     struck, client = {*gateways, *fault.processes}, pair["client"]
@@ -184,7 +184,7 @@ def _bar_s(pair: dict[str, Any], fault: Fault, metadata: RunMetadata) -> float |
         return None
     measured = [pair[f"{name}_ns"] for name in ("switch", "catch_up", "settled", "returned")]
     ends_ns = np.array([fault.t_ns, *(fault.t_ns + each for each in measured if each is not None)], np.int64)
-    return round(float(metadata.clocks.bars_ns(struck, (client,), ends_ns).max()) / 1e9, 9)
+    return round(float(metadata.clocks.error_bounds_ns(struck, (client,), ends_ns).max()) / 1e9, 9)
 
 
 def _figures(fault: Fault, pairs: pa.Table) -> tuple[dict[str, Any], list[str]]:

@@ -8,17 +8,17 @@ applied time T.
 - catch-up: until everything has come that was published by the end of the gap and had not come by T; what was
   in flight at T, and swallowed, is part of it.
 - settled: the start of the first 200 ms bin (by time of publication) from which on the p95 latency stays
-  within 20 % of what the way allows for 2 s, but not before the switch. "Stays" means: the p95 of the bin is
-  within, and so is that of all events of those 2 s. What a way allows is the p95 of the 5 s before T plus the
-  configured length of the way by which each event came, less that of the way before T.
+  within 20 % of what the path allows for 2 s, but not before the switch. "Stays" means: the p95 of the bin is
+  within, and so is that of all events of those 2 s. What a path allows is the p95 of the 5 s before T plus
+  the configured length of the path by which each event came, less that of the path before T.
 - backlog: the most events that were published and had not come, between T and the end of the catch-up.
 
 A figure that cannot be measured is None, with its reason.
 
 The RFCs on convergence benchmarks measure it otherwise. RFC 6412 and 6413 know a *route*, here a stream on
-its way to a client, and *packets*, here its events. A packet that takes longer than the *forwarding delay
+its path to a client, and *packets*, here its events. A packet that takes longer than the *forwarding delay
 threshold* counts as lost. Events that come late because they were kept for the client are such: *impaired*
-(RFC 6414), though nothing is missing in the end. The threshold is that of `settled`: 20 % above what the way
+(RFC 6414), though nothing is missing in the end. The threshold is that of `settled`: 20 % above what the path
 allows.
 
 Two methods give the time from the convergence event instant, when the fault took hold, on:
@@ -70,15 +70,16 @@ class PairTimes:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A (stream, client) pair's pieces as parallel arrays, NEVER where not, and what their ways took.
+    """A (stream, client) pair's pieces as parallel arrays, NEVER where not, and what their paths took.
 
-    way_ns: configured length of the way by which each piece came, less that of the way just before the fault.
+    path_ns: configured length of the path by which each piece came, less that of the path just before the
+    fault.
     """
 
     count: Ints
     published_ns: Ints
     came_ns: Ints
-    way_ns: Ints
+    path_ns: Ints
 
 
 def measure(pair: Pair, fault_ns: int, *, until_ns: int) -> PairTimes:
@@ -143,7 +144,7 @@ def _running(count: Ints, at_ns: Ints, times: Ints) -> Ints:
 def _settled(
     pair: Pair, published: npt.NDArray[np.bool_], fault_ns: int, until_ns: int
 ) -> tuple[int | None, str | None]:
-    """When the first bin begins from which on latency is as the way allows, from the fault on; or why it
+    """When the first bin begins from which on latency is as the path allows, from the fault on; or why it
     never is.
     """
     if baseline_of(pair, published, fault_ns) is None:
@@ -165,10 +166,10 @@ def baseline_of(
 
 
 def timely(pair: Pair, published: npt.NDArray[np.bool_], fault_ns: int) -> npt.NDArray[np.bool_]:
-    """Which pieces came within 20 % of what their way allows, given the latency before the fault."""
+    """Which pieces came within 20 % of what their path allows, given the latency before the fault."""
     came = published & (pair.came_ns != NEVER)
     latency_ns = np.where(came, pair.came_ns - pair.published_ns, 0)
-    allowed_ns = (baseline_of(pair, published, fault_ns) or 0) + pair.way_ns
+    allowed_ns = (baseline_of(pair, published, fault_ns) or 0) + pair.path_ns
     found: npt.NDArray[np.bool_] = came & (100 * latency_ns <= SETTLED_PERCENT * allowed_ns)
     return found
 
@@ -188,7 +189,7 @@ def _first_settled(
     good = (events > 0) & (bad <= allowed * events) & (bad_2s <= allowed * events_2s)
     settled = np.flatnonzero(good[: end_bin - span + 1])
     if not len(settled):
-        return None, "latency did not stay within 20 % of what the way allows for 2 s before the run ended"
+        return None, "latency did not stay within 20 % of what the path allows for 2 s before the run ended"
     return int(settled[0]) * BIN_NS, None
 
 
@@ -211,7 +212,7 @@ def benchmark(pair: Pair, fault_ns: int, *, until_ns: int) -> Benchmarks:
     if baseline_ns is None:
         return Benchmarks()
     good = timely(pair, published, fault_ns)
-    due_ns = np.where(published, pair.published_ns + baseline_ns + np.maximum(pair.way_ns, 0), 0)
+    due_ns = np.where(published, pair.published_ns + baseline_ns + np.maximum(pair.path_ns, 0), 0)
     offered = published & (due_ns >= fault_ns) & (pair.published_ns < until_ns)
     if not offered.any() or until_ns <= fault_ns:
         return Benchmarks()

@@ -2,8 +2,8 @@
 held.
 
 Everything that the timelines need besides packets, messages and deliveries stands here, once: which host is
-what, who owns which stream, which links join the regions, which fault disturbed which way, and the run's
-times. It is small and can be sent to Spark's workers whole.
+what, who owns which stream, which links join the regions, which fault disturbed which link direction, and
+the run's times. It is small and can be sent to Spark's workers whole.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
 from analysis.errors import AnalysisError
 from analysis.timelines.liveness import read_presence
-from analysis.timelines.periods import Period, Way, period_at, read_periods
+from analysis.timelines.periods import LinkDirection, Period, period_at, read_periods
 from analysis.timelines.run_window import RunWindow, window_of
 from experiments.declared import Declared, Trait, oldest
 from experiments.plan import Direction, FaultPlan, LinkChange, Plan, ProcessChange
@@ -95,9 +95,9 @@ class RunMetadata:
     owner: Mapping[int, str] = field(default_factory=dict)  # stream -> region
     stream_names: Mapping[int, str] = field(default_factory=dict)
     publishers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # stream -> regions, processes
-    link_of: Mapping[Hop, Way] = field(default_factory=dict)
+    link_of: Mapping[Hop, LinkDirection] = field(default_factory=dict)
     routes: Mapping[Hop, tuple[Hop, ...]] = field(default_factory=dict)  # between any two regions
-    periods: Mapping[Way, tuple[Period, ...]] = field(default_factory=dict)
+    periods: Mapping[LinkDirection, tuple[Period, ...]] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
     host_of: Mapping[str, str] = field(default_factory=dict)  # process -> host
     disturbed: frozenset[str] = frozenset()  # hosts whose process did not run from beginning to end
@@ -198,8 +198,8 @@ class RunMetadata:
         return sum(period.jitter_us for period in self._on_route(hop, t_ns))
 
     def _on_route(self, hop: Hop, t_ns: int) -> list[Period]:
-        ways = [self.link_of[each] for each in self.routes.get(hop, ())]
-        return [period_at(self.periods[way], t_ns) for way in ways]
+        directions = [self.link_of[each] for each in self.routes.get(hop, ())]
+        return [period_at(self.periods[direction], t_ns) for direction in directions]
 
     def crossed(self, hops: Iterable[Hop]) -> set[Hop]:
         """The links, as hops, that packets between these pairs of regions cross."""
@@ -308,9 +308,9 @@ def _hosts(plan: Plan) -> dict[str, Host]:
     return hosts
 
 
-def _links_by_hop(plan: Plan) -> dict[Hop, Way]:
+def _links_by_hop(plan: Plan) -> dict[Hop, LinkDirection]:
     """Which link a hop crosses, and in which of its directions."""
-    found: dict[Hop, Way] = {}
+    found: dict[Hop, LinkDirection] = {}
     for link in plan.links:
         if link.kind == "wan":
             found[link.a, link.b] = (link.name, Direction.FORWARD)
@@ -320,7 +320,7 @@ def _links_by_hop(plan: Plan) -> dict[Hop, Way]:
 
 def _fault(fault: FaultPlan, record: RunRecord) -> Fault:
     changes = [each for each in record.carried_out if each[0].fault == fault.name]
-    hop_of = {way: hop for hop, way in _links_by_hop(record.plan).items()}
+    hop_of = {direction: hop for hop, direction in _links_by_hop(record.plan).items()}
     hosts = {process.name: process.host for process in record.plan.processes}
     held = [(change, applied.applied_ns) for change, applied in changes if applied.applied_ns is not None]
     crossed = [
@@ -333,6 +333,6 @@ def _fault(fault: FaultPlan, record: RunRecord) -> Fault:
         target=fault.target,
         requested_s=fault.at_us / 1e6,
         applied_ns=min((t_ns for _, t_ns in held), default=None),
-        hops={hop_of[way]: t_ns for way, t_ns in reversed(crossed) if way in hop_of},
+        hops={hop_of[direction]: t_ns for direction, t_ns in reversed(crossed) if direction in hop_of},
         processes=tuple(sorted({hosts[name] for name in acted_on})),
     )

@@ -38,7 +38,7 @@ def changes(t_ns: Ints, names: npt.NDArray[np.object_]) -> Sources:
     return Sources(t_ns[new], tuple(names[new]))
 
 
-def way(sources: Mapping[str, Sources], owner: str, region: str, t_ns: int) -> tuple[Hop, ...] | None:
+def path_to(sources: Mapping[str, Sources], owner: str, region: str, t_ns: int) -> tuple[Hop, ...] | None:
     """The hops by which the owner's stream came to `region` just before `t_ns`, first hop first.
 
     Empty for the owner itself; None if the chain of sources does not lead back to the owner.
@@ -54,12 +54,12 @@ def way(sources: Mapping[str, Sources], owner: str, region: str, t_ns: int) -> t
 
 
 def change_times(sources: Mapping[str, Sources]) -> Ints:
-    """Every time at which some way of the stream may have changed, in order."""
+    """Every time at which some path of the stream may have changed, in order."""
     return np.unique(np.concatenate([s.since_ns for s in sources.values()] or [np.zeros(0, np.int64)]))
 
 
 def length_us(metadata: RunMetadata, hops: tuple[Hop, ...], t_ns: int) -> int:
-    """What a way takes as configured at `t_ns`, microseconds: its links and the LANs at their ends."""
+    """What a path takes as configured at `t_ns`, microseconds: its links and the LANs at their ends."""
     lans, none = metadata.lans_us, (0, 0)
     return sum(
         lans.get(sender, none)[0] + metadata.delay_us((sender, taker), t_ns) + lans.get(taker, none)[1]

@@ -68,7 +68,7 @@ class Findings:
     latency: Mapping[str, float | None] | None = None
     recovery: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     convergence: Mapping[str, Any] = field(default_factory=dict)
-    routes: list[dict[str, Any]] = field(default_factory=list)  # old and new ways of each fault's streams
+    routes: list[dict[str, Any]] = field(default_factory=list)  # old and new paths of each fault's streams
     fidelity: list[dict[str, Any]] | None = None
     agreement: Agreement | None = None
     damaged: Mapping[str, str] = field(default_factory=dict)  # hosts whose captures are not whole, and why

@@ -127,8 +127,8 @@ class MeasureLink:
         measured, carried, strange = [], [], []
         for traversal in self.traversals:
             near, far = sides(packets, traversal)
-            measured.append(fidelity.measured(traversal.way, near, far, self.metadata))
-            carried.append(throughput.wire(traversal.way, far, self.metadata))
+            measured.append(fidelity.measured(traversal.direction, near, far, self.metadata))
+            carried.append(throughput.wire(traversal.direction, far, self.metadata))
             strange += [
                 outside(capture, "packets", ints(seen, "t_ns"), self.metadata.window)
                 for capture, seen in ((traversal.near, near), (traversal.far, far))

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints, rows
 from analysis.timelines.epochs import layout
-from analysis.timelines.periods import Way
+from analysis.timelines.periods import LinkDirection
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
 from analysis.timelines.sequence_intervals import repeats, shifted
@@ -105,11 +105,11 @@ def _regions(hosts: pa.ChunkedArray, metadata: RunMetadata, *traits: Trait) -> p
     return pa.array(known, pa.string()).take(named.indices)
 
 
-def wire(way: Way, far: pa.Table, metadata: RunMetadata) -> pa.Table:
+def wire(traversed: LinkDirection, far: pa.Table, metadata: RunMetadata) -> pa.Table:
     """`schemas.WIRE`: bytes of one direction of a link per bin, from what its far side saw."""
     bins, index = np.unique(_bins(far, metadata), return_inverse=True)
     size = np.bincount(index, ints(far, "wire_length"), minlength=len(bins)).astype(np.int64)
-    link, direction = (pa.repeat(pa.scalar(part), len(bins)) for part in way)
+    link, direction = (pa.repeat(pa.scalar(part), len(bins)) for part in traversed)
     return pa.table([link, direction, pa.array(bins), pa.array(size)], schema=schemas.WIRE)
 
 
@@ -197,9 +197,9 @@ def _shares(arrived: pa.Table, metadata: RunMetadata, number_of: Mapping[Name, i
         ints(arrived, "stream"), {s: number_of.get(("stream", f"s{s}", None), -1) for s in metadata.owner}
     )
     links = {
-        regions.index(a) * len(regions) + regions.index(b): number_of["link", *way]
-        for (a, b), way in metadata.link_of.items()
-        if ("link", *way) in number_of
+        regions.index(a) * len(regions) + regions.index(b): number_of["link", *direction]
+        for (a, b), direction in metadata.link_of.items()
+        if ("link", *direction) in number_of
     }
     link = np.where(there >= 0, _looked_up(there * len(regions) + here, links), -1)
     first, second = np.where(at_client, here, link), np.where(at_client, stream, -1)
@@ -233,8 +233,8 @@ def _divide_streams(
 
 def _wires(carried: pa.Table, number_of: Mapping[Name, int]) -> _Shares:
     """What each row of `schemas.WIRE` counts for: bytes alone, in place of events."""
-    ways = zip(*(carried.column(name).to_pylist() for name in ("link", "direction")), strict=True)
-    name = np.array([number_of.get(("link", *way), -1) for way in ways], np.int64)
+    directions = zip(*(carried.column(name).to_pylist() for name in ("link", "direction")), strict=True)
+    name = np.array([number_of.get(("link", *direction), -1) for direction in directions], np.int64)
     size = ints(carried, "bytes").astype(float)
     return _Shares(name, ints(carried, "bin"), size, size)
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines.arrays import Bools, Ints, ints
-from analysis.timelines.periods import Way
+from analysis.timelines.periods import LinkDirection
 from experiments.plan import Direction, Plan
 from experiments.plan_routes import hops
 
@@ -24,7 +24,7 @@ class LinkTraversal:
     it in that direction. A subnet is its first and last address.
     """
 
-    way: Way
+    direction: LinkDirection
     near: str
     far: str
     pairs: tuple[tuple[tuple[int, int], tuple[int, int]], ...]

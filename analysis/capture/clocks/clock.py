@@ -62,7 +62,7 @@ class Clock:
         """One time by this clock as a time by the reference clock."""
         return int(self.corrected(np.array([t_ns], np.int64))[0])
 
-    def bars_ns(self, t_ns: Ints) -> Floats:
+    def error_bounds_ns(self, t_ns: Ints) -> Floats:
         """By how much `corrected` may be wrong, either way, where it gives these times."""
         low, high = self.bounds(self.own(t_ns))
         return (high - low) / 2

@@ -37,27 +37,27 @@ class MachineClocks:
         """Whether two hosts have the same clock."""
         return self.machine_of.get(one or "") == self.machine_of.get(other or "")
 
-    def bar_ns(self, one: str | None, other: str | None, t_ns: int) -> float | None:
+    def error_bound_ns(self, one: str | None, other: str | None, t_ns: int) -> float | None:
         """By how much a time from one host to another may be wrong, about this time; None for one clock."""
         if self.together(one, other):
             return None
-        return float(self.bars_ns((one,), (other,), np.array([t_ns], np.int64))[0])
+        return float(self.error_bounds_ns((one,), (other,), np.array([t_ns], np.int64))[0])
 
-    def bars_ns(self, some: Iterable[str | None], others: Iterable[str | None], t_ns: Ints) -> Floats:
+    def error_bounds_ns(self, some: Iterable[str | None], others: Iterable[str | None], t_ns: Ints) -> Floats:
         """By how much times from any of some hosts to any of the others may be wrong, about these times.
 
-        Two machines' bars add, as their clocks may be off to opposite sides; one clock has no bar.
+        Two machines' error bounds add, as their clocks may be off to opposite sides; one clock has none.
         """
         first, second = ({self.machine_of.get(host or "", "") for host in hosts} for hosts in (some, others))
-        bar = {name: self._bars_ns(name, t_ns) for name in sorted(first | second)}
+        bounds = {name: self._error_bounds_ns(name, t_ns) for name in sorted(first | second)}
         worst = np.zeros(len(t_ns))
         for one, other in product(sorted(first), sorted(second)):
             if one != other:
-                worst = np.maximum(worst, bar[one] + bar[other])
+                worst = np.maximum(worst, bounds[one] + bounds[other])
         return worst
 
-    def _bars_ns(self, machine: str, t_ns: Ints) -> Floats:
-        return self.by_machine.get(machine, REFERENCE).bars_ns(t_ns)
+    def _error_bounds_ns(self, machine: str, t_ns: Ints) -> Floats:
+        return self.by_machine.get(machine, REFERENCE).error_bounds_ns(t_ns)
 
 
 ONE_CLOCK = MachineClocks()

@@ -185,7 +185,7 @@ def _bar_ms(record: AnalysedRun, hosts: Iterable[str], moment: TimeWindow) -> fl
     if all(record.clocks.together(hosts[0], host) for host in hosts[1:]):
         return None
     times = _zero_ns(record) + np.rint(np.array([moment.from_s, moment.to_s]) * 1e9).astype(np.int64)
-    return float(record.clocks.bars_ns(hosts, hosts, times).max()) / 1e6
+    return float(record.clocks.error_bounds_ns(hosts, hosts, times).max()) / 1e6
 
 
 def _zero_ns(record: AnalysedRun) -> int:

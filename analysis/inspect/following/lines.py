@@ -91,9 +91,9 @@ def _notes(hop: Hop, metadata: RunMetadata) -> Iterator[str]:
         yield f"left at {left} and never came"
     elif not hop.is_first:
         yield "again: it was there already"
-    bar_ns = _bar_ns(hop, metadata)
-    if bar_ns is not None and copy.arrived_ns is not None:
-        yield f"queued and total ±{bar_ns / 1e6:.3f}: two machines' clocks measured them"
+    error_bound_ns = _error_bound_ns(hop, metadata)
+    if error_bound_ns is not None and copy.arrived_ns is not None:
+        yield f"queued and total ±{error_bound_ns / 1e6:.3f}: two machines' clocks measured them"
     if copy.collected:
         yield "as a tombstone: it had been collected"
     if hop.asked is not None:
@@ -103,9 +103,9 @@ def _notes(hop: Hop, metadata: RunMetadata) -> Iterator[str]:
         yield f"sent again at {times}"
 
 
-def _bar_ns(hop: Hop, metadata: RunMetadata) -> float | None:
+def _error_bound_ns(hop: Hop, metadata: RunMetadata) -> float | None:
     """By how much times from the sender to the receiver may be wrong; None for one clock."""
-    return metadata.clocks.bar_ns(hop.copy.sender, hop.copy.receiver, hop.copy.t_ns)
+    return metadata.clocks.error_bound_ns(hop.copy.sender, hop.copy.receiver, hop.copy.t_ns)
 
 
 def _packets(hop: Hop, metadata: RunMetadata) -> Iterator[str]:
@@ -184,7 +184,9 @@ def _hop_json(hop: Hop, metadata: RunMetadata) -> dict[str, Any]:
         "fate": copy.fate,
         **times,
         **durations,
-        "bar_ms": None if (bar_ns := _bar_ns(hop, metadata)) is None else bar_ns / 1e6,
+        "bar_ms": None
+        if (error_bound_ns := _error_bound_ns(hop, metadata)) is None
+        else error_bound_ns / 1e6,
         "sent_again_s": [metadata.seconds(t_ns) for t_ns in hop.sent_again_ns],
         "asked": hop.asked.type if hop.asked else None,
         "packets": [

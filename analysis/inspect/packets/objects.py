@@ -122,10 +122,12 @@ def delay_ms(row: Row) -> float | None:
 
 def bar_ms(row: Row, metadata: RunMetadata) -> float | None:
     """By how much `delay_ms` may be wrong, where two machines' clocks measured it; None for one clock."""
-    bar_ns = (
-        None if delay_ms(row) is None else metadata.clocks.bar_ns(row["sender"], row["receiver"], row["t_ns"])
+    error_bound_ns = (
+        None
+        if delay_ms(row) is None
+        else metadata.clocks.error_bound_ns(row["sender"], row["receiver"], row["t_ns"])
     )
-    return None if bar_ns is None else round(bar_ns / 1e6, 6)
+    return None if error_bound_ns is None else round(error_bound_ns / 1e6, 6)
 
 
 def last_seq(row: Row) -> int | None:

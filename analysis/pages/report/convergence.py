@@ -45,7 +45,7 @@ _LOSSES = quantity(
     seconds,
     "so long the load needs for the events that were late or lost, of the slowest"
     " stream; RFC 6412: loss-derived convergence time. Late is what takes longer than the forwarding"
-    " delay threshold: 20 % above what the way allows",
+    " delay threshold: 20 % above what the path allows",
 )
 _SILENCE = quantity(
     "Longest silence",

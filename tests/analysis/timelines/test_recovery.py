@@ -112,7 +112,7 @@ def test_a_slow_catch_up_lengthens_catch_up_and_settling_but_not_the_switch():
 
 def test_latency_settles_with_the_first_bin_as_good_as_the_longer_way_allows(world):
     row = pairs_of(world, facts_of(), 2)["cut", "r3-client-0"]
-    # Published from 6.0 s on, all come in 81 ms; the way allows 1.2 x (19 ms + 62 ms). Bins of 200 ms begin
+    # Published from 6.0 s on, all come in 81 ms; the path allows 1.2 x (19 ms + 62 ms). Bins of 200 ms begin
     # at 5 s.
     assert row["settled_ns"] == 1_002 * MS
 

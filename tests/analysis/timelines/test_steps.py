@@ -337,12 +337,13 @@ def test_links_are_measured_from_both_sides_whatever_pure_acks_do(metadata):
     found = {}
     for traversal in traversals(run_record().plan):
         near, far = sides(packets, traversal)
-        found[traversal.way] = fidelity.measured(traversal.way, near, far, metadata).to_pylist()
+        found[traversal.direction] = fidelity.measured(traversal.direction, near, far, metadata).to_pylist()
         carried = {
-            row["bin"]: row["bytes"] for row in throughput.wire(traversal.way, far, metadata).to_pylist()
+            row["bin"]: row["bytes"]
+            for row in throughput.wire(traversal.direction, far, metadata).to_pylist()
         }
         assert carried.get(3, 0) == {("r0-r2", "forward"): 20 * 166, ("r0-r2", "backward"): 20 * 66}.get(
-            traversal.way, 0
+            traversal.direction, 0
         )
     (row,) = found["r0-r2", "forward"]
     assert (row["delay_min_ms"], row["delay_p50_ms"], row["delay_p99_ms"]) == (40.0, 40.0, 40.0)
@@ -368,7 +369,9 @@ def test_packets_cross_a_link_on_their_way_from_and_to_regions_further_away(tmp_
     subnets = {region.name: region.subnet.split(".0.0/")[0] for region in run.plan.regions}
     names = {f"{subnet}.0.0": name for name, subnet in subnets.items()}
     found = {
-        traversal.way: {tuple(names[str(ip_address(low))] for low, _ in pair) for pair in traversal.pairs}
+        traversal.direction: {
+            tuple(names[str(ip_address(low))] for low, _ in pair) for pair in traversal.pairs
+        }
         for traversal in traversals(run.plan)
     }
     assert found["hub-w", "forward"] == {("hub", "w"), ("n", "w"), ("s", "w")}

@@ -35,13 +35,13 @@ def test_beyond_the_knots_the_outermost_lines_go_on() -> None:
 
 def test_the_bar_is_half_of_what_is_between_the_bounds() -> None:
     known = np.array([ZERO, ZERO + 15 * S], np.int64)
-    assert DRIFTING.bars_ns(DRIFTING.corrected(known)) == pytest.approx([10 * US, 25 * US])
+    assert DRIFTING.error_bounds_ns(DRIFTING.corrected(known)) == pytest.approx([10 * US, 25 * US])
 
 
 def test_the_reference_changes_nothing() -> None:
     times = np.array([0, 1, ZERO], np.int64)
     assert REFERENCE.corrected(times) is times
-    assert REFERENCE.bars_ns(times).tolist() == [0, 0, 0]
+    assert REFERENCE.error_bounds_ns(times).tolist() == [0, 0, 0]
 
 
 def test_a_clock_is_kept_and_read_again() -> None:
@@ -62,11 +62,11 @@ def test_what_a_time_filter_looks_through_holds_all_that_it_looks_for(
 def test_bars_of_two_machines_add_and_one_machine_has_none() -> None:
     by_machine = {"a": constant(-MS, MS), "b": constant(5 * S - 2 * MS, 5 * S + 2 * MS)}
     clocks = MachineClocks({"x": "a", "y": "b", "z": "b"}, by_machine)
-    assert clocks.bar_ns("x", "y", ZERO) == 3 * MS
-    assert clocks.bar_ns("y", "z", ZERO) is None
-    assert clocks.bars_ns(("x",), ("y", "x"), np.array([ZERO], np.int64)).tolist() == [3 * MS]
+    assert clocks.error_bound_ns("x", "y", ZERO) == 3 * MS
+    assert clocks.error_bound_ns("y", "z", ZERO) is None
+    assert clocks.error_bounds_ns(("x",), ("y", "x"), np.array([ZERO], np.int64)).tolist() == [3 * MS]
 
 
 def test_hosts_of_a_run_on_one_machine_have_one_clock() -> None:
-    assert ONE_CLOCK.bar_ns("x", "y", ZERO) is None
+    assert ONE_CLOCK.error_bound_ns("x", "y", ZERO) is None
     assert ONE_CLOCK.of("x") is REFERENCE

@@ -181,7 +181,7 @@ def test_without_packets_both_ways_the_control_connection_tells_with_its_error(c
 def test_a_clock_that_nobody_knows_anything_of_is_said_to_be_unknown() -> None:
     one = estimate(["a", "b"], [], {})["b"]
     assert one.source == NOTHING
-    assert one.clock.bars_ns(np.array([ZERO])).min() >= 3_600 * S
+    assert one.clock.error_bounds_ns(np.array([ZERO])).min() >= 3_600 * S
 
 
 def test_a_way_that_takes_long_is_no_reason_for_a_wide_bar_if_it_is_known_to() -> None:
