@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 
 def main(path: str) -> int:
-    """Watch until told to end."""
+    """Watch the run in this directory until told to end; returns the exit code."""
     told: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(told,), name="told", daemon=True).start()
     view = View(RunDirectory(Path(path)))
@@ -70,7 +70,7 @@ def main(path: str) -> int:
 
 
 def _get_ready() -> None:
-    """What takes long is done: from here on the processors belong to the run."""
+    """Tell that what takes long is done; from here on the processors belong to the run."""
     stand_back()
     _tell("ready")
 

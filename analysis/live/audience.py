@@ -28,7 +28,7 @@ from node.core.measures import BlockReader
 
 
 class Audience:
-    """Reads the records of one run as they grow."""
+    """Reads one run's records as they grow, and tells who must get what."""
 
     def __init__(self, run: RunDirectory, metadata: RunMetadata) -> None:
         contract = metadata.declared.contract
@@ -70,7 +70,7 @@ class Audience:
 
 
 class _GrowingRecords:
-    """One host's record of deliveries."""
+    """Reads one host's record of deliveries from where it was left."""
 
     def __init__(self, host: str, path: Path) -> None:
         self._host, self._path = host, path
@@ -86,7 +86,7 @@ class _GrowingRecords:
 
 
 class _GrowingContent:
-    """What publishers write down of their events, and clients of what they ask for."""
+    """Reads what events are about, and what clients ask for, from where it was left."""
 
     def __init__(self, files: ContentFiles) -> None:
         self._files = files

@@ -17,7 +17,7 @@ _END = ""
 
 
 class Board:
-    """The whole, as plain JSON. `fixed` does not change: title, charts, length."""
+    """Holds what is known of one run. `fixed` does not change: title, charts, length."""
 
     def __init__(self, fixed: Json) -> None:
         self._lock = Lock()
@@ -36,7 +36,10 @@ class Board:
         latency: dict[str, list[list[float]]] | None = None,
         lines: list[str] | None = None,
     ) -> None:
-        """What changed. Rows of a series begin with the start of their bin, which they replace."""
+        """Take what changed and send it to all pages.
+
+        Rows of a series begin with the start of their bin, in seconds since time 0, and replace that bin.
+        """
         changed = {"throughput": throughput or {}, "latency": latency or {}}
         with self._lock:
             self._status |= status
@@ -47,12 +50,12 @@ class Board:
             self._send({"status": status, "lines": lines or [], **changed})
 
     def whole(self) -> Json:
-        """Everything."""
+        """All that is known so far, as plain JSON."""
         with self._lock:
             return self._whole()
 
     def end(self) -> None:
-        """No more will come: pages are let go."""
+        """End all pages' streams: nothing more will come."""
         with self._lock:
             self._ended = True
             for loop, queue in self._pages:
@@ -60,11 +63,11 @@ class Board:
 
     @property
     def pages(self) -> int:
-        """How many look on."""
+        """How many pages follow the run."""
         return len(self._pages)
 
     async def follow(self) -> AsyncIterator[str]:
-        """For one page: JSON texts, the whole and then changes, until the end or until it falls behind."""
+        """Yield one page's JSON texts: the whole and then changes, until the end or until it falls behind."""
         queue: asyncio.Queue[str] = asyncio.Queue(WAITING_MAX)
         page = (asyncio.get_running_loop(), queue)
         with self._lock:

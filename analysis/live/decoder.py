@@ -42,7 +42,7 @@ class Batch:
 
 
 class Decoder:
-    """All directions of all watched captures, by the folder of their parts."""
+    """Decodes all directions of all watched captures, which are told apart by the folder of their parts."""
 
     def __init__(self, hosts: Mapping[str, Host], codec: Codec, declared: Declared, reading: Reading) -> None:
         """hosts: by the name of the folder of their parts."""

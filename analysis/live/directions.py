@@ -44,7 +44,7 @@ class Message:
 
 
 class Direction:
-    """One direction between two ports; connections may follow each other on it."""
+    """Decodes one direction between two ports, on which connections may follow each other."""
 
     def __init__(self, wanted: Mapping[int, Layout]) -> None:
         self._wanted = wanted

@@ -109,7 +109,7 @@ class LiveQuery:
         self.catch_up()
 
     def stop(self) -> None:
-        """End it."""
+        """End the query."""
         self._query.stop()
 
     def _start(self) -> StreamingQuery:

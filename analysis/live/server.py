@@ -132,7 +132,7 @@ class Server:
         )
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Begin to serve pages, in a thread of its own."""
         self._thread.start()
 
     def wait_until_left(self, timeout_s: float) -> None:
@@ -142,7 +142,7 @@ class Server:
             time.sleep(LOOK_S)
 
     def stop(self) -> None:
-        """Let pages go and end; idempotent."""
+        """Let pages go and end the server; idempotent."""
         self._board.end()
         self._server.should_exit = True
         if self._thread.is_alive():

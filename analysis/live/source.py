@@ -76,7 +76,7 @@ class PartsSource(DataSource):
 
 
 class PartsReader(DataSourceStreamReader):
-    """Plans in one process, reads in others."""
+    """Plans which parts a batch takes in one process, and reads them in others."""
 
     def __init__(self, captures: Path, port: int, tasks: int, ended: Path) -> None:
         self._captures = captures

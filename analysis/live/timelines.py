@@ -39,7 +39,7 @@ _Row = tuple[int, int, int]
 
 
 class Latencies:
-    """One stream's. Clients that did not get anything, and must not, need no row."""
+    """Latencies of one stream, as its batches come. Clients that got nothing, and must not, need no row."""
 
     def __init__(self, stream: int) -> None:
         self._stream = stream
@@ -50,7 +50,7 @@ class Latencies:
 
     @property
     def waiting(self) -> bool:
-        """Whether anything is to be settled."""
+        """Whether any batch is left to settle."""
         return bool(self._published or self._arrived)
 
     @property
@@ -59,7 +59,7 @@ class Latencies:
         return min((t_ns for _, _, t_ns in self._published), default=NEVER)
 
     def add(self, batch: Batch) -> None:
-        """Take a batch of this stream."""
+        """Take a batch of the stream, as published or as it came to a client."""
         rows = self._published if batch.published else self._arrived.setdefault(batch.host, [])
         end = batch.first_seq + batch.count
         if end > self._settled:
@@ -100,7 +100,7 @@ def _batches(rows: list[_Row]) -> Batches:
 
 
 class Intervals:
-    """Disjoint runs of whole numbers, ascending."""
+    """Holds disjoint runs of whole numbers in ascending order."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
@@ -144,7 +144,7 @@ class TimelineUpdate:
 
 
 class LiveTimelines:
-    """Counts batches into bins."""
+    """Turns batches into bins of throughput and latency, as they come."""
 
     def __init__(self, metadata: RunMetadata, audience: Audience | None = None) -> None:
         """audience: who must get what, where not all clients must get everything."""
@@ -239,7 +239,7 @@ class LiveTimelines:
         return pa.array(np.isin(self._bins(self._samples), bins))
 
     def _recent_rate(self, recent: range) -> float | None:
-        """At one client, over the clients of all regions."""
+        """Events a second at one client, averaged over the clients of all regions."""
         if not recent:
             return None
         rates = throughput.of_regions(self._arrivals, self.metadata, recent)

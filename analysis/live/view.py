@@ -61,7 +61,7 @@ class View:
         self.board.tell({"phase": "starting", "bands": []})
 
     def hear(self, message: Json) -> None:
-        """Take one of the run's messages."""
+        """Take one of the messages by which a run tells how it goes."""
         with self._lock:
             match message.get("did"):
                 case "running":
@@ -77,7 +77,7 @@ class View:
                     self._line(f"problem: {message['text']}")
 
     def take(self, segments: pa.Table) -> None:
-        """Take rows of `segments.SEGMENTS`."""
+        """Take rows of `source.SEGMENTS`, in the order of capture within each folder."""
         now_ns = self._now_ns()
         # Packets come as they are captured: what is dated later than now is dated wrongly.
         batches = [batch for batch in self._decoder.feed(segments) if batch.t_ns < now_ns + MARGIN_NS]
@@ -125,7 +125,7 @@ class View:
             self._timelines.metadata = self._metadata()
 
     def _metadata(self) -> RunMetadata:
-        """By what is known so far; who is disturbed is known from the plan before it happens."""
+        """The run's metadata as known so far; who is disturbed is known from the plan before it happens."""
         return replace(read_metadata(self._record), disturbed=planned_presence(self._record.plan).disturbed)
 
     def _bands(self) -> tuple[Band, ...]:

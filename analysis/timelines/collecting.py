@@ -32,7 +32,7 @@ class Marks:
         return replace(self, seq=epochs.numbers(self.stream, self.seq))
 
     def of(self, stream: int) -> "Marks":
-        """Those of one stream."""
+        """The marks of one stream."""
         mine = self.stream == stream
         return Marks(self.stream[mine], self.seq[mine], self.collects[mine], self.keys[mine])
 

@@ -85,7 +85,7 @@ class Content:
         return replace(self, seq=epochs.numbers(self.stream, self.seq))
 
     def matched(self, contract: Contract, streams: Sequence[int]) -> EventMatches:
-        """Who is to get which event of these streams."""
+        """The events of these streams that match subscriptions, with those who asked."""
         settle_ns = contract.settle_us * 1000
         late_ns = settle_ns if contract.published == "acknowledged" else 0
         asking, asked, ending, ended = self.times_ns
@@ -114,7 +114,7 @@ class ContentFiles:
 
     @classmethod
     def of(cls, run: RunDirectory, metadata: RunMetadata, clients: Iterable[str]) -> Self | None:
-        """Of a run; None where the contract is not about content."""
+        """The files of a run; None where the contract is not about content."""
         if metadata.declared.contract.audience != "content":
             return None
         publishers = ((name, run.host_measures(name)) for name in metadata.having(Trait.PUBLISHER))
@@ -205,6 +205,6 @@ def _nothing(attributes: int) -> _OneClient:
 
 
 def _later(t_ns: Ints, by_ns: int) -> Ints:
-    """What never was stays so."""
+    """Times later by so much; NEVER stays NEVER."""
     found: Ints = np.where(t_ns == NEVER, NEVER, t_ns + by_ns)
     return found

@@ -59,7 +59,7 @@ class GroupedDeliveries:
 
     @property
     def stream(self) -> Ints:
-        """Of each group."""
+        """The stream of each group, as a place in the run's list."""
         return self.got.of_group
 
 
@@ -266,7 +266,7 @@ def _matched_windows(matched: EventMatches, session: Ints) -> tuple[Windows, Win
 
 
 def _repeats_over_sessions(got: RecordedDeliveries, again: Ints, sessions: Sessions) -> Ints:
-    """The same over all sessions of a client."""
+    """For each batch, how many of its events the client had already, in any session."""
     if len(np.unique(sessions.group)) == len(sessions.group):
         return again
     return repeats(shifted(got.group, got.first, got.reach))

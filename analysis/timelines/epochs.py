@@ -73,7 +73,7 @@ EPOCH_BITS = 63 - NUMBER_BITS
 
 
 def _keys(stream: Ints, epoch: Ints) -> Ints:
-    """In order of stream, then epoch."""
+    """Keys in order of stream, then epoch."""
     return (stream << EPOCH_BITS) | epoch
 
 

@@ -79,7 +79,7 @@ def subscriptions(messages: pa.Table, metadata: RunMetadata) -> pa.Table:
 
 
 def from_subscriptions(asked: pa.Table, metadata: RunMetadata) -> list[FailoverEvent]:
-    """Acts from all rows of `subscriptions`."""
+    """Failover events from all rows of `subscriptions`."""
     region_at = {host.address: host.region for host in metadata.hosts.values()}
     return [
         FailoverEvent(
@@ -94,7 +94,9 @@ def from_subscriptions(asked: pa.Table, metadata: RunMetadata) -> list[FailoverE
 
 
 def from_logs(run: RunDirectory, metadata: RunMetadata) -> list[FailoverEvent]:
-    """Acts from servers' and coordinators' logs, in order of time; a host without one has none."""
+    """Failover events from servers' and coordinators' logs, in order of time; a host without a log has
+    none.
+    """
     whats = _logged(metadata.reading)
     if not whats:
         return []

@@ -58,7 +58,7 @@ class _Case:
 
     @property
     def stream(self) -> Ints:
-        """Of each of the records."""
+        """The stream of each record, as a place in the run's list."""
         return self.got.stream[self.some]
 
     def last_unmarked(self) -> Ints:

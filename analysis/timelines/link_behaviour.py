@@ -31,7 +31,7 @@ CHANGE_NS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """The delays of the segments seen on both sides."""
+    """Delays of the segments that both sides of a link saw, in nanoseconds."""
 
     min_ns: int
     p50_ns: int

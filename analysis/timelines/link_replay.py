@@ -120,7 +120,7 @@ def step(period: Period) -> int:
 
 
 def _change(state: _State, period: Period, *, retimes: bool) -> None:
-    """A new period begins, for what is under way."""
+    """Apply a new period's configuration to what is in flight."""
     before, now_ns = state.period, period.start_ns
     if before is None or now_ns is None:
         return

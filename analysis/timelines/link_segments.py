@@ -88,7 +88,7 @@ def side(packets: pa.Table, mtu_bytes: int) -> Side:
 
 
 def match(near: Side, far: Side) -> SegmentMatch:
-    """The same segments on both sides."""
+    """Pairs of the same segment as seen on both sides of a link."""
     first, second, repeated = _same(near.key, far.key)
     order = np.argsort(first, kind="stable")
     strange = ~repeated[len(near.key) :]

@@ -30,7 +30,7 @@ def read_presence(record: RunRecord) -> Liveness:
 
 
 def planned_presence(plan: Plan) -> Liveness:
-    """As it will be if all goes as planned."""
+    """The processes' lifetimes as they will be if all goes as planned."""
     return _presence(plan, plan.changes, ())
 
 

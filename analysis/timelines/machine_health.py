@@ -24,7 +24,7 @@ EARLY_US = 100.0
 
 
 def machine_problems(record: RunRecord, metadata: RunMetadata) -> list[str]:
-    """All reasons, in a fixed order."""
+    """All reasons why the machine makes the run invalid, in a fixed order."""
     return [
         *_capture_drops(record),
         *_link_drops(record),

@@ -39,7 +39,7 @@ class Period:
 
     @property
     def up(self) -> bool:
-        """Whether packets cross."""
+        """Whether packets cross the link in this period."""
         return self.state == LinkState.UP
 
 

@@ -150,7 +150,7 @@ class RunMetadata:
 
     @property
     def clients(self) -> tuple[str, ...]:
-        """All clients."""
+        """Names of the hosts that take events, in the plan's order."""
         return self.having(Trait.SUBSCRIBER)
 
     def of_region(self, region: str, *traits: str) -> tuple[str, ...]:
@@ -194,7 +194,7 @@ class RunMetadata:
         return sum(period.delay_us for period in self._on_route(hop, t_ns))
 
     def jitter_us(self, hop: Hop, t_ns: int) -> int:
-        """By how much that delay may be off, at most."""
+        """By how much `delay_us` of a route may be off, at most, by the links' jitter; microseconds."""
         return sum(period.jitter_us for period in self._on_route(hop, t_ns))
 
     def _on_route(self, hop: Hop, t_ns: int) -> list[Period]:

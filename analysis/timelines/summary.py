@@ -208,7 +208,7 @@ def _unmeasured_links(findings: Findings) -> list[str]:
 
 
 def _of_links(findings: Findings) -> list[str]:
-    """What could not be said of links."""
+    """Notes on what packets could not say of links."""
     return [*_unmeasured_links(findings), *_vague_links(findings)]
 
 

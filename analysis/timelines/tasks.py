@@ -120,7 +120,7 @@ class MeasureLink:
     metadata: RunMetadata
 
     def run(self) -> dict[str, pa.Table]:
-        """Delay, loss and rate; bytes per bin."""
+        """Both directions' delay, loss and rate, and their bytes per bin."""
         wanted = sorted({name for traversal in self.traversals for name in (traversal.near, traversal.far)})
         chosen = pc.field("capture").isin(wanted)
         packets = pq.read_table(self.packets, columns=list(PACKET_COLUMNS), filters=chosen)
@@ -196,7 +196,7 @@ class ReadMeasures:
     clocks: MachineClocks
 
     def run(self) -> dict[str, pa.Table]:
-        """Their figures, too."""
+        """Write the values of one host; returns their figures."""
         values = measures.table(self.host, measures.read_measures(self.host, self.measures, self.clocks))
         write(values, self.folder / f"{self.host}.parquet")
         return {"measured": measures.figures(values)}
@@ -211,7 +211,7 @@ class CheckPublisher:
     clocks: MachineClocks
 
     def run(self) -> dict[str, pa.Table]:
-        """The driver's rows."""
+        """One publisher's rows of `schemas.PUBLISHERS`."""
         return {
             "publishers": verification.check_order(
                 self.driver, read_file(self.driver, self.records, self.clocks)
@@ -228,7 +228,7 @@ class SortRecords:
     clocks: MachineClocks
 
     def run(self) -> dict[str, pa.Table]:
-        """Nothing comes back."""
+        """Write the records of some hosts in order of stream; returns nothing."""
         write_by_stream(read_files(self.files, clocks=self.clocks), self.followed)
         return {}
 
@@ -334,7 +334,7 @@ class FollowStreams:
 
 
 def together(found: Iterable[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-    """The results of several streams."""
+    """The results of several streams, put together by table."""
     results = list(found)
     names = dict.fromkeys(name for result in results for name in result)
     return {name: pa.concat_tables([result[name] for result in results]) for name in names}

@@ -144,7 +144,7 @@ def _usual_place(came: _Arrivals, cycle: Ints) -> Ints:
 
 
 def _medians(group: Ints, values: Floats, groups: int) -> Floats:
-    """Of the values of each group, each of which has some."""
+    """The median of each group's values; every group has some."""
     ordered = values[np.lexsort((values, group))]
     counts = np.bincount(group, minlength=groups)
     first = np.cumsum(counts) - counts

@@ -112,7 +112,7 @@ def clock_of(bounds: Bounds, bands: Sequence[Band]) -> Clock:
 
 
 def _times(bounds: Bounds) -> Floats:
-    """When bounds are known."""
+    """The times at which bounds are known."""
     return np.concatenate((bounds.low_at[np.isfinite(bounds.low)], bounds.high_at[np.isfinite(bounds.high)]))
 
 

@@ -34,7 +34,7 @@ class Sightings:
     far_ns: Ints
 
     def take(self, rows: Ints | slice) -> "Sightings":
-        """Some of these."""
+        """Some of the sightings, by index."""
         return Sightings(self.place[rows], self.near_ns[rows], self.far_ns[rows])
 
     def __len__(self) -> int:
@@ -77,7 +77,7 @@ class Bounds:
     window_ns: int = WINDOW_NS  # how long a window is
 
     def take(self, rows: "npt.NDArray[np.bool_] | slice") -> "Bounds":
-        """Some windows."""
+        """The bounds of some windows, by index."""
         return replace(
             self,
             passed_ns=self.passed_ns[rows],

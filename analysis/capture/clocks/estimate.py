@@ -180,7 +180,7 @@ def _of_one_band(machine: str, reference: Estimate, bounds: Bounds) -> Estimate:
 
 
 def _at_once(low: float, high: float) -> Bounds:
-    """What is known of one moment."""
+    """The bounds of a clock at one moment."""
     nothing = np.zeros(1)
     return Bounds(0, 0, nothing, nothing, np.array([low]), nothing, np.array([high]))
 

@@ -30,7 +30,7 @@ class MachineClocks:
     by_machine: Mapping[str, Clock] = field(default_factory=dict)
 
     def of(self, host: str | None) -> Clock:
-        """A host's clock."""
+        """The clock of the machine that a host is on."""
         return self.by_machine.get(self.machine_of.get(host or "", ""), REFERENCE)
 
     def together(self, one: str | None, other: str | None) -> bool:

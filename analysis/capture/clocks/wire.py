@@ -71,7 +71,7 @@ class MachineExchange:
     least_ns: tuple[int, int] = (0, 0)
 
     def seen_from(self, machine: str) -> "MachineExchange":
-        """The same with one of the two as the near one."""
+        """The exchange with one of the two machines as the near one."""
         if machine == self.near:
             return self
         left, came = (

@@ -24,7 +24,7 @@ class Segments:
     captured: Integers  # of which the file has this many
 
     def take(self, where: Integers | npt.NDArray[np.bool_] | slice) -> "Segments":
-        """Some of them."""
+        """Some of the segments, by index, mask or slice."""
         return Segments(*(getattr(self, field.name)[where] for field in fields(self)))
 
 
@@ -40,7 +40,7 @@ class ByteRanges:
 
     @property
     def end(self) -> Integers:
-        """Where each ends in the stream."""
+        """One past each range's last byte in the stream."""
         return self.start + self.length
 
     @property
@@ -56,7 +56,7 @@ class ByteRanges:
         return self.known_end[where], cut[where]
 
     def take(self, where: Integers | npt.NDArray[np.bool_] | slice) -> "ByteRanges":
-        """Some of them."""
+        """Some of the ranges, by index, mask or slice."""
         return ByteRanges(*(getattr(self, field.name)[where] for field in fields(self)))
 
     def from_position(self, position: int) -> tuple["ByteRanges", Integers]:
@@ -68,17 +68,17 @@ class ByteRanges:
 
 
 def no_pieces() -> ByteRanges:
-    """None at all."""
+    """Byte ranges of nothing."""
     return ByteRanges(*(np.zeros(0, np.int64) for _ in fields(ByteRanges)))
 
 
 def no_ranges() -> Integers:
-    """No rows of (start, end)."""
+    """Ranges of nothing, as rows of (start, end)."""
     return np.zeros((0, 2), np.int64)
 
 
 def join(parts: Sequence[ByteRanges]) -> ByteRanges:
-    """One after the other."""
+    """Byte ranges one after the other, in the order given."""
     filled = [part for part in parts if part.start.size]
     if len(filled) < 2:
         return filled[0] if filled else no_pieces()
@@ -116,7 +116,7 @@ def lay_out(pieces: ByteRanges) -> tuple[ByteRanges, Integers]:
 
 
 def ascending(ranges: Integers) -> Integers:
-    """Rows of (start, end) by start."""
+    """Rows of (start, end) in ascending order of start."""
     return ranges[np.argsort(ranges[:, 0], kind="stable")]
 
 

@@ -50,7 +50,7 @@ class _DecodedRange:
     hole: int  # where the stream's first one begins
 
     def after(self, position: int) -> "_DecodedRange":
-        """What stands at `position` or later."""
+        """The part of the stretch at `position` or later in the stream."""
         first = int(np.searchsorted(self.pieces.end, position, side="right"))
         return _DecodedRange(
             self.pieces.take(slice(first, None)),

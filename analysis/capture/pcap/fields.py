@@ -79,7 +79,7 @@ def _as_int32(values: Integers) -> npt.NDArray[np.int32]:
 
 
 def _read_layers(data: Bytes, records: Records, columns: Columns) -> None:
-    """Everything above the record header."""
+    """Read the fields of all layers above the record header."""
     ethertype, begin = network_layer(data, records)
     bodies = _Bodies(data, records.begin, records.length)
     size = records.at.size
@@ -162,7 +162,7 @@ def _skip_extension_headers(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers
 
 
 def _read_tcp(bodies: _Bodies, layers: _Layers, columns: Columns) -> None:
-    """RFC 9293."""
+    """Read TCP's header (RFC 9293)."""
     where = _where(layers.whole & (layers.proto == _TCP) & (bodies.length >= layers.at + _TCP_BYTES))
     if _none(where):
         return

@@ -77,7 +77,7 @@ class Fragments:
     _datagrams: dict[bytes, _Datagram] = field(default_factory=dict)
 
     def collect(self, data: Bytes, records: Records) -> None:
-        """Look for fragments among records."""
+        """Find the fragments of IP packets among records."""
         for row, at, is_ipv4 in _suspects(data, records):
             begin, length = int(records.begin[row]), int(records.length[row])
             content = data[begin + at : begin + min(length, at + _HEADERS_BYTES_MAX)].tobytes()

@@ -79,7 +79,7 @@ class CaptureIndex:
 
     @property
     def packets(self) -> int:
-        """Whole records."""
+        """How many whole records the capture holds."""
         return sum(split.packets for split in self.splits)
 
     @property
@@ -209,7 +209,7 @@ class _Scan:
         return end, checked
 
     def _count(self, records: Records) -> None:
-        """Add what these records cannot be used for."""
+        """Count the records that cannot be used, by the reason, and those that were not captured whole."""
         self.unused.update(records.unused)
         snapped = int(np.count_nonzero(records.length < records.wire_length))
         if snapped:

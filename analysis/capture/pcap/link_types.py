@@ -59,7 +59,7 @@ def _ethertype_at(offset: int) -> Callable[[Bytes], Integers]:
 
 
 def _by_version(head: Bytes) -> Integers:
-    """IP's own first four bits."""
+    """The version of IP, from the first four bits of its header."""
     version = column(head, 0, "u1") >> 4
     return np.select([version == 4, version == 6], [ETHERTYPE_IPV4, ETHERTYPE_IPV6], 0)
 

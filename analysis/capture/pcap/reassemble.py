@@ -104,11 +104,11 @@ class Connection:
 
     @property
     def waiting(self) -> int:
-        """Pieces that were not given out yet."""
+        """How many pieces were not given out yet."""
         return int(self._held.start.size)
 
     def add(self, segments: Segments) -> None:
-        """Take the segments that came next."""
+        """Take the connection's next segments, in the order of capture."""
         segments = segments.take((segments.length > 0) & (segments.flags & RST == 0))
         segments, positions = self._place(segments)
         if not positions.size:

@@ -22,7 +22,7 @@ HistoryFilter = Integers | slice
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Packets, in the order of the file."""
+    """Packets of a capture, in the order of the file."""
 
     at: Integers  # where each one's header begins in the file
     begin: Integers  # where its captured bytes begin
@@ -34,7 +34,7 @@ class Records:
     unused: dict[str, int] = field(default_factory=dict)  # what could not be read here, by name: how many
 
     def take(self, rows: Integers) -> "Records":
-        """Some of these."""
+        """Some of the packets, by index."""
         return Records(
             at=self.at[rows],
             begin=self.begin[rows],

@@ -34,7 +34,7 @@ from experiments.rundir import CAPTURE_ENDINGS
 
 
 class PcapPartition(InputPartition):
-    """What one task reads."""
+    """The spans of captures that one task reads."""
 
     def __init__(self, spans: tuple[Span, ...]) -> None:
         super().__init__(spans)
@@ -132,5 +132,5 @@ def narrow(times: TimeRange, given: Filter) -> TimeRange | None:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format known to a session."""
+    """Make the data source's format known to a Spark session."""
     spark.dataSource.register(PcapSource)
