@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints
-from analysis.timelines.gaps import Waits
+from analysis.timelines.gaps import CELLS_MAX, Waits
 from analysis.timelines.recovery_times import Pair, PairTimes, benchmark, measure
 from analysis.timelines.run_metadata import Fault, RunMetadata
 from analysis.timelines.sequence_intervals import NEVER, SequenceIntervals
@@ -67,11 +67,6 @@ class History:
     def tells(self, region: str, t_ns: int) -> bool:
         """Whether packets or logs tell the path to a region just before `t_ns`."""
         return not self._straight and self.path(region, t_ns) is not None
-
-    @cached_property
-    def waits(self) -> Waits:
-        """How long each client waited for each piece."""
-        return Waits.of(self.cut, self.metadata.stopped_ns or _last(self.cut.published_ns))
 
     @cached_property
     def _straight(self) -> bool:
@@ -160,11 +155,15 @@ def _affected_by(history: History, fault: Fault, clients: Sequence[int], were_du
         for client, name in zip(clients, names, strict=True)
     ]
     unsure = [place for place, by in enumerate(found) if by == UNKNOWN]
-    if unsure:
-        gap, known = history.waits.gap_of(fault.t_ns, **_around(fault, history.metadata))
-        for place in unsure:
-            client = clients[place]
-            found[place] = GAP if gap[client] else None if known[client] else UNKNOWN
+    around, until_ns = _around(fault, history.metadata), history.metadata.stopped_ns
+    share = max(1, CELLS_MAX // max(1, len(history.cut.count)))
+    for first in range(0, len(unsure), share):
+        some = unsure[first : first + share]
+        waits = Waits.of(
+            history.cut, [clients[place] for place in some], until_ns or _last(history.cut.published_ns)
+        )
+        for place, gap, known in zip(some, *waits.gap_of(fault.t_ns, **around), strict=True):
+            found[place] = GAP if gap else None if known else UNKNOWN
     return found
 
 

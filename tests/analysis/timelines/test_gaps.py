@@ -23,7 +23,7 @@ def stream(came_ns=None, *, due=None):
 
 def gap_of(cut, fault_ns=CUT, **around):
     """Whether its client had a gap; None where that cannot be told."""
-    found, known = Waits.of(cut, UNTIL).gap_of(fault_ns, **{**AROUND, **around})
+    found, known = Waits.of(cut, [0], UNTIL).gap_of(fault_ns, **{**AROUND, **around})
     return bool(found[0]) if known[0] else None
 
 
