@@ -26,6 +26,7 @@ from typing import Any, Generic, TypeVar
 
 from node.core import machine as m
 from node.core.dialing import DIAL, Dialer, Event, Pauses, Target
+from node.core.framing import FRAME_LIMIT_BYTES
 from node.core.message_layout import Codec
 from node.core.peer_channel import Greeting, PeerChannel
 
@@ -56,6 +57,8 @@ class PeeringMachine(Generic[C]):
     be connected. `timers` are the machine's own, with what they do; others go to `timer_fired`.
     """
 
+    frame_limit_bytes = FRAME_LIMIT_BYTES
+
     def __init__(
         self,
         name: str,
@@ -64,7 +67,9 @@ class PeeringMachine(Generic[C]):
         limits: PeeringLimits,
         channel: Callable[[int, str | None, int, int], C],
     ) -> None:
-        """channel: makes one, of the arguments of `PeerChannel`."""
+        """name: by which others dial this process. codec: of what it sends. channel: makes one, with the
+        arguments of `PeerChannel`.
+        """
         self.name = name
         self.rng = rng
         self.now_us = 0
