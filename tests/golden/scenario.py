@@ -31,7 +31,7 @@ from node.core.epochs import written
 from node.core.specification import Member, NodeSpec
 from node.protocols.sprinkler.client import Client
 from node.protocols.sprinkler.messages import Predicate
-from node.sim.process import Node, Observer, Sent, keep_measure, look_away
+from node.sim.process import Node, Observer, TraceEntry, ignore, keep_measure
 from node.sim.sim_network import Network
 from node.sim.wires import Wires
 from node.systems import build_machine
@@ -63,7 +63,7 @@ class Scenario:
         self._told = 0  # messages of the trace before this were told
         self._lines: list[str] = []
         self._said: dict[tuple[str, str, str], str] = {}
-        observer = Observer(self._record, self._log, keep_measure, look_away, look_away)
+        observer = Observer(self._record, self._log, keep_measure, ignore, ignore)
         self._network = Network(
             specs(script), self._wires, build=_build, start=False, trace_limit=TRACE_LIMIT, observer=observer
         )
@@ -130,7 +130,7 @@ class Scenario:
             self._tell_message(sent)
         self._told = len(trace)
 
-    def _tell_message(self, sent: Sent) -> None:
+    def _tell_message(self, sent: TraceEntry) -> None:
         name, said = in_words(sent.message, self._is_shown)
         way = (sent.source, sent.target, name)
         shown = self._script.shown
@@ -142,7 +142,7 @@ class Scenario:
         mark = "  (lost)" if self._is_lost(sent) else ""
         self._say(sent.time_us, f"{sent.source} -> {sent.target}  {name} {said}{mark}")
 
-    def _is_lost(self, sent: Sent) -> bool:
+    def _is_lost(self, sent: TraceEntry) -> bool:
         a, b = (name.partition("/")[0] for name in (sent.source, sent.target))
         return a != b and any(hop in self._cut for hop in self._wires.route(a, b))
 
