@@ -39,7 +39,6 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
     },
     "events": {
         "published": Figure("Events published"),
-        "published_twice": Figure("Event numbers published twice", "lower"),
         "delivered": Figure("Deliveries"),
         "tombstoned": Figure("Came as tombstones"),
         "lost": Figure("Events lost", "lower"),
@@ -50,6 +49,7 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
         "corrupted": Figure("Events corrupted", "lower"),
         "unverified": Figure("Events not compared", followed=False),
         "unordered_publishers": Figure("Events against their driver's order", "lower"),
+        "published_twice": Figure("Event numbers published twice", "lower"),
     },
     "subscriptions": {
         "asked": Figure("Subscriptions asked for"),
@@ -69,6 +69,19 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
     "fidelity": {"cpu_max": Figure("Processors, busiest")},
 }
 """The figures by section, in the order in which they are shown."""
+WRONG = tuple(name for name, figure in METRICS["events"].items() if figure.better == "lower")
+"""What may be wrong with events."""
+SECTION_TITLES: Mapping[str, str] = {
+    "throughput": "Throughput",
+    "latency": "Latency",
+    "recovery": "Recovery",
+    "convergence": "At rest after the last change",
+    "events": "Events",
+    "subscriptions": "Subscriptions",
+    "fidelity": "Machine",
+    "measures": "Measured by the system",
+}
+"""What pages call the sections, in their order."""
 RECOVERY: Mapping[str, Figure] = {
     "detect_s": Figure(
         "Noticed",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.rundir import RunDirectory
+from experiments.summary import RECOVERY, WRONG
 from testbed.campaign import exit_codes
 
 if TYPE_CHECKING:
@@ -15,12 +16,8 @@ LABEL_WIDTH = 12
 UNPROVEN_MAX = 4
 COLOURS = {"passed": "green", "failed": "red", "invalid": "yellow", "crashed": "red"}
 INTERRUPTED = "interrupted: it was ended before its time"
-RECOVERY = {
-    "detect_s": "noticed",
-    "switch_s": "new way",
-    "catch_up_s": "caught up",
-    "settled_s": "latency settled",
-}
+TIMES_SHOWN = ("detect_s", "switch_s", "catch_up_s", "settled_s")
+ALWAYS_SHOWN = ("lost", "duplicated", "out_of_order", "corrupted")
 
 
 def show_outcome(run: RunDirectory, record: "RunRecord", summary: dict[str, Any] | None) -> None:
@@ -97,17 +94,16 @@ def _latency(latency: dict[str, Any]) -> str:
 
 def _events(events: dict[str, Any]) -> str:
     published, delivered = number(events["published"]), number(events["delivered"])
-    seldom = [name for name in ("stray", "resurrected", "unordered_publishers") if events.get(name)]
-    faults = ", ".join(
-        f"{number(events[name])} {name.replace('_', ' ')}"
-        for name in ("lost", "duplicated", "out_of_order", "corrupted", *seldom)
-    )
+    wrong = [name for name in WRONG if name in ALWAYS_SHOWN or events.get(name)]
+    faults = ", ".join(f"{number(events[name])} {name.replace('_', ' ')}" for name in wrong)
     return f"{published} published, {delivered} deliveries; {faults}"
 
 
 def _recovery(times: dict[str, Any]) -> str:
     shown = [
-        f"{label} {number(times[key])} s" for key, label in RECOVERY.items() if times.get(key) is not None
+        f"{RECOVERY[key].title.lower()} {number(times[key])} s"
+        for key in TIMES_SHOWN
+        if times.get(key) is not None
     ]
     return ", ".join(shown) or "nothing measured"
 

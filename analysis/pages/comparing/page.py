@@ -23,18 +23,10 @@ from analysis.pages.comparing.sides import Side
 from analysis.pages.report.bands import bands
 from analysis.pages.report.charts import TIME, latency_chart, spans, throughput_chart, time_end
 from analysis.pages.report.page import environment as report_environment
+from experiments.summary import SECTION_TITLES
 from experiments.whole_files import write_whole
 
 _HERE = Path(__file__).parent
-_SECTIONS = {
-    "throughput": "Throughput",
-    "latency": "Latency",
-    "recovery": "Recovery",
-    "events": "Events",
-    "subscriptions": "Subscriptions",
-    "fidelity": "Machine",
-    "measures": "Measured by the system",
-}
 SAME_TIME_S = 0.5  # faults that are closer are drawn once
 REGIONS_SHOWN = 8
 TOGETHER = "sides"
@@ -61,7 +53,7 @@ def render(sides: Sequence[Side], file: Path) -> str:
             settings=settings(sides),
             sections=[
                 (title, found)
-                for section, title in _SECTIONS.items()
+                for section, title in SECTION_TITLES.items()
                 if (found := [row for row in rows if row.section == section and not row.nothing])
             ],
             nothing=[row.title for row in rows if row.nothing],

@@ -20,9 +20,9 @@ from analysis.pages.charting.chart_page import embedded
 from analysis.pages.nights.change_words import size_of
 from analysis.pages.nights.night_reader import Entry
 from analysis.pages.report.formatting import title_of
+from experiments.summary import SECTION_TITLES
 from topologies.palette import BLUE
 
-_TITLES = {"throughput": "Throughput", "latency": "Latency", "recovery": "Recovery", "events": "Events"}
 _ORDER = {
     metric: number
     for number, metric in enumerate(
@@ -58,7 +58,7 @@ def sections(entry: Entry, findings: Sequence[Finding]) -> tuple[list[tuple[str,
             continue
         section = series.metric.partition(".")[0]
         found[section].append(trend(series, _of(series, findings), since, until))
-    ordered = [(title, found[name]) for name, title in _TITLES.items() if found[name]]
+    ordered = [(title, found[name]) for name, title in SECTION_TITLES.items() if found[name]]
     return ordered, nothing
 
 

@@ -7,6 +7,7 @@ from analysis.pages.report.formatting import count_of, large, number, percent, s
 from analysis.pages.report.recovery import note_in_words
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.timelines.run_metadata import MENDING
+from experiments.summary import WRONG
 
 # verdict -> (word, how it looks, what it means)
 _VERDICTS = {
@@ -27,16 +28,6 @@ _TRUST = {
 _EXPECTATIONS_SHOWN = 4
 _REASONS_SHOWN = 4
 _NOTES_SHOWN = 2
-WRONG = (
-    "lost",
-    "stray",
-    "duplicated",
-    "out_of_order",
-    "corrupted",
-    "resurrected",
-    "unordered_publishers",
-    "published_twice",
-)
 
 
 @dataclass(frozen=True, slots=True)

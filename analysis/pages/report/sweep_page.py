@@ -10,7 +10,7 @@ from pathlib import Path
 from analysis.pages.report.figures import write_sweep_figures
 from analysis.pages.report.formatting import count_of, large, number, with_unit
 from analysis.pages.report.page import environment, short_commit
-from analysis.pages.report.story import WRONG, Headline
+from analysis.pages.report.story import Headline
 from analysis.pages.report.sweep_charts import SweepChart
 from analysis.pages.report.tables import (
     EXPECTATION,
@@ -27,6 +27,7 @@ from analysis.pages.report.tables import (
 from analysis.sweeps import Sweep, SweepRunResult, read_sweep
 from analysis.systems.sprinkler_figures import charts as paper_charts
 from experiments.expectations import found_text
+from experiments.summary import WRONG
 from experiments.sweep import value_text
 from experiments.sweep_expectations import GroupJudgement
 from experiments.sweepdir import SweepDirectory, replay_command
@@ -160,7 +161,7 @@ def runs_table(sweep: Sweep) -> Table:
             "wrong",
             _wrong,
             lambda events: large(events, ""),
-            "lost, duplicated, out of order, resurrected, corrupted, unordered",
+            ", ".join(WRONG).replace("_", " "),
             bad=True,
         ),
         quantity(

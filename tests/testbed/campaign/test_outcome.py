@@ -52,7 +52,7 @@ def test_the_whole_summary(capsys: pytest.CaptureFixture[str]) -> None:
         "1 lost, 0 duplicated, unknown out of order, 0 corrupted",
         "throughput   79,998 events/s at a client",
         "latency      p50 84.2 ms, p95 101 ms, p99 1,433 ms, max unknown ms",
-        "after cut    noticed 0.512 s, new way 0.98 s, latency settled 1.5 s",
+        "after cut    noticed 0.512 s, events flow again 0.98 s, latency settled 1.5 s",
         "expected     recovery.cut.switch_s <= 0.5: NOT HELD (0.98)",
         "note         recovery.cut: catch_up_s: too late",
         "report       runs/x/report.html",
