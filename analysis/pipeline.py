@@ -66,7 +66,7 @@ from node.systems import codec_of
 Results = dict[str, pa.Table]
 
 NO_LINK_CAPTURES = "there are no captures of links: what they did was not measured"
-NO_HOST_CAPTURES = "there are no captures of hosts: events rest on what clients and drivers wrote down"
+NO_HOST_CAPTURES = "there are no captures of hosts: events rest on what clients and publishers wrote down"
 NOT_DECODED = "the messages of {} are not known here: events rest on what clients and publishers wrote down"
 FROM_ACKNOWLEDGEMENT = "latency counts from the publisher's record: no server wrote down when it took events"
 NO_LATENCY = "latency: no event reached every client"

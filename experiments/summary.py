@@ -1,7 +1,7 @@
 """The names in summary.json (schema 1) that expectations may rely on: mistyped ones are noticed early.
 
-The figures that nights follow, with what they are called and which way is better, stand here, once. A section
-that has None takes any name below it. summary.json is written by the analysis.
+The figures that nights follow, with what they are called and which direction is better, stand here, once. A
+section that has None takes any name below it. summary.json is written by the analysis.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ Better = Literal["lower", "higher", ""]
 
 
 class Figure(NamedTuple):
-    """A figure of summary.json: what it is called, which way is better, whether nights follow it.
+    """A figure of summary.json: what it is called, which direction is better, whether nights follow it.
 
     meaning: of a time of recovery, when it ends; those with a meaning stand in the report and in comparisons.
     """
@@ -48,7 +48,7 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
         "resurrected": Figure("Events resurrected", "lower"),
         "corrupted": Figure("Events corrupted", "lower"),
         "unverified": Figure("Events not compared", followed=False),
-        "unordered_publishers": Figure("Events against their driver's order", "lower"),
+        "unordered_publishers": Figure("Events against their publisher's order", "lower"),
         "published_twice": Figure("Event numbers published twice", "lower"),
     },
     "subscriptions": {
@@ -61,7 +61,7 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
         "connected": Figure("Regions connected", followed=False),
         "full_s": Figure("Every stream flows again", "lower"),
         "median_s": Figure("A stream flows again, median", "lower"),
-        "beyond_way_s": Figure("Every stream flows again, less its way", "lower"),
+        "beyond_way_s": Figure("Every stream flows again, less its path's delay", "lower"),
         "wait_max_s": Figure("Longest wait after the last change", "lower"),
         "stalled": Figure("Streams that stay stalled", "lower"),
         "late_switches": Figure("Changes of source at rest", "lower"),

@@ -1,1 +1,1 @@
-"""What people debug with: messages as lines, the way of one event, space-time diagrams."""
+"""What people debug with: messages as lines, the path of one event, space-time diagrams."""

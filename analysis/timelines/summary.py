@@ -256,7 +256,7 @@ def _excess(row: Json) -> float:
 
 
 def _events(findings: Findings) -> dict[str, int | None]:
-    """Sums over clients and streams. `unordered_publishers` counts events that break their driver's order."""
+    """Sums over clients and streams. `unordered_publishers`: events that break their publisher's order."""
     deliveries, publishers = findings.deliveries, findings.publishers
     if deliveries is None:
         return dict.fromkeys(EVENTS)
@@ -286,7 +286,7 @@ def _throughput(
     if metadata.window.problem is not None:
         return nothing, []
     if deliveries is None or metadata.stopped_ns is None or metadata.stopped_ns <= metadata.zero_ns:
-        return nothing, [] if deliveries is None else ["throughput: the drivers did not run to their end"]
+        return nothing, [] if deliveries is None else ["throughput: the publishers did not run to their end"]
     seconds = metadata.seconds(metadata.stopped_ns)
     clients = list(metadata.steady_clients or metadata.clients)
     client = codes(deliveries.column("client"), clients)

@@ -36,7 +36,7 @@ class Delays:
         self._any = median(self._usual.values()) if self._usual else _UNKNOWN_S
 
     def between(self, sender: str, receiver: str) -> float:
-        """Seconds from one host to the other; the other way round, or any, where nothing came this way."""
+        """Seconds from one host to the other; back, or between any, where nothing came in this direction."""
         return self._usual.get((sender, receiver), self._usual.get((receiver, sender), self._any))
 
 

@@ -180,7 +180,7 @@ def _rows(run: RunDirectory, record: AnalysedRun, moment: TimeWindow) -> list[Ro
 
 
 def _bar_ms(record: AnalysedRun, hosts: Iterable[str], moment: TimeWindow) -> float | None:
-    """The widest bar between any of these hosts; None if they have one clock."""
+    """The widest error bound between any of these hosts; None if they have one clock."""
     hosts = list(hosts)
     if all(record.clocks.together(hosts[0], host) for host in hosts[1:]):
         return None

@@ -1,9 +1,9 @@
 """Which messages carried one event: its publication and every batch that has it, from the table of transfers.
 
-A driver does not know an event's sequence number until PUBLISHED tells it: the number of its request leads
-back from the answer to the PUBLISH. A driver that starts again numbers its requests from 1 again, so the
-PUBLISH that counts is the first one that reached a proxy, of those that the driver sent between its answer
-and the answer before with the same request.
+A publisher may not know an event's sequence number until PUBLISHED tells it: the number of its request leads
+back from the answer to the PUBLISH. A publisher that starts again numbers its requests from 1 again, so the
+PUBLISH that counts is the first one that reached a server, of those that the publisher sent between its
+answer and the answer before with the same request.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,10 +61,10 @@ class EventTrace:
 
     stream: int
     seq: int
-    request: int | None  # the driver's own number of it
+    request: int | None  # the publisher's own number of it
     publish: Copy | None
     repeated: tuple[Copy, ...]  # other PUBLISH messages with it
-    answered: Copy | None  # the first PUBLISHED that reached the driver
+    answered: Copy | None  # the first PUBLISHED that reached the publisher
     copies: tuple[Copy, ...]  # in order of time
     asked: tuple[StreamRequest, ...]
 

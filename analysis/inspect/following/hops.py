@@ -115,7 +115,7 @@ class Hop:
     """A copy of the event, its position in the tree, and where its time went; None where that is unknown."""
 
     copy: Copy
-    depth: int  # 0: from the driver
+    depth: int  # 0: from the publisher
     had_ns: int | None  # when the sender had the event
     is_first: bool  # it is how the event first came to the receiver
     asked: StreamRequest | None  # the receiver asked the sender for the stream while the sender had the event
@@ -214,7 +214,7 @@ def hops(found: EventTrace, metadata: RunMetadata, look: RecentTransfers) -> tup
 
 
 def way_to(host: str, all_hops: Sequence[Hop]) -> list[Hop]:
-    """The hops by which the event first came to a host, from the driver on."""
+    """The hops by which the event first came to a host, from the publisher on."""
     by_receiver = {hop.copy.receiver: hop for hop in all_hops if hop.is_first}
     way: list[Hop] = []
     while host in by_receiver:

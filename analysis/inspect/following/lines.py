@@ -1,4 +1,4 @@
-"""How the way of an event reads: a table of hops, what is special about some, and who got it last and why.
+"""Writes the path of an event: a table of hops, what is special about some, and who got it last and why.
 
 Times stand in seconds since time 0 of the run, as everywhere; durations in milliseconds.
 """

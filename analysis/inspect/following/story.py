@@ -1,6 +1,6 @@
-"""Who must get the event, who got it last, and why: the way by which it came there, and what took longest.
+"""Tells who must get the event, who got it last, and why: the path by which it came, and what took longest.
 
-Of each hop on that way only what goes beyond the links' delay is held against it; the delay of a detour is
+Of each hop on that path only what goes beyond the links' delay is held against it; the delay of a detour is
 held against the detour.
 """
 
@@ -23,7 +23,7 @@ MENTIONED_SHARE = 0.1  # of the whole time: what took less is not a reason
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Something that took time on the way."""
+    """Something that took time on the path."""
 
     took_ns: int
     text: str
@@ -36,7 +36,7 @@ class Story:
     found: EventTrace
     hops: tuple[Hop, ...]
     last: Hop | None  # the hop that brought it to the last of those that were to get it
-    detour: str | None  # that its way to the last one avoids the direct link, and why
+    detour: str | None  # that its path to the last one avoids the direct link, and why
     reasons: tuple[Reason, ...]  # the greatest first
     missing: tuple[str, ...]  # clients that no captured message brought it to
 
@@ -83,7 +83,7 @@ def _start(way: Sequence[Hop]) -> int:
 
 
 def regions_of(way: Sequence[Hop], metadata: RunMetadata) -> list[str]:
-    """The regions that a way leads through, each as often as it is entered."""
+    """The regions that a path leads through, each as often as it is entered."""
     hosts = [way[0].copy.sender, *(hop.copy.receiver for hop in way)] if way else []
     regions = [metadata.hosts[name].region for name in hosts if name in metadata.hosts]
     return [region for number, region in enumerate(regions) if number == 0 or regions[number - 1] != region]

@@ -234,7 +234,7 @@ def _type(name: str, types: Collection[str]) -> str:
 
 
 def _pairs(links: Iterable[str], metadata: RunMetadata) -> frozenset[tuple[str, str]]:
-    """Who sends to whom over these links, if the direct way is taken. r3-r2 is r2-r3."""
+    """Who sends to whom over these links, if the direct route is taken. r3-r2 is r2-r3."""
     named = {way[0]: way[0] for way in metadata.link_of.values()}
     turned = {"-".join(reversed(hop)): way[0] for hop, way in metadata.link_of.items()}
     for link in links:

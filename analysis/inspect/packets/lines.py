@@ -2,8 +2,8 @@
 
 A line says when the message was first seen (seconds since time 0 of the run), who sent it to whom, how long
 it took from its first byte at the sender until it was whole at the receiver, its bytes, and how it reads.
-Where the two stood on different machines, what it took has the bar of their clocks beside it. Faults stand
-between the messages, at the time when they took hold.
+Where the two stood on different machines, what it took has the error bound of their clocks beside it. Faults
+stand between the messages, at the time when they took hold.
 
 Segments that were sent again have lines of their own, and objects for programs.
 """
@@ -28,7 +28,7 @@ Paint = Callable[[str, str], str]
 """Text and colour to what is shown; on anything but a terminal, the text."""
 
 TIME, DELAY, BYTES = 12, 9, 7  # widths
-BAR = 7  # width of a bar, where there are several clocks
+BAR = 7  # width of an error bound, where there are several clocks
 COLUMNS = (
     "t_ns", "sender", "receiver", "src", "sport", "dst", "dport", "length", "t_sent_ns", "t_arrived_ns",
     "t_complete_ns", "fate", "retransmitted",

@@ -31,7 +31,7 @@ KEYS = {
     "t_ns": "the same on the hosts' clock, ns since 1970",
     "from": "the host that sent it; null for an address that is none of the run's",
     "to": "the host that it was sent to",
-    "link": "the link between regions that the direct way crosses; null inside a region",
+    "link": "the link between regions that the direct route crosses; null inside a region",
     "type": "of the message, as EVENTS",
     "label": "the message in one line",
     "stream": "that it is of",

@@ -43,7 +43,7 @@ _FIT_FROM = 0.5  # an axis whose lowest value is above this share of the highest
 _DOTS = "color-mix(in oklab, var(--accent) 65%, var(--surface))"
 _LEVEL = "var(--ink)"
 _STATUS = {"better": "good", "worse": "bad"}
-_TWICE_THE_SAME_DAYS = 3  # the same change, found by both ways of looking
+_TWICE_THE_SAME_DAYS = 3  # the same change, found by both methods of looking
 
 
 def sections(entry: Entry, findings: Sequence[Finding]) -> tuple[list[tuple[str, list[Chart]]], list[str]]:
@@ -114,7 +114,7 @@ def trend(series: Nights, findings: Iterable[Finding], since: date, until: date,
 
 
 def _apart(findings: Sequence[Finding]) -> list[Finding]:
-    """A change once, also if both ways of looking found it."""
+    """A change once, also if both methods of looking found it."""
     kept: list[Finding] = []
     for finding in findings:
         day = date.fromisoformat(finding.first_bad_night)

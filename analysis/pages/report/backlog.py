@@ -8,11 +8,11 @@ another way, it comes at its rate plus what that way has left over, its headroom
 
 The recovery table has the gap, the backlog and the catch-up: from these follow the headroom that the run
 really had, and the overshoot. Beside them stands what the links alone would have allowed: the rate of the
-last link of the new way, in events of the size that they have on the wire, less what it carried before and
+last link of the new path, in events of the size that they have on the wire, less what it carried before and
 the stream itself. If that is far more, links did not set the pace; processes, TCP windows or the machine
 did.
 
-The last event of the gap cannot come sooner than the new way takes. A catch-up hardly longer than that only
+The last event of the gap cannot come sooner than the new path takes. A catch-up hardly longer than that only
 bounds the headroom from below.
 """
 
@@ -28,7 +28,7 @@ from experiments.plan import Direction, LinkPlan
 
 BEFORE_S = 5.0  # what "before the fault" means for rates, as for the recovery's baselines
 SHOWN_MAX = 400  # there may be thousands of streams: those of which most was held back
-RESOLVED_FROM = 1.5  # times the new way's delay: a shorter catch-up only bounds the headroom
+RESOLVED_FROM = 1.5  # times the new path's delay: a shorter catch-up only bounds the headroom
 LINK_SETS_PACE = 2.0  # within this factor of the link's headroom, the link is what limits
 
 
@@ -118,7 +118,7 @@ def _backlog(record: AnalysedRun, region: str, row: Row) -> Backlog:
 
 
 def _way(record: AnalysedRun, regions: list[str], applied_s: float, rate: float | None) -> StreamPath:
-    """The new way, from its regions in order; what its last link carried is from before the fault."""
+    """The new path, from its regions in order; what its last link carried is from before the fault."""
     hops = [_hop(record, *ends) for ends in pairwise(regions)]
     found = [hop for hop in hops if hop]
     if not found or len(found) < len(hops):
@@ -185,12 +185,12 @@ _COLUMNS = (
         help="backlog / headroom: how long throughput stays above normal",
     ),
     quantity("Settled in", "settled_in_s", seconds, "latency settled, less gap"),
-    label("New way", lambda b: b.way.last_link or "not seen"),
+    label("New path", lambda b: b.way.last_link or "not seen"),
     quantity(
         "Link's headroom",
         lambda b: b.way.headroom,
         _events_per_s,
-        "what the last link of the new way alone would have left over",
+        "what the last link of the new path alone would have left over",
     ),
 )
 
@@ -228,7 +228,7 @@ def _pace(b: Backlog) -> str:
     rate, left_over = scaled(b.way.rate_bits_per_s, "bit/s"), large(b.way.headroom, "events/s")
     link = f"the link {b.way.last_link} ({rate}) has {left_over} left over"
     if b.headroom * LINK_SETS_PACE >= b.way.headroom:
-        return f"The new way's rate sets the pace: {link}."
+        return f"The new path's rate sets the pace: {link}."
     return f"Links did not set the pace: {link}. Delays, processes and TCP did."
 
 

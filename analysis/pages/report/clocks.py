@@ -1,5 +1,5 @@
-"""How far the machines' clocks were from each other: a table, and for each clock its way through the run with
-its bar, as a chart.
+"""How far the machines' clocks were from each other: a table, and for each clock its course through the run
+with its error bound, as a chart.
 
 A clock is drawn against the straight line of its longest time without a change, since what it is off
 altogether (hours, perhaps) and how fast it drifts would hide all else; both stand beside it in words.
@@ -21,7 +21,7 @@ CLOCKS_DRAWN = 12
 ROOM = 1.1  # an axis reaches so much further than its values
 _SOURCES = {
     "reference": "the run's clock",
-    "packets": "packets both ways",
+    "packets": "packets in both directions",
     "control": "control connection only",
     "nothing": "unknown",
 }
@@ -83,8 +83,10 @@ _COLUMNS = (
         help="from the run's clock, in the longest time without a change",
     ),
     quantity("Drift", "drift_ppm", lambda ppm: with_unit(ppm, "ppm"), "how much faster than the run's clock"),
-    quantity("Bar", "bar_ms", _bound, "by how much the offset may be wrong, either way: in the median"),
-    quantity("Widest bar", "bar_max_ms", _bound, "about a change of the clock, or far from any packet"),
+    quantity(
+        "Error bound", "bar_ms", _bound, "by how much the offset may be wrong, either way: in the median"
+    ),
+    quantity("Widest bound", "bar_max_ms", _bound, "about a change of the clock, or far from any packet"),
     quantity("Packets", "packets", number, "seen by both machines, there and back"),
     label("Changes", lambda row: count_of(row["changes"], "change") if row["changes"] else "none"),
 )

@@ -97,16 +97,16 @@ def _at_rest(figures: Row) -> str:
     else:
         told = [
             f"{since} every stream flowed again at every client within {seconds(figures['full_s'])} (median"
-            f" {seconds(figures['median_s'])}), at most {seconds(figures['beyond_way_s'])} beyond its way."
-            f" No event published after it took longer than {seconds(figures['wait_max_s'])}."
+            f" {seconds(figures['median_s'])}), at most {seconds(figures['beyond_way_s'])} beyond its path's"
+            f" delay. No event published after it took longer than {seconds(figures['wait_max_s'])}."
         ]
     if figures.get("connected") is False:
-        told.append("Links that are up both ways do not join all regions then.")
+        told.append("Links that are up in both directions do not join all regions then.")
     if (late := figures.get("late_switches")) is not None:
         many = (
-            f"Proxies changed their source {count_of(late, 'time')}"
+            f"Servers changed their source {count_of(late, 'time')}"
             if late
-            else "No proxy changed its source"
+            else "No server changed its source"
         )
         told.append(f"{many} from {SETTLED_NS / 1e9:.0f}\u00a0s after it on.")
     return " ".join(told)

@@ -191,7 +191,7 @@ def test_a_stream_that_stays_stalled_is_said(fresh_run: RunDirectory) -> None:
     write_report(fresh_run)
     recovery = page(fresh_run).sections["recovery"].replace("\u00a0", " ")
     assert "2 streams stayed away from a client that was there" in recovery
-    assert "Links that are up both ways do not join all regions then" in recovery
+    assert "Links that are up in both directions do not join all regions then" in recovery
 
 
 def test_a_links_state_and_why_it_is_not_proven_stand_beside_it(reported: Reported) -> None:
