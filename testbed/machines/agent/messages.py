@@ -10,7 +10,7 @@ The controller says
 
 The supervisor says what the run says (`testbed.runner.record`), each with its number `n`, so that who comes
 back after a broken connection misses nothing (`attachment.py`). Only what is soon out of date, or
-stands in the run's files and is of no use before (`PASSING`), has none and is not said again. ShippingTime
+stands in the run's files and is of no use before (`PASSING`), has none and is not said again. Once
 the run is over it says {"did": "ended"}.
 """
 
