@@ -81,6 +81,8 @@ STREAM_TASKS_MAX = 64
 """So many tasks follow streams at most: each reads what there is once, for its share of them."""
 TASK_BYTES = 8 << 20
 """Of records, which a worker takes apart to some ten times as much."""
+GROUPS_TOGETHER = 1 << 17
+"""Clients with streams in a task, each of which takes memory there, whatever came to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,9 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
                 {name: planned.get(name, ()) for name, _ in clients} if planned else {},
                 beside(Trait.SUBSCRIBER, number),
             )
-            for number, clients in enumerate(_together(_files(run, metadata.clients)))
+            for number, clients in enumerate(
+                _together(_files(run, metadata.clients), _clients_together(metadata))
+            )
         ),
         *(CheckPublisher(name, path, metadata.clocks) for name, path in drivers),
         *(
@@ -255,13 +259,21 @@ def _shared_out(streams: Sequence[int], most: int) -> list[tuple[int, ...]]:
     return [tuple(streams[low:high]) for low, high in pairwise(ends)]
 
 
-def _together(files: Sequence[Files]) -> list[tuple[Files, ...]]:
-    """Files put together until they are worth a task: thousands of clients may write little each."""
+def _clients_together(metadata: RunMetadata) -> int:
+    """Of how many clients a task has every stream, where all are to get everything."""
+    everything = metadata.declared.contract.audience == "all"
+    return max(1, GROUPS_TOGETHER // max(1, len(metadata.owner))) if everything else len(metadata.clients)
+
+
+def _together(files: Sequence[Files], most: int | None = None) -> list[tuple[Files, ...]]:
+    """Files put together until they are worth a task: thousands of clients may write little each. most: so
+    many at most.
+    """
     found: list[list[Files]] = []
     size = 0
     for host, path in files:
         grown = path.stat().st_size if path.is_file() else 0
-        if not found or size + grown > TASK_BYTES:
+        if not found or size + grown > TASK_BYTES or len(found[-1]) == most:
             found.append([])
             size = 0
         found[-1].append((host, path))

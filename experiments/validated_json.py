@@ -7,6 +7,7 @@ that have a default may be missing, as in files of older versions.
 
 import gc
 import json
+from contextlib import suppress
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -17,6 +18,8 @@ from topologies.errors import InputError
 
 Kind = TypeVar("Kind")
 
+LARGE_BYTES = 32 << 20
+"""Of a file: what is read of it is worth giving back."""
 STRICT: ConfigDict = ConfigDict(extra="forbid", allow_inf_nan=False)
 """For the outermost dataclass of a file, as its `__pydantic_config__`."""
 
@@ -77,7 +80,17 @@ def from_text(kind: type[Kind], text: bytes) -> Kind | None:
     finally:
         if collecting:
             gc.enable()
+        if len(text) >= LARGE_BYTES:
+            _trim()
     return found
+
+
+def _trim() -> None:
+    """Give back what the parser took, several times the text, which the C library would keep; glibc can."""
+    import ctypes  # noqa: PLC0415 - for large files only
+
+    with suppress(AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def to_json(value: Any) -> dict[str, Any]:

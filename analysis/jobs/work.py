@@ -8,6 +8,7 @@ Workers of this machine are this process, or children that are forked when there
 is done; what was imported is there at once. `choice` says who does a run's work.
 """
 
+import gc
 import os
 import signal
 from collections.abc import Iterator, Sequence
@@ -93,12 +94,14 @@ class ProcessPool:
         if self.cores == 1 or len(tasks) <= 1:
             return InlineWorkers().carry_out(tasks, doing)
         gathered = handfuls(tasks, self.cores)
-        pool = ProcessPoolExecutor(self.cores, get_context("fork"), _leave_interrupts_to_the_parent)
+        pool = ProcessPoolExecutor(self.cores, get_context("fork"), _begin, (gathered,))
+        gc.freeze()  # children that looked for cycles among what is here would copy all of it
         try:
             with _told(doing):
-                done = list(pool.map(do_all, gathered))
+                done = list(pool.map(_do, range(len(gathered))))
         finally:
             pool.shutdown(cancel_futures=True)
+            gc.unfreeze()
         return [result for results in done for result in results]
 
 
@@ -114,8 +117,18 @@ def _told(doing: str) -> Iterator[None]:
         raise AnalysisError(f"{doing} failed: {type(error).__name__}: {error}") from error
 
 
-def _leave_interrupts_to_the_parent() -> None:
+_inherited: list[tuple[Task[Any], ...]] = []
+"""In a child, all handfuls: what is forked need not be sent, and a run's hosts stand in memory once."""
+
+
+def _begin(gathered: Sequence[tuple[Task[Any], ...]]) -> None:
+    """Begin a child, which leaves interrupts to its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _inherited.extend(gathered)
+
+
+def _do(number: int) -> list[Any]:
+    return do_all(_inherited[number])
 
 
 def do_all(handful: Sequence[Task[R]]) -> list[R]:

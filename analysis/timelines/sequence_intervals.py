@@ -97,10 +97,13 @@ class SequenceIntervals:
 def cut(published: Batches, arrived: Mapping[str, Batches]) -> SequenceIntervals:
     """Cut a stream at every batch's ends; pieces that nobody published and nobody got are left out."""
     everything = [published, *arrived.values()]
-    edges = distinct(np.concatenate([part for b in everything for part in (b.first_seq, b.end_seq)]))
-    published_ns = _first_times(edges, published)
-    times = [_first_times(edges, batches) for batches in arrived.values()]
-    arrived_ns = np.array(times, np.int64).reshape(len(times), max(len(edges) - 1, 0))
+    together = Batches(
+        *(np.concatenate([getattr(each, name) for each in everything]) for name in Batches.__slots__)
+    )
+    edges = distinct(np.concatenate((together.first_seq, together.end_seq)))
+    place = np.repeat(np.arange(len(everything)), [len(batches.count) for batches in everything])
+    times = _first_times(edges, together, place, len(everything))
+    published_ns, arrived_ns = times[0], times[1:]
     known = (published_ns != NEVER) | (arrived_ns != NEVER).any(axis=0)
     return SequenceIntervals(
         first_seq=edges[:-1][known],
@@ -175,11 +178,11 @@ def distinct(values: Ints) -> Ints:
     return distinct
 
 
-def _first_times(edges: Ints, batches: Batches) -> Ints:
-    """For every piece between two edges, the earliest time of a batch that covers it."""
-    times = np.full(max(len(edges) - 1, 0), NEVER, np.int64)
+def _first_times(edges: Ints, batches: Batches, place: Ints, places: int) -> Ints:
+    """For every place, and piece between two edges, the earliest time of a batch that covers it there."""
+    times = np.full((places, max(len(edges) - 1, 0)), NEVER, np.int64)
     piece, batch = incidences(edges, batches)
-    np.minimum.at(times, piece, batches.t_ns[batch])
+    np.minimum.at(times, (place[batch], piece), batches.t_ns[batch])
     return times
 
 

@@ -337,7 +337,7 @@ def together(found: Iterable[dict[str, pa.Table]]) -> dict[str, pa.Table]:
     """The results of several streams, put together by table."""
     results = list(found)
     names = dict.fromkeys(name for result in results for name in result)
-    return {name: pa.concat_tables([result[name] for result in results]) for name in names}
+    return {name: pa.concat_tables([result[name] for result in results]).combine_chunks() for name in names}
 
 
 def carry_out(workers: Workers, tasks: Sequence[Task], doing: str) -> dict[str, pa.Table]:

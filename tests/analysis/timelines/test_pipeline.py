@@ -7,9 +7,17 @@ import subprocess
 import pyarrow.parquet as pq
 import pytest
 
+from analysis import pipeline
 from analysis.errors import AnalysisError
-from analysis.pipeline import FROM_ACKNOWLEDGEMENT, NO_HOST_CAPTURES, NO_LINK_CAPTURES, NO_RECORDS, analyze
-from analysis.timelines import schemas
+from analysis.pipeline import (
+    FROM_ACKNOWLEDGEMENT,
+    NO_HOST_CAPTURES,
+    NO_LINK_CAPTURES,
+    NO_RECORDS,
+    analyze,
+    analyze_here,
+)
+from analysis.timelines import deliveries, schemas
 from experiments.json_files import read_json
 from experiments.run_record import record_from_json
 from experiments.rundir import RunDirectory
@@ -180,6 +188,17 @@ def test_another_analysis_gives_the_same_answer(copy):
     copy.table("events").with_suffix(".part").mkdir()
     analyze(copy, progress=nothing_said)
     assert copy.summary_json.read_bytes() == before
+
+
+@pytest.mark.slow
+def test_clients_are_shared_out_so_that_no_task_has_too_many_streams_of_theirs(copy, monkeypatch):
+    groups, before = [], read_json(copy.summary_json)["events"]
+    checked = deliveries.check_groups
+    monkeypatch.setattr(deliveries, "check_groups", lambda count: (groups.append(count), checked(count)))
+    monkeypatch.setattr(pipeline, "GROUPS_TOGETHER", 8)
+    analyze_here(copy, progress=nothing_said)
+    assert read_json(copy.summary_json)["events"] == before
+    assert max(groups) <= 8
 
 
 @pytest.mark.slow
