@@ -79,7 +79,7 @@ RECORDS = "records"
 """What the nodes wrote down, in order of stream, while streams are followed."""
 STREAM_TASKS_MAX = 64
 """So many tasks follow streams at most: each reads what there is once, for its share of them."""
-TASK_BYTES = 8 << 20
+TASK_BYTES = 4 << 20
 """Of records, which a worker takes apart to some ten times as much."""
 GROUPS_TOGETHER = 1 << 17
 """Clients with streams in a task, each of which takes memory there, whatever came to it."""

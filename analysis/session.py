@@ -15,6 +15,7 @@ simply not found. `analysis.archiving` makes it, and nothing depends on it being
 import atexit
 import functools
 import hashlib
+import logging
 import os
 import shutil
 import signal
@@ -115,6 +116,8 @@ def _interrupts_as_they_are() -> Iterator[None]:
 
 
 def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> SparkContext:
+    # What Py4J finds when Java ends with the same Ctrl-C is an exception here, or of no interest.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     # PySpark 4.3 keeps saying that it was not tested with pandas 3; what we use of the two is tested here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

@@ -35,8 +35,7 @@ def test_what_is_planned_happens_though_the_duration_is_over_before_the_machine_
 
     record = SimpleNamespace(
         content=SimpleNamespace(changes=()),
-        note=lambda changes: None,
-        tell=lambda _, **entry: changes.append(entry),
+        change=lambda applied: changes.append(applied.as_message()),
         problem=lambda _: None,
         save_aside=saved,
     )
