@@ -1,7 +1,7 @@
 """A run of the broker with as many clients and topics as asked, as node processes would have left it.
 
 Every publisher numbers the topics of its region and publishes an event of each in turn; every subscriber
-follows a few topics of all there are, and each tenth leaves one of them on the way. The link between two
+follows the few topics that the plan says, and each tenth leaves one of them on the way. The link between two
 regions is cut and comes back; what would cross it meanwhile is lost, as the broker loses it. There are no
 captures: a hundred thousand captures are no machine's work.
 """
@@ -34,8 +34,9 @@ CUT = {"r2", "r3"}
 
 def make_run(out: Path, *, clients: int, topics: int, events: int = 10) -> RunDirectory:
     """The run's directory below `out`, a multiple of four clients. events: of each topic."""
+    changes = [f"roles.subscriber={clients // 4}", f"workload.topics={topics}", "captures=none"]
     experiment = load_experiment(
-        FILE, [f"roles.subscriber={clients // 4}", f"workload.topics={topics}", "captures=none"]
+        FILE, [*changes, f"workload.subscriptions={{each: {FOLLOWED}}}", "expect=[]"]
     )
     plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
     described = {"experiment": experiment.model_dump(mode="json"), "topology": {}}
@@ -43,13 +44,9 @@ def make_run(out: Path, *, clients: int, topics: int, events: int = 10) -> RunDi
     times_ns = _published_ns(topics, events)
     places = {region.name: number for number, region in enumerate(plan.regions)}
     owner = np.array([places[each.region] for each in plan.streams])
-    rng = np.random.default_rng(1)
     for number, region in enumerate(plan.regions):
         _publishers(run, region.name, np.flatnonzero(owner == number), times_ns)
-        hosts = [
-            each.host for each in plan.processes if each.region == region.name and each.role == "subscriber"
-        ]
-        _subscribers(run, plan, region.name, hosts, times_ns, owner, rng)
+        _subscribers(run, plan, region.name, times_ns, owner)
     _end(run, plan)
     return run
 
@@ -96,7 +93,7 @@ def _publishers(run: RunDirectory, region: str, mine: np.ndarray, times_ns: np.n
     _write(run, f"{region}-broker-0", made[:0])
 
 
-def _subscribers(run: RunDirectory, plan: Plan, region: str, hosts: list[str], times_ns, owner, rng) -> None:
+def _subscribers(run: RunDirectory, plan: Plan, region: str, times_ns, owner) -> None:
     topics, events = times_ns.shape
     delays = np.array([_delay_ns(plan, each.name, region) for each in plan.regions])
     came_ns = times_ns + delays[owner][:, None]
@@ -104,9 +101,9 @@ def _subscribers(run: RunDirectory, plan: Plan, region: str, hosts: list[str], t
     crosses = np.array([{each.name, region} == CUT for each in plan.regions])[owner]
     came = ~(crosses[:, None] & between)
     alone, running = _crcs(np.arange(topics), events, came)
-    followed = np.sort(rng.integers(0, topics - FOLLOWED + 1, (len(hosts), FOLLOWED)), axis=1) + np.arange(
-        FOLLOWED
-    )
+    members = [each for each in plan.processes if each.region == region and each.subscriptions]
+    hosts = [each.host for each in members]
+    followed = np.array([sorted(wanted.number for wanted in each.subscriptions) for each in members])
     leaves = np.zeros((len(hosts), FOLLOWED), bool)
     leaves[::10, 0] = True
     seq = np.arange(1, events + 1)

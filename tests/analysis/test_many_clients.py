@@ -53,6 +53,7 @@ def test_memory_grows_with_subscriptions_and_not_with_clients_times_topics(analy
     assert {name: events[name] for name in ("lost", "stray", "duplicated", "out_of_order", "corrupted")} == {
         "lost": 0, "stray": 0, "duplicated": 0, "out_of_order": 0, "corrupted": 0,
     }  # fmt: skip
+    assert summary["subscriptions"]["unconfirmed"] == 0
     cut = summary["recovery"]["cut"]
     assert 700 < cut["affected_pairs"] < 1_200  # an eighth: what two of four regions get of each other
     assert 3.0 < cut["first_route_s"] <= cut["switch_s"] < 4.3  # three seconds, and until the next event
