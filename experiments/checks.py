@@ -94,7 +94,7 @@ def _stream_problems(experiment: Experiment, topology: Topology, processes: list
         for at, publisher in enumerate(stream.publishers or ()):
             if publisher not in topology.regions and publisher not in known:
                 hint = suggestion(publisher, [*topology.regions, *known[:1000]])
-                yield (*path, "publishers", at), f"there is no region or {publishing[0]} {publisher}{hint}"
+                yield (*path, "publishers", at), f"there is no region or {' or '.join(publishing) or 'publisher'} {publisher}{hint}"
         if stream.name in names or stream.name in topology.regions:
             yield (*path, "name"), f"the name {stream.name} is taken"
         names |= {stream.name} if stream.name else set()

@@ -152,7 +152,7 @@ def _module(path: Path) -> ModuleType:
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[path.stem]
         raise UnknownSystemError(f"{path}: {type(error).__name__}: {error}") from error
     return module

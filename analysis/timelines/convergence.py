@@ -93,7 +93,8 @@ def _connected_in_the_end(metadata: RunMetadata) -> bool:
     """Whether links that are up in both directions join all regions."""
     down = {link for (link, _), periods in metadata.periods.items() if not periods[-1].up}
     joined = [hop for hop, (link, _) in metadata.link_of.items() if link not in down]
-    return connected(dict.fromkeys(metadata.owner.values()), joined)
+    regions = dict.fromkeys((*metadata.owner.values(), *(end for hop in metadata.link_of for end in hop)))
+    return connected(regions, joined)
 
 
 def _seconds(ns: float) -> float:

@@ -108,6 +108,7 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
                         *findings.notes,
                         *notes,
                         *_of_links(findings),
+                        *_not_compared(findings),
                     ]
                 )
             ),
@@ -268,6 +269,18 @@ def _events(findings: Findings) -> dict[str, int | None]:
         **{name: _sum(deliveries.column(name)) for name in PER_CLIENT},
         "unordered_publishers": _sum(publishers.column("unordered")),
     }
+
+
+def _not_compared(findings: Findings) -> list[str]:
+    """Corruption would be seen in batches alone that are the publisher's."""
+    events = _events(findings)
+    unverified, delivered = events["unverified"] or 0, events["delivered"] or 0
+    if unverified * 2 <= delivered:
+        return []
+    return [
+        f"corruption: {unverified:,} of {delivered:,} deliveries could not be compared with what was published: "
+        "clients wrote them down in other batches than publishers"
+    ]
 
 
 def _sum(column: pa.ChunkedArray) -> int:

@@ -10,7 +10,7 @@ user, never from an experiment or from a run directory.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, Literal, Self, get_args
 
@@ -169,6 +169,13 @@ class System:
             said = getattr(contract, name)
             if said not in choices:
                 return f"contract.{name} should be one of {', '.join(choices)}, not {said!r:.40}"
+        if isinstance(contract.survives, str) or contract.settle_us < 0:
+            return "contract.survives should list kinds of faults, and contract.settle_us not be negative"
+        if not (isinstance(self.parameters, type) and is_dataclass(self.parameters)):
+            return f"the parameters should be a dataclass, not {self.parameters!r:.40}"
+        known = {each.name for each in fields(self.parameters)}
+        if unknown := [port for port in self.declared.ports if port not in known]:
+            return f"ports: there is no parameter {unknown[0]!r:.40}"
         if contract.audience != "all" and contract.since != "subscription":
             return f"the audience {contract.audience} needs since subscription"
         for name in (self.declared.name, *self.declared.roles):
@@ -185,4 +192,21 @@ class System:
                 return f"role {role}: {unknown[0]!r:.40} is no trait: there are {', '.join(Trait)}"
             if role not in self.machines:
                 return f"role {role} has no machine"
-        return None if self.codec is not None else "it has no codec: its nodes could not say anything"
+        if self.codec is None:
+            return "it has no codec: its nodes could not say anything"
+        return self._reading_problem()
+
+    def _reading_problem(self) -> str | None:
+        """Whether the reading names messages that there are, as far as both stand here and are no references."""
+        layouts = getattr(self.codec, "by_name", None)
+        if layouts is None or not isinstance(self.reading, Reading):
+            return None
+        reading, publish = self.reading, self.reading.publish or ()
+        named = (*reading.carries, *publish, *reading.asks, *reading.rerouted, *reading.ranks, *reading.colours)
+        if unknown := [name for name in (*named, reading.heartbeat) if name and name not in layouts]:
+            return f"reading: the codec has no message {unknown[0]!r:.40}"
+        if len(set(publish)) == 2:
+            columns = {name: {each.columns[0] for each in layouts[name].fields} for name in publish}
+            if lacking := [name for name in publish if "request" not in columns[name]]:
+                return f"reading: {lacking[0]} has no column request, by which an answer is told from others"
+        return None

@@ -15,7 +15,7 @@ from node.core.deliveries import RecordKind
 from node.core.specification import Member, NodeSpec, Subscription
 
 AGAIN_US = 200_000  # until a lost connection is opened again
-TIMEOUT_US = 500_000  # of one attempt
+TIMEOUT_US = 3_000_000  # of one attempt: longer than any round trip
 TICK = ("tick",)
 
 

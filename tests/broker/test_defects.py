@@ -245,3 +245,35 @@ def test_a_subscriber_that_comes_and_goes_is_not_blamed(summary_with, faults):
     summary = summary_with("brokers.yaml", build_machine, *settings)
     wrong = [each["text"] for each in summary["expectations"] if not each["held"]]
     assert (wrong, summary["verdict"]) == ([], "passed")
+
+
+def test_regions_may_own_no_stream(summary_with):
+    few = ("workload.topics=2", "workload.subscriptions.each=1", "duration=7s")
+    summary = summary_with("brokers.yaml", build_machine, *few)
+    assert summary["convergence"]["connected"]
+    assert summary["events"]["lost"] == 0
+
+
+def by_event(machine):
+    """It writes down every event alone, whatever came together."""
+    usual, size = machine.record, machine.spec.workload["event_size_bytes"]
+
+    def record(kind, stream, seq=0, count=0, payload=b""):
+        if kind != RecordKind.DELIVERED:
+            usual(kind, stream, seq, count, payload)
+            return
+        for number in range(count):
+            usual(kind, stream, seq + number, 1, payload[number * size : (number + 1) * size])
+
+    machine.record = record
+
+
+def test_deliveries_that_cannot_be_compared_are_said(summary_with):
+    def build(spec, rng):
+        machine = build_machine(spec, rng)
+        if spec.role == "subscriber":
+            by_event(machine)
+        return machine
+
+    summary = summary_with("brokers.yaml", build, NINE, "workload.rate=2000/s")
+    assert any("could not be compared" in note for note in summary["fidelity"]["notes"])

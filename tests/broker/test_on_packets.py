@@ -52,6 +52,11 @@ def test_a_file_that_declares_no_system_is_refused(tmp_path, capsys):
             for name, odd in (("publisher", "a/b"), ("subscriber", "<b>"), ("publisher", "häuptling"))
         ),
         ("    CODEC,", "    None,", "it has no codec"),
+        ("    Parameters,\n", "    Parameters(),\n", "the parameters should be a dataclass"),
+        ("settle_us=1_500_000", "settle_us=-5", "contract.settle_us not be negative"),
+        ('workloads=("topics",)', 'workloads=("topics",), ports=("prt",)', "there is no parameter 'prt'"),
+        ('carries=("FORWARD",)', 'carries=("FOWARD",)', "the codec has no message 'FOWARD'"),
+        ('("PUBLISH", "PUBLISH")', '("PUBLISH", "SUBSCRIBED")', "PUBLISH has no column request"),
     ],
 )
 def test_a_declaration_that_makes_no_sense_is_refused(

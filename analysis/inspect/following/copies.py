@@ -103,7 +103,8 @@ def find(run: RunDirectory, stream: int, seq: int, reading: Reading) -> EventTra
 
 def _publishes(run: RunDirectory, answer: dict[str, Any], request: int, types: tuple[str, str]) -> list[Copy]:
     """The publications that led to an answer, the first that arrived before others."""
-    has = (pc.field("request") <= request) & (pc.field("request") + pc.field("count") > request)
+    count = pc.coalesce(pc.field("count"), pc.scalar(1))  # one, of a message that does not say
+    has = (pc.field("request") <= request) & (pc.field("request") + count > request)
     of_stream = pc.field("stream") == answer["stream"]
     driver = (pc.field("receiver") == answer["receiver"]) | (pc.field("sender") == answer["receiver"])
     rows = transfers.read(
