@@ -202,8 +202,9 @@ class System:
         if layouts is None or not isinstance(self.reading, Reading):
             return None
         reading, publish = self.reading, self.reading.publish or ()
-        named = (*reading.carries, *publish, *reading.asks, *reading.rerouted, *reading.ranks, *reading.colours)
-        if unknown := [name for name in (*named, reading.heartbeat) if name and name not in layouts]:
+        named = (*reading.carries, *publish, *reading.asks, *reading.rerouted, reading.heartbeat)
+        named = (*named, *reading.ranks, *reading.colours)
+        if unknown := [name for name in named if name and name not in layouts]:
             return f"reading: the codec has no message {unknown[0]!r:.40}"
         if len(set(publish)) == 2:
             columns = {name: {each.columns[0] for each in layouts[name].fields} for name in publish}
