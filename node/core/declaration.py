@@ -197,7 +197,7 @@ class System:
         return self._reading_problem()
 
     def _reading_problem(self) -> str | None:
-        """Whether the reading names messages that there are, as far as both stand here and are no references."""
+        """Whether the reading names messages that there are, where both stand here as objects."""
         layouts = getattr(self.codec, "by_name", None)
         if layouts is None or not isinstance(self.reading, Reading):
             return None
