@@ -86,6 +86,7 @@ def _stream_problems(experiment: Experiment, topology: Topology, processes: list
     if isinstance(streams, int):
         return
     publishing = declared_by(experiment.system).having(Trait.PUBLISHER)
+    role = " or ".join(publishing) or "publisher"
     known = [name for name in processes if name.partition("/")[2].rpartition("-")[0] in publishing]
     names: set[str] = set()
     for number, stream in enumerate(streams):
@@ -94,7 +95,7 @@ def _stream_problems(experiment: Experiment, topology: Topology, processes: list
         for at, publisher in enumerate(stream.publishers or ()):
             if publisher not in topology.regions and publisher not in known:
                 hint = suggestion(publisher, [*topology.regions, *known[:1000]])
-                yield (*path, "publishers", at), f"there is no region or {' or '.join(publishing) or 'publisher'} {publisher}{hint}"
+                yield (*path, "publishers", at), f"there is no region or {role} {publisher}{hint}"
         if stream.name in names or stream.name in topology.regions:
             yield (*path, "name"), f"the name {stream.name} is taken"
         names |= {stream.name} if stream.name else set()
