@@ -278,8 +278,8 @@ def _not_compared(findings: Findings) -> list[str]:
     if unverified * 2 <= delivered:
         return []
     return [
-        f"corruption: {unverified:,} of {delivered:,} deliveries could not be compared with what was published: "
-        "clients wrote them down in other batches than publishers"
+        f"corruption: {unverified:,} of {delivered:,} deliveries could not be compared with what was "
+        "published: clients wrote them down in other batches than publishers"
     ]
 
 
