@@ -68,10 +68,11 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A connection is open: the answer to Connect(peer), or accepted (peer is None)."""
+    """A connection is open: the answer to Connect(peer), or accepted (peer is None) from `address`."""
 
     connection: int
     peer: str | None = None
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@
 `Layout` turns that one declaration into the encoder, the decoder and a table (`fields`, with offsets) from
 which the analysis gathers fields by the million and from which documentation and dissectors are made. Every
 message has a head of fixed size and at most one tail, which fills the rest of the body: bytes, UTF-8 text,
-or rows of one fixed layout. Framing is not done here; see `node.core.framing`.
+rows of one fixed layout, or another message of the same codec, its type (u8) before its body. Framing is not done here; see `node.core.framing`.
 
 A message may say how it reads in one line, as phrases that come after its name. A phrase is left out where
 one of its values is not known, or is 0 and marked by `?`; `{a+n}` is the last of n numbers from a on:
@@ -32,8 +32,9 @@ from typing import Any, Literal, Self, get_type_hints
 from node.core.errors import RemoteProtocolError
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, Frame, encode_header
 
-WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8, "K": 16}
+WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8, "d": 8, "K": 16}
 """Bytes of a field by its format: those of struct, and K for keys of 128 bits, which are numbers, too."""
+NESTED_MAX = 4  # messages within each other
 KEY = "K"
 KEY_SHOWN = 6  # hexadecimal digits by which people tell keys apart
 SEQ = "seq"  # the unit of sequence numbers, which `node.core.epochs` writes for people
@@ -91,7 +92,7 @@ class Tail:
     unread. An empty tail has none, whatever the head says.
     """
 
-    kind: Literal["bytes", "text", "rows"]
+    kind: Literal["bytes", "text", "rows", "message"]
     meaning: str
     row: type | None = None
     numbers: tuple[Numbers, ...] = ()
@@ -132,6 +133,7 @@ class Layout:
         self.row = Layout(self.tail.row) if self.tail and self.tail.row else None
         self.reads: tuple[str, ...] = getattr(message, "reads", ())
         self.column: str = getattr(message, "column", "")
+        self.codec: Codec | None = None  # of a message that holds another one: where that is found
         self._check: Callable[[Any], None] | None = getattr(message, "check", None)
 
     def offset(self, name: str) -> int:
@@ -165,10 +167,15 @@ class Layout:
         tail = getattr(message, self.tail_name)
         if self.row is not None:
             return size + len(tail) * self.row.head.size
+        if self.codec is not None:
+            return size + 1 + self.codec.size_bytes(tail) - HEADER_BYTES
         return size + len(tail.encode() if isinstance(tail, str) else tail)
 
-    def decode(self, body: memoryview) -> Any:
-        """The message in a frame's body; raises RemoteProtocolError. A bytes tail is a view of the body."""
+    def decode(self, body: memoryview, depth: int = 0) -> Any:
+        """The message in a frame's body, itself held by so many others.
+
+        Raises RemoteProtocolError. A bytes tail is a view of the body.
+        """
         size = self.head.size
         if len(body) < size or (self.tail is None and len(body) != size):
             raise RemoteProtocolError(f"{self.name} with a body of {len(body)} bytes, its head has {size}")
@@ -176,7 +183,7 @@ class Layout:
         message = (
             self.message(*values)
             if self.tail is None
-            else self.message(*values, self._decode_tail(body[size:]))
+            else self.message(*values, self._decode_tail(body[size:], depth))
         )
         if self._check is not None:
             self._check(message)
@@ -195,9 +202,11 @@ class Layout:
         if self.row is not None:
             pack, values = self.row.head.pack, self.row._values
             return b"".join([pack(*values(row)) for row in tail])
+        if self.codec is not None:
+            return self.codec.encode_body(tail)
         return tail.encode() if isinstance(tail, str) else tail
 
-    def _decode_tail(self, tail: memoryview) -> Any:
+    def _decode_tail(self, tail: memoryview, depth: int) -> Any:
         if self.row is not None:
             if len(tail) % self.row.head.size:
                 raise RemoteProtocolError(
@@ -205,6 +214,10 @@ class Layout:
                 )
             message, unpacked = self.row.message, self.row._unpacked
             return tuple([message(*unpacked(values)) for values in self.row.head.iter_unpack(tail)])
+        if self.codec is not None:
+            if not len(tail):
+                raise RemoteProtocolError(f"{self.name} without the message that it should hold")
+            return self.codec.decode(Frame(tail[0], tail[1:], tail), depth + 1)
         if self.tail is None or self.tail.kind == "bytes":
             return tail
         try:
@@ -226,6 +239,9 @@ class Codec:
         self.by_name = {layout.name: layout for layout in self.by_type.values()}
         self._by_class = {layout.message: layout for layout in self.by_type.values()}
         self._last: tuple[Any, int, list[bytes | memoryview]] = (None, 0, [])
+        for layout in self.by_type.values():
+            if layout.tail is not None and layout.tail.kind == "message":
+                layout.codec = self
 
     def encode(self, message: Any, limit_bytes: int = FRAME_LIMIT_BYTES) -> list[bytes | memoryview]:
         """See `Layout.encode`. What goes to several peers one after the other is encoded once."""
@@ -238,16 +254,24 @@ class Codec:
             self._last = message, limit_bytes, buffers
         return buffers
 
+    def encode_body(self, message: Any) -> bytes:
+        """A message within another: its type, then its body."""
+        layout = self._by_class[type(message)]
+        head, *tail = layout.encode(message)
+        return b"".join((bytes((layout.type,)), head[HEADER_BYTES:], *tail))
+
     def size_bytes(self, message: Any) -> int:
         """Length of the message's whole frame, without making it."""
         return self._by_class[type(message)].size_bytes(message)
 
-    def decode(self, frame: Frame) -> Any:
-        """The frame's message; raises RemoteProtocolError."""
+    def decode(self, frame: Frame, depth: int = 0) -> Any:
+        """The frame's message, which stands within `depth` others; raises RemoteProtocolError."""
         layout = self.by_type.get(frame.type)
         if layout is None:
             raise RemoteProtocolError(f"unknown message type {frame.type}")
-        return layout.decode(frame.body)
+        if depth > NESTED_MAX:
+            raise RemoteProtocolError(f"more than {NESTED_MAX} messages within each other")
+        return layout.decode(frame.body, depth)
 
 
 def wire_name(message: type) -> str:

@@ -46,6 +46,7 @@ class NodeSpec:
     seed: int
     system: str
     members: tuple[Member, ...]
+    address: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     workload: Mapping[str, Any] = field(default_factory=dict)
     homes: tuple[str, ...] = ()  # of each stream, by its number, the region that owns it

@@ -104,7 +104,7 @@ class Connections:
                 self._give(node, m.ConnectFailed(peer, "timed out"))
 
         self._clock.at(ends_us, give_up)
-        self._give(other, m.Connected(far.number))
+        self._give(other, m.Connected(far.number, address=node.spec.address))
 
     def _joined(self, node: Node, other: Node) -> tuple[End, End]:
         near = End(node, self._numbers + 1, None, None)  # type: ignore[arg-type] # both are set below

@@ -144,7 +144,7 @@ class Adapter:
         self._all_gone.clear()
         connection.number = self._number
         self._connections[self._number] = connection
-        self.give(m.Connected(connection.number, connection.peer))
+        self.give(m.Connected(connection.number, connection.peer, connection.accepted_from))
 
     def received(self, connection: Connection, messages: Sequence[Any]) -> None:
         """Messages came in over a connection, in order."""

@@ -40,11 +40,15 @@ class Owner(Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One TCP connection. peer: the name of the process that we dialled; None if it was accepted."""
+    """One TCP connection.
+
+    peer: the name of the process that we dialled; None if it was accepted, from `accepted_from`.
+    """
 
     def __init__(self, owner: Owner, codec: Codec, frame_limit_bytes: int, peer: str | None = None) -> None:
         self.number = 0  # given by the owner when it is open
         self.peer = peer
+        self.accepted_from = ""
         self._owner = owner
         self._codec = codec
         self._limit_bytes = frame_limit_bytes
@@ -62,6 +66,8 @@ class Connection(asyncio.BufferedProtocol):
         raw: socket.socket = transport.get_extra_info("socket")
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio forgets it where proto is 0
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, NOT_SENT_BYTES)
+        if self.peer is None:
+            self.accepted_from = (transport.get_extra_info("peername") or ("",))[0]
         self._transport.set_write_buffer_limits(high=WRITABLE_BYTES, low=WRITABLE_BYTES)
         self._owner.connected(self)
 

@@ -1,0 +1,275 @@
+"""Peers that are reached by their address: connections are opened when something is to be sent, and shared.
+
+For systems whose nodes come and go, and who need no connection of their own: their machine says `SendTo` and
+hears `ReceivedFrom` and `Unreachable`. `PeerPool` makes an ordinary machine of it, so that it runs wherever
+those of `node.core.machine` do; a network without connections (`node.sim.flat_network`) carries the same
+effects out itself.
+
+What is sent to one address arrives in order or not at all. Nothing says that it arrived: `Unreachable` only
+says that what was sent lately may be lost. A connection may be lost without a word, on a link that is cut;
+to find that out, and to `Forget` it, is the machine's affair.
+
+Connections are bounded in number, closed when nothing went over them for a while, and a peer that takes
+nothing has a bounded queue. Two nodes that dial each other at the same time have two connections, and each
+goes on with the one on which it began: so order is kept.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from typing import Any, Protocol
+
+from node.core import machine as m
+
+Address = int
+"""An IPv4 address as a number, as messages carry it."""
+
+SWEEP: m.Timer = ("peer pool",)
+
+
+@dataclass(frozen=True, slots=True)
+class SendTo:
+    """Effect: write these messages to whoever listens at an address, in order, after all before."""
+
+    address: Address
+    messages: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Effect: throw away the connection to an address, with all that is not sent yet. The next SendTo opens a new one."""
+
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedFrom:
+    """Input: messages that came in together, in order."""
+
+    address: Address
+    messages: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """Input: what was sent to an address lately may not have come; nothing is tried again."""
+
+    address: Address
+    reason: str
+
+
+PeerInput = m.Input | ReceivedFrom | Unreachable
+PeerEffect = m.Effect | SendTo | Forget
+
+
+class PeerMachine(Protocol):
+    """A machine that reaches its peers by address."""
+
+    frame_limit_bytes: int  # a longer frame is neither sent nor taken
+
+    def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
+        """Take one input at time `now_us`; returns what is to be done, in order."""
+
+    def progress(self) -> m.Progress:
+        """How far this node got."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    """How much a pool holds."""
+
+    connections: int = 256
+    idle_us: int = 30_000_000  # without a message either way, until a connection is closed
+    dial_timeout_us: int = 2_000_000
+    burst: int = 64  # messages that are handed to a connection before it is asked for room
+    waiting: int = 4_096  # messages for one peer that has no room, or is being dialled
+
+
+@dataclass(slots=True)
+class _Peer:
+    """What goes to one address. `connection` is the one that we send on."""
+
+    address: Address
+    used_us: int
+    connection: int | None = None
+    is_dialling: bool = False
+    handed: int = 0  # messages since there was last known to be room
+    waiting: deque[Any] = field(default_factory=deque)
+
+
+class PeerPool:
+    """A machine of `node.core.machine` around one that reaches its peers by address, all at one port."""
+
+    def __init__(self, machine: PeerMachine, port: int, limits: PoolLimits | None = None) -> None:
+        self.machine = machine
+        self.frame_limit_bytes = machine.frame_limit_bytes
+        self._port = port
+        self._limits = limits or PoolLimits()
+        self._peers: dict[Address, _Peer] = {}
+        self._addresses: dict[int, Address] = {}  # of every open connection, those that we only read as well
+        self._effects: list[m.Effect] = []
+        self._now_us = 0
+
+    def progress(self) -> m.Progress:
+        """See `node.core.machine.Machine`."""
+        return self.machine.progress()
+
+    def handle(self, given: m.Input, now_us: int) -> Sequence[m.Effect]:
+        """See `node.core.machine.Machine`."""
+        self._now_us, self._effects = now_us, []
+        match given:
+            case m.Received():
+                self._received(given)
+            case m.Connected():
+                self._connected(given)
+            case m.Writable():
+                self._writable(given.connection)
+            case m.ConnectFailed():
+                self._lost(self._peers[int(given.peer)], given.reason)
+            case m.Disconnected():
+                self._disconnected(given.connection, given.reason)
+            case m.Malformed():
+                self._effects.append(m.Close(given.connection, abort=True))
+                self._disconnected(given.connection, f"malformed: {given.problem}")
+            case m.TimerFired(timer=timer) if timer == SWEEP:
+                self._sweep()
+            case m.Started():
+                self._effects += (m.Listen(self._port), m.SetTimer(SWEEP, now_us + self._limits.idle_us))
+                self._give(given)
+            case _:
+                self._give(given)
+        return self._effects
+
+    # --- What the machine asks for
+
+    def _give(self, given: PeerInput) -> None:
+        for effect in self.machine.handle(given, self._now_us):
+            match effect:
+                case SendTo():
+                    self._send(effect)
+                case Forget():
+                    self._forget(effect.address)
+                case m.Finished():
+                    self._effects += (m.Close(number) for number in self._addresses)
+                    self._effects.append(effect)
+                case _:
+                    self._effects.append(effect)
+
+    def _send(self, effect: SendTo) -> None:
+        peer = self._peers.get(effect.address)
+        if peer is None:
+            peer = self._peers[effect.address] = _Peer(effect.address, self._now_us)
+        peer.used_us = self._now_us
+        if peer.connection is None or peer.handed >= self._limits.burst:
+            peer.waiting.extend(effect.messages)
+            self._hold(peer)
+        else:
+            self._hand_over(peer, effect.messages)
+
+    def _hand_over(self, peer: _Peer, messages: Sequence[Any]) -> None:
+        assert peer.connection is not None
+        self._effects.append(m.Send(peer.connection, messages))
+        peer.handed += len(messages)
+        if peer.handed >= self._limits.burst:
+            self._effects.append(m.AwaitWritable(peer.connection))
+
+    def _hold(self, peer: _Peer) -> None:
+        """Something waits for a peer: it is dialled, or takes more later, or has too much waiting."""
+        if len(peer.waiting) > self._limits.waiting:
+            self._forget(peer.address)
+            self._give(Unreachable(peer.address, f"more than {self._limits.waiting} messages wait for it"))
+        elif peer.connection is None and not peer.is_dialling:
+            peer.is_dialling = True
+            address = str(IPv4Address(peer.address))
+            self._effects.append(
+                m.Connect(str(peer.address), address, self._port, self._limits.dial_timeout_us)
+            )
+
+    def _forget(self, address: Address) -> None:
+        peer = self._peers.pop(address, None)
+        if peer is not None and peer.is_dialling:  # the answer still comes, and finds nothing to send
+            self._peers[address] = _Peer(address, self._now_us, is_dialling=True)
+        for number in [number for number, other in self._addresses.items() if other == address]:
+            self._close(number, abort=True)
+
+    # --- What connections tell
+
+    def _connected(self, given: m.Connected) -> None:
+        dialled = given.peer is not None
+        if not dialled and not given.address:  # gone again before it was looked at
+            self._effects.append(m.Close(given.connection, abort=True))
+            return
+        address = int(given.peer) if given.peer is not None else int(IPv4Address(given.address))
+        self._addresses[given.connection] = address
+        peer = self._peers.get(address)
+        if peer is None:
+            peer = self._peers[address] = _Peer(address, self._now_us)
+        peer.used_us = self._now_us
+        if dialled:
+            peer.is_dialling = False
+        if peer.connection is None:
+            peer.connection, peer.handed = given.connection, 0
+            self._hand_over_waiting(peer)
+        self._keep_within_limit(given.connection)
+
+    def _writable(self, number: int) -> None:
+        peer = self._peers.get(self._addresses.get(number, -1))
+        if peer is not None and peer.connection == number:
+            peer.handed = 0
+            self._hand_over_waiting(peer)
+
+    def _hand_over_waiting(self, peer: _Peer) -> None:
+        count = min(len(peer.waiting), self._limits.burst)
+        if count:
+            self._hand_over(peer, [peer.waiting.popleft() for _ in range(count)])
+
+    def _received(self, given: m.Received) -> None:
+        address = self._addresses.get(given.connection)
+        if address is not None:
+            self._peers[address].used_us = self._now_us
+            self._give(ReceivedFrom(address, given.messages))
+
+    def _disconnected(self, number: int, reason: str) -> None:
+        address = self._addresses.pop(number, None)
+        if address is not None and self._peers[address].connection == number:
+            self._lost(self._peers[address], reason)
+
+    def _lost(self, peer: _Peer, reason: str) -> None:
+        """Where nothing was under way, a connection that ends is none of the machine's business."""
+        quiet_us = self._now_us - peer.used_us
+        peer.connection, peer.is_dialling = None, False
+        is_news = bool(peer.waiting) or quiet_us < self._limits.idle_us // 2
+        peer.waiting.clear()
+        if peer.address not in self._addresses.values():
+            del self._peers[peer.address]
+        if is_news:
+            self._give(Unreachable(peer.address, reason))
+
+    # --- Bounds
+
+    def _sweep(self) -> None:
+        self._effects.append(m.SetTimer(SWEEP, self._now_us + self._limits.idle_us))
+        for number in list(self._idle()):
+            self._close(number)
+
+    def _idle(self) -> Iterator[int]:
+        for number, address in self._addresses.items():
+            if self._now_us - self._peers[address].used_us >= self._limits.idle_us:
+                yield number
+
+    def _keep_within_limit(self, newest: int) -> None:
+        if len(self._addresses) > self._limits.connections:
+            others = (number for number in self._addresses if number != newest)
+            self._close(min(others, key=lambda number: self._peers[self._addresses[number]].used_us))
+
+    def _close(self, number: int, *, abort: bool = False) -> None:
+        address = self._addresses.pop(number)
+        self._effects.append(m.Close(number, abort=abort))
+        peer = self._peers.get(address)
+        if peer is not None and peer.connection == number:
+            peer.connection = None
+            if peer.waiting:
+                self._hold(peer)
+            elif not peer.is_dialling and address not in self._addresses.values():
+                del self._peers[address]

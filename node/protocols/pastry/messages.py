@@ -1,0 +1,132 @@
+"""Messages between Pastry nodes. The sender's address is the connection's; its id stands in the message.
+
+Pastry's own (section 2 of both Scribe papers) are ROUTE, JOIN, JOIN_ROWS and JOIN_LEAVES. LEAF_PROBE and its
+reply are those by which leaf sets agree (Castro, Costa, Rowstron: Performance and Dependability of Structured
+Peer-to-Peer Overlays, DSN 2004, figure 2). RELAY carries a message round a link that is cut.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from node.core.message_layout import Field, Layout, Tail, Values
+from node.protocols.pastry.ids import NodeHandle
+
+
+class Phase(Values):
+    """How a message gets to the node that is closest to its key."""
+
+    PREFIX = 0, "each node shares more digits with the key, or is closer to it"
+    LEAF_SET = 1, "a leaf set covered the key: each node is closer to it"
+
+
+class Belief(Values):
+    """What the sender takes a node of its list for."""
+
+    ALIVE = 0, "a member of its leaf set"
+    FAILED = 1, "gave no answer to its probes"
+
+
+@dataclass(frozen=True, slots=True)
+class Believed:
+    """A node of a leaf set, or one that was in it."""
+
+    id: Annotated[int, Field("K", "", "the node's id", columns=("key",))]
+    address: Annotated[int, Field("I", "", "where it listens")]
+    belief: Annotated[int, Field("B", "", "alive or failed", Belief)]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """To the live node whose id is numerically closest to the key."""
+
+    reads: ClassVar = ("{key}", "hops {hops}")
+
+    key: Annotated[int, Field("K", "", "the key")]
+    hops: Annotated[int, Field("B", "nodes", "that passed it on")]
+    phase: Annotated[int, Field("B", "", "how it was passed on last", Phase)]
+    message: Annotated[Any, Tail("message", "for the application of the node where the key leads")]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Routed to the joining node's own id; each node on the way sends it rows of its routing table."""
+
+    id: Annotated[int, Field("K", "", "the joining node's id", columns=("key",))]
+    address: Annotated[int, Field("I", "", "where it listens")]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRows:
+    """Rows of a routing table, from a node on a join's way."""
+
+    id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
+    nodes: Annotated[tuple[NodeHandle, ...], Tail("rows", "the rows' nodes", NodeHandle)]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinLeaves:
+    """The leaf set of the node that is closest to the joining one: the join's end."""
+
+    id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
+    nodes: Annotated[tuple[NodeHandle, ...], Tail("rows", "its leaf set", NodeHandle)]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafProbe:
+    """Are you alive, and who are our neighbours? Answered by LEAF_ANSWER."""
+
+    id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
+    number: Annotated[int, Field("I", "", "of the probe")]
+    nodes: Annotated[tuple[Believed, ...], Tail("rows", "its leaf set, and who failed", Believed)]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafAnswer:
+    """I am, and these are mine."""
+
+    id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
+    number: Annotated[int, Field("I", "", "of the probe that it answers")]
+    nodes: Annotated[tuple[Believed, ...], Tail("rows", "its leaf set, and who failed", Believed)]
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """How far away are you? Answered by PONG."""
+
+    id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
+    number: Annotated[int, Field("I", "", "of the ping")]
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    """This far."""
+
+    id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
+    number: Annotated[int, Field("I", "", "of the ping that it answers")]
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """I live: to the left neighbour on the ring."""
+
+    id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
+
+
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """Pass this on to a node that I do not reach."""
+
+    source: Annotated[int, Field("I", "", "address of the node that does not reach it")]
+    target: Annotated[int, Field("I", "", "address of the node for which it is")]
+    hops: Annotated[int, Field("B", "nodes", "that passed it on")]
+    message: Annotated[Any, Tail("message", "what it is")]
+
+
+PASTRY_MESSAGES = (
+    Route, Join, JoinRows, JoinLeaves, LeafProbe, LeafAnswer, Ping, Pong, Heartbeat, Relay,
+)  # fmt: skip
+
+
+def pastry_layouts(first: int = 1) -> list[Layout]:
+    """Of all messages, numbered from `first` on, for the codec of the system that stands on Pastry."""
+    return [Layout(message, first + number) for number, message in enumerate(PASTRY_MESSAGES)]

@@ -1,0 +1,383 @@
+"""Pastry: a ring of nodes, each message routed to the live one whose id is closest to its key.
+
+Section 2 of both Scribe papers: routing by prefix (`route`), joins through a node that is known, which fill
+the routing table row by row. Leaf sets agree as in MSPastry (DSN 2004, figure 2): each change is confirmed by
+a probe of the node concerned, probes carry leaf sets and failures, and a node takes messages only when all of
+its leaf set has answered. A message that would have to go to a node which is being probed waits for the
+probe's end, so that no two nodes deliver for one key while a third one merely is slow.
+
+No message goes round in a loop: as long as it is routed by prefix, each node shares more digits with the key
+or is closer to it; as soon as a leaf set covers the key, each node is closer (`Phase`).
+
+How nodes are reached is `reachability`'s; what is delivered is the application's. Time and randomness come
+from outside.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import Any, Protocol
+
+from node.core import machine as m
+from node.core.peers import Address, PeerEffect
+from node.protocols.pastry.ids import NodeHandle, distance, shared_digits
+from node.protocols.pastry.leaf_set import LeafSet
+from node.protocols.pastry.messages import (
+    Belief,
+    Believed,
+    Heartbeat,
+    Join,
+    JoinLeaves,
+    JoinRows,
+    LeafAnswer,
+    LeafProbe,
+    Phase,
+    Ping,
+    Pong,
+    Relay,
+    Route,
+)
+from node.protocols.pastry.parameters import PastryParameters
+from node.protocols.pastry.reachability import Reachability
+from node.protocols.pastry.routing_table import RoutingTable
+
+HOPS_MAX = 255
+WAITING_MAX = 1_024  # messages that wait for a probe, or for this node to have joined
+CONSIDERED_MAX = 128  # nodes that are remembered as measured
+TICK: m.Timer = ("pastry",)
+JOINING: m.Timer = ("join",)
+QUIET_US = 1_000_000  # between looks, where there are no heartbeats
+
+
+class Application(Protocol):
+    """What stands on Pastry: the upcalls of its API (2002, section 2.3)."""
+
+    def deliver(self, message: Any, key: int) -> None:
+        """This node is the closest one to the message's key."""
+
+    def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
+        """The message is about to go to `following`: as it is, changed, or not at all (None)."""
+
+    def new_leafs(self, leaf_set: LeafSet) -> None:
+        """The leaf set has changed."""
+
+    def failed(self, node: NodeHandle) -> None:
+        """A node that was known gives no answer any more."""
+
+
+class Pastry:
+    """One node of the overlay. `is_active`: it has joined, and its leaf set has answered."""
+
+    def __init__(
+        self,
+        own: NodeHandle,
+        parameters: PastryParameters,
+        rng: m.Randomness,
+        emit: Callable[[PeerEffect], None],
+        application: Application,
+    ) -> None:
+        self.own = own
+        self.is_active = False
+        self.leaf_set = LeafSet(own, parameters.leaf_set)
+        self.table = RoutingTable(own.id, parameters.b)
+        self.neighbourhood: list[tuple[int, NodeHandle]] = []  # the nearest ones, with their round-trip times
+        self.reach = Reachability(own, parameters, rng, emit, self)
+        self._parameters = parameters
+        self._rng = rng
+        self._emit = emit
+        self._application = application
+        self._contacts: Sequence[Address] = ()
+        self._failed: dict[Address, NodeHandle] = {}
+        self._considered: set[Address] = set()
+        self._waiting: deque[Route] = deque(maxlen=WAITING_MAX)
+        self._carry: dict[type, Callable[[Address, Any, Address | None], None]] = {
+            Route: lambda _, message, relay: self._pass_on(message),
+            JoinRows: self._join_rows,
+            JoinLeaves: self._join_leaves,
+            LeafProbe: self._leaf_probe,
+            LeafAnswer: self._leaf_answer,
+            Ping: self._ping,
+            Pong: lambda address, pong, relay: self.reach.ponged(address, pong, relay),
+            Heartbeat: lambda address, message, relay: None,  # that it was heard is all
+            Relay: self._relay,
+        }
+
+    # --- What an application calls
+
+    def start(self, contacts: Sequence[Address], now_us: int) -> None:
+        """Join through one of these nodes, tried in turn; without any this is the first node of a ring."""
+        self.reach.now_us = now_us
+        self._contacts = [each for each in contacts if each != self.own.address]
+        self._emit(m.SetTimer(TICK, now_us + self._parameters.heartbeat_us or QUIET_US))
+        if self._contacts:
+            self._join()
+        else:
+            self._become_active()
+
+    def route(self, message: Any, key: int) -> None:
+        """To the live node whose id is closest to the key."""
+        self._pass_on(Route(key, 0, Phase.PREFIX, message))
+
+    def send(self, message: Any, node: NodeHandle) -> None:
+        """To a node, through a relay if it takes one."""
+        self.reach.send(node.address, message)
+
+    def suspect(self, node: NodeHandle) -> None:
+        """An application misses something from a node: find out whether it lives."""
+        self.reach.probe(node)
+
+    def known(self) -> Iterable[NodeHandle]:
+        """All nodes in the leaf set and the routing table; some may be given twice."""
+        return chain(self.leaf_set.smaller, self.leaf_set.larger, self.table)
+
+    # --- Inputs
+
+    def take(self, address: Address, message: Any, now_us: int) -> bool:
+        """A message came from an address; whether it is one of Pastry's."""
+        self.reach.now_us = now_us
+        return self._take(address, message, None)
+
+    def _take(self, address: Address, message: Any, relay: Address | None) -> bool:
+        carry = self._carry.get(type(message))
+        self.reach.heard(address, relay)
+        if carry is not None:
+            carry(address, message, relay)
+        return carry is not None
+
+    def timer(self, timer: m.Timer, now_us: int) -> bool:
+        """A timer fired; whether it is one of Pastry's."""
+        self.reach.now_us = now_us
+        if timer == TICK:
+            self._tick()
+        elif timer == JOINING:
+            if not self.is_active:
+                self._join()
+        elif timer[0] == "probe":
+            self.reach.timed_out(int(timer[1]))
+        else:
+            return False
+        return True
+
+    def unreachable(self, address: Address, now_us: int) -> None:
+        """A connection was lost."""
+        self.reach.now_us = now_us
+        for node in self.known():
+            if node.address == address:
+                self.reach.probe(node)
+                return
+
+    # --- Routing
+
+    def following(self, key: int, phase: int) -> tuple[NodeHandle, int]:
+        """To whom a message for a key goes next (this node itself: it is delivered), and how.
+
+        Leaf set, routing table, and the rare case, in this order (2001, section 2).
+        """
+        if phase == Phase.LEAF_SET or self.leaf_set.covers(key):
+            return self.leaf_set.closest(key), Phase.LEAF_SET
+        entry = self.table.entry(key)
+        if entry is not None and not self.reach.is_suspect(entry):
+            return entry, Phase.PREFIX
+        b, own = self._parameters.b, self.own.id
+        row, far = shared_digits(own, key, b), distance(own, key)
+        closer = (
+            node
+            for node in self.known()
+            if distance(node.id, key) < far
+            and shared_digits(node.id, key, b) >= row
+            and not self.reach.is_suspect(node)
+        )
+        return min(closer, key=lambda node: distance(node.id, key), default=self.own), Phase.PREFIX
+
+    def _pass_on(self, route: Route) -> None:
+        if route.hops >= HOPS_MAX:
+            return
+        if not self.is_active:
+            self._waiting.append(route)
+            return
+        following, phase = self.following(route.key, route.phase)
+        if isinstance(route.message, Join) and following.address == route.message.address:
+            following = self.own  # known already, from a probe of its own
+        if self.reach.is_suspect(following):
+            self._waiting.append(route)
+            return
+        if isinstance(route.message, Join):
+            self._help_to_join(route.message, route.key, is_last=following is self.own)
+        elif following is self.own:
+            self._application.deliver(route.message, route.key)
+            return
+        if following is not self.own:
+            self._hand_to(following, route, phase)
+
+    def _hand_to(self, following: NodeHandle, route: Route, phase: int) -> None:
+        message = route.message
+        if not isinstance(message, Join):
+            message = self._application.forward(message, route.key, following)
+            if message is None:
+                return
+        if self._parameters.heartbeat_us and self.reach.is_silent(
+            following.address, self._parameters.heartbeat_timeout_us
+        ):
+            self.reach.ping(following)
+        self.reach.send(following.address, Route(route.key, route.hops + 1, phase, message))
+
+    def _pass_on_waiting(self) -> None:
+        waiting = list(self._waiting)
+        self._waiting.clear()
+        for route in waiting:
+            self._pass_on(route)
+
+    # --- Joining
+
+    def _join(self) -> None:
+        """Ask a contact; the next one, if that gives no answer."""
+        contact = self._contacts[self._rng.randrange(len(self._contacts))]
+        join = Join(self.own.id, self.own.address)
+        self.reach.send(contact, Route(self.own.id, 0, Phase.PREFIX, join))
+        self._emit(m.SetTimer(JOINING, self.reach.now_us + self._parameters.join_timeout_us))
+
+    def _help_to_join(self, join: Join, key: int, *, is_last: bool) -> None:
+        """Rows up to what both ids share, and at the end of the way the leaf set."""
+        joining = NodeHandle(join.id, join.address)
+        if joining.address == self.own.address:
+            return
+        last = shared_digits(self.own.id, key, self._parameters.b)
+        rows = tuple(node for number in range(last + 1) for node in self.table.row(number))
+        self.reach.send(joining.address, JoinRows(self.own.id, (self.own, *rows)))
+        if is_last:
+            self.reach.send(joining.address, JoinLeaves(self.own.id, tuple(self.leaf_set.members)))
+
+    def _join_rows(self, address: Address, message: JoinRows, relay: Address | None) -> None:
+        for node in message.nodes:
+            self._consider(node)
+
+    def _join_leaves(self, address: Address, message: JoinLeaves, relay: Address | None) -> None:
+        if self.is_active:
+            return
+        for node in (NodeHandle(message.id, address), *message.nodes):
+            if self.leaf_set.would_take(node):
+                self.reach.probe(node, address)
+        if not self.reach.is_probing:
+            self.settled()
+
+    def _become_active(self) -> None:
+        self.is_active = True
+        self._emit(m.CancelTimer(JOINING))
+        for node in set(self.known()):
+            self._consider(node)
+        self._application.new_leafs(self.leaf_set)
+        self._pass_on_waiting()
+
+    # --- The leaf set (MSPastry)
+
+    def probe(self, number: int) -> LeafProbe:
+        """See `reachability.Watcher`."""
+        return LeafProbe(self.own.id, number, self._beliefs())
+
+    def _beliefs(self) -> tuple[Believed, ...]:
+        alive = (Believed(node.id, node.address, Belief.ALIVE) for node in self.leaf_set.members)
+        failed = (Believed(node.id, node.address, Belief.FAILED) for node in self._failed.values())
+        return (*alive, *failed)
+
+    def _leaf_probe(self, address: Address, message: LeafProbe, relay: Address | None) -> None:
+        node = NodeHandle(message.id, address)
+        self._learn(node, message.nodes)
+        answer = LeafAnswer(self.own.id, message.number, self._beliefs())
+        if relay is None:
+            self.reach.send(address, answer)
+        else:
+            self._emit_relayed(relay, address, answer)
+
+    def _emit_relayed(self, relay: Address, address: Address, answer: LeafAnswer) -> None:
+        """The way that the probe came: the direct one may be cut without our knowing it yet."""
+        self.reach.send(relay, Relay(self.own.address, address, 0, answer))
+
+    def _leaf_answer(self, address: Address, message: LeafAnswer, relay: Address | None) -> None:
+        node = NodeHandle(message.id, address)
+        self._learn(node, message.nodes)
+        self.reach.answered(node, message.number, relay)
+
+    def _learn(self, node: NodeHandle, beliefs: Iterable[Believed]) -> None:
+        """What a node's message says of it, and of others."""
+        self._failed.pop(node.address, None)
+        changed = self.leaf_set.add(node)
+        for each in beliefs:
+            other = NodeHandle(each.id, each.address)
+            if each.belief == Belief.FAILED:
+                if other in self.leaf_set:
+                    self.reach.probe(other)
+            elif self.leaf_set.would_take(other) and other.address not in self._failed:
+                self.reach.probe(other, node.address)
+        self._consider(node)
+        if changed and self.is_active:
+            self._application.new_leafs(self.leaf_set)
+
+    def failed(self, node: NodeHandle) -> None:
+        """See `reachability.Watcher`."""
+        was_leaf = self.leaf_set.remove(node)
+        self.table.remove(node)
+        self.neighbourhood = [each for each in self.neighbourhood if each[1] != node]
+        if was_leaf:
+            self._failed[node.address] = node
+            for member in self.leaf_set.members:
+                self.reach.probe(member)
+            if self.is_active:
+                self._application.new_leafs(self.leaf_set)
+        self._application.failed(node)
+
+    def settled(self) -> None:
+        """See `reachability.Watcher`: now the leaf set is what has answered."""
+        if self.leaf_set.is_complete or not self._failed:
+            self._failed.clear()
+        if not self.is_active and self.leaf_set.members:
+            self._become_active()
+        else:
+            self._pass_on_waiting()
+
+    # --- The routing table
+
+    def relays(self) -> Iterable[NodeHandle]:
+        """See `reachability.Watcher`."""
+        return self.known()
+
+    def _consider(self, node: NodeHandle) -> None:
+        """Measure a node that may be of use in the routing table, and that was not measured lately."""
+        if self.table.is_wanted(node) and node.address not in self._considered:
+            if len(self._considered) >= CONSIDERED_MAX:
+                self._considered.clear()
+            self._considered.add(node.address)
+            self.reach.ping(node)
+
+    def measured(self, node: NodeHandle, rtt_us: int) -> None:
+        """See `reachability.Watcher`."""
+        self.table.offer(node, rtt_us)
+        others = [each for each in self.neighbourhood if each[1] != node]
+        nearest = sorted([*others, (rtt_us, node)], key=lambda each: (each[0], each[1].id))
+        self.neighbourhood = nearest[: self._parameters.neighbourhood]
+
+    def _ping(self, address: Address, message: Ping, relay: Address | None) -> None:
+        self.reach.send(address, Pong(self.own.id, message.number))
+        self._consider(NodeHandle(message.id, address))
+
+    # --- Others
+
+    def _relay(self, address: Address, message: Relay, relay: Address | None) -> None:
+        if message.target == self.own.address:
+            self._take(message.source, message.message, address)
+        else:
+            self.reach.pass_on(message)
+
+    def _tick(self) -> None:
+        period_us = self._parameters.heartbeat_us or QUIET_US
+        self._emit(m.SetTimer(TICK, self.reach.now_us + period_us))
+        self.reach.tick()
+        if not self.leaf_set.is_complete:
+            for node in (*self.leaf_set.smaller[-1:], *self.leaf_set.larger[-1:]):
+                self.reach.probe(node)
+        if not self.is_active or not self._parameters.heartbeat_us:
+            return
+        for left in self.leaf_set.smaller[:1]:
+            self.reach.send(left.address, Heartbeat(self.own.id))
+        for right in self.leaf_set.larger[:1]:
+            if self.reach.is_silent(right.address, self._parameters.heartbeat_timeout_us):
+                self.reach.probe(right)

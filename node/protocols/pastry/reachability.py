@@ -1,0 +1,234 @@
+"""How a node reaches the others it knows: directly, or through a third one; and which of them have failed.
+
+A link that is cut makes reachability non-transitive: two nodes hold each other for dead while a third one
+sees both. Rings and trees could not agree then. So a probe that has no answer is sent again through relays,
+nodes that are known to live (as SWIM asks others to ping, and RON routes round a failure in one hop): whoever
+answers through a relay is alive, and is sent everything through it until the direct way works again. A relay
+passes on through a relay of its own where it needs one. Only who answers to nobody has failed. Failed ones
+are asked again now and then, so that a ring that was divided grows together.
+
+This module knows nothing of rings. What a probe says, and what follows, is its `Watcher`'s.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from node.core import machine as m
+from node.core.peers import Address, Forget, PeerEffect, SendTo
+from node.protocols.pastry.ids import NodeHandle
+from node.protocols.pastry.messages import Ping, Pong, Relay
+from node.protocols.pastry.parameters import PastryParameters
+
+RELAY_HOPS_MAX = 4
+FAILED_MAX = 64  # nodes that are asked again
+AGAIN_MAX = 12  # times `direct_again`: the longest time between asking a failed node again
+PINGS_MAX = 1_024
+
+
+class Watcher(Protocol):
+    """Who is told what became of nodes."""
+
+    def probe(self, number: int) -> Any:
+        """The message that asks a node whether it lives; its answer names the number."""
+
+    def relays(self) -> Iterable[NodeHandle]:
+        """Nodes that may pass something on."""
+
+    def failed(self, node: NodeHandle) -> None:
+        """It gave no answer, by any way."""
+
+    def settled(self) -> None:
+        """No probe is under way any more."""
+
+    def measured(self, node: NodeHandle, rtt_us: int) -> None:
+        """It answered a ping after so long."""
+
+
+@dataclass(slots=True)
+class _Probe:
+    node: NodeHandle
+    told_by: Address | None
+    attempts: int = 0
+    sent_us: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Lost:
+    node: NodeHandle
+    again_us: int
+    wait_us: int
+
+
+class Reachability:
+    """Of one node. `effects` is where it puts what is to be done; `relay_of` has the relays in use."""
+
+    def __init__(
+        self,
+        own: NodeHandle,
+        parameters: PastryParameters,
+        rng: m.Randomness,
+        effects: Callable[[PeerEffect], None],
+        watcher: Watcher,
+    ) -> None:
+        self.now_us = 0
+        self.relay_of: dict[Address, Address] = {}
+        self._own = own
+        self._parameters = parameters
+        self._rng = rng
+        self._emit = effects
+        self._watcher = watcher
+        self._probes: dict[Address, _Probe] = {}
+        self._pings: dict[int, tuple[NodeHandle, int]] = {}
+        self._lost: dict[Address, _Lost] = {}
+        self._heard_us: dict[Address, int] = {}
+        self._direct_again_us = 0
+        self._number = 0
+
+    # --- Sending
+
+    def send(self, address: Address, message: Any) -> None:
+        """To a node, through its relay if it needs one."""
+        relay = self.relay_of.get(address)
+        if relay is None:
+            self._emit(SendTo(address, (message,)))
+        else:
+            self._emit(SendTo(relay, (Relay(self._own.address, address, 0, message),)))
+
+    def pass_on(self, relay: Relay) -> None:
+        """Something that another node does not reach itself."""
+        if relay.hops < RELAY_HOPS_MAX:
+            following = self.relay_of.get(relay.target, relay.target)
+            onward = Relay(relay.source, relay.target, relay.hops + 1, relay.message)
+            self._emit(SendTo(following, (onward,)))
+
+    # --- Hearing
+
+    def heard(self, address: Address, relay: Address | None) -> None:
+        """Something came from a node, maybe through a relay."""
+        self._heard_us[address] = self.now_us
+        if relay is not None:
+            self.relay_of.setdefault(address, relay)
+
+    def is_silent(self, address: Address, since_us: int) -> bool:
+        """Whether nothing came from a node for so long, or ever."""
+        return self.now_us - self._heard_us.get(address, -since_us) >= since_us
+
+    def answered(self, node: NodeHandle, number: int, relay: Address | None) -> None:
+        """A probe's answer came."""
+        self._lost.pop(node.address, None)
+        probe = self._probes.pop(node.address, None)
+        if probe is None:
+            return
+        if relay is None:
+            self.relay_of.pop(node.address, None)
+            if number in probe.sent_us:
+                self._watcher.measured(node, self.now_us - probe.sent_us[number])
+        else:
+            self.relay_of[node.address] = relay
+        if not self._probes:
+            self._watcher.settled()
+
+    # --- Probes
+
+    @property
+    def is_probing(self) -> bool:
+        """Whether any probe is under way."""
+        return bool(self._probes)
+
+    def is_suspect(self, node: NodeHandle) -> bool:
+        """Whether it is being probed."""
+        return node.address in self._probes
+
+    def probe(self, node: NodeHandle, told_by: Address | None = None) -> None:
+        """Find out whether a node lives; who told of it is the first relay that is tried."""
+        if node.address == self._own.address or node.address in self._probes:
+            return
+        probe = self._probes[node.address] = _Probe(node, told_by)
+        self._attempt(probe)
+
+    def _attempt(self, probe: _Probe) -> None:
+        address = probe.node.address
+        probe.attempts += 1
+        self._number += 1
+        probe.sent_us[self._number] = self.now_us
+        message = self._watcher.probe(self._number)
+        self._emit(SendTo(address, (message,)))
+        for relay in self._relays(probe):
+            self._emit(SendTo(relay, (Relay(self._own.address, address, 0, message),)))
+        timer = ("probe", str(address))
+        self._emit(m.SetTimer(timer, self.now_us + self._parameters.probe_timeout_us))
+
+    def _relays(self, probe: _Probe) -> list[Address]:
+        address, known = probe.node.address, self.relay_of.get(probe.node.address)
+        chosen = [] if known is None else [known]
+        if probe.attempts > 1:
+            if probe.told_by is not None:
+                chosen.append(probe.told_by)
+            rest = sorted({node.address for node in self._watcher.relays()} - {address, *chosen})
+            wanted = self._parameters.relays << (probe.attempts - 2)
+            while rest and len(chosen) < wanted:
+                chosen.append(rest.pop(self._rng.randrange(len(rest))))
+        return list(dict.fromkeys(chosen))
+
+    def timed_out(self, address: Address) -> None:
+        """A probe's time is over."""
+        probe = self._probes.get(address)
+        if probe is None:
+            return
+        if probe.attempts < self._parameters.probes:
+            if probe.attempts == 1:
+                self._emit(Forget(address))  # what waits there would come late, before everything new
+            self._attempt(probe)
+            return
+        del self._probes[address]
+        self.relay_of.pop(address, None)
+        self._emit(Forget(address))
+        self._bury(probe.node)
+        self._watcher.failed(probe.node)
+        if not self._probes:
+            self._watcher.settled()
+
+    def _bury(self, node: NodeHandle) -> None:
+        known = self._lost.pop(node.address, None)
+        again_us = self._parameters.direct_again_us
+        wait_us = min(known.wait_us * 2, again_us * AGAIN_MAX) if known else again_us
+        self._lost[node.address] = _Lost(node, self.now_us + wait_us, wait_us)
+        while len(self._lost) > FAILED_MAX:
+            del self._lost[next(iter(self._lost))]
+
+    # --- Pings
+
+    def ping(self, node: NodeHandle) -> None:
+        """Measure how far away a node is, directly."""
+        if len(self._pings) < PINGS_MAX:
+            self._number += 1
+            self._pings[self._number] = node, self.now_us
+            self._emit(SendTo(node.address, (Ping(self._own.id, self._number),)))
+
+    def ponged(self, address: Address, pong: Pong, relay: Address | None) -> None:
+        """A ping's answer came."""
+        found = self._pings.pop(pong.number, None)
+        if found is not None and found[0].address == address and relay is None:
+            self.relay_of.pop(address, None)
+            self._watcher.measured(found[0], self.now_us - found[1])
+
+    # --- Now and then
+
+    def tick(self) -> None:
+        """Look whether pings were answered, ask failed nodes again, and try direct ways."""
+        late_us = self.now_us - self._parameters.probe_timeout_us
+        for number in [number for number, (_, sent_us) in self._pings.items() if sent_us <= late_us]:
+            node, _ = self._pings.pop(number)
+            if node.address not in self.relay_of:
+                self.probe(node)
+        for lost in [lost for lost in self._lost.values() if lost.again_us <= self.now_us]:
+            self.probe(lost.node)
+        if self.now_us >= self._direct_again_us:
+            self._direct_again_us = self.now_us + self._parameters.direct_again_us
+            known = {node.address: node for node in self._watcher.relays()}
+            for address in [address for address in self.relay_of if address not in known]:
+                del self.relay_of[address]  # we send there no more
+            for address in self.relay_of:
+                self._emit(Forget(address))
+                self.ping(known[address])

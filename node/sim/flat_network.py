@@ -1,0 +1,136 @@
+"""A network without connections, in virtual time, for as many nodes as memory holds.
+
+It runs machines that reach their peers by address (`node.core.peers`): a message is one entry on the heap and
+arrives after the delay between two nodes, which is constant, so that what is sent to one node arrives in
+order. Nothing else takes time: no rates, no queues, no processors. Ways that are cut are silent; whoever sends
+to a node that is gone hears that it is unreachable, as from its host. `node.sim.sim_network` models TCP, for up to
+some thousand processes.
+
+The same machines, seeds and faults give the same trace.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from node.core import machine as m
+from node.core.peers import Address, Forget, PeerInput, PeerMachine, ReceivedFrom, SendTo, Unreachable
+from node.sim.clock import Clock
+
+Delay = Callable[[Address, Address], int]
+"""Microseconds from one address to another."""
+Reaches = Callable[[Address, Address], bool]
+Told = Callable[[Address, int, m.Effect], None]
+"""Is told of a node's Record, Measure or Log: who, when, what."""
+
+
+def _everywhere(_source: Address, _target: Address) -> bool:
+    """No way is cut."""
+    return True
+
+
+def _look_away(_address: Address, _time_us: int, _effect: m.Effect) -> None:
+    """Nothing is kept."""
+
+
+@dataclass(slots=True, eq=False)
+class FlatNode:
+    """A node and its timers, by the serial number of their latest setting."""
+
+    address: Address
+    machine: PeerMachine
+    timers: dict[m.Timer, int] = field(default_factory=dict)
+    is_ready: bool = False
+    is_finished: bool = False
+
+
+class FlatNetwork:
+    """All nodes. `sent` counts messages that were sent; `reaches` may be replaced at any time to cut ways."""
+
+    def __init__(self, delay_us: Delay, told: Told = _look_away) -> None:
+        self.clock = Clock()
+        self.nodes: dict[Address, FlatNode] = {}
+        self.reaches: Reaches = _everywhere
+        self.sent = 0
+        self._delay_us = delay_us
+        self._told = told
+        self._serial = 0
+
+    def start(self, address: Address, machine: PeerMachine) -> None:
+        """Start a node now."""
+        node = self.nodes[address] = FlatNode(address, machine)
+        self.clock.at(self.clock.now_us, self._begin, node)
+
+    def kill(self, address: Address) -> None:
+        """The node is gone at once, without a word."""
+        self.nodes.pop(address).is_finished = True
+
+    def give(self, address: Address, given: PeerInput) -> None:
+        """Give one node an input."""
+        self._give(self.nodes[address], given)
+
+    def call(self, address: Address, act: Callable[[Any, int], Sequence[Any]]) -> None:
+        """Let something be done with a node's machine, and carry out the effects that it returns."""
+        node = self.nodes[address]
+        self._carry_out(node, act(node.machine, self.clock.now_us))
+
+    def run(self, until_us: int) -> None:
+        """Let virtual time pass."""
+        self.clock.run_until(until_us)
+
+    # --- Inputs
+
+    def _begin(self, node: FlatNode) -> None:
+        self._give(node, m.Started())
+
+    def _give(self, node: FlatNode, given: PeerInput) -> None:
+        if not node.is_finished:
+            self._carry_out(node, node.machine.handle(given, self.clock.now_us))
+
+    def _arrive(self, sent: tuple[Address, Address, Sequence[Any]]) -> None:
+        source, target, messages = sent
+        node = self.nodes.get(target)
+        if node is None or node.is_finished:
+            if source in self.nodes and self.reaches(target, source):
+                back_us = self._delay_us(target, source)
+                self.clock.at(self.clock.now_us + back_us, self._refuse, (source, target))
+            return
+        self._carry_out(node, node.machine.handle(ReceivedFrom(source, messages), self.clock.now_us))
+
+    def _refuse(self, between: tuple[Address, Address]) -> None:
+        source, target = between
+        if source in self.nodes:
+            self._give(self.nodes[source], Unreachable(target, "refused"))
+
+    def _fire(self, planned: tuple[FlatNode, m.Timer, int]) -> None:
+        node, timer, serial = planned
+        if node.timers.get(timer) == serial:
+            del node.timers[timer]
+            self._give(node, m.TimerFired(timer))
+
+    # --- Effects
+
+    def _carry_out(self, node: FlatNode, effects: Sequence[Any]) -> None:
+        now_us, at = self.clock.now_us, self.clock.at
+        for effect in effects:
+            kind = type(effect)
+            if kind is SendTo:
+                target = effect.address
+                self.sent += len(effect.messages)
+                if self.reaches(node.address, target):
+                    delay_us = self._delay_us(node.address, target)
+                    at(now_us + delay_us, self._arrive, (node.address, target, effect.messages))
+            elif kind is m.SetTimer:
+                self._serial += 1
+                node.timers[effect.timer] = self._serial
+                at(effect.at_us, self._fire, (node, effect.timer, self._serial))
+            elif kind is m.CancelTimer:
+                node.timers.pop(effect.timer, None)
+            elif kind in {m.Record, m.Measure, m.Log}:
+                self._told(node.address, now_us, effect)
+            elif kind is m.Ready:
+                node.is_ready = True
+            elif kind is m.Finished:
+                node.is_finished = True
+            else:
+                assert kind is Forget, f"a network without connections knows no {kind.__name__}"
