@@ -282,15 +282,7 @@ class Pastry:
     def _leaf_probe(self, address: Address, message: LeafProbe, relay: Address | None) -> None:
         node = NodeHandle(message.id, address)
         self._learn(node, message.nodes)
-        answer = LeafAnswer(self.own.id, message.number, self._beliefs())
-        if relay is None:
-            self.reach.send(address, answer)
-        else:
-            self._emit_relayed(relay, address, answer)
-
-    def _emit_relayed(self, relay: Address, address: Address, answer: LeafAnswer) -> None:
-        """The way that the probe came: the direct one may be cut without our knowing it yet."""
-        self.reach.send(relay, Relay(self.own.address, address, 0, answer))
+        self.reach.answer(address, relay, LeafAnswer(self.own.id, message.number, self._beliefs()))
 
     def _leaf_answer(self, address: Address, message: LeafAnswer, relay: Address | None) -> None:
         node = NodeHandle(message.id, address)
@@ -356,7 +348,7 @@ class Pastry:
         self.neighbourhood = nearest[: self._parameters.neighbourhood]
 
     def _ping(self, address: Address, message: Ping, relay: Address | None) -> None:
-        self.reach.send(address, Pong(self.own.id, message.number))
+        self.reach.answer(address, relay, Pong(self.own.id, message.number))
         self._consider(NodeHandle(message.id, address))
 
     # --- Others

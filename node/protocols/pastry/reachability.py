@@ -95,6 +95,13 @@ class Reachability:
         else:
             self._emit(SendTo(relay, (Relay(self._own.address, address, 0, message),)))
 
+    def answer(self, address: Address, relay: Address | None, message: Any) -> None:
+        """The way that the question came, for that is what is asked."""
+        if relay is None:
+            self._emit(SendTo(address, (message,)))
+        else:
+            self._emit(SendTo(relay, (Relay(self._own.address, address, 0, message),)))
+
     def pass_on(self, relay: Relay) -> None:
         """Something that another node does not reach itself."""
         if relay.hops < RELAY_HOPS_MAX:
