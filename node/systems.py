@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from node.core.declaration import Declared, Reading, System
+<<<<<<< HEAD
 from node.protocols.sprinkler.declaration import SYSTEM as SPRINKLER
 
 if TYPE_CHECKING:
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
     from node.core.message_layout import Codec
     from node.core.specification import NodeSpec
 
+=======
+from node.core.machine import Machine, Randomness
+from node.core.message_layout import Codec
+from node.core.specification import NodeSpec
+from node.protocols.scribe.declaration import SYSTEM as SCRIBE
+from node.protocols.sprinkler.declaration import SYSTEM as SPRINKLER
+
+OURS = (SPRINKLER, SCRIBE)
+>>>>>>> 6ec0539 (scribe: trees, roots, publishers and members over Pastry)
 GROUP = "cutset.systems"
 MODULES_VARIABLE = "CUTSET_SYSTEM_MODULES"
 """Absolute paths of the user's files, as in PATH."""
@@ -56,13 +66,13 @@ def module_files() -> tuple[Path, ...]:
 def is_sent(system: str) -> bool:
     """Whether a system's code is among what is sent to other machines: ours, or a file of the user's."""
     own = {_of_file(path).declared.name for path in module_files()}
-    return system in {SPRINKLER.declared.name, *own}
+    return system in {*(ours.declared.name for ours in OURS), *own}
 
 
 @cache
 def systems() -> dict[str, System]:
     """All systems that are known, by name; the user's own before installed ones, those before ours."""
-    found = {SPRINKLER.declared.name: SPRINKLER}
+    found = {system.declared.name: system for system in OURS}
     for entry in entry_points(group=GROUP):
         system = _of_package(entry)
         found[system.declared.name] = system

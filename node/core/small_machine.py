@@ -6,12 +6,12 @@ Everything else of `node.core.machine` is there, too, as effects to `emit`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from node.core import content
 from node.core import machine as m
 from node.core.deliveries import RecordKind
+from node.core.schedule import Schedule
 from node.core.specification import Member, NodeSpec, Subscription
 
 AGAIN_US = 200_000  # until a lost connection is opened again
@@ -22,7 +22,7 @@ TICK = ("tick",)
 class SmallMachine:
     """One node. `peers` has the open connections that this one keeps, by name; `ready` says Ready once.
 
-    `start_us` is when publishers begin, once that is known; `stopped` says that they publish nothing new.
+    `schedule` has the time at which publishers begin, and whether they publish nothing new.
     port: on which peers listen. tick_us: between two calls of `tick`.
     """
 
@@ -31,16 +31,17 @@ class SmallMachine:
     def __init__(self, spec: NodeSpec, rng: m.Randomness, *, port: int, tick_us: int) -> None:
         self.spec, self.rng = spec, rng
         self.now_us = 0
-        self.start_us: int | None = None
-        self.zero_us = 0  # time 0 of the run, once the start is known
-        self.stopped = False
+        self.schedule = Schedule(spec)
         self.peers: dict[str, int] = {}
         self._kept: dict[str, Member] = {}
         self._port, self._tick_us = port, tick_us
         self._effects: list[m.Effect] = []
         self._is_ready = False
-        self._asked = 0  # of the plan's subscriptions
-        self._wanted: dict[int, Subscription] = {}
+
+    @property
+    def stopped(self) -> bool:
+        """Whether publishers publish nothing new."""
+        return self.schedule.is_stopped
 
     # --- What a role does
 
@@ -99,25 +100,11 @@ class SmallMachine:
 
     def due_events(self) -> int:
         """How many events a publisher should have published by now, at the workload's rate."""
-        if self.start_us is None or self.stopped:
-            return 0
-        return max(0, int((self.now_us - self.start_us) * self.spec.workload["rate_per_s"] / 1e6))
+        return self.schedule.due_events(self.now_us)
 
     def due_subscriptions(self) -> Iterator[Subscription]:
-        """What a subscriber asks for from now on, or no longer wants; each once, after the start. Of one that
-        is started later, what it should have by then.
-        """
-        before = dict(self._wanted)
-        while self.start_us is not None and self._asked < len(self.spec.subscriptions):
-            due = self.spec.subscriptions[self._asked]
-            if self.now_us < self.zero_us + due.at_us:
-                break
-            self._asked += 1
-            self._wanted[due.number] = due
-            if not due.on:
-                del self._wanted[due.number]
-        yield from (replace(old, on=False) for number, old in before.items() if number not in self._wanted)
-        yield from (new for number, new in self._wanted.items() if number not in before)
+        """What a subscriber asks for from now on, or no longer wants; see `node.core.schedule`."""
+        return self.schedule.due_subscriptions(self.now_us)
 
     def ready(self) -> None:
         """This node does what its role demands."""
@@ -149,9 +136,9 @@ class SmallMachine:
             case m.TimerFired():
                 self._timer(given.timer)
             case m.Go():
-                self.start_us, self.zero_us = given.start_us, given.start_us - given.late_us
+                self.schedule.begin(given)
             case m.StopDrivers():
-                self.stopped = True
+                self.schedule.is_stopped = True
             case m.Finish():
                 self.emit(*(m.Close(connection) for connection in self.peers.values()), m.Finished())
         return self._effects

@@ -1,7 +1,7 @@
 """Computes the launcher's specification of each node process from the plan. Pure."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from experiments.declared import Trait
@@ -29,7 +29,8 @@ def node_specs(
         "homes": [stream.region for stream in plan.streams],
         "publishers": [stream.publishers for stream in plan.streams],
     }
-    members = _members(plan)
+    addresses = {host.name: host.address for host in plan.hosts}
+    members = _members(plan, addresses)
     unknown = {
         process.name
         for process in plan.having(*NEWCOMERS)
@@ -39,6 +40,7 @@ def node_specs(
     return {
         process.name: {
             **_own(process, run),
+            "address": addresses[process.host],
             "netns": netns(process.host),
             "members": members if process.name in unknown else known,
             **shared,
@@ -47,8 +49,7 @@ def node_specs(
     }
 
 
-def _members(plan: Plan) -> list[dict[str, Any]]:
-    addresses = {host.name: host.address for host in plan.hosts}
+def _members(plan: Plan, addresses: Mapping[str, str]) -> list[dict[str, Any]]:
     return [
         {
             "name": process.name,

@@ -37,7 +37,7 @@ def tells_a_stranger(exchange):
     def wanted_by(values):
         wanted = usual(values)
         strangers = sorted(exchange.asked.keys() - set(wanted))
-        if told or not strangers or not 4_600_000 < exchange.now_us - exchange.start_us < 4_900_000:
+        if told or not strangers or not 4_600_000 < exchange.now_us - exchange.schedule.start_us < 4_900_000:
             return wanted
         told.append(strangers[0])
         return [*wanted, strangers[0]]

@@ -52,6 +52,9 @@ QUIET_US = 1_000_000  # between looks, where there are no heartbeats
 class Application(Protocol):
     """What stands on Pastry: the upcalls of its API (2002, section 2.3)."""
 
+    def receive(self, sender: Address, message: Any) -> None:
+        """A message of the application's came from a node, not by its key."""
+
     def deliver(self, message: Any, key: int) -> None:
         """This node is the closest one to the message's key."""
 
@@ -118,9 +121,9 @@ class Pastry:
         """To the live node whose id is closest to the key."""
         self._pass_on(Route(key, 0, Phase.PREFIX, message))
 
-    def send(self, message: Any, node: NodeHandle) -> None:
+    def send(self, message: Any, address: Address) -> None:
         """To a node, through a relay if it takes one."""
-        self.reach.send(node.address, message)
+        self.reach.send(address, message)
 
     def suspect(self, node: NodeHandle) -> None:
         """An application misses something from a node: find out whether it lives."""
@@ -132,17 +135,18 @@ class Pastry:
 
     # --- Inputs
 
-    def take(self, address: Address, message: Any, now_us: int) -> bool:
-        """A message came from an address; whether it is one of Pastry's."""
+    def take(self, address: Address, message: Any, now_us: int) -> None:
+        """A message came from an address."""
         self.reach.now_us = now_us
-        return self._take(address, message, None)
+        self._take(address, message, None)
 
-    def _take(self, address: Address, message: Any, relay: Address | None) -> bool:
-        carry = self._carry.get(type(message))
+    def _take(self, address: Address, message: Any, relay: Address | None) -> None:
         self.reach.heard(address, relay)
+        carry = self._carry.get(type(message))
         if carry is not None:
             carry(address, message, relay)
-        return carry is not None
+        else:
+            self._application.receive(address, message)
 
     def timer(self, timer: m.Timer, now_us: int) -> bool:
         """A timer fired; whether it is one of Pastry's."""

@@ -1,0 +1,30 @@
+"""What Scribe says of itself: roles, contract, and where its code stands."""
+
+from node.core.declaration import Contract, Declared, System, Trait
+from node.protocols.scribe.parameters import Parameters
+
+SYSTEM = System(
+    declared=Declared(
+        name="scribe",
+        roles={
+            "publisher": (Trait.PUBLISHER, Trait.SERVER),
+            "member": (Trait.SUBSCRIBER, Trait.SERVER),
+            "forwarder": (Trait.SERVER,),
+        },
+        contract=Contract(
+            published="acknowledged",
+            audience="topic",
+            since="subscription",
+            order="stream",
+            delivery="exactly-once",
+            survives=None,
+            settle_us=3_000_000,
+        ),
+        workloads=("topics",),
+        streams_max=None,
+    ),
+    parameters=Parameters,
+    machines=dict.fromkeys(("publisher", "member", "forwarder"), "node.protocols.scribe.node:pooled"),
+    codec="node.protocols.scribe.messages:CODEC",
+    reading="analysis.systems.scribe:READING",
+)

@@ -1,0 +1,208 @@
+"""Scribe's messages. JOIN, LEAVE and MULTICAST are the papers' own (2002, III.B); CREATE needs none here.
+
+The others make it reliable: what a parent tells its children, what a publisher and its root tell each other,
+and what is replayed and replicated (draft of 2001, 3.5; 2002, III.D).
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from node.core.message_layout import SEQ, Codec, Field, Layout, Tail
+from node.protocols.pastry.messages import pastry_layouts
+
+Topic = Annotated[int, Field("K", "", "the topic's key", columns=("key",))]
+Id = Annotated[int, Field("K", "", "the node's id", columns=())]
+Address = Annotated[int, Field("I", "", "where the node listens")]
+Stream = Annotated[int, Field("I", "", "whose events: a publisher in a topic")]
+FirstSeq = Annotated[int, Field("Q", SEQ, "number of the first one, from 1 on")]
+Count = Annotated[int, Field("I", "events", "how many")]
+Payload = Annotated[bytes, Tail("bytes", "the events, one after the other")]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a node has come in a stream."""
+
+    stream: Stream
+    next: Annotated[int, Field("Q", SEQ, "the first event that it does not have")]
+
+
+Positions = Annotated[tuple[Position, ...], Tail("rows", "how far the node has come", Position)]
+
+
+@dataclass(frozen=True, slots=True)
+class PathNode:
+    """A node between the root and a child."""
+
+    id: Annotated[int, Field("K", "", "the node's id", columns=("key",))]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Routed to the topic; the first node of its tree on the way adopts the sender."""
+
+    reads: ClassVar = ("{topic}",)
+
+    topic: Topic
+    id: Id
+    address: Address
+    is_new: Annotated[int, Field("B", "", "1: from now on; 0: from these positions on")]
+    positions: Positions
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """I am your parent; you are sent everything from these positions on."""
+
+    reads: ClassVar = ("{topic}",)
+
+    topic: Topic
+    id: Id
+    positions: Positions
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """You are between the root and me: join elsewhere (2002, IV.E)."""
+
+    reads: ClassVar = ("{topic}",)
+
+    topic: Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Who is between the root and you, the root first."""
+
+    reads: ClassVar = ("{topic}",)
+
+    topic: Topic
+    nodes: Annotated[tuple[PathNode, ...], Tail("rows", "from the root on", PathNode)]
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """I am not your child any more, or never was."""
+
+    reads: ClassVar = ("{topic}",)
+
+    topic: Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Multicast:
+    """Events, from parent to child; or from whoever has them, to a node that missed them."""
+
+    reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]")
+
+    topic: Topic
+    stream: Stream
+    first_seq: FirstSeq
+    count: Count
+    payload: Payload
+
+
+@dataclass(frozen=True, slots=True)
+class TreeHeartbeat:
+    """I live, and have come so far: from a parent, when it had no events for a while."""
+
+    reads: ClassVar = ("{topic}",)
+
+    topic: Topic
+    positions: Positions
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """I am still your child, and have come so far."""
+
+    reads: ClassVar = ("{topic}",)
+
+    topic: Topic
+    positions: Positions
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Send a node what it misses, from these positions on; of other streams everything."""
+
+    reads: ClassVar = ("{topic}",)
+
+    topic: Topic
+    address: Address
+    positions: Positions
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Of a stream nobody has what comes before this event."""
+
+    reads: ClassVar = ("s{stream}", "before {next}")
+
+    topic: Topic
+    stream: Stream
+    next: Annotated[int, Field("Q", SEQ, "the first event that is left")]
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Events, from a publisher to the topic's root."""
+
+    reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]")
+
+    topic: Topic
+    id: Id
+    address: Address
+    stream: Stream
+    first_seq: FirstSeq
+    count: Count
+    payload: Payload
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The root and its replicas have the events before this one."""
+
+    reads: ClassVar = ("s{stream}", "before {next}")
+
+    topic: Topic
+    stream: Stream
+    next: Annotated[int, Field("Q", SEQ, "the first event that they do not have")]
+
+
+@dataclass(frozen=True, slots=True)
+class Replicate:
+    """Events, from a root to the nodes nearest to it."""
+
+    reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]")
+
+    topic: Topic
+    stream: Stream
+    first_seq: FirstSeq
+    count: Count
+    payload: Payload
+
+
+@dataclass(frozen=True, slots=True)
+class Replicated:
+    """I have the events before this one."""
+
+    reads: ClassVar = ("s{stream}", "before {next}")
+
+    topic: Topic
+    stream: Stream
+    next: Annotated[int, Field("Q", SEQ, "the first event that it does not have")]
+
+
+SCRIBE_MESSAGES = (
+    Join, Adopted, Refused, Path, Leave, Multicast, TreeHeartbeat, Refresh, Fetch, Gone, Publish, Published,
+    Replicate, Replicated,
+)  # fmt: skip
+FIRST_TYPE = 32  # after Pastry's
+
+CODEC = Codec(
+    [
+        *pastry_layouts(),
+        *(Layout(message, FIRST_TYPE + number) for number, message in enumerate(SCRIBE_MESSAGES)),
+    ]
+)

@@ -1,0 +1,222 @@
+"""A Scribe node: Pastry, trees, root, publisher and member in one process, as a machine without I/O.
+
+Every node is part of the overlay, whatever its role; what it publishes and follows is the plan's.
+"""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address
+from typing import Any
+
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.core.framing import FRAME_LIMIT_BYTES
+from node.core.peers import Address, PeerEffect, PeerInput, PeerPool, ReceivedFrom, Unreachable
+from node.core.schedule import Schedule
+from node.core.specification import NodeSpec
+from node.protocols.pastry.ids import NodeHandle, id_of
+from node.protocols.pastry.leaf_set import LeafSet
+from node.protocols.pastry.overlay import Pastry
+from node.protocols.scribe.messages import Multicast, Publish, Published, Replicate, Replicated
+from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.publisher import Publisher
+from node.protocols.scribe.root import Roots
+from node.protocols.scribe.topic import Topic
+from node.protocols.scribe.tree import Trees
+
+TICK: m.Timer = ("tick",)
+CONTACTS = 4
+
+
+def pooled(spec: NodeSpec, rng: m.Randomness) -> PeerPool:
+    """A node for a network with connections."""
+    node = ScribeNode(spec, rng)
+    return PeerPool(node, node.parameters.port)
+
+
+def topic_key(stream: int) -> int:
+    """The key of the topic that a stream of the plan belongs to."""
+    return id_of(f"topic {stream}")
+
+
+class ScribeNode:
+    """One process. `subscriptions`: by topic's key the stream that the plan wants to be followed."""
+
+    frame_limit_bytes = FRAME_LIMIT_BYTES
+
+    def __init__(self, spec: NodeSpec, rng: m.Randomness) -> None:
+        self.parameters = Parameters(**spec.parameters)
+        self._spec, self._rng = spec, rng
+        self._effects: list[PeerEffect] = []
+        self._schedule = Schedule(spec)
+        self._is_ready = False
+        self._published = 0
+        self._following: dict[int, int] = {}  # by topic's key the stream
+        self._asked: set[int] = set()  # topics that are joined, and where that was not confirmed
+        emit = self._effects_append
+        self.trees = Trees(self.parameters, rng, emit, self._on_event, self._on_joined, self._on_root)
+        self.roots = Roots(self.parameters, self.trees)
+        self.publisher = Publisher(self.parameters, self._on_published)
+        own = NodeHandle(id_of(spec.name), int(IPv4Address(spec.address)))
+        self.pastry = Pastry(own, self.parameters, rng, emit, self)
+        self.trees.pastry = self.roots.pastry = self.publisher.pastry = self.pastry
+
+    def _effects_append(self, effect: PeerEffect) -> None:
+        self._effects.append(effect)
+
+    def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
+        """See `node.core.peers.PeerMachine`."""
+        self._effects = []
+        self.pastry.reach.now_us = now_us
+        match given:
+            case ReceivedFrom():
+                for message in given.messages:
+                    self.pastry.take(given.address, message, now_us)
+            case m.TimerFired():
+                self._timer(given.timer, now_us)
+            case Unreachable():
+                self.pastry.unreachable(given.address, now_us)
+            case m.Started():
+                self._effects.append(m.Record(RecordKind.SESSION, 0, 0, 0, 0))
+                self._effects.append(m.SetTimer(TICK, now_us + self.parameters.tick_us))
+                self.pastry.start(self._contacts(), now_us)
+                self.trees.start()
+            case m.Go():
+                self._schedule.begin(given)
+            case m.StopDrivers():
+                self._schedule.is_stopped = True
+            case m.Finish():
+                self._effects.append(m.Finished())
+        if self.pastry.is_active and not self._is_ready:
+            self._is_ready = True
+            self._effects.append(m.Ready())
+        return self._effects
+
+    def progress(self) -> m.Progress:
+        """See `node.core.machine.Machine`."""
+        published = {
+            each.stream: each.acknowledged
+            for each in self.publisher.publications.values()
+            if each.acknowledged
+        }
+        delivered = {
+            stream: self.trees.topic(key).next_of(stream) - 1
+            for key, stream in self._following.items()
+            if key not in self._asked
+        }
+        return m.Progress(published, delivered, self._schedule.is_stopped and self.publisher.is_silent)
+
+    def _contacts(self) -> list[Address]:
+        """Some nodes to join through, none for the very first one; one of its own region before others."""
+        others = [each for each in self._spec.members if each.name != self._spec.name]
+        if not others or (self._spec.members[0].name == self._spec.name and not self._spec.start):
+            return []
+        near = [each for each in others if each.region == self._spec.region]
+        chosen = [*near[:1], *others[:1]]
+        chosen += [others[self._rng.randrange(len(others))] for _ in range(CONTACTS - len(chosen))]
+        return list(dict.fromkeys(int(IPv4Address(each.address)) for each in chosen))
+
+    # --- Time
+
+    def _timer(self, timer: m.Timer, now_us: int) -> None:
+        if timer == TICK:
+            self._effects.append(m.SetTimer(TICK, now_us + self.parameters.tick_us))
+            if self.pastry.is_active:
+                self._follow(now_us)
+                self._publish(now_us)
+                self.publisher.tick(now_us)
+                self.roots.tick(now_us)
+        elif not self.pastry.timer(timer, now_us):
+            self.trees.timer(timer)
+
+    def _follow(self, now_us: int) -> None:
+        for due in self._schedule.due_subscriptions(now_us):
+            key = topic_key(due.number)
+            if due.on:
+                self._record(RecordKind.SUBSCRIBING, due.number)
+                self._following[key] = due.number
+                self._asked.add(key)
+                self.trees.join(key)
+            else:
+                self._following.pop(key, None)
+                self._asked.discard(key)
+                following = self.trees.topic(key).next_of(due.number)
+                self._record(RecordKind.UNSUBSCRIBING, due.number)
+                self._record(RecordKind.UNSUBSCRIBED, due.number, following)
+                self.trees.leave(key)
+
+    def _publish(self, now_us: int) -> None:
+        streams = self._spec.published_by(self._spec)
+        if not streams or self._spec.role != "publisher":
+            return
+        due = (self._schedule.due_events(now_us) - self._published) // len(streams)
+        if due <= 0 or not all(map(self.publisher.has_room, streams)):
+            return
+        size = self._spec.workload["event_size_bytes"]
+        for stream in streams:
+            known = self.publisher.publications.get(stream)
+            last = known.last if known is not None else 0
+            events = b"".join(b"%0*d" % (size, stream << 32 | last + n + 1) for n in range(due))
+            self.publisher.publish(topic_key(stream), stream, due, events, now_us)
+            self._published += due
+
+    # --- What the layers tell
+
+    def receive(self, sender: Address, message: Any) -> None:
+        """See `overlay.Application`."""
+        if isinstance(message, Published):
+            self.publisher.published(sender, message, self.trees.now_us)
+        elif isinstance(message, Publish):
+            topic = self.trees.topic(message.topic)
+            if topic.is_root:
+                self.roots.publish(topic, message)
+            else:
+                self.pastry.route(message, message.topic)
+        elif isinstance(message, Replicate):
+            self.roots.replicate(self.trees.topic(message.topic), sender, message)
+        elif isinstance(message, Replicated):
+            self.roots.replicated(self.trees.topic(message.topic), sender, message)
+        else:
+            self.trees.receive(sender, message)
+
+    def deliver(self, message: Any, key: int) -> None:
+        """See `overlay.Application`."""
+        self.trees.deliver(message, key)
+
+    def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
+        """See `overlay.Application`."""
+        return self.trees.forward(message, key, following)
+
+    def new_leafs(self, leaf_set: LeafSet) -> None:
+        """See `overlay.Application`."""
+        self.trees.new_leafs(leaf_set)
+
+    def failed(self, node: NodeHandle) -> None:
+        """See `overlay.Application`."""
+        self.trees.failed(node)
+
+    def _on_root(self, topic: Topic, message: Publish) -> None:
+        self.roots.publish(topic, message)
+
+    def _on_event(self, topic: Topic, batch: Multicast) -> None:
+        if topic.is_root:
+            self.roots.passed_on(topic, batch)
+        if topic.key in self._following and topic.key not in self._asked:
+            self._effects.append(
+                m.Record(
+                    RecordKind.DELIVERED, batch.stream, batch.first_seq, batch.count, batch.count, batch.payload
+                )
+            )
+
+    def _on_joined(self, topic: Topic) -> None:
+        if topic.key in self._asked:
+            self._asked.discard(topic.key)
+            stream = self._following[topic.key]
+            self._record(RecordKind.SUBSCRIBED, stream, topic.next_of(stream))
+
+    def _on_published(self, batch: Publish) -> None:
+        self._effects.append(
+            m.Record(RecordKind.PUBLISHED, batch.stream, batch.first_seq, batch.count, batch.count, batch.payload)
+        )
+
+    def _record(self, kind: RecordKind, stream: int, seq: int = 0) -> None:
+        self._effects.append(m.Record(kind, stream, seq, 0, 0))

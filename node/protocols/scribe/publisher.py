@@ -1,0 +1,87 @@
+"""A publisher: it numbers its events, sends them to the topic's root, and again until the root has them.
+
+The root is found by routing to the topic's key; its answer shows its address, to which the publisher sends
+from then on (draft of 2001, 3.2). Without an answer for a while everything that is not acknowledged is routed
+again, in order: to the new root, if the old one is gone (3.5).
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from node.core.peers import Address
+from node.protocols.pastry.overlay import Pastry
+from node.protocols.scribe.messages import Publish, Published
+from node.protocols.scribe.parameters import Parameters
+
+
+@dataclass(slots=True)
+class Publication:
+    """A stream that is published here. `last`: number of its newest event."""
+
+    topic: int
+    stream: int
+    last: int = 0
+    acknowledged: int = 0
+    root: Address | None = None
+    sent_us: int = 0  # or acknowledged, whichever was later
+    unanswered: deque[Publish] = field(default_factory=deque)
+
+
+class Publisher:
+    """All streams that a node publishes. on_published: is given each batch that is acknowledged."""
+
+    def __init__(self, parameters: Parameters, on_published: Callable[[Publish], None]) -> None:
+        self.pastry: Pastry
+        self.publications: dict[int, Publication] = {}
+        self._parameters = parameters
+        self._on_published = on_published
+
+    def has_room(self, stream: int) -> bool:
+        """Whether another batch may be on its way."""
+        known = self.publications.get(stream)
+        return known is None or len(known.unanswered) < self._parameters.window
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether everything is acknowledged."""
+        return not any(each.unanswered for each in self.publications.values())
+
+    def publish(self, topic: int, stream: int, count: int, payload: bytes, now_us: int) -> None:
+        """Publish a batch."""
+        publication = self.publications.setdefault(stream, Publication(topic, stream))
+        own = self.pastry.own
+        message = Publish(topic, own.id, own.address, stream, publication.last + 1, count, payload)
+        publication.last += count
+        if not publication.unanswered:
+            publication.sent_us = now_us
+        publication.unanswered.append(message)
+        self._send(publication, message)
+
+    def _send(self, publication: Publication, message: Publish) -> None:
+        if publication.root is None:
+            self.pastry.route(message, message.topic)
+        else:
+            self.pastry.send(message, publication.root)
+
+    def published(self, sender: Address, message: Published, now_us: int) -> None:
+        """The root's answer."""
+        publication = self.publications.get(message.stream)
+        if publication is None:
+            return
+        publication.root = sender if sender != self.pastry.own.address else None
+        unanswered = publication.unanswered
+        while unanswered and unanswered[0].first_seq + unanswered[0].count <= message.next:
+            batch = unanswered.popleft()
+            publication.acknowledged = batch.first_seq + batch.count - 1
+            publication.sent_us = now_us
+            self._on_published(batch)
+
+    def tick(self, now_us: int) -> None:
+        """Send again what has no answer."""
+        for publication in self.publications.values():
+            late = now_us - publication.sent_us >= self._parameters.retransmit_us
+            if publication.unanswered and late:
+                publication.root, publication.sent_us = None, now_us
+                for message in publication.unanswered:
+                    self._send(publication, message)

@@ -1,0 +1,138 @@
+"""A topic at one node: its place in the tree, and the events that the node holds of each stream.
+
+Events are held in order and without gaps, so that whatever is handed on is in order: what comes before its
+time waits (`early`), what comes twice is left out. They are kept for a while to be replayed.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from node.core.peers import Address
+from node.protocols.pastry.ids import NodeHandle
+from node.protocols.scribe.messages import Multicast, Position
+
+EARLY_MAX = 1_024  # batches of a stream that came before their time; further ones are fetched again
+
+
+@dataclass(slots=True)
+class StreamState:
+    """What a node holds of a stream. `next`: the first sequence number that it does not have."""
+
+    next: int = 1
+    kept: deque[tuple[int, Multicast]] = field(default_factory=deque)  # with the times at which they came
+    early: dict[int, Multicast] = field(default_factory=dict)
+    events: int = 0  # in `kept`
+    told_us: int = 0  # when the last batch was sent to children
+
+    @property
+    def first(self) -> int:
+        """The first sequence number that is kept, or the next one."""
+        return self.kept[0][1].first_seq if self.kept else self.next
+
+    def take(self, batch: Multicast, now_us: int) -> Iterator[Multicast]:
+        """A batch came: the batches that are in order now."""
+        if batch.first_seq > self.next:
+            if len(self.early) < EARLY_MAX:
+                self.early[batch.first_seq] = batch
+            return
+        following: Multicast | None = batch if batch.first_seq == self.next else None
+        while following is not None:
+            self.kept.append((now_us, following))
+            self.events += following.count
+            self.next += following.count
+            yield following
+            following = self.early.pop(self.next, None)
+
+    def skip_to(self, seq: int, now_us: int) -> Iterator[Multicast]:
+        """Give up everything before `seq`: the batches that are in order now."""
+        if seq > self.next:
+            self.next = seq
+            self.kept.clear()
+            self.events = 0
+            self.early = {first: batch for first, batch in self.early.items() if first >= seq}
+            if seq in self.early:
+                yield from self.take(self.early.pop(seq), now_us)
+
+    def since(self, seq: int) -> Iterator[Multicast]:
+        """The batches from a sequence number on that are kept."""
+        return (batch for _, batch in self.kept if batch.first_seq >= seq)
+
+    def trim(self, before_us: int, events_max: int) -> None:
+        """Drop what came before a time, and the oldest of more events than that."""
+        while self.kept and (self.kept[0][0] < before_us or self.events > events_max):
+            self.events -= self.kept.popleft()[1].count
+
+
+@dataclass(slots=True)
+class Child:
+    """A child in the tree. `waiting`: adopted by a node that has no parent itself yet, with what it asked for."""
+
+    node: NodeHandle
+    heard_us: int
+    waiting: tuple[Position, ...] | None = None
+    is_new: bool = False
+
+
+@dataclass(slots=True)
+class Topic:
+    """A topic at a node; `parent` is None at the root, and while one is sought."""
+
+    key: int
+    is_member: bool = False
+    is_root: bool = False
+    is_joining: bool = False
+    has_positions: bool = False  # it was told from where on it gets events
+    parent: NodeHandle | None = None
+    heard_us: int = 0  # from the parent
+    fetched_us: int = -1 << 40
+    path: tuple[int, ...] = ()
+    children: dict[Address, Child] = field(default_factory=dict)
+    streams: dict[int, StreamState] = field(default_factory=dict)
+    replicas: dict[Address, dict[int, int]] = field(default_factory=dict)  # by stream what they have
+    publishers: dict[int, NodeHandle] = field(default_factory=dict)
+
+    @property
+    def parent_address(self) -> Address | None:
+        """Where the parent listens."""
+        return self.parent.address if self.parent is not None else None
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether it is in the tree: everything published from now on comes here."""
+        return self.is_root or self.parent is not None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the node has to be in the tree."""
+        return self.is_member or bool(self.children)
+
+    def positions(self) -> tuple[Position, ...]:
+        """How far this node has come, by stream."""
+        return tuple(Position(stream, state.next) for stream, state in sorted(self.streams.items()))
+
+    def state(self, stream: int) -> StreamState:
+        """Of a stream; of one that is new, from its beginning on."""
+        return self.streams.setdefault(stream, StreamState())
+
+    def start_at(self, positions: Iterable[Position]) -> None:
+        """Begin streams that are not known yet where somebody says."""
+        for position in positions:
+            self.streams.setdefault(position.stream, StreamState(position.next))
+
+    def was_quiet(self, since_us: int) -> bool:
+        """Whether children have not been sent events of some stream since then: they have to be told."""
+        return not self.streams or any(state.told_us <= since_us for state in self.streams.values())
+
+    def is_behind(self, positions: Iterable[Position]) -> bool:
+        """Whether somebody has more than this node."""
+        return any(position.next > self.next_of(position.stream) for position in positions)
+
+    def next_of(self, stream: int) -> int:
+        """The first sequence number of a stream that is missing here."""
+        return self.streams[stream].next if stream in self.streams else 1
+
+
+def by_stream(positions: Iterable[Position]) -> Mapping[int, int]:
+    """Positions as a mapping."""
+    return {position.stream: position.next for position in positions}

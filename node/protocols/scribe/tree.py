@@ -1,0 +1,390 @@
+"""The trees of topics: joining, leaving, multicast, repair, and replay of what was missed.
+
+2002, III: a join is routed to the topic's key; every node on its way becomes a forwarder and adopts the one
+before. What the papers leave open is decided so: a node that routes a join on puts itself in its place; the
+one where it began does not adopt itself; who was adopted is told so, and that tells it its parent. A node
+that is joining itself adopts too, and answers when it has a parent.
+
+Nothing is lost by a repair: a join says how far its sender has come, and the new parent sends it all that
+follows (draft of 2001, 3.5; 2002, III.D: "JOIN carries the last n, replay > n"). Who does not keep that far
+back asks its own parent for it, up to the root. Whoever sees that another has more than itself fetches it,
+be it parent, child or replica: so two trees of a divided network grow together without loss.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from node.core import machine as m
+from node.core.peers import Address, PeerEffect
+from node.protocols.pastry.ids import NodeHandle
+from node.protocols.pastry.leaf_set import LeafSet
+from node.protocols.pastry.overlay import Pastry
+from node.protocols.scribe.messages import (
+    Adopted,
+    Fetch,
+    Gone,
+    Join,
+    Leave,
+    Multicast,
+    Path,
+    PathNode,
+    Position,
+    Publish,
+    Refresh,
+    Refused,
+    TreeHeartbeat,
+)
+from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.topic import Child, Topic, by_stream
+
+REJOIN: str = "rejoin"
+TREE_TICK: m.Timer = ("trees",)
+DEPTH_MAX = 64  # a path that is longer is a loop
+
+
+class Trees:
+    """All topics of a node, as an application of Pastry (`node.protocols.pastry.overlay.Application`).
+
+    on_event: is given every batch in order, with its topic. on_joined: the topic of which this node, a
+    member, now gets everything. on_root: is given what is published to a topic whose root is here.
+    """
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        rng: m.Randomness,
+        emit: Callable[[PeerEffect], None],
+        on_event: Callable[[Topic, Multicast], None],
+        on_joined: Callable[[Topic], None],
+        on_root: Callable[[Topic, Publish], None],
+    ) -> None:
+        self.pastry: Pastry
+        self.topics: dict[int, Topic] = {}
+        self._parameters = parameters
+        self._rng = rng
+        self._emit = emit
+        self._on_event = on_event
+        self._on_joined = on_joined
+        self._on_root = on_root
+        self._carry: dict[type, Callable[[Topic, Address, Any], None]] = {
+            Adopted: self._adopted,
+            Refused: self._refused,
+            Path: self._path,
+            Leave: self._left,
+            Multicast: self._multicast,
+            TreeHeartbeat: self._heartbeat,
+            Refresh: self._refresh,
+            Fetch: self._fetch,
+            Gone: self._gone,
+        }
+
+    @property
+    def now_us(self) -> int:
+        """The time of the input that is being handled."""
+        return self.pastry.reach.now_us
+
+    # --- What a member asks for
+
+    def topic(self, key: int) -> Topic:
+        """A topic here; one that is not known yet is made."""
+        topic = self.topics.get(key)
+        if topic is None:
+            topic = self.topics[key] = Topic(key)
+        return topic
+
+    def join(self, key: int) -> None:
+        """Become a member."""
+        topic = self.topic(key)
+        topic.is_member = True
+        if topic.is_attached:
+            self._on_joined(topic)
+        elif not topic.is_joining:
+            self._seek_parent(topic)
+
+    def leave(self, key: int) -> None:
+        """Be a member no more."""
+        topic = self.topic(key)
+        topic.is_member = False
+        self._leave_if_needless(topic)
+
+    def start(self) -> None:
+        """Begin to look after trees."""
+        self._emit(m.SetTimer(TREE_TICK, self.now_us + self._parameters.tree_heartbeat_us))
+
+    # --- Joining
+
+    def _seek_parent(self, topic: Topic) -> None:
+        topic.parent, topic.path = None, ()
+        topic.is_joining = True
+        self._set_retry(topic)
+        self.pastry.route(self._join_of(topic), topic.key)
+
+    def _set_retry(self, topic: Topic) -> None:
+        spread_us = int(self._parameters.join_retry_us * self._rng.uniform(0.75, 1.25))
+        self._emit(m.SetTimer((REJOIN, f"{topic.key:032x}"), self.now_us + spread_us))
+
+    def _join_of(self, topic: Topic) -> Join:
+        own = self.pastry.own
+        return Join(topic.key, own.id, own.address, int(not topic.has_positions), topic.positions())
+
+    def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
+        """See `overlay.Application`: adopt the sender of a join, and go on in its place if that is needed."""
+        if not isinstance(message, Join) or message.address == self.pastry.own.address:
+            return message
+        topic = self.topic(key)
+        is_on_its_way = topic.is_attached or topic.is_joining
+        if self._adopt(topic, message) and not is_on_its_way:
+            topic.is_joining = True
+            self._set_retry(topic)
+            return self._join_of(topic)
+        return None
+
+    def deliver(self, message: Any, key: int) -> None:
+        """See `overlay.Application`: this node is the topic's root."""
+        topic = self.topic(key)
+        self.become_root(topic)
+        if isinstance(message, Join):
+            if message.address != self.pastry.own.address:
+                self._adopt(topic, message)
+        elif isinstance(message, Publish):
+            self._on_root(topic, message)
+
+    def become_root(self, topic: Topic) -> None:
+        """The tree begins here. What others have that the node has not is fetched."""
+        if topic.is_root:
+            return
+        topic.is_root, topic.is_joining, topic.parent, topic.path = True, False, None, ()
+        self._emit(m.Log("became_root", {"topic": f"{topic.key:032x}"}))
+        for node in self.pastry.leaf_set.nearest(topic.key, self._parameters.replicas):
+            self._ask(topic, node.address)
+        self._attached(topic)
+
+    def _adopt(self, topic: Topic, join: Join) -> bool:
+        child = NodeHandle(join.id, join.address)
+        if join.id in topic.path or (topic.parent is not None and topic.parent == child):
+            self.pastry.send(Refused(topic.key), child.address)
+            return False
+        if not topic.has_positions and not topic.is_attached and not join.is_new:
+            topic.start_at(join.positions)
+            topic.has_positions = True
+        topic.children[child.address] = Child(child, self.now_us, join.positions, bool(join.is_new))
+        if topic.is_attached:
+            self._welcome(topic, topic.children[child.address])
+        return True
+
+    def _welcome(self, topic: Topic, child: Child) -> None:
+        """Tell a child from where on it is sent events, and send it what there is of them."""
+        asked, child.waiting = by_stream(child.waiting or ()), None
+        positions = tuple(
+            Position(stream, asked.get(stream, state.next if child.is_new else 1))
+            for stream, state in sorted(topic.streams.items())
+        )
+        self.pastry.send(Adopted(topic.key, self.pastry.own.id, positions), child.node.address)
+        self._tell_path(topic, child)
+        self._replay(topic, child.node.address, positions)
+        if topic.is_behind(Position(*each) for each in asked.items()):
+            self._ask(topic, child.node.address)
+
+    def _tell_path(self, topic: Topic, child: Child) -> None:
+        path = (*topic.path, self.pastry.own.id)
+        self.pastry.send(Path(topic.key, tuple(map(PathNode, path))), child.node.address)
+
+    def _adopted(self, topic: Topic, sender: Address, message: Adopted) -> None:
+        if topic.is_root or not topic.is_needed:
+            self.pastry.send(Leave(topic.key), sender)
+            return
+        if topic.parent is not None and topic.parent.address != sender:
+            self.pastry.send(Leave(topic.key), topic.parent.address)
+        topic.parent = NodeHandle(message.id, sender)
+        topic.heard_us, topic.is_joining = self.now_us, False
+        topic.start_at(message.positions)
+        self._emit(m.CancelTimer((REJOIN, f"{topic.key:032x}")))
+        self._attached(topic)
+
+    def _attached(self, topic: Topic) -> None:
+        topic.has_positions = True
+        if topic.is_member:
+            self._on_joined(topic)
+        for child in topic.children.values():
+            if child.waiting is not None:
+                self._welcome(topic, child)
+
+    def _refused(self, topic: Topic, sender: Address, message: Refused) -> None:
+        """It would have been a loop: another attempt, somewhat later."""
+        if topic.parent_address == sender:
+            topic.parent, topic.is_joining = None, True
+        if topic.is_joining:
+            self._set_retry(topic)
+
+    def _path(self, topic: Topic, sender: Address, message: Path) -> None:
+        if sender != topic.parent_address:
+            return
+        path = tuple(node.id for node in message.nodes)
+        if self.pastry.own.id in path or len(path) > DEPTH_MAX:
+            self._emit(m.Log("loop", {"topic": f"{topic.key:032x}"}))
+            self.pastry.send(Leave(topic.key), sender)
+            topic.parent, topic.path, topic.is_joining = None, (), True
+            self._set_retry(topic)
+        elif path != topic.path:
+            topic.path = path
+            for child in topic.children.values():
+                if child.waiting is None:
+                    self._tell_path(topic, child)
+
+    # --- Leaving
+
+    def _left(self, topic: Topic, sender: Address, message: Leave) -> None:
+        topic.children.pop(sender, None)
+        self._leave_if_needless(topic)
+
+    def _leave_if_needless(self, topic: Topic) -> None:
+        if not topic.is_needed and not topic.is_root:
+            if topic.parent is not None:
+                self.pastry.send(Leave(topic.key), topic.parent.address)
+            topic.parent, topic.path, topic.is_joining = None, (), False
+            self._emit(m.CancelTimer((REJOIN, f"{topic.key:032x}")))
+
+    # --- Events
+
+    def take(self, topic: Topic, batch: Multicast) -> bool:
+        """A batch came, whoever sent it; whether something before it is missing."""
+        state = topic.state(batch.stream)
+        self._pass_on(topic, state.take(batch, self.now_us))
+        return batch.first_seq > state.next
+
+    def _pass_on(self, topic: Topic, batches: Iterable[Multicast]) -> None:
+        for batch in batches:
+            topic.state(batch.stream).told_us = self.now_us
+            for child in topic.children.values():
+                if child.waiting is None:
+                    self.pastry.send(batch, child.node.address)
+            self._on_event(topic, batch)
+
+    def _multicast(self, topic: Topic, sender: Address, batch: Multicast) -> None:
+        if sender == topic.parent_address:
+            topic.heard_us = self.now_us
+        elif not topic.is_needed and not topic.is_root:
+            self.pastry.send(Leave(topic.key), sender)
+            return
+        if self.take(topic, batch):
+            self._fetch_from(topic, topic.parent.address if topic.parent else sender)
+
+    def _fetch_from(self, topic: Topic, address: Address) -> None:
+        """Ask for what is missing, unless that was asked for just now."""
+        if self.now_us - topic.fetched_us >= self._parameters.retransmit_us // 2:
+            self._ask(topic, address)
+
+    def _ask(self, topic: Topic, address: Address) -> None:
+        topic.fetched_us = self.now_us
+        self.pastry.send(Fetch(topic.key, self.pastry.own.address, topic.positions()), address)
+
+    def _fetch(self, topic: Topic, sender: Address, message: Fetch) -> None:
+        self._replay(topic, message.address, message.positions)
+
+    def _replay(self, topic: Topic, to: Address, positions: Iterable[Position]) -> None:
+        """Send what is here; what is not kept any more is asked for further up, or gone."""
+        asked = by_stream(positions)
+        missing = []
+        for stream, state in topic.streams.items():
+            wanted = asked.get(stream, 1)
+            if wanted < state.first:
+                missing.append(Position(stream, wanted))
+            for batch in state.since(wanted):
+                self.pastry.send(batch, to)
+        if missing and topic.parent is not None and topic.parent.address != to:
+            self.pastry.send(Fetch(topic.key, to, tuple(missing)), topic.parent.address)
+        elif topic.is_root:
+            for position in missing:
+                first = topic.streams[position.stream].first
+                self.pastry.send(Gone(topic.key, position.stream, first), to)
+
+    def _gone(self, topic: Topic, sender: Address, message: Gone) -> None:
+        state = topic.state(message.stream)
+        if message.next > state.next and topic.is_needed:
+            fields = {"stream": message.stream, "from": state.next, "to": message.next - 1}
+            self._emit(m.Log("events_gone", fields, "warning"))
+            self._pass_on(topic, state.skip_to(message.next, self.now_us))
+
+    # --- Repair
+
+    def _heartbeat(self, topic: Topic, sender: Address, message: TreeHeartbeat) -> None:
+        if sender != topic.parent_address:
+            if not topic.is_joining:
+                self.pastry.send(Leave(topic.key), sender)
+            return
+        topic.heard_us = self.now_us
+        if topic.is_behind(message.positions):
+            self._fetch_from(topic, sender)
+
+    def _refresh(self, topic: Topic, sender: Address, message: Refresh) -> None:
+        child = topic.children.get(sender)
+        if child is None:
+            return
+        child.heard_us = self.now_us
+        if topic.is_behind(message.positions):
+            self._fetch_from(topic, sender)
+
+    def failed(self, node: NodeHandle) -> None:
+        """See `overlay.Application`."""
+        for topic in list(self.topics.values()):
+            if topic.parent == node:
+                self._emit(m.Log("parent_lost", {"topic": f"{topic.key:032x}", "peer": node.address}))
+                self._seek_parent(topic)
+            if topic.children.pop(node.address, None) is not None:
+                self._leave_if_needless(topic)
+            topic.replicas.pop(node.address, None)
+
+    def new_leafs(self, leaf_set: LeafSet) -> None:
+        """See `overlay.Application`: who was the root may be it no more."""
+        for topic in self.topics.values():
+            if topic.is_root and leaf_set.closest(topic.key) != self.pastry.own:
+                topic.is_root = False
+                self._seek_parent(topic)
+
+    def timer(self, timer: m.Timer) -> bool:
+        """A timer fired; whether it is one of the trees'."""
+        if timer == TREE_TICK:
+            self._emit(m.SetTimer(TREE_TICK, self.now_us + self._parameters.tree_heartbeat_us))
+            for topic in list(self.topics.values()):
+                self._look_after(topic)
+        elif timer[0] == REJOIN:
+            topic = self.topics[int(timer[1], 16)]
+            if topic.is_joining and topic.is_needed:
+                self._seek_parent(topic)
+        else:
+            return False
+        return True
+
+    def _look_after(self, topic: Topic) -> None:
+        now_us, timeout_us = self.now_us, self._parameters.tree_timeout_us
+        for state in topic.streams.values():
+            state.trim(now_us - self._parameters.buffer_us, self._parameters.buffer_events)
+        for child in [child for child in topic.children.values() if now_us - child.heard_us > timeout_us]:
+            del topic.children[child.node.address]
+        self._leave_if_needless(topic)
+        if topic.is_attached and topic.was_quiet(now_us - self._parameters.tree_heartbeat_us):
+            beat = TreeHeartbeat(topic.key, topic.positions())
+            for child in topic.children.values():
+                self.pastry.send(beat, child.node.address)
+        if topic.parent is None:
+            return
+        self.pastry.send(Refresh(topic.key, topic.positions()), topic.parent.address)
+        if now_us - topic.heard_us > timeout_us:
+            fields = {"topic": f"{topic.key:032x}", "peer": topic.parent.address}
+            self._emit(m.Log("parent_silent", fields))
+            self.pastry.suspect(topic.parent)
+            self._seek_parent(topic)
+
+    # --- Messages
+
+    def receive(self, sender: Address, message: Any) -> bool:
+        """A message came from a node; whether it is one of the trees'."""
+        carry = self._carry.get(type(message))
+        if carry is not None:
+            topic = self.topics.get(message.topic)
+            if topic is None:
+                if isinstance(message, (Multicast, TreeHeartbeat, Adopted)):
+                    self.pastry.send(Leave(message.topic), sender)
+            else:
+                carry(topic, sender, message)
+        return carry is not None
