@@ -5,8 +5,8 @@ hears `ReceivedFrom` and `Unreachable`. `PeerPool` makes an ordinary machine of 
 those of `node.core.machine` do; a network without connections (`node.sim.flat_network`) carries the same
 effects out itself.
 
-What is sent to one address arrives in order or not at all. Nothing says that it arrived: `Unreachable` only
-says that what was sent lately may be lost. A connection may be lost without a word, on a link that is cut;
+What is sent to one address arrives once at most, and in order as long as no connection is lost in between.
+Nothing says that it arrived: `Unreachable` only says that what was sent lately may be lost. A connection may be lost without a word, on a link that is cut;
 to find that out, and to `Forget` it, is the machine's affair.
 
 Connections are bounded in number, closed when nothing went over them for a while, and a peer that takes
@@ -126,7 +126,10 @@ class PeerPool:
             case m.Writable():
                 self._writable(given.connection)
             case m.ConnectFailed():
-                self._lost(self._peers[int(given.peer)], given.reason)
+                peer = self._peers[int(given.peer)]
+                peer.is_dialling = False
+                if peer.connection is None:
+                    self._lost(peer, given.reason)
             case m.Disconnected():
                 self._disconnected(given.connection, given.reason)
             case m.Malformed():
@@ -232,17 +235,21 @@ class PeerPool:
 
     def _disconnected(self, number: int, reason: str) -> None:
         address = self._addresses.pop(number, None)
-        if address is not None and self._peers[address].connection == number:
-            self._lost(self._peers[address], reason)
+        if address is None:
+            return
+        peer = self._peers[address]
+        if peer.connection == number:
+            self._lost(peer, reason)
+        else:
+            self._drop_if_unused(peer)
 
     def _lost(self, peer: _Peer, reason: str) -> None:
         """Where nothing was under way, a connection that ends is none of the machine's business."""
         quiet_us = self._now_us - peer.used_us
-        peer.connection, peer.is_dialling = None, False
+        peer.connection = None
         is_news = bool(peer.waiting) or quiet_us < self._limits.idle_us // 2
         peer.waiting.clear()
-        if peer.address not in self._addresses.values():
-            del self._peers[peer.address]
+        self._drop_if_unused(peer)
         if is_news:
             self._give(Unreachable(peer.address, reason))
 
@@ -271,5 +278,10 @@ class PeerPool:
             peer.connection = None
             if peer.waiting:
                 self._hold(peer)
-            elif not peer.is_dialling and address not in self._addresses.values():
-                del self._peers[address]
+        if peer is not None:
+            self._drop_if_unused(peer)
+
+    def _drop_if_unused(self, peer: _Peer) -> None:
+        is_read = peer.address in self._addresses.values()
+        if not (is_read or peer.is_dialling or peer.waiting or peer.connection is not None):
+            del self._peers[peer.address]
