@@ -22,6 +22,7 @@ class LeafSet:
         self.larger: list[NodeHandle] = []
         self.is_ring = True
         self._half = size // 2
+        self._ids: set[int] = {own.id}  # of all in it and the node itself: asked for each node that is told of
 
     @property
     def members(self) -> list[NodeHandle]:
@@ -29,21 +30,24 @@ class LeafSet:
         return list(dict.fromkeys(chain(self.smaller, self.larger)))
 
     def __contains__(self, node: NodeHandle) -> bool:
-        return node in self.smaller or node in self.larger
+        return node.id in self._ids and node.id != self.own.id
 
     def add(self, node: NodeHandle) -> bool:
         """Take a node in if it is near enough; whether it was taken and was not there."""
-        if node.id == self.own.id or node in self:
+        if node.id in self._ids:
             return False
         own = self.own.id
         taken = _insert(self.smaller, node, self._half, lambda each: (own - each.id) % RING)
         taken = _insert(self.larger, node, self._half, lambda each: (each.id - own) % RING) or taken
-        self.is_ring = not set(self.smaller).isdisjoint(self.larger)
+        if taken:
+            smaller, larger = ({each.id for each in side} for side in (self.smaller, self.larger))
+            self.is_ring = not smaller.isdisjoint(larger)
+            self._ids = {own, *smaller, *larger}
         return taken
 
     def would_take(self, node: NodeHandle) -> bool:
         """Whether `add` would take it in."""
-        if node.id == self.own.id or node in self:
+        if node.id in self._ids:
             return False
         own, half = self.own.id, self._half
         return (
@@ -58,7 +62,7 @@ class LeafSet:
         if node not in self:
             return False
         rest = [member for member in self.members if member != node]
-        self.smaller, self.larger, self.is_ring = [], [], True
+        self.smaller, self.larger, self.is_ring, self._ids = [], [], True, {self.own.id}
         for member in rest:
             self.add(member)
         return True

@@ -13,6 +13,7 @@ How nodes are reached is `reachability`'s; what is delivered is the application'
 from outside.
 """
 
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
@@ -219,10 +220,6 @@ class Pastry:
             message = self._application.forward(message, route.key, following)
             if message is None:
                 return
-        if self._parameters.heartbeat_us and self.reach.is_silent(
-            following.address, self._parameters.heartbeat_timeout_us
-        ):
-            self.reach.ping(following)
         self.reach.send(following.address, Route(route.key, route.hops + 1, phase, message))
 
     def _pass_on_waiting(self) -> None:
@@ -347,9 +344,11 @@ class Pastry:
     def measured(self, node: NodeHandle, rtt_us: int) -> None:
         """See `reachability.Watcher`."""
         self.table.offer(node, rtt_us)
-        others = [each for each in self.neighbourhood if each[1] != node]
-        nearest = sorted([*others, (rtt_us, node)], key=lambda each: (each[0], each[1].id))
-        self.neighbourhood = nearest[: self._parameters.neighbourhood]
+        size, known = self._parameters.neighbourhood, self.neighbourhood
+        if len(known) < size or rtt_us < known[-1][0]:
+            others = [each for each in known if each[1].id != node.id]
+            insort(others, (rtt_us, node), key=lambda each: (each[0], each[1].id))
+            self.neighbourhood = others[:size]
 
     def _ping(self, address: Address, message: Ping, relay: Address | None) -> None:
         self.reach.answer(address, relay, Pong(self.own.id, message.number))
@@ -372,6 +371,8 @@ class Pastry:
                 self.reach.probe(node)
         if not self.is_active or not self._parameters.heartbeat_us:
             return
+        for node in set(self.known()):
+            self.reach.confirm(node)
         for left in self.leaf_set.smaller[:1]:
             self.reach.send(left.address, Heartbeat(self.own.id))
         for right in self.leaf_set.larger[:1]:

@@ -20,6 +20,9 @@ class PastryParameters:
     """Without an answer, until a node is taken for failed."""
     relays: int = 3
     """Nodes that are asked to pass a probe on, with the second one; twice as many with each further one."""
+    confirm_us: int = 5_000_000
+    """Between two questions to a node of the leaf set or the routing table whether it is reached directly: that
+    it is heard does not say that, where a link is cut in one direction."""
     direct_again_us: int = 5_000_000
     """Between attempts to reach a node without its relay, and one that was taken for failed."""
     join_timeout_us: int = 1_000_000

@@ -50,6 +50,7 @@ class _Probe:
     node: NodeHandle
     told_by: Address | None
     attempts: int = 0
+    is_hope: bool = False  # there may be a better way: nothing waits for its end
     sent_us: dict[int, int] = field(default_factory=dict)
 
 
@@ -82,6 +83,7 @@ class Reachability:
         self._pings: dict[int, tuple[NodeHandle, int]] = {}
         self._lost: dict[Address, _Lost] = {}
         self._heard_us: dict[Address, int] = {}
+        self._confirmed_us: dict[Address, int] = {}  # when a node was asked last
         self._direct_again_us = 0
         self._number = 0
 
@@ -133,23 +135,25 @@ class Reachability:
                 self._watcher.measured(node, self.now_us - probe.sent_us[number])
         else:
             self.relay_of[node.address] = relay
-        if not self._probes:
+        if not self.is_probing:
             self._watcher.settled()
 
     # --- Probes
 
     @property
     def is_probing(self) -> bool:
-        """Whether any probe is under way."""
-        return bool(self._probes)
+        """Whether any probe is under way that something waits for."""
+        return any(not probe.is_hope for probe in self._probes.values())
 
     def is_suspect(self, node: NodeHandle) -> bool:
         """Whether it is being probed."""
-        return node.address in self._probes
+        probe = self._probes.get(node.address)
+        return probe is not None and not probe.is_hope
 
     def probe(self, node: NodeHandle, told_by: Address | None = None) -> None:
         """Find out whether a node lives; who told of it is the first relay that is tried."""
-        if node.address == self._own.address or node.address in self._probes:
+        known = self._probes.get(node.address)
+        if node.address == self._own.address or (known is not None and not known.is_hope):
             return
         probe = self._probes[node.address] = _Probe(node, told_by)
         self._attempt(probe)
@@ -192,8 +196,10 @@ class Reachability:
         self.relay_of.pop(address, None)
         self._emit(Forget(address))
         self._bury(probe.node)
+        if probe.is_hope and all(node != probe.node for node in self._watcher.relays()):
+            return
         self._watcher.failed(probe.node)
-        if not self._probes:
+        if not self.is_probing:
             self._watcher.settled()
 
     def _bury(self, node: NodeHandle) -> None:
@@ -204,6 +210,12 @@ class Reachability:
         while len(self._lost) > FAILED_MAX:
             del self._lost[next(iter(self._lost))]
 
+    def _ask_again(self, node: NodeHandle, attempts: int) -> None:
+        """Whether there is a better way to a node, or any; meanwhile the known one is used."""
+        if node.address not in self._probes:
+            self._probes[node.address] = probe = _Probe(node, None, attempts, is_hope=True)
+            self._attempt(probe)
+
     # --- Pings
 
     def ping(self, node: NodeHandle) -> None:
@@ -212,6 +224,13 @@ class Reachability:
             self._number += 1
             self._pings[self._number] = node, self.now_us
             self._emit(SendTo(node.address, (Ping(self._own.id, self._number),)))
+
+    def confirm(self, node: NodeHandle) -> None:
+        """Ask a node again that answered directly some time ago, and is not known to need a relay."""
+        address, period_us = node.address, self._parameters.confirm_us
+        if address not in self.relay_of and self.now_us - self._confirmed_us.get(address, -period_us) >= period_us:
+            self._confirmed_us[address] = self.now_us  # or else its probe tells otherwise
+            self.ping(node)
 
     def ponged(self, address: Address, pong: Pong, relay: Address | None) -> None:
         """A ping's answer came."""
@@ -230,12 +249,15 @@ class Reachability:
             if node.address not in self.relay_of:
                 self.probe(node)
         for lost in [lost for lost in self._lost.values() if lost.again_us <= self.now_us]:
-            self.probe(lost.node)
+            self._ask_again(lost.node, max(0, self._parameters.probes - 1))  # once, over most relays
         if self.now_us >= self._direct_again_us:
             self._direct_again_us = self.now_us + self._parameters.direct_again_us
             known = {node.address: node for node in self._watcher.relays()}
             for address in [address for address in self.relay_of if address not in known]:
                 del self.relay_of[address]  # we send there no more
-            for address in self.relay_of:
+            for times in (self._heard_us, self._confirmed_us):
+                for address in [address for address in times if address not in known]:
+                    del times[address]
+            for address in list(self.relay_of):
                 self._emit(Forget(address))
-                self.ping(known[address])
+                self._ask_again(known[address], 0)

@@ -1,0 +1,121 @@
+"""An overlay routes every key to the node that a look at all ids says, whatever became of nodes and ways."""
+
+import math
+
+import pytest
+
+from node.protocols.pastry.parameters import PastryParameters
+from tests.node.protocols.pastry.overlays import Overlay, root_of, wrong_leaf_sets
+
+HALF = PastryParameters().leaf_set // 2
+REPAIR_US = 8_000_000
+"""Heartbeat timeout, three probes, twice over: the neighbours of the neighbours look for themselves."""
+
+
+def assert_settled(overlay, nodes=None, count=300):
+    """Leaf sets are the ring's, and every key is delivered once, where it belongs."""
+    nodes = nodes or overlay.nodes
+    assert wrong_leaf_sets(nodes, HALF) == 0
+    keys, delivered = overlay.route(count, nodes)
+    assert sorted(number for number, _, _ in delivered) == list(range(count))
+    assert all(where == root_of(key, nodes) for _, key, where in delivered)
+    return keys
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 9, 16, 17, 18, 33, 100])
+def test_a_ring_of_any_size_routes_to_the_closest_node(count):
+    assert_settled(Overlay(count))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nodes_that_all_join_at_once_agree(seed):
+    assert_settled(Overlay(40, seed, gap_us=0))
+
+
+@pytest.mark.parametrize(("b", "leaf_set"), [(1, 4), (2, 8), (8, 32)])
+def test_any_digits_and_leaf_sets_will_do(b, leaf_set):
+    overlay = Overlay(40, parameters=PastryParameters(b=b, leaf_set=leaf_set))
+    assert wrong_leaf_sets(overlay.nodes, leaf_set // 2) == 0
+    _, delivered = overlay.route(100)
+    assert len(delivered) == 100
+    assert all(where == root_of(key, overlay.nodes) for _, key, where in delivered)
+
+
+def test_routes_are_as_long_as_the_paper_says():
+    overlay = Overlay(200, parameters=PastryParameters(heartbeat_us=0))
+    before = overlay.network.sent
+    overlay.route(1_000)
+    assert (overlay.network.sent - before) / 1_000 <= math.ceil(math.log(200, 16))
+
+
+def test_the_same_seed_gives_the_same_messages():
+    first, second = Overlay(30, 5), Overlay(30, 5)
+    assert first.network.sent == second.network.sent
+    assert first.route(50) == second.route(50)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_when_a_quarter_of_all_nodes_is_gone_the_rest_agrees(seed):
+    overlay = Overlay(48, seed)
+    for address in overlay.rng.sample(sorted(overlay.network.nodes), 12):
+        overlay.network.kill(address)
+    overlay.run(REPAIR_US)
+    assert_settled(overlay)
+
+
+def test_nodes_that_come_and_go_leave_a_ring_that_agrees():
+    overlay = Overlay(30, 3)
+    for address in range(30, 60):
+        overlay.network.kill(overlay.rng.choice(sorted(overlay.network.nodes)))
+        overlay.join(address)
+        overlay.run(500_000)
+    overlay.run(REPAIR_US)
+    assert_settled(overlay)
+
+
+def region(address):
+    """Of four."""
+    return address % 4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_two_regions_do_not_reach_each_other_all_agree_through_relays(seed):
+    overlay = Overlay(40, seed)
+    overlay.network.reaches = lambda a, b: {region(a), region(b)} != {2, 3}
+    overlay.run(REPAIR_US)
+    assert_settled(overlay)
+    assert any(node.pastry.reach.relay_of for node in overlay.nodes)
+    overlay.network.reaches = lambda a, b: True
+    overlay.run(2 * PastryParameters().direct_again_us)
+    assert_settled(overlay)
+    assert not any(node.pastry.reach.relay_of for node in overlay.nodes)
+
+
+def test_nobody_delivers_wrongly_while_a_cut_is_being_noticed():
+    overlay = Overlay(40, 7)
+    overlay.network.reaches = lambda a, b: {region(a), region(b)} != {2, 3}
+    for _ in range(6):
+        _, delivered = overlay.route(100)
+        assert all(where == root_of(key, overlay.nodes) for _, key, where in delivered)
+
+
+def test_one_direction_that_is_cut_is_gone_round():
+    overlay = Overlay(40, 1)
+    overlay.network.reaches = lambda a, b: (region(a), region(b)) != (2, 3)
+    overlay.run(REPAIR_US)
+    assert_settled(overlay)
+
+
+def test_a_ring_that_was_divided_grows_together():
+    overlay = Overlay(40, 2)
+    overlay.network.reaches = lambda a, b: (region(a) < 2) == (region(b) < 2)
+    overlay.run(2 * REPAIR_US)
+    halves = [
+        [node for node in overlay.nodes if (region(node.pastry.own.address) < 2) == side]
+        for side in (True, False)
+    ]
+    for half in halves:
+        assert wrong_leaf_sets(half, HALF) == 0
+    overlay.network.reaches = lambda a, b: True
+    overlay.run(3 * REPAIR_US)
+    assert_settled(overlay)
