@@ -24,6 +24,7 @@ RELAY_HOPS_MAX = 4
 FAILED_MAX = 64  # nodes that are asked again
 AGAIN_MAX = 12  # times `direct_again`: the longest time between asking a failed node again
 PINGS_MAX = 1_024
+LONG_US = 1 << 60  # longer ago than anything
 
 
 class Watcher(Protocol):
@@ -83,6 +84,7 @@ class Reachability:
         self._pings: dict[int, tuple[NodeHandle, int]] = {}
         self._lost: dict[Address, _Lost] = {}
         self._heard_us: dict[Address, int] = {}
+        self._direct_us: dict[Address, int] = {}  # as `_heard_us`, without a relay
         self._confirmed_us: dict[Address, int] = {}  # when a node was asked last
         self._direct_again_us = 0
         self._number = 0
@@ -116,7 +118,9 @@ class Reachability:
     def heard(self, address: Address, relay: Address | None) -> None:
         """Something came from a node, maybe through a relay."""
         self._heard_us[address] = self.now_us
-        if relay is not None:
+        if relay is None:
+            self._direct_us[address] = self.now_us
+        elif self.now_us - self._direct_us.get(address, -LONG_US) > self._parameters.probe_timeout_us:
             self.relay_of.setdefault(address, relay)
 
     def is_silent(self, address: Address, since_us: int) -> bool:
@@ -255,7 +259,7 @@ class Reachability:
             known = {node.address: node for node in self._watcher.relays()}
             for address in [address for address in self.relay_of if address not in known]:
                 del self.relay_of[address]  # we send there no more
-            for times in (self._heard_us, self._confirmed_us):
+            for times in (self._heard_us, self._direct_us, self._confirmed_us):
                 for address in [address for address in times if address not in known]:
                     del times[address]
             for address in list(self.relay_of):
