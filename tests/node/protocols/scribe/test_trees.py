@@ -1,0 +1,65 @@
+"""Scribe with its reliability: nothing is lost, repeated or out of order for members that stay."""
+
+import pytest
+
+from tests.node.protocols.scribe.groups import Groups
+
+
+def assert_whole(groups, least=1_000):
+    groups.finish()
+    lost, repeated, disordered, delivered = groups.judged()
+    assert (lost, repeated, disordered) == (0, 0, 0)
+    assert delivered >= least
+    assert all(len(roots) == 1 for roots in groups.roots().values())
+
+
+def test_what_is_published_comes_to_all_members():
+    groups = Groups()
+    groups.run(5_000_000)
+    assert_whole(groups)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_through_a_cut_between_two_regions(seed):
+    groups = Groups(seed=seed)
+    groups.run(3_000_000)
+    groups.cut((2, 3))
+    groups.run(8_000_000)
+    groups.cut()
+    groups.run(5_000_000)
+    assert_whole(groups)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_through_crashes_of_all_roots_one_after_the_other(seed):
+    groups = Groups(seed=seed)
+    groups.run(3_000_000)
+    for key, roots in sorted(groups.roots().items()):
+        for name in groups.roots().get(key, roots):
+            if "publisher" not in name and groups.starts[name] == 1:
+                groups.kill(name)
+                groups.run(3_000_000)
+                groups.start(name)
+                groups.run(2_000_000)
+    assert_whole(groups)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_through_a_division_in_two(seed):
+    groups = Groups(seed=seed)
+    groups.run(3_000_000)
+    groups.cut((0, 2), (0, 3), (1, 2), (1, 3))
+    groups.run(10_000_000)
+    groups.cut()
+    groups.run(25_000_000)
+    assert_whole(groups)
+
+
+def test_a_member_that_leaves_gets_nothing_more_and_its_branch_withers():
+    groups = Groups(members=8, topics=2)
+    groups.run(3_000_000)
+    node = groups.node("r0/member-0")
+    [(key, stream)] = node._following.items()
+    node.trees.leave(key)
+    groups.run(3_000_000)
+    assert not node.trees.topics[key].is_member
