@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from topologies.document import Document, validated
 from topologies.generated.generated_model import CountedGraph, Edge, Generated, GeneratedGraph, RegionCount
+from topologies.generated.transit_stub import TransitStub
 from topologies.model import LINKS_MAX, REGIONS_MAX, Topology
 from topologies.routes import connected
 from topologies.strict import WholeNumber, problem, suggestion
@@ -206,7 +207,7 @@ class Cliques(GeneratedGraph):
         return self
 
 
-MODELS: tuple[type[Generated], ...] = (Ring, Line, Star, Mesh, Grid, Tree, Cliques, Regular)
+MODELS: tuple[type[Generated], ...] = (Ring, Line, Star, Mesh, Grid, Tree, Cliques, Regular, TransitStub)
 
 
 def kind_of(model: type[Generated]) -> str:

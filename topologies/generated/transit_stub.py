@@ -1,0 +1,223 @@
+"""Transit-stub networks, after GT-ITM (Zegura, Calvert, Bhattacharjee: How to Model an Internetwork, 1996).
+
+Transit domains are joined with each other; each of their routers has stub domains, each joined to it by one
+link. Domains are random connected graphs. Delays follow from places on a plane: domains far apart, routers of
+one nearer, and are scaled so that links between routers have the mean that is asked for. The Scribe paper
+(2002, IV.A) has 10 x 5 transit routers and 10 stub domains of 10 routers on each: 5,050, 40.7 ms on average.
+
+Routes follow policy weights: within a domain, up to the transit router, between transit domains, and down.
+Every stub has one way out, so that it is enough to say where each router is (`RouterNetwork.delay_us`).
+
+Not here: several ways out of a stub; routers as hosts.
+"""
+
+import heapq
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import dist
+from random import Random
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from topologies.generated.generated_model import Generated
+from topologies.model import DELAY_US_MAX, REGIONS_MAX, Topology
+from topologies.routes import connected
+from topologies.strict import DurationUs, Fraction, WholeNumber, problem
+
+ROUTERS_MAX = 200_000
+DRAWS_MAX = 1_000
+PLANE = 1.0
+TRANSIT_SPAN = 0.25
+"""Side of the square of a transit domain's routers, of a plane's."""
+STUB_SPAN = 0.1
+INTER_DOMAIN_WEIGHT = 100
+"""Of a link between transit domains, beside 1 of one within: a route leaves a domain only where it has to."""
+
+Place = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class RouterLink:
+    """A link between two routers, by number."""
+
+    a: int
+    b: int
+    delay_us: int
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RouterNetwork:
+    """Routers and links; transit routers come first. `delay_us` is what a route takes."""
+
+    names: Sequence[str]
+    links: Sequence[RouterLink]
+    gateways: Sequence[int]
+    """Of each router the transit router of its stub; of a transit router itself."""
+    stubs: Sequence[int]
+    """Of each router the number of its stub domain; -1 of transit routers."""
+    _between: Sequence[Sequence[int]]
+    """Delays between transit routers, by number."""
+    _to_gateway: Sequence[int]
+    _within: Sequence[dict[int, int]]
+    """Delays to the routers of the same stub."""
+
+    def delay_us(self, a: int, b: int) -> int:
+        """Microseconds of the route from one router to another."""
+        if self.stubs[a] == self.stubs[b] != -1:
+            return self._within[a][b]
+        return self._to_gateway[a] + self._between[self.gateways[a]][self.gateways[b]] + self._to_gateway[b]
+
+
+class TransitStub(Generated):
+    """Transit domains with stub domains on them."""
+
+    kind: Literal["transit-stub"]
+    """Transit domains, each of whose routers has stub domains (GT-ITM's model)."""
+    transit_domains: WholeNumber = Field(10, ge=1, le=1_000)
+    """How many transit domains there are."""
+    transit_routers: WholeNumber = Field(5, ge=1, le=1_000)
+    """Routers of each transit domain."""
+    stub_domains: WholeNumber = Field(10, ge=0, le=1_000)
+    """Stub domains on each transit router."""
+    stub_routers: WholeNumber = Field(10, ge=1, le=1_000)
+    """Routers of each stub domain."""
+    link_delay_us: DurationUs = Field(40_700, ge=100, le=DELAY_US_MAX)
+    """One-way delay of the links between routers, on average."""
+    density: Fraction = 0.4
+    """Share of the pairs of a domain's routers that are joined, beside what keeps it connected."""
+
+    @property
+    def router_count(self) -> int:
+        """How many routers there are."""
+        transit = self.transit_domains * self.transit_routers
+        return transit * (1 + self.stub_domains * self.stub_routers)
+
+    def network(self) -> RouterNetwork:
+        """Routers, links and routes."""
+        return _Drawing(self).network()
+
+    def generate(self) -> Topology:
+        """See `Generated.generate`: every router is a region."""
+        if self.router_count > REGIONS_MAX:
+            text = f"makes {self.router_count} routers: on links at most {REGIONS_MAX} regions are possible"
+            raise problem(text, "stub_routers")
+        network = self.network()
+        return self.topology_of(
+            network.names,
+            (
+                {"between": [network.names[link.a], network.names[link.b]], "delay": f"{link.delay_us}us"}
+                for link in network.links
+            ),
+        )
+
+    @model_validator(mode="after")
+    def _not_too_large(self) -> Self:
+        if self.router_count > ROUTERS_MAX:
+            raise problem(f"makes {self.router_count} routers: at most {ROUTERS_MAX} are possible", "stub_routers")
+        return self
+
+
+class _Drawing:
+    """One network being drawn."""
+
+    def __init__(self, asked: TransitStub) -> None:
+        self._asked = asked
+        self._rng = asked.drawing("transit-stub")
+        self._names: list[str] = []
+        self._places: list[Place] = []
+        self._gateways: list[int] = []
+        self._stubs: list[int] = []
+        self._edges: list[tuple[int, int, int]] = []
+
+    def network(self) -> RouterNetwork:
+        """All of it."""
+        domains = list(self._transit_domains())
+        transit = len(self._names)
+        stubs = [stub for gateway in range(transit) for stub in self._stub_domains(gateway)]
+        assert len(domains) == self._asked.transit_domains
+        lengths = [dist(self._places[a], self._places[b]) for a, b, _ in self._edges]
+        scale = self._asked.link_delay_us * len(lengths) / sum(lengths) if lengths else 0
+        links = [
+            RouterLink(a, b, max(1, round(length * scale)), weight)
+            for (a, b, weight), length in zip(self._edges, lengths, strict=True)
+        ]
+        joined: list[list[tuple[int, int, int]]] = [[] for _ in self._names]
+        for link in links:
+            joined[link.a].append((link.b, link.delay_us, link.weight))
+            joined[link.b].append((link.a, link.delay_us, link.weight))
+        between = [_delays(source, range(transit), joined) for source in range(transit)]
+        within: list[dict[int, int]] = [{} for _ in self._names]
+        to_gateway = [0] * len(self._names)
+        for stub in stubs:
+            members = {*stub, self._gateways[stub[0]]}
+            for router in stub:
+                delays = _delays(router, members, joined)
+                to_gateway[router] = delays.pop(self._gateways[router])
+                within[router] = delays
+        rows = [[row[target] for target in range(transit)] for row in between]
+        return RouterNetwork(self._names, links, self._gateways, self._stubs, rows, to_gateway, within)
+
+    def _transit_domains(self) -> Iterator[list[int]]:
+        asked, rng = self._asked, self._rng
+        centres = [(rng.random() * PLANE, rng.random() * PLANE) for _ in range(asked.transit_domains)]
+        domains = []
+        for number, centre in enumerate(centres):
+            names = [f"t{number}x{router}" for router in range(asked.transit_routers)]
+            domains.append(self._domain(names, centre, TRANSIT_SPAN))
+            yield domains[-1]
+        for a, b in _graph(len(domains), asked.density, rng):
+            ends = rng.choice(domains[a]), rng.choice(domains[b])
+            self._edges.append((*ends, INTER_DOMAIN_WEIGHT))
+
+    def _stub_domains(self, gateway: int) -> Iterator[list[int]]:
+        asked = self._asked
+        for number in range(asked.stub_domains):
+            stub = gateway * asked.stub_domains + number
+            names = [f"s{stub}x{router}" for router in range(asked.stub_routers)]
+            routers = self._domain(names, self._places[gateway], STUB_SPAN, gateway, stub)
+            self._edges.append((gateway, self._rng.choice(routers), 1))
+            yield routers
+
+    def _domain(
+        self, names: Sequence[str], centre: Place, span: float, gateway: int | None = None, stub: int = -1
+    ) -> list[int]:
+        first = len(self._names)
+        routers = list(range(first, first + len(names)))
+        self._names += names
+        for router in routers:
+            x, y = (middle + (self._rng.random() - 0.5) * span for middle in centre)
+            self._places.append((x, y))
+            self._gateways.append(router if gateway is None else gateway)
+            self._stubs.append(stub)
+        self._edges += ((first + a, first + b, 1) for a, b in _graph(len(names), self._asked.density, self._rng))
+        return routers
+
+
+def _graph(count: int, density: float, rng: Random) -> list[tuple[int, int]]:
+    """A connected random graph: every pair by chance, drawn anew until it is connected; at last with a path."""
+    pairs = list(itertools.combinations(range(count), 2))
+    for _ in range(DRAWS_MAX):
+        edges = [pair for pair in pairs if rng.random() < density]
+        if connected(range(count), edges):
+            return edges
+    return sorted({*edges, *itertools.pairwise(range(count))}) if count > 1 else []
+
+
+def _delays(
+    source: int, among: "set[int] | range", joined: Sequence[Sequence[tuple[int, int, int]]]
+) -> dict[int, int]:
+    """Delays of the routes of least weight from a router to others, over these alone."""
+    found: dict[int, int] = {}
+    heap = [(0, 0, source)]
+    while heap:
+        weight, delay_us, router = heapq.heappop(heap)
+        if router in found:
+            continue
+        found[router] = delay_us
+        for other, link_us, link_weight in joined[router]:
+            if other in among and other not in found:
+                heapq.heappush(heap, (weight + link_weight, delay_us + link_us, other))
+    return found
