@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from node.core.declaration import Declared, Reading, System
-<<<<<<< HEAD
+from node.protocols.scribe.declaration import SYSTEM as SCRIBE
 from node.protocols.sprinkler.declaration import SYSTEM as SPRINKLER
 
 if TYPE_CHECKING:
@@ -24,15 +24,7 @@ if TYPE_CHECKING:
     from node.core.message_layout import Codec
     from node.core.specification import NodeSpec
 
-=======
-from node.core.machine import Machine, Randomness
-from node.core.message_layout import Codec
-from node.core.specification import NodeSpec
-from node.protocols.scribe.declaration import SYSTEM as SCRIBE
-from node.protocols.sprinkler.declaration import SYSTEM as SPRINKLER
-
 OURS = (SPRINKLER, SCRIBE)
->>>>>>> 6ec0539 (scribe: trees, roots, publishers and members over Pastry)
 GROUP = "cutset.systems"
 MODULES_VARIABLE = "CUTSET_SYSTEM_MODULES"
 """Absolute paths of the user's files, as in PATH."""

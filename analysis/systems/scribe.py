@@ -10,6 +10,15 @@ READING = Reading(
     noticed=("parent_silent", "parent_lost"),
     moved="parent_changed",
     heartbeat="HEARTBEAT",
-    ranks=("HEARTBEAT", "TREE_HEARTBEAT", "REFRESH", "LEAF_PROBE", "LEAF_ANSWER", "PING", "PONG", "REPLICATED"),
+    ranks=(
+        "HEARTBEAT",
+        "TREE_HEARTBEAT",
+        "REFRESH",
+        "LEAF_PROBE",
+        "LEAF_ANSWER",
+        "PING",
+        "PONG",
+        "REPLICATED",
+    ),
     colours={"JOIN": "vermillion", "LEAVE": "orange", "TREE_HEARTBEAT": "green", "FETCH": "purple"},
 )

@@ -8,7 +8,8 @@
 `Layout` turns that one declaration into the encoder, the decoder and a table (`fields`, with offsets) from
 which the analysis gathers fields by the million and from which documentation and dissectors are made. Every
 message has a head of fixed size and at most one tail, which fills the rest of the body: bytes, UTF-8 text,
-rows of one fixed layout, or another message of the same codec, its type (u8) before its body. Framing is not done here; see `node.core.framing`.
+rows of one fixed layout, or another message of the same codec, its type (u8) before its body. Framing is not
+done here; see `node.core.framing`.
 
 A message may say how it reads in one line, as phrases that come after its name. A phrase is left out where
 one of its values is not known, or is 0 and marked by `?`; `{a+n}` is the last of n numbers from a on:

@@ -2,12 +2,12 @@
 
 For systems whose nodes come and go, and who need no connection of their own: their machine says `SendTo` and
 hears `ReceivedFrom` and `Unreachable`. `PeerPool` makes an ordinary machine of it, so that it runs wherever
-those of `node.core.machine` do; a network without connections (`node.sim.flat_network`) carries the same
-effects out itself.
+those of `node.core.machine` do; a network without connections (`node.sim.flat_network`) carries the
+same effects out itself.
 
 What is sent to one address arrives once at most, and in order as long as no connection is lost in between.
-Nothing says that it arrived: `Unreachable` only says that what was sent lately may be lost. A connection may be lost without a word, on a link that is cut;
-to find that out, and to `Forget` it, is the machine's affair.
+Nothing says that it arrived: `Unreachable` only says that what was sent lately may be lost. A connection may
+be lost without a word, on a link that is cut; to find that out, and to `Forget` it, is the machine's affair.
 
 Connections are bounded in number, closed when nothing went over them for a while, and a peer that takes
 nothing has a bounded queue. Two nodes that dial each other at the same time have two connections, and each
@@ -38,7 +38,10 @@ class SendTo:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Effect: throw away the connection to an address, with all that is not sent yet. The next SendTo opens a new one."""
+    """Effect: throw away the connection to an address, with all that is not sent yet.
+
+    The next SendTo opens a new one.
+    """
 
     address: Address
 

@@ -31,8 +31,9 @@ class Schedule:
         return max(0, int((now_us - self.start_us) * self._spec.workload["rate_per_s"] / 1e6))
 
     def due_subscriptions(self, now_us: int) -> Iterator[Subscription]:
-        """What a subscriber asks for from now on, or no longer wants; each once, after the start. Of one that is
-        started later, what it should have by then.
+        """What a subscriber asks for from now on, or no longer wants; each once, after the start.
+
+        Of one that is started later, what it should have by then.
         """
         before = dict(self._wanted)
         while self.start_us is not None and self._asked < len(self._spec.subscriptions):

@@ -22,7 +22,8 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from topologies.generated.generated_model import Generated
-from topologies.model import DELAY_US_MAX, REGIONS_MAX, Topology
+from topologies.link_parameters import DELAY_US_MAX
+from topologies.model import REGIONS_MAX, Topology
 from topologies.routes import connected
 from topologies.strict import DurationUs, Fraction, WholeNumber, problem
 
@@ -116,7 +117,8 @@ class TransitStub(Generated):
     @model_validator(mode="after")
     def _not_too_large(self) -> Self:
         if self.router_count > ROUTERS_MAX:
-            raise problem(f"makes {self.router_count} routers: at most {ROUTERS_MAX} are possible", "stub_routers")
+            text = f"makes {self.router_count} routers: at most {ROUTERS_MAX} are possible"
+            raise problem(text, "stub_routers")
         return self
 
 
@@ -192,12 +194,13 @@ class _Drawing:
             self._places.append((x, y))
             self._gateways.append(router if gateway is None else gateway)
             self._stubs.append(stub)
-        self._edges += ((first + a, first + b, 1) for a, b in _graph(len(names), self._asked.density, self._rng))
+        joined = _graph(len(names), self._asked.density, self._rng)
+        self._edges += ((first + a, first + b, 1) for a, b in joined)
         return routers
 
 
 def _graph(count: int, density: float, rng: Random) -> list[tuple[int, int]]:
-    """A connected random graph: every pair by chance, drawn anew until it is connected; at last with a path."""
+    """A connected random graph: every pair by chance, drawn until it is connected, or else with a path."""
     pairs = list(itertools.combinations(range(count), 2))
     for _ in range(DRAWS_MAX):
         edges = [pair for pair in pairs if rng.random() < density]

@@ -22,7 +22,7 @@ class LeafSet:
         self.larger: list[NodeHandle] = []
         self.is_ring = True
         self._half = size // 2
-        self._ids: set[int] = {own.id}  # of all in it and the node itself: asked for each node that is told of
+        self._ids: set[int] = {own.id}  # of all in it and the node itself
 
     @property
     def members(self) -> list[NodeHandle]:
@@ -85,16 +85,15 @@ class LeafSet:
 
     def nearest(self, key: int, count: int) -> list[NodeHandle]:
         """So many members that are numerically closest to a key, the closest first."""
-        found, rest = [], self.members
+        found: list[NodeHandle] = []
+        rest = self.members
         while rest and len(found) < count:
             found.append(closest(key, rest))
             rest.remove(found[-1])
         return found
 
 
-def _insert(
-    side: list[NodeHandle], node: NodeHandle, half: int, away: Callable[[NodeHandle], int]
-) -> bool:
+def _insert(side: list[NodeHandle], node: NodeHandle, half: int, away: Callable[[NodeHandle], int]) -> bool:
     """Put a node into its place on a side; whether it stayed."""
     at, far = len(side), away(node)
     while at and away(side[at - 1]) > far:

@@ -101,7 +101,7 @@ class Pastry:
             LeafProbe: self._leaf_probe,
             LeafAnswer: self._leaf_answer,
             Ping: self._ping,
-            Pong: lambda address, pong, relay: self.reach.ponged(address, pong, relay),
+            Pong: self.reach.ponged,
             Heartbeat: lambda address, message, relay: None,  # that it was heard is all
             Relay: self._relay,
         }

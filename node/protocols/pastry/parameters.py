@@ -1,4 +1,7 @@
-"""What an experiment may set of Pastry. Defaults: section 2 of both Scribe papers (b, l), and what they leave open."""
+"""What an experiment may set of Pastry.
+
+The defaults of `b` and `leaf_set` are those of section 2 of both Scribe papers, which leave the others open.
+"""
 
 from dataclasses import dataclass
 
@@ -21,8 +24,8 @@ class PastryParameters:
     relays: int = 3
     """Nodes that are asked to pass a probe on, with the second one; twice as many with each further one."""
     confirm_us: int = 5_000_000
-    """Between two questions to a node of the leaf set or the routing table whether it is reached directly: that
-    it is heard does not say that, where a link is cut in one direction."""
+    """Between two questions to a known node whether it is reached directly: that it is heard does not say so,
+    where a link is cut in one direction."""
     direct_again_us: int = 5_000_000
     """Between attempts to reach a node without its relay, and one that was taken for failed."""
     join_timeout_us: int = 1_000_000

@@ -232,7 +232,8 @@ class Reachability:
     def confirm(self, node: NodeHandle) -> None:
         """Ask a node again that answered directly some time ago, and is not known to need a relay."""
         address, period_us = node.address, self._parameters.confirm_us
-        if address not in self.relay_of and self.now_us - self._confirmed_us.get(address, -period_us) >= period_us:
+        quiet_us = self.now_us - self._confirmed_us.get(address, -period_us)
+        if address not in self.relay_of and quiet_us >= period_us:
             self._confirmed_us[address] = self.now_us  # or else its probe tells otherwise
             self.ping(node)
 

@@ -52,15 +52,14 @@ class ScribeNode:
         self._published = 0
         self._following: dict[int, int] = {}  # by topic's key the stream
         self._asked: set[int] = set()  # topics that are joined, and where that was not confirmed
-        emit = self._effects_append
-        self.trees = Trees(self.parameters, rng, emit, self._on_event, self._on_joined, self._on_root)
+        self.trees = Trees(self.parameters, rng, self._emit, self)
         self.roots = Roots(self.parameters, self.trees)
         self.publisher = Publisher(self.parameters, self._on_published)
         own = NodeHandle(id_of(spec.name), int(IPv4Address(spec.address)))
-        self.pastry = Pastry(own, self.parameters, rng, emit, self)
+        self.pastry = Pastry(own, self.parameters, rng, self._emit, self)
         self.trees.pastry = self.roots.pastry = self.publisher.pastry = self.pastry
 
-    def _effects_append(self, effect: PeerEffect) -> None:
+    def _emit(self, effect: PeerEffect) -> None:
         self._effects.append(effect)
 
     def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
@@ -194,29 +193,30 @@ class ScribeNode:
         """See `overlay.Application`."""
         self.trees.failed(node)
 
-    def _on_root(self, topic: Topic, message: Publish) -> None:
+    def on_root(self, topic: Topic, message: Publish) -> None:
+        """See `tree.Listener`."""
         self.roots.publish(topic, message)
 
-    def _on_event(self, topic: Topic, batch: Multicast) -> None:
+    def on_event(self, topic: Topic, batch: Multicast) -> None:
+        """See `tree.Listener`."""
         if topic.is_root:
             self.roots.passed_on(topic, batch)
         if topic.key in self._following and topic.key not in self._asked:
-            self._effects.append(
-                m.Record(
-                    RecordKind.DELIVERED, batch.stream, batch.first_seq, batch.count, batch.count, batch.payload
-                )
-            )
+            self._emit(_batch(RecordKind.DELIVERED, batch))
 
-    def _on_joined(self, topic: Topic) -> None:
+    def on_joined(self, topic: Topic) -> None:
+        """See `tree.Listener`."""
         if topic.key in self._asked:
             self._asked.discard(topic.key)
             stream = self._following[topic.key]
             self._record(RecordKind.SUBSCRIBED, stream, topic.next_of(stream))
 
     def _on_published(self, batch: Publish) -> None:
-        self._effects.append(
-            m.Record(RecordKind.PUBLISHED, batch.stream, batch.first_seq, batch.count, batch.count, batch.payload)
-        )
+        self._emit(_batch(RecordKind.PUBLISHED, batch))
 
     def _record(self, kind: RecordKind, stream: int, seq: int = 0) -> None:
         self._effects.append(m.Record(kind, stream, seq, 0, 0))
+
+
+def _batch(kind: RecordKind, batch: Multicast | Publish) -> m.Record:
+    return m.Record(kind, batch.stream, batch.first_seq, batch.count, batch.count, batch.payload)

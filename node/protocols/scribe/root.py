@@ -1,8 +1,8 @@
 """The root of a topic: it takes what is published, has it replicated, and only then answers.
 
-Draft of 2001, 3.5: the root's state stands on the k nodes nearest to it, so that whichever of them becomes the
-root after it has what was acknowledged; publishers send again to the new root what was not. Sequence numbers
-are the publisher's own: what is sent again is known by them, and left out.
+Draft of 2001, 3.5: the root's state stands on the k nodes nearest to it, so that whichever of them becomes
+the root after it has what was acknowledged; publishers send again to the new root what was not. Sequence
+numbers are the publisher's own: what is sent again is known by them, and left out.
 """
 
 from node.core.peers import Address

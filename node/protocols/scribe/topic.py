@@ -66,7 +66,10 @@ class StreamState:
 
 @dataclass(slots=True)
 class Child:
-    """A child in the tree. `waiting`: adopted by a node that has no parent itself yet, with what it asked for."""
+    """A child in the tree.
+
+    waiting: what it asked for, while the node that adopted it has no parent itself.
+    """
 
     node: NodeHandle
     heard_us: int

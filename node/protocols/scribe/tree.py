@@ -12,7 +12,7 @@ be it parent, child or replica: so two trees of a divided network grow together 
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from node.core import machine as m
 from node.core.peers import Address, PeerEffect
@@ -42,30 +42,35 @@ TREE_TICK: m.Timer = ("trees",)
 DEPTH_MAX = 64  # a path that is longer is a loop
 
 
-class Trees:
-    """All topics of a node, as an application of Pastry (`node.protocols.pastry.overlay.Application`).
+class Listener(Protocol):
+    """Who is told what happens in the trees."""
 
-    on_event: is given every batch in order, with its topic. on_joined: the topic of which this node, a
-    member, now gets everything. on_root: is given what is published to a topic whose root is here.
-    """
+    def on_event(self, topic: Topic, batch: Multicast) -> None:
+        """A batch is in order here."""
+
+    def on_joined(self, topic: Topic) -> None:
+        """This node, a member, gets everything from now on."""
+
+    def on_root(self, topic: Topic, message: Publish) -> None:
+        """Something was published to a topic whose root is here."""
+
+
+class Trees:
+    """All topics of a node, as an application of Pastry (`node.protocols.pastry.overlay.Application`)."""
 
     def __init__(
         self,
         parameters: Parameters,
         rng: m.Randomness,
         emit: Callable[[PeerEffect], None],
-        on_event: Callable[[Topic, Multicast], None],
-        on_joined: Callable[[Topic], None],
-        on_root: Callable[[Topic, Publish], None],
+        listener: Listener,
     ) -> None:
         self.pastry: Pastry
         self.topics: dict[int, Topic] = {}
         self._parameters = parameters
         self._rng = rng
         self._emit = emit
-        self._on_event = on_event
-        self._on_joined = on_joined
-        self._on_root = on_root
+        self._listener = listener
         self._carry: dict[type, Callable[[Topic, Address, Any], None]] = {
             Adopted: self._adopted,
             Refused: self._refused,
@@ -97,7 +102,7 @@ class Trees:
         topic = self.topic(key)
         topic.is_member = True
         if topic.is_attached:
-            self._on_joined(topic)
+            self._listener.on_joined(topic)
         elif not topic.is_joining:
             self._seek_parent(topic)
 
@@ -147,7 +152,7 @@ class Trees:
             if message.address != self.pastry.own.address:
                 self._adopt(topic, message)
         elif isinstance(message, Publish):
-            self._on_root(topic, message)
+            self._listener.on_root(topic, message)
 
     def become_root(self, topic: Topic) -> None:
         """The tree begins here. What others have that the node has not is fetched."""
@@ -204,7 +209,7 @@ class Trees:
     def _attached(self, topic: Topic) -> None:
         topic.has_positions = True
         if topic.is_member:
-            self._on_joined(topic)
+            self._listener.on_joined(topic)
         for child in topic.children.values():
             if child.waiting is not None:
                 self._welcome(topic, child)
@@ -258,7 +263,7 @@ class Trees:
             for child in topic.children.values():
                 if child.waiting is None:
                     self.pastry.send(batch, child.node.address)
-            self._on_event(topic, batch)
+            self._listener.on_event(topic, batch)
 
     def _multicast(self, topic: Topic, sender: Address, batch: Multicast) -> None:
         if sender == topic.parent_address:

@@ -25,7 +25,10 @@ class Node:
         self.effects = []
         self.contacts = contacts
         self.delivered = delivered
-        self.pastry = Pastry(own, parameters, Random(address), lambda each: self.effects.append(each), self)
+        self.pastry = Pastry(own, parameters, Random(address), self.emit, self)
+
+    def emit(self, effect):
+        self.effects.append(effect)
 
     def handle(self, given, now_us):
         self.effects = []

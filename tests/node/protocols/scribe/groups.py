@@ -1,6 +1,7 @@
 """Groups of Scribe nodes in a flat network: who published what, and who got what, by their own records."""
 
 from collections import defaultdict
+from dataclasses import replace
 from ipaddress import IPv4Address
 from random import Random
 
@@ -24,7 +25,7 @@ class Groups:
         self.logs = []
         self.network = FlatNetwork(self.delay_us, self.told)
         publishers = {f"r{region}/publisher-0": region for region in range(REGIONS)}
-        names = {**publishers, **{f"r{n % REGIONS}/member-{n // REGIONS}": n % REGIONS for n in range(members)}}
+        names = publishers | {f"r{n % REGIONS}/member-{n // REGIONS}": n % REGIONS for n in range(members)}
         listed = tuple(
             Member(name, name, f"r{region}", name.split("/")[1].split("-")[0], 0, f"10.{region}.0.{at + 1}")
             for at, (name, region) in enumerate(names.items())
@@ -33,8 +34,8 @@ class Groups:
         self.names = {address: name for name, address in self.addresses.items()}
         self.specs = {
             each.name: NodeSpec(
-                each.name, each.host, each.region, each.role, each.index, seed, "scribe", listed, each.address,
-                parameters, {"event_size_bytes": EVENT_BYTES, "rate_per_s": rate_per_s},
+                each.name, each.host, each.region, each.role, each.index, seed, "scribe", listed,
+                each.address, parameters, {"event_size_bytes": EVENT_BYTES, "rate_per_s": rate_per_s},
                 tuple(f"r{topic % REGIONS}" for topic in range(topics)),
                 subscriptions=self.subscriptions(each, topics),
             )
@@ -60,8 +61,6 @@ class Groups:
         return WAN_US[(here - there) % REGIONS]
 
     def start(self, name):
-        from dataclasses import replace
-
         spec = replace(self.specs[name], start=self.starts[name])
         self.starts[name] += 1
         machine = ScribeNode(spec, Random(f"{name} {spec.start}"))
@@ -122,7 +121,8 @@ class Groups:
         published = self.published()
         lost = repeated = disordered = delivered = 0
         for name, records in self.records.items():
-            if "member" not in name or self.starts[name] > 1 or self.addresses[name] not in self.network.nodes:
+            stayed = self.starts[name] == 1 and self.addresses[name] in self.network.nodes
+            if "member" not in name or not stayed:
                 continue
             since, got = {}, defaultdict(list)
             for _, record in records:

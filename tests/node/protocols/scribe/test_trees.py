@@ -59,7 +59,7 @@ def test_a_member_that_leaves_gets_nothing_more_and_its_branch_withers():
     groups = Groups(members=8, topics=2)
     groups.run(3_000_000)
     node = groups.node("r0/member-0")
-    [(key, stream)] = node._following.items()
+    [key] = node._following
     node.trees.leave(key)
     groups.run(3_000_000)
     assert not node.trees.topics[key].is_member
