@@ -19,7 +19,7 @@ EVENT_BYTES = 20
 class Groups:
     """`members` nodes of four regions, the first of each publishes; every member follows some topics."""
 
-    def __init__(self, members=24, topics=6, seed=0, rate_per_s=40, **parameters):
+    def __init__(self, members=24, topics=6, seed=0, rate_per_s=20, **parameters):
         self.rng = Random(seed)
         self.records = defaultdict(list)
         self.logs = []
@@ -90,7 +90,7 @@ class Groups:
         apart = {frozenset(pair) for pair in pairs}
         self.network.reaches = lambda a, b: frozenset(((a >> 16) & 255, (b >> 16) & 255)) not in apart
 
-    def finish(self, settle_us=20_000_000):
+    def finish(self, settle_us=10_000_000):
         """Publish no more, and let everything come."""
         self.tell(m.StopDrivers())
         self.run(settle_us)
