@@ -124,7 +124,7 @@ def test_what_is_generated_is_a_plain_topology_that_reads_back():
 def test_every_kind_comes_with_a_topology_and_all_that_come_with_cutset_are_connected():
     shipped = {name.split("-")[0] for name in topology_names()}
     for kind in KINDS:
-        assert {"regular": "random"}.get(kind, kind) in shipped
+        assert {"regular": "random", "transit-stub": "transit"}.get(kind, kind) in shipped
     for name in topology_names():
         topology = load_topology(name)
         assert connected(topology.regions, [link.between for link in topology.links]), name
