@@ -199,7 +199,7 @@ def hears_from(at_us):
         usual, held = subscriber.record, []
 
         def record(kind, *given):
-            since_us = subscriber.now_us - (subscriber.start_us or subscriber.now_us)
+            since_us = subscriber.now_us - (subscriber.schedule.start_us or subscriber.now_us)
             if kind == RecordKind.SUBSCRIBED and since_us < at_us:
                 held.append((kind, *given))
                 return
