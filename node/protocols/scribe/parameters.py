@@ -12,7 +12,7 @@ class Parameters(PastryParameters):
     """Times are microseconds. Sections: of the 2001 draft, unless 2002 is said."""
 
     port: int = 7400
-    tick_us: int = 50_000
+    tick_us: int = 100_000
     """Between two publications."""
     tree_heartbeat_us: int = 500_000
     """From a parent to its children, of each topic without events (3.5; 2002, III.C)."""
