@@ -1,6 +1,6 @@
 """A network without connections, in virtual time, for as many nodes as memory holds.
 
-It runs machines that reach their peers by address (`node.core.peers`): a message is one entry on the heap and
+It runs machines that reach their peers by address (`node.core.peer_pool`): a message is one entry on the heap and
 arrives after the delay between two nodes, which is constant, so that what is sent to one node arrives in
 order. Nothing else takes time: no rates, no queues, no processors. Routes that are cut are silent; whoever
 sends to a node that is gone hears that it is unreachable, as from its host. `node.sim.sim_network` models
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from node.core import machine as m
-from node.core.peers import Address, Forget, PeerInput, PeerMachine, ReceivedFrom, SendTo, Unreachable
+from node.core.peer_pool import Address, Forget, PeerInput, PeerMachine, ReceivedFrom, SendTo, Unreachable
 from node.sim.clock import Clock
 
 Delay = Callable[[Address, Address], int]

@@ -20,7 +20,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 from node.core import machine as m
-from node.core.peers import Address, PeerEffect
+from node.core.peer_pool import Address, PeerEffect
 from node.protocols.pastry.ids import NodeHandle, distance, shared_digits
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.messages import (

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from node.core import machine as m
-from node.core.peers import Address, Forget, PeerEffect, SendTo
+from node.core.peer_pool import Address, Forget, PeerEffect, SendTo
 from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.messages import Ping, Pong, Relay
 from node.protocols.pastry.parameters import PastryParameters

@@ -10,7 +10,7 @@ from typing import Any
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.framing import FRAME_LIMIT_BYTES
-from node.core.peers import Address, PeerEffect, PeerInput, PeerPool, ReceivedFrom, Unreachable
+from node.core.peer_pool import Address, PeerEffect, PeerInput, PeerPool, ReceivedFrom, Unreachable
 from node.core.schedule import Schedule
 from node.core.specification import NodeSpec
 from node.protocols.pastry.ids import NodeHandle, id_of
@@ -63,7 +63,7 @@ class ScribeNode:
         self._effects.append(effect)
 
     def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
-        """See `node.core.peers.PeerMachine`."""
+        """See `node.core.peer_pool.PeerMachine`."""
         self._effects = []
         self.pastry.reach.now_us = now_us
         match given:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from node.core.peers import Address
+from node.core.peer_pool import Address
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.scribe.messages import Publish, Published
 from node.protocols.scribe.parameters import Parameters

@@ -5,7 +5,7 @@ the root after it has what was acknowledged; publishers send again to the new ro
 numbers are the publisher's own: what is sent again is known by them, and left out.
 """
 
-from node.core.peers import Address
+from node.core.peer_pool import Address
 from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.scribe.messages import Multicast, Publish, Published, Replicate, Replicated

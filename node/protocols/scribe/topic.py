@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from node.core.peers import Address
+from node.core.peer_pool import Address
 from node.protocols.pastry.ids import NodeHandle
 from node.protocols.scribe.messages import Multicast, Position
 

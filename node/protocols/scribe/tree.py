@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from node.core import machine as m
-from node.core.peers import Address, PeerEffect
+from node.core.peer_pool import Address, PeerEffect
 from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.overlay import Pastry

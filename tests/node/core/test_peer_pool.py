@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from node.core import machine as m
-from node.core.peers import Forget, PeerPool, PoolLimits, ReceivedFrom, SendTo, Unreachable
+from node.core.peer_pool import Forget, PeerPool, PoolLimits, ReceivedFrom, SendTo, Unreachable
 
 PORT = 7400
 LIMITS = PoolLimits(connections=3, idle_us=1_000_000, dial_timeout_us=100_000, burst=2, waiting=8)
