@@ -126,6 +126,12 @@ class Pastry:
         """To a node, through a relay if it takes one."""
         self.reach.send(address, message)
 
+    def doubt(self, key: int) -> None:
+        """What was routed to a key had no answer: find out whether the next node on the way lives."""
+        following, _ = self.following(key, Phase.PREFIX)
+        if following is not self.own:
+            self.reach.probe(following)
+
     def suspect(self, node: NodeHandle) -> None:
         """An application misses something from a node: find out whether it lives."""
         self.reach.probe(node)

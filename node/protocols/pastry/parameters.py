@@ -23,7 +23,7 @@ class PastryParameters:
     """Without an answer, until a node is taken for failed."""
     relays: int = 3
     """Nodes that are asked to pass a probe on, with the second one; twice as many with each further one."""
-    confirm_us: int = 5_000_000
+    confirm_us: int = 10_000_000
     """Between two questions to a known node whether it is reached directly: that it is heard does not say so,
     where a link is cut in one direction."""
     direct_again_us: int = 5_000_000

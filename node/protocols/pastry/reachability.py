@@ -91,13 +91,14 @@ class Reachability:
 
     # --- Sending
 
-    def send(self, address: Address, message: Any) -> None:
-        """To a node, through its relay if it needs one."""
+    def send(self, address: Address, *messages: Any) -> None:
+        """To a node, in order, through its relay if it needs one."""
         relay = self.relay_of.get(address)
         if relay is None:
-            self._emit(SendTo(address, (message,)))
+            self._emit(SendTo(address, messages))
         else:
-            self._emit(SendTo(relay, (Relay(self._own.address, address, 0, message),)))
+            own = self._own.address
+            self._emit(SendTo(relay, tuple(Relay(own, address, 0, message) for message in messages)))
 
     def answer(self, address: Address, relay: Address | None, message: Any) -> None:
         """The way that the question came, for that is what is asked."""

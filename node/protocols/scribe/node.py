@@ -187,6 +187,7 @@ class ScribeNode:
 
     def new_leafs(self, leaf_set: LeafSet) -> None:
         """See `overlay.Application`."""
+        self.roots.new_leafs()
         self.trees.new_leafs(leaf_set)
 
     def failed(self, node: NodeHandle) -> None:
@@ -199,8 +200,6 @@ class ScribeNode:
 
     def on_event(self, topic: Topic, batch: Multicast) -> None:
         """See `tree.Listener`."""
-        if topic.is_root:
-            self.roots.passed_on(topic, batch)
         if topic.key in self._following and topic.key not in self._asked:
             self._emit(_batch(RecordKind.DELIVERED, batch))
 

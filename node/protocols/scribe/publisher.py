@@ -83,5 +83,6 @@ class Publisher:
             late = now_us - publication.sent_us >= self._parameters.retransmit_us
             if publication.unanswered and late:
                 publication.root, publication.sent_us = None, now_us
+                self.pastry.doubt(publication.topic)
                 for message in publication.unanswered:
                     self._send(publication, message)

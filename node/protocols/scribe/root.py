@@ -22,7 +22,9 @@ class Roots:
         self._parameters = parameters
         self._trees = trees
         self._answered: dict[tuple[int, int], int] = {}  # by topic and stream, what publishers were told
-        self._tried_us: dict[tuple[int, Address], int] = {}
+        self._sent: dict[tuple[int, Address], tuple[dict[int, int], int]] = {}  # what, and when it was new
+        self._nearest: dict[int, list[Address]] = {}  # by topic, as long as the leaf set is the same
+        self._unconfirmed: dict[tuple[int, int], Address] = {}  # by topic and stream, the root to be told
 
     # --- At the root
 
@@ -37,18 +39,7 @@ class Roots:
         )
         if message.first_seq == topic.next_of(message.stream):
             self._trees.take(topic, batch)
-
-    def passed_on(self, topic: Topic, batch: Multicast) -> None:
-        """A batch is in order at the root: its replicas are to have it."""
-        key = topic.key
-        for address in self._targets(topic):
-            has = topic.replicas.setdefault(address, {})
-            if has.get(batch.stream, batch.first_seq) == batch.first_seq or batch.stream in has:
-                has.setdefault(batch.stream, batch.first_seq)
-                self.pastry.send(
-                    Replicate(key, batch.stream, batch.first_seq, batch.count, batch.payload), address
-                )
-        self._answer(topic, batch.stream)
+            self._answer(topic, message.stream)
 
     def replicated(self, topic: Topic, sender: Address, message: Replicated) -> None:
         """A replica has so much."""
@@ -57,9 +48,15 @@ class Roots:
         if topic.is_root:
             self._answer(topic, message.stream)
 
+    def new_leafs(self) -> None:
+        """Others may be nearest to roots now."""
+        self._nearest.clear()
+
     def _targets(self, topic: Topic) -> list[Address]:
-        nearest = self.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
-        return [node.address for node in nearest]
+        if topic.key not in self._nearest:
+            nearest = self.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
+            self._nearest[topic.key] = [node.address for node in nearest]
+        return self._nearest[topic.key]
 
     def _answer(self, topic: Topic, stream: int, *, again: bool = False) -> None:
         """Tell the publisher what all replicas have, if that is news or it asks again."""
@@ -76,25 +73,34 @@ class Roots:
             self.pastry.send(Published(topic.key, stream, all_have), publisher.address)
 
     def tick(self, now_us: int) -> None:
-        """Send replicas what they still miss."""
+        """Send replicas what is new, again what they did not confirm, and confirm what came here."""
         for topic in self._trees.topics.values():
-            if topic.is_root and topic.streams:
-                for address in self._targets(topic):
+            if topic.is_root:
+                for address in self._targets(topic) if topic.streams else ():
                     self._bring_up(topic, address, now_us)
+        for (key, stream), sender in self._unconfirmed.items():
+            reached = self._trees.topic(key).next_of(stream)
+            self.pastry.send(Replicated(key, stream, reached), sender)
+        self._unconfirmed.clear()
 
     def _bring_up(self, topic: Topic, address: Address, now_us: int) -> None:
-        has = topic.replicas.setdefault(address, {})
-        tried_us = self._tried_us.get((topic.key, address), -1 << 40)
-        behind = {stream: has.get(stream, 0) for stream, state in topic.streams.items()}
-        behind = {stream: seq for stream, seq in behind.items() if seq < topic.next_of(stream)}
-        if not behind or now_us - tried_us < self._parameters.retransmit_us:
-            return
-        self._tried_us[topic.key, address] = now_us
-        for stream, seq in behind.items():
-            for batch in topic.streams[stream].since(seq):
-                self.pastry.send(
-                    Replicate(topic.key, stream, batch.first_seq, batch.count, batch.payload), address
-                )
+        """Everything since what was sent before; after a while without an answer since what is confirmed."""
+        confirmed = topic.replicas.setdefault(address, {})
+        sent, tried_us = self._sent.get((topic.key, address), ({}, now_us))
+        behind = any(confirmed.get(stream, 0) < state.next for stream, state in topic.streams.items())
+        if behind and now_us - tried_us >= self._parameters.retransmit_us:
+            sent, tried_us = dict(confirmed), now_us
+        elif not behind:
+            tried_us = now_us
+        messages = [
+            Replicate(topic.key, stream, batch.first_seq, batch.count, batch.payload)
+            for stream, state in topic.streams.items()
+            for batch in state.since(max(sent.get(stream, 0), confirmed.get(stream, 0)))
+        ]
+        if messages:
+            self.pastry.reach.send(address, *messages)
+        position = {stream: state.next for stream, state in topic.streams.items()}
+        self._sent[topic.key, address] = position, tried_us
 
     # --- At a replica
 
@@ -106,5 +112,4 @@ class Roots:
             message.topic, message.stream, message.first_seq, message.count, bytes(message.payload)
         )
         self._trees.take(topic, batch)
-        reached = topic.next_of(message.stream)
-        self.pastry.send(Replicated(topic.key, message.stream, reached), sender)
+        self._unconfirmed[topic.key, message.stream] = sender

@@ -5,8 +5,9 @@ time waits (`early`), what comes twice is left out. They are kept for a while to
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from node.core.peer_pool import Address
 from node.protocols.pastry.ids import NodeHandle
@@ -54,9 +55,10 @@ class StreamState:
             if seq in self.early:
                 yield from self.take(self.early.pop(seq), now_us)
 
-    def since(self, seq: int) -> Iterator[Multicast]:
-        """The batches from a sequence number on that are kept."""
-        return (batch for _, batch in self.kept if batch.first_seq >= seq)
+    def since(self, seq: int) -> Sequence[Multicast]:
+        """The batches from a sequence number on that are kept: mostly none, or a few of the newest."""
+        newest = takewhile(lambda each: each[1].first_seq >= seq, reversed(self.kept))
+        return [batch for _, batch in newest][::-1]
 
     def trim(self, before_us: int, events_max: int) -> None:
         """Drop what came before a time, and the oldest of more events than that."""

@@ -355,6 +355,7 @@ class Trees:
         elif timer[0] == REJOIN:
             topic = self.topics[int(timer[1], 16)]
             if topic.is_joining and topic.is_needed:
+                self.pastry.doubt(topic.key)
                 self._seek_parent(topic)
         else:
             return False
