@@ -1,24 +1,27 @@
-"""How Scribe is read: what carries events, what shows that a fault was noticed, ranks in diagrams."""
+"""How Scribe is read: what shows that a fault was noticed and that another way was taken, ranks in diagrams.
+
+Events come to a node by several messages (MULTICAST, REPLICATE, PUBLISH), within others where they are routed
+or relayed; so what nodes wrote down decides which events they got.
+"""
 
 from node.core.declaration import Reading
 
 READING = Reading(
-    carries=("MULTICAST",),
-    publish=("PUBLISH", "PUBLISHED"),
     asks=("JOIN", "FETCH"),
     rerouted=("JOIN",),
     noticed=("parent_silent", "parent_lost"),
-    moved="parent_changed",
     heartbeat="HEARTBEAT",
     ranks=(
         "HEARTBEAT",
+        "PING",
+        "PONG",
         "TREE_HEARTBEAT",
         "REFRESH",
         "LEAF_PROBE",
         "LEAF_ANSWER",
-        "PING",
-        "PONG",
         "REPLICATED",
+        "PUBLISHED",
+        "REPLICATE",
     ),
     colours={"JOIN": "vermillion", "LEAVE": "orange", "TREE_HEARTBEAT": "green", "FETCH": "purple"},
 )
