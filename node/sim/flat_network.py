@@ -2,9 +2,9 @@
 
 It runs machines that reach their peers by address (`node.core.peer_pool`): a message is one entry on the
 heap and arrives after the delay between two nodes, which is constant, so that what is sent to one node
-arrives in order. Nothing else takes time: no rates, no queues, no processors. Routes that are cut are silent; whoever
-sends to a node that is gone hears that it is unreachable, as from its host. `node.sim.sim_network` models
-TCP, for up to some thousand processes.
+arrives in order. Nothing else takes time: no rates, no queues, no processors. Routes that are cut are
+silent; whoever sends to a node that is gone hears that it is unreachable, as from its host.
+`node.sim.sim_network` models TCP, for up to some thousand processes.
 
 The same machines, seeds and faults give the same trace.
 """
