@@ -81,7 +81,11 @@ def _tail(layout: Layout) -> list[tuple[str, ...]]:
         name = layout.row.message.__name__
         kind_text = f"rows of [{name}](#{name.lower()}), to the end"
     else:
-        kind_text = {"bytes": "bytes, to the end", "text": "UTF-8, to the end"}[kind]
+        kind_text = {
+            "bytes": "bytes, to the end",
+            "text": "UTF-8, to the end",
+            "message": "a message: its type (u8) and its body, to the end",
+        }[kind]
     return [*lines, (offset, f"`{layout.tail_name}`", kind_text, "", layout.tail.meaning)]
 
 

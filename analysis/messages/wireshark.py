@@ -152,8 +152,9 @@ def _tail(layout: Layout, known: _Fields) -> dict[str, Any] | None:
         }
         for each in tail.numbers
     ]
-    found = known.add(layout.name, layout.tail_name, tail.meaning, kind=tail.kind)
-    return {"name": layout.tail_name, "kind": tail.kind, "filter": found, "numbers": numbers}
+    kind = "text" if tail.kind == "text" else "bytes"  # a message within another one is not taken apart
+    found = known.add(layout.name, layout.tail_name, tail.meaning, kind=kind)
+    return {"name": layout.tail_name, "kind": kind, "filter": found, "numbers": numbers}
 
 
 def _row(row: Layout, known: _Fields) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from typing import Any, Literal, Self, get_type_hints
 from node.core.errors import RemoteProtocolError
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, Frame, encode_header
 
-WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8, "d": 8, "K": 16}
+WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8, "K": 16}
 """Bytes of a field by its format: those of struct, and K for keys of 128 bits, which are numbers, too."""
 NESTED_MAX = 4  # messages within each other
 KEY = "K"
@@ -238,6 +238,8 @@ class Codec:
     def __init__(self, layouts: Iterable[Layout]) -> None:
         self.by_type = {layout.type: layout for layout in layouts}
         self.by_name = {layout.name: layout for layout in self.by_type.values()}
+        if len(self.by_name) < len(self.by_type):
+            raise TypeError("two messages have the same name")
         self._by_class = {layout.message: layout for layout in self.by_type.values()}
         self._last: tuple[Any, int, list[bytes | memoryview]] = (None, 0, [])
         for layout in self.by_type.values():

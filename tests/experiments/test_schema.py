@@ -20,10 +20,13 @@ def test_every_kind_of_fault_is_there_and_needs_its_action():
 
 
 def test_parameters_follow_the_system():
-    (rule,) = experiment_schema()["allOf"]
-    assert rule["if"]["properties"]["system"] == {"const": "sprinkler"}
-    period = rule["then"]["properties"]["parameters"]["properties"]["advertisement_period"]
-    assert period["default"] == "1s"
+    rules = experiment_schema()["allOf"]
+    found = {
+        rule["if"]["properties"]["system"]["const"]: rule["then"]["properties"]["parameters"]["properties"]
+        for rule in rules
+    }
+    assert found["sprinkler"]["advertisement_period"]["default"] == "1s"
+    assert found["scribe"]["tree_timeout"]["default"] == "1500ms"
 
 
 def test_captures_may_be_none():

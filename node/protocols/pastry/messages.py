@@ -1,8 +1,8 @@
 """Messages between Pastry nodes. The sender's address is the connection's; its id stands in the message.
 
-Pastry's own (section 2 of both Scribe papers) are ROUTE, JOIN, JOIN_ROWS and JOIN_LEAVES. LEAF_PROBE and its
-reply are those by which leaf sets agree (Castro, Costa, Rowstron: Performance and Dependability of Structured
-Peer-to-Peer Overlays, DSN 2004, figure 2). RELAY carries a message round a link that is cut.
+Pastry's own (section 2 of both Scribe papers) are ROUTE, JOIN_RING, JOIN_ROWS and JOIN_LEAVES. LEAF_PROBE
+and its reply are those by which leaf sets agree (Castro, Costa, Rowstron: Performance and Dependability of
+Structured Peer-to-Peer Overlays, DSN 2004, figure 2). RELAY carries a message round a link that is cut.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class JoinRing:
     """Routed to the joining node's own id; each node on the way sends it rows of its routing table."""
 
     id: Annotated[int, Field("K", "", "the joining node's id", columns=("key",))]
@@ -123,7 +123,7 @@ class Relay:
 
 
 PASTRY_MESSAGES = (
-    Route, Join, JoinRows, JoinLeaves, LeafProbe, LeafAnswer, Ping, Pong, Heartbeat, Relay,
+    Route, JoinRing, JoinRows, JoinLeaves, LeafProbe, LeafAnswer, Ping, Pong, Heartbeat, Relay,
 )  # fmt: skip
 
 

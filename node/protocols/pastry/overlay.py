@@ -27,8 +27,8 @@ from node.protocols.pastry.messages import (
     Belief,
     Believed,
     Heartbeat,
-    Join,
     JoinLeaves,
+    JoinRing,
     JoinRows,
     LeafAnswer,
     LeafProbe,
@@ -207,12 +207,12 @@ class Pastry:
             self._waiting.append(route)
             return
         following, phase = self.following(route.key, route.phase)
-        if isinstance(route.message, Join) and following.address == route.message.address:
+        if isinstance(route.message, JoinRing) and following.address == route.message.address:
             following = self.own  # known already, from a probe of its own
         if self.reach.is_suspect(following):
             self._waiting.append(route)
             return
-        if isinstance(route.message, Join):
+        if isinstance(route.message, JoinRing):
             self._help_to_join(route.message, route.key, is_last=following is self.own)
         elif following is self.own:
             self._application.deliver(route.message, route.key)
@@ -222,7 +222,7 @@ class Pastry:
 
     def _hand_to(self, following: NodeHandle, route: Route, phase: int) -> None:
         message = route.message
-        if not isinstance(message, Join):
+        if not isinstance(message, JoinRing):
             message = self._application.forward(message, route.key, following)
             if message is None:
                 return
@@ -239,11 +239,11 @@ class Pastry:
     def _join(self) -> None:
         """Ask a contact; the next one, if that gives no answer."""
         contact = self._contacts[self._rng.randrange(len(self._contacts))]
-        join = Join(self.own.id, self.own.address)
+        join = JoinRing(self.own.id, self.own.address)
         self.reach.send(contact, Route(self.own.id, 0, Phase.PREFIX, join))
         self._emit(m.SetTimer(JOINING, self.reach.now_us + self._parameters.join_timeout_us))
 
-    def _help_to_join(self, join: Join, key: int, *, is_last: bool) -> None:
+    def _help_to_join(self, join: JoinRing, key: int, *, is_last: bool) -> None:
         """Rows up to what both ids share, and at the end of the way the leaf set."""
         joining = NodeHandle(join.id, join.address)
         if joining.address == self.own.address:

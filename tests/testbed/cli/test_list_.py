@@ -13,7 +13,7 @@ def test_experiments_and_topologies_have_a_line_each(capsys):
     assert main.run(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Experiments"
-    assert "  link-failure        The link between two of four regions fails and comes back; " in "\n".join(
+    assert "  link-failure         The link between two of four regions fails and comes back; " in "\n".join(
         lines
     )
     described = {name: said for name, _, said in (line.strip().partition("  ") for line in lines)}
@@ -31,7 +31,7 @@ def test_on_a_terminal_a_long_description_goes_on_below_itself(capsys, monkeypat
     main.run(["list"])
     shown = click.unstyle(capsys.readouterr().out)
     assert max(map(len, whole.splitlines())) > 60 >= max(map(len, shown.splitlines()))
-    assert "  link-failure        The link between two of four regions\n" + " " * 22 + "fails and" in shown
+    assert "  link-failure         The link between two of four regions\n" + " " * 23 + "fails and" in shown
     assert shown.split() == whole.split()
 
 

@@ -1,0 +1,66 @@
+"""A message may hold another one of its codec: it comes back as it was, and depth is bounded."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pytest
+
+from node.core.errors import RemoteProtocolError
+from node.core.framing import Frame, frames_in
+from node.core.message_layout import NESTED_MAX, Codec, Field, Layout, Tail
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A message."""
+
+    text: Annotated[str, Tail("text", "what it says")]
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A message that holds one."""
+
+    hops: Annotated[int, Field("B", "", "how far it came")]
+    message: Annotated[Any, Tail("message", "what is in it")]
+
+
+CODEC = Codec([Layout(Word, 1), Layout(Envelope, 2)])
+
+
+def wrapped(times):
+    message = Word("hello")
+    for hops in range(times):
+        message = Envelope(hops, message)
+    return message
+
+
+def decoded(data):
+    [frame] = frames_in(data)
+    return CODEC.decode(frame)
+
+
+@pytest.mark.parametrize("times", range(NESTED_MAX + 1))
+def test_what_is_within_others_comes_back(times):
+    data = b"".join(CODEC.encode(wrapped(times)))
+    assert len(data) == CODEC.size_bytes(wrapped(times))
+    assert decoded(data) == wrapped(times)
+
+
+def test_what_is_too_deep_is_refused_however_deep_it_is():
+    for times in (NESTED_MAX + 1, 900):
+        body = b"".join(CODEC.encode(wrapped(1)))[8:]
+        data = memoryview(body[:1] + (b"\x02" + body[:1]) * times + b"\x01hello")
+        with pytest.raises(RemoteProtocolError, match="within each other"):
+            CODEC.decode(Frame(2, data, data))
+
+
+@pytest.mark.parametrize("body", [b"\x00", b"\x00\x09", b"\x00\x02"])
+def test_an_envelope_without_a_message_is_refused(body):
+    with pytest.raises(RemoteProtocolError):
+        CODEC.decode(Frame(2, memoryview(body), memoryview(body)))
+
+
+def test_two_messages_of_one_name_are_refused():
+    with pytest.raises(TypeError, match="same name"):
+        Codec([Layout(Word, 1), Layout(Word, 2)])
