@@ -71,7 +71,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class TreePath:
     """Who is between the root and you, the root first."""
 
     reads: ClassVar = ("{topic}",)
@@ -195,7 +195,7 @@ class Replicated:
 
 
 SCRIBE_MESSAGES = (
-    Join, Adopted, Refused, Path, Leave, Multicast, TreeHeartbeat, Refresh, Fetch, Gone, Publish, Published,
+    Join, Adopted, Refused, TreePath, Leave, Multicast, TreeHeartbeat, Refresh, Fetch, Gone, Publish, Published,
     Replicate, Replicated,
 )  # fmt: skip
 FIRST_TYPE = 32  # after Pastry's

@@ -26,7 +26,7 @@ from node.protocols.scribe.messages import (
     Join,
     Leave,
     Multicast,
-    Path,
+    TreePath,
     PathNode,
     Position,
     Publish,
@@ -74,7 +74,7 @@ class Trees:
         self._carry: dict[type, Callable[[Topic, Address, Any], None]] = {
             Adopted: self._adopted,
             Refused: self._refused,
-            Path: self._path,
+            TreePath: self._path,
             Leave: self._left,
             Multicast: self._multicast,
             TreeHeartbeat: self._heartbeat,
@@ -192,7 +192,7 @@ class Trees:
 
     def _tell_path(self, topic: Topic, child: Child) -> None:
         path = (*topic.path, self.pastry.own.id)
-        self.pastry.send(Path(topic.key, tuple(map(PathNode, path))), child.node.address)
+        self.pastry.send(TreePath(topic.key, tuple(map(PathNode, path))), child.node.address)
 
     def _adopted(self, topic: Topic, sender: Address, message: Adopted) -> None:
         if topic.is_root or not topic.is_needed:
@@ -221,7 +221,7 @@ class Trees:
         if topic.is_joining:
             self._set_retry(topic)
 
-    def _path(self, topic: Topic, sender: Address, message: Path) -> None:
+    def _path(self, topic: Topic, sender: Address, message: TreePath) -> None:
         if sender != topic.parent_address:
             return
         path = tuple(node.id for node in message.nodes)
