@@ -26,13 +26,13 @@ from node.protocols.scribe.messages import (
     Join,
     Leave,
     Multicast,
-    TreePath,
     PathNode,
     Position,
     Publish,
     Refresh,
     Refused,
     TreeHeartbeat,
+    TreePath,
 )
 from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.topic import Child, Topic, by_stream
