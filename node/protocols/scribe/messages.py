@@ -195,8 +195,8 @@ class Replicated:
 
 
 SCRIBE_MESSAGES = (
-    Join, Adopted, Refused, TreePath, Leave, Multicast, TreeHeartbeat, Refresh, Fetch, Gone, Publish, Published,
-    Replicate, Replicated,
+    Join, Adopted, Refused, TreePath, Leave, Multicast, TreeHeartbeat, Refresh, Fetch, Gone, Publish,
+    Published, Replicate, Replicated,
 )  # fmt: skip
 FIRST_TYPE = 32  # after Pastry's
 
