@@ -12,7 +12,7 @@ SYSTEM = System(
             "forwarder": (Trait.SERVER,),
         },
         contract=Contract(
-            published="acknowledged",
+            published="sent",
             audience="topic",
             since="subscription",
             order="stream",

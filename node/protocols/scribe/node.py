@@ -54,7 +54,7 @@ class ScribeNode:
         self._asked: set[int] = set()  # topics that are joined, and where that was not confirmed
         self.trees = Trees(self.parameters, rng, self._emit, self)
         self.roots = Roots(self.parameters, self.trees)
-        self.publisher = Publisher(self.parameters, self._on_published)
+        self.publisher = Publisher(self.parameters)
         own = NodeHandle(id_of(spec.name), int(IPv4Address(spec.address)))
         self.pastry = Pastry(own, self.parameters, rng, self._emit, self)
         self.trees.pastry = self.roots.pastry = self.publisher.pastry = self.pastry
@@ -155,7 +155,8 @@ class ScribeNode:
             known = self.publisher.publications.get(stream)
             last = known.last if known is not None else 0
             events = b"".join(b"%0*d" % (size, stream << 32 | last + n + 1) for n in range(due))
-            self.publisher.publish(topic_key(stream), stream, due, events, now_us)
+            batch = self.publisher.publish(topic_key(stream), stream, due, events, now_us)
+            self._emit(_batch(RecordKind.PUBLISHED, batch))
             self._published += due
 
     # --- What the layers tell
@@ -209,9 +210,6 @@ class ScribeNode:
             self._asked.discard(topic.key)
             stream = self._following[topic.key]
             self._record(RecordKind.SUBSCRIBED, stream, topic.next_of(stream))
-
-    def _on_published(self, batch: Publish) -> None:
-        self._emit(_batch(RecordKind.PUBLISHED, batch))
 
     def _record(self, kind: RecordKind, stream: int, seq: int = 0) -> None:
         self._effects.append(m.Record(kind, stream, seq, 0, 0))

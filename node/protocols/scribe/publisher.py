@@ -6,7 +6,6 @@ again, in order: to the new root, if the old one is gone (3.5).
 """
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from node.core.peer_pool import Address
@@ -29,13 +28,12 @@ class Publication:
 
 
 class Publisher:
-    """All streams that a node publishes. on_published: is given each batch that is acknowledged."""
+    """All streams that a node publishes."""
 
-    def __init__(self, parameters: Parameters, on_published: Callable[[Publish], None]) -> None:
+    def __init__(self, parameters: Parameters) -> None:
         self.pastry: Pastry
         self.publications: dict[int, Publication] = {}
         self._parameters = parameters
-        self._on_published = on_published
 
     def has_room(self, stream: int) -> bool:
         """Whether another batch may be on its way."""
@@ -47,8 +45,8 @@ class Publisher:
         """Whether everything is acknowledged."""
         return not any(each.unanswered for each in self.publications.values())
 
-    def publish(self, topic: int, stream: int, count: int, payload: bytes, now_us: int) -> None:
-        """Publish a batch."""
+    def publish(self, topic: int, stream: int, count: int, payload: bytes, now_us: int) -> Publish:
+        """Publish a batch; returns it with its number."""
         publication = self.publications.setdefault(stream, Publication(topic, stream))
         own = self.pastry.own
         message = Publish(topic, own.id, own.address, stream, publication.last + 1, count, payload)
@@ -57,6 +55,7 @@ class Publisher:
             publication.sent_us = now_us
         publication.unanswered.append(message)
         self._send(publication, message)
+        return message
 
     def _send(self, publication: Publication, message: Publish) -> None:
         if publication.root is None:
@@ -75,7 +74,6 @@ class Publisher:
             batch = unanswered.popleft()
             publication.acknowledged = batch.first_seq + batch.count - 1
             publication.sent_us = now_us
-            self._on_published(batch)
 
     def tick(self, now_us: int) -> None:
         """Send again what has no answer."""

@@ -104,10 +104,19 @@ class Groups:
                     found[key].append(self.names[flat.address])
         return found
 
+    def parents_of(self, name, key):
+        """Who holds a node for its child in a topic's tree."""
+        return [
+            self.names[flat.address]
+            for flat in self.network.nodes.values()
+            if key in flat.machine.trees.topics
+            and self.addresses[name] in flat.machine.trees.topics[key].children
+        ]
+
     # --- What came of it
 
     def published(self):
-        """By stream the sequence numbers that were acknowledged."""
+        """By stream the sequence numbers that were sent."""
         found = defaultdict(set)
         for name, records in self.records.items():
             if "publisher" in name:

@@ -55,11 +55,19 @@ def test_through_a_division_in_two():
     assert_whole(groups)
 
 
-def test_a_member_that_leaves_gets_nothing_more_and_its_branch_withers():
+def test_who_leaves_gets_nothing_more_and_is_nobodys_child():
     groups = Groups(members=8, topics=2)
     groups.run(3_000_000)
-    node = groups.node("r0/member-0")
-    [key] = node._following
+    name = "r0/member-0"
+    node = groups.node(name)
+    [(key, stream)] = node._following.items()
+    parents = groups.parents_of(name, key)
+    assert parents
+    node._following.pop(key)
     node.trees.leave(key)
     groups.run(3_000_000)
-    assert not node.trees.topics[key].is_member
+    delivered = [record for _, record in groups.records[name] if record.stream == stream]
+    groups.run(2_000_000)
+    assert [record for _, record in groups.records[name] if record.stream == stream] == delivered
+    if not node.trees.topics[key].children:
+        assert groups.parents_of(name, key) == []
