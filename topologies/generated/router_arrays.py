@@ -1,0 +1,106 @@
+"""A router network as arrays: delays between any two routers, and what many routes put on each link.
+
+For simulations of very many hosts. A host hangs on its router by a LAN link; what crosses that is not counted
+here. The load of a link direction is the number of packets that cross it: of unicasts all, of a multicast one
+over each direction of the tree that merges the unicast routes from its source (Scribe 2002, IV.A).
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_matrix
+
+from topologies.generated.router_network import Path, RouterNetwork
+
+Ints = npt.NDArray[Any]
+
+
+class RouterArrays:
+    """Of one network. `directions`: how many link directions there are between routers."""
+
+    def __init__(self, network: RouterNetwork) -> None:
+        self.network = network
+        self.directions = 2 * len(network.links)
+        self._gateways = np.asarray(network.gateways)
+        self._stubs = np.asarray(network.stubs)
+        self._transit = len(network.between)
+        self._up = self._crossed(network.up)
+        self._down = self._crossed(path.back for path in network.up)
+        self._middle = self._crossed(path for paths in network.between for path in paths)
+        self._place = np.zeros(len(network.gateways), np.int64)  # of a router within its stub
+        for paths in network.within:
+            for place, router in enumerate(sorted(paths)):
+                self._place[router] = place
+        self._width = max(map(len, network.within), default=0)
+        self._within = self._crossed(
+            paths.get(other, Path(0, ()))
+            for paths in network.within
+            for other in (*sorted(paths), *[-1] * (self._width - len(paths)))
+        )
+
+    def _crossed(self, paths: Iterable[Path]) -> csr_matrix:
+        """A row for each path, a column for each link direction: 1 where the path crosses it."""
+        starts, columns = [0], list[int]()
+        for path in paths:
+            columns += path.directions
+            starts.append(len(columns))
+        shape = len(starts) - 1, self.directions
+        return csr_matrix((np.ones(len(columns), np.int64), columns, starts), shape=shape)
+
+    @cached_property
+    def delays_us(self) -> Ints:
+        """Microseconds from each router to each, in 32 bits."""
+        network = self.network
+        up = np.array([path.delay_us for path in network.up], np.int32)
+        middle = np.array([[path.delay_us for path in paths] for paths in network.between], np.int32)
+        delays: Ints = middle[np.ix_(self._gateways, self._gateways)]
+        delays += up[:, None]
+        delays += up[None, :]
+        for router, paths in enumerate(network.within):
+            for other, path in paths.items():
+                delays[router, other] = path.delay_us
+        return delays
+
+    def unicast_loads(self, sources: Ints, targets: Ints) -> Ints:
+        """Packets over each link direction when each source sends one to its target; both are routers."""
+        near = self._same_stub(sources, targets)
+        a, b = sources[~near], targets[~near]
+        routers, transit = len(self._gateways), self._transit
+        middle = self._gateways[a] * transit + self._gateways[b]
+        within = sources[near] * self._width + self._place[targets[near]]
+        return np.asarray(
+            self._up.T @ np.bincount(a, minlength=routers)
+            + self._middle.T @ np.bincount(middle, minlength=transit * transit)
+            + self._down.T @ np.bincount(b, minlength=routers)
+            + self._within.T @ np.bincount(within, minlength=routers * self._width)
+        )
+
+    def multicast_loads(self, sources: Sequence[int], groups: Ints, targets: Ints) -> Ints:
+        """Packets over each link direction when each group's source sends one to all of its targets.
+
+        groups: of each target the number of its group, which is the place of its source in `sources`.
+        """
+        source = np.asarray(sources)[groups]
+        near = self._same_stub(source, targets)
+        far, a, b = groups[~near], source[~near], targets[~near]
+        middle = self._gateways[a] * self._transit + self._gateways[b]
+        within = source[near] * self._width + self._place[targets[near]]
+        count = len(sources)
+        crossed = (
+            _chosen(far, a, (count, self._up.shape[0])) @ self._up
+            + _chosen(far, middle, (count, self._middle.shape[0])) @ self._middle
+            + _chosen(far, b, (count, self._down.shape[0])) @ self._down
+            + _chosen(groups[near], within, (count, self._within.shape[0])) @ self._within
+        )
+        return np.bincount(crossed.tocsr().indices, minlength=self.directions)
+
+    def _same_stub(self, a: Ints, b: Ints) -> Ints:
+        near: Ints = (self._stubs[a] == self._stubs[b]) & (self._stubs[a] >= 0)
+        return near
+
+
+def _chosen(rows: Ints, columns: Ints, shape: tuple[int, int]) -> csr_matrix:
+    return csr_matrix((np.ones(len(rows), np.int64), (rows, columns)), shape=shape)
