@@ -24,6 +24,16 @@ class LeafSet:
         self._half = size // 2
         self._ids: set[int] = {own.id}  # of all in it and the node itself
 
+    @classmethod
+    def given(
+        cls, own: NodeHandle, size: int, smaller: list[NodeHandle], larger: list[NodeHandle]
+    ) -> "LeafSet":
+        """One that is known as a whole: the nearest nodes on each side, the nearest first."""
+        leaf_set = cls(own, size)
+        leaf_set.smaller, leaf_set.larger = smaller, larger
+        leaf_set._look()
+        return leaf_set
+
     @property
     def members(self) -> list[NodeHandle]:
         """All, each once: those on the smaller side first."""
@@ -40,10 +50,13 @@ class LeafSet:
         taken = _insert(self.smaller, node, self._half, lambda each: (own - each.id) % RING)
         taken = _insert(self.larger, node, self._half, lambda each: (each.id - own) % RING) or taken
         if taken:
-            smaller, larger = ({each.id for each in side} for side in (self.smaller, self.larger))
-            self.is_ring = not smaller.isdisjoint(larger)
-            self._ids = {own, *smaller, *larger}
+            self._look()
         return taken
+
+    def _look(self) -> None:
+        smaller, larger = ({each.id for each in side} for side in (self.smaller, self.larger))
+        self.is_ring = not smaller.isdisjoint(larger) or not (smaller and larger)
+        self._ids = {self.own.id, *smaller, *larger}
 
     def would_take(self, node: NodeHandle) -> bool:
         """Whether `add` would take it in."""

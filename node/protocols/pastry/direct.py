@@ -1,0 +1,149 @@
+"""An overlay as it is when every node knows all others, made at once: the same rules, without the joins.
+
+For simulations of very many nodes. Of all nodes that fit a slot of a routing table the nearest stands in it,
+of several as near one by chance; leaf sets are the neighbours on the ring. What joins lead to is the same but
+for slots in which the nearest was not heard of (section 2 of both Scribe papers, "proximity").
+
+Tables are arrays while they are made, and become a node's own when it first looks (`GivenTable`), so that a
+hundred thousand nodes that are quiet are small.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from node.protocols.pastry.ids import ID_BITS, NodeHandle
+from node.protocols.pastry.leaf_set import LeafSet
+from node.protocols.pastry.overlay import Pastry
+from node.protocols.pastry.routing_table import RoutingTable, Row
+
+Places = npt.NDArray[Any]
+"""Nodes, by their place in the order of ids."""
+SMALL = 64
+"""Nodes of one prefix of which all pairs are looked at together."""
+TOP_BITS = 64
+
+
+class Proximity(Protocol):
+    """How far apart nodes are. They are numbered in the order of their ids."""
+
+    def nearest(self, nodes: Places, candidates: Places) -> Places:
+        """For each node the nearest candidate; of several as near one by chance."""
+
+    def delays_us(self, nodes: Places, others: Places) -> Places:
+        """Microseconds between each node and the other one at the same place, one way."""
+
+    def in_any_order(self, count: int) -> npt.NDArray[np.float64]:
+        """So many numbers by chance, for what is as near as something else."""
+
+
+class DirectOverlay:
+    """All nodes' tables and leaf sets. `handles` are in the order of ids."""
+
+    def __init__(self, nodes: Sequence[NodeHandle], proximity: Proximity, b: int, leaf_set: int) -> None:
+        self.handles = sorted(nodes, key=lambda each: each.id)
+        self.places = {handle.address: place for place, handle in enumerate(self.handles)}
+        self._b, self._half = b, leaf_set // 2
+        self._proximity = proximity
+        top = [handle.id >> (ID_BITS - TOP_BITS) for handle in self.handles]
+        self._top = np.array(top, np.uint64)
+        assert len(np.unique(self._top)) == len(top), "two ids are the same in their first half"
+        self._entries = self._slots()
+
+    # --- Tables
+
+    def _slots(self) -> tuple[Places, Places, Places, Places]:
+        """Of each entry of all tables, by owner: where an owner's begin, and its row, column and node."""
+        found: list[tuple[Places, int | Places, int | Places, Places]] = []
+        buckets, row = [np.arange(len(self.handles))], 0
+        while buckets:
+            split: list[Places] = []
+            for bucket in buckets:
+                if len(bucket) <= SMALL:
+                    found.append(self._by_pairs(bucket))
+                    continue
+                digits = self._digits(bucket, row)
+                groups = [(digit, bucket[digits == digit]) for digit in range(1 << self._b)]
+                for digit, candidates in groups:
+                    others = bucket[digits != digit]
+                    if len(candidates) and len(others):
+                        found.append((others, row, digit, self._proximity.nearest(others, candidates)))
+                split += [group for _, group in groups if len(group) > 1]
+            buckets, row = split, row + 1
+        return self._sorted(found)
+
+    def _digits(self, nodes: Places, row: int) -> Places:
+        shift = np.uint64(TOP_BITS - self._b * (row + 1))
+        return ((self._top[nodes] >> shift) & np.uint64((1 << self._b) - 1)).astype(np.int64)
+
+    def _by_pairs(self, bucket: Places) -> tuple[Places, Places, Places, Places]:
+        """The nearest of each slot, among few nodes that share a prefix."""
+        size = len(bucket)
+        owner, other = np.repeat(bucket, size), np.tile(bucket, size)
+        owner, other = owner[owner != other], other[owner != other]
+        differing = self._top[owner] ^ self._top[other]
+        bits = np.frexp(differing.astype(np.float64))[1]  # rounding up to a power of two: put right below
+        bits -= (differing >> (bits.clip(1, TOP_BITS) - 1).astype(np.uint64)) == 0
+        rows = (TOP_BITS - bits) // self._b
+        shift = (TOP_BITS - self._b * (rows + 1)).astype(np.uint64)
+        columns = ((self._top[other] >> shift) & np.uint64((1 << self._b) - 1)).astype(np.int64)
+        chance = self._proximity.in_any_order(len(owner))
+        order = np.lexsort((chance, self._proximity.delays_us(owner, other), columns, rows, owner))
+        slots = np.stack((owner, rows, columns))[:, order]
+        first = np.ones(len(order), bool)
+        first[1:] = (slots[:, 1:] != slots[:, :-1]).any(axis=0)
+        return slots[0][first], slots[1][first], slots[2][first], other[order][first]
+
+    def _sorted(
+        self, found: list[tuple[Places, int | Places, int | Places, Places]]
+    ) -> tuple[Places, Places, Places, Places]:
+        owners = np.concatenate([owner for owner, *_ in found]).astype(np.int32)
+        rows = np.concatenate([np.broadcast_to(row, owner.shape) for owner, row, _, _ in found])
+        columns = np.concatenate([np.broadcast_to(column, owner.shape) for owner, _, column, _ in found])
+        nodes = np.concatenate([node for *_, node in found]).astype(np.int32)
+        order = np.lexsort((columns, rows, owners))
+        starts = np.searchsorted(owners[order], np.arange(len(self.handles) + 1))
+        return starts, rows[order].astype(np.int8), columns[order].astype(np.int16), nodes[order]
+
+    def rows_of(self, place: int) -> dict[int, Row]:
+        """A node's routing table."""
+        starts, rows, columns, nodes = self._entries
+        mine = slice(starts[place], starts[place + 1])
+        others = nodes[mine]
+        delays_us = self._proximity.delays_us(np.broadcast_to(np.int64(place), others.shape), others)
+        handles, found = self.handles, dict[int, Row]()
+        mine_as_lists = (each.tolist() for each in (rows[mine], columns[mine], others, delays_us))
+        for row, column, node, delay_us in zip(*mine_as_lists, strict=True):
+            found.setdefault(row, {})[column] = handles[node], 2 * delay_us
+        return found
+
+    # --- Leaf sets
+
+    def leaf_set_of(self, place: int) -> tuple[list[NodeHandle], list[NodeHandle]]:
+        """A node's neighbours on the ring, the smaller ones and the larger ones, the nearest first."""
+        count, handles = len(self.handles), self.handles
+        near = range(1, min(self._half, count - 1) + 1)
+        return [handles[place - step] for step in near], [handles[(place + step) % count] for step in near]
+
+    def settle(self, pastry: Pastry) -> None:
+        """Give a node what it would have after its join; it needs none."""
+        place = self.places[pastry.own.address]
+        pastry.table = GivenTable(pastry.own.id, self._b, self, place)
+        pastry.leaf_set = LeafSet.given(pastry.own, 2 * self._half, *self.leaf_set_of(place))
+        pastry.is_active = True
+
+
+class GivenTable(RoutingTable):
+    """A routing table that is made when it is first needed."""
+
+    def __init__(self, own: int, b: int, overlay: DirectOverlay, place: int) -> None:
+        self._own, self._b = own, b
+        self._overlay, self._place = overlay, place
+
+    @cached_property
+    def rows(self) -> dict[int, Row]:  # type: ignore[override]  # made once, then as in any table
+        """See `RoutingTable`."""
+        return self._overlay.rows_of(self._place)

@@ -1,0 +1,88 @@
+"""How far apart very many nodes are, as arrays: hosts on the routers of a network, or points on a plane.
+
+Nodes are numbered from 0 on; delays are microseconds, one way.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial import cKDTree
+
+Ints = npt.NDArray[Any]
+BLOCK = 16_000_000
+"""Delays that are compared at a time."""
+
+
+class Routers:
+    """Hosts that hang on routers by LAN links.
+
+    delays_us: from each router to each. routers: of each node. lan_us: of each LAN link.
+    """
+
+    def __init__(self, delays_us: Ints, routers: Ints, lan_us: int, rng: np.random.Generator) -> None:
+        self.routers = routers
+        self._delays_us = delays_us
+        self._lan_us = 2 * lan_us
+        self._rng = rng
+
+    def delays_us(self, nodes: Ints, others: Ints) -> Ints:
+        """Between each node and the other one at the same place."""
+        between: Ints = self._delays_us[self.routers[nodes], self.routers[others]]
+        return between.astype(np.int64) + self._lan_us
+
+    def delay_between(self) -> Callable[[int, int], int]:
+        """From one node to another, for one pair after the other."""
+        delays, routers, lan_us = memoryview(self._delays_us.data), self.routers.tolist(), self._lan_us
+        return lambda a, b: delays[routers[a], routers[b]] + lan_us
+
+    def nearest(self, nodes: Ints, candidates: Ints) -> Ints:
+        """For each node the nearest candidate; of several as near one by chance."""
+        ordered = candidates[np.argsort(self.routers[candidates], kind="stable")]
+        there, starts, counts = np.unique(self.routers[ordered], return_index=True, return_counts=True)
+        here, asking = np.unique(self.routers[nodes], return_inverse=True)
+        step = max(1, BLOCK // len(there))
+        parts = (here[at : at + step] for at in range(0, len(here), step))
+        best = np.concatenate([self._delays_us[np.ix_(part, there)].argmin(axis=1) for part in parts])[asking]
+        chosen: Ints = starts[best] + (self._rng.random(len(nodes)) * counts[best]).astype(np.int64)
+        found: Ints = ordered[chosen]
+        return found
+
+    def in_any_order(self, count: int) -> npt.NDArray[np.float64]:
+        """So many numbers by chance."""
+        return self._rng.random(count)
+
+
+class Plane:
+    """Points on a plane (Scribe draft of 2001, section 4): the delay is their distance."""
+
+    def __init__(self, points: npt.NDArray[np.float64], side_us: int, rng: np.random.Generator) -> None:
+        self._points = points
+        self._side_us = side_us
+        self._rng = rng
+
+    def delays_us(self, nodes: Ints, others: Ints) -> Ints:
+        """Between each node and the other one at the same place."""
+        apart = np.linalg.norm(self._points[nodes] - self._points[others], axis=-1)
+        delays: Ints = 1 + (apart * self._side_us).astype(np.int64)
+        return delays
+
+    def delay_between(self) -> Callable[[int, int], int]:
+        """From one node to another, for one pair after the other."""
+        points, side_us = self._points.tolist(), self._side_us
+
+        def delay_us(a: int, b: int) -> int:
+            (x, y), (u, v) = points[a], points[b]
+            return 1 + int(side_us * ((x - u) ** 2 + (y - v) ** 2) ** 0.5)
+
+        return delay_us
+
+    def nearest(self, nodes: Ints, candidates: Ints) -> Ints:
+        """For each node the nearest candidate."""
+        found: Ints = candidates[cKDTree(self._points[candidates]).query(self._points[nodes])[1]]
+        return found
+
+    def in_any_order(self, count: int) -> npt.NDArray[np.float64]:
+        """So many numbers by chance."""
+        return self._rng.random(count)

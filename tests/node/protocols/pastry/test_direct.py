@@ -1,0 +1,125 @@
+"""An overlay that is made at once is what the rules say, and like one that nodes make by their joins."""
+
+from random import Random
+from statistics import fmean
+
+import numpy as np
+import pytest
+
+from node.protocols.pastry.direct import DirectOverlay
+from node.protocols.pastry.ids import digit, shared_digits
+from node.protocols.pastry.messages import Phase
+from node.protocols.pastry.overlay import Pastry
+from node.protocols.pastry.parameters import PastryParameters
+from node.sim.proximity import Plane, Routers
+from tests.node.protocols.pastry.overlays import Node, Overlay, root_of, wrong_leaf_sets
+from topologies.generated.router_arrays import RouterArrays
+from topologies.generated.transit_stub import TransitStub
+
+COUNT = 300
+QUIET = PastryParameters(heartbeat_us=0)
+
+
+class Near(Overlay):
+    """Nodes join through the nearest one that is there, as the papers assume."""
+
+    def join(self, address):
+        self.where[address] = self.rng.random(), self.rng.random()
+        there = sorted(self.network.nodes, key=lambda other: self.delay_us(other, address))
+        self.network.start(address, Node(address, there[:1], self.parameters, self.delivered))
+
+
+@pytest.fixture(scope="module")
+def joined():
+    """Nodes that joined one after the other."""
+    return Near(COUNT, 1, parameters=QUIET)
+
+
+class Settled:
+    """The same nodes, made at once; `pastry` as a machine of `Overlay` has it."""
+
+    def __init__(self, own, overlay):
+        self.pastry = Pastry(own, QUIET, Random(1), lambda effect: None, self)
+        overlay.settle(self.pastry)
+
+
+@pytest.fixture(scope="module")
+def settled(joined):
+    return made_at_once(joined, Plane)
+
+
+def made_at_once(joined, kind):
+    handles = [node.pastry.own for node in joined.nodes]
+    ordered = sorted(handles, key=lambda each: each.id)
+    rng = np.random.default_rng(1)
+    if kind is Plane:
+        proximity = Plane(np.array([joined.where[each.address] for each in ordered]), 60_000, rng)
+    else:
+        delays = RouterArrays(
+            TransitStub(name="small", kind="transit-stub", stub_domains=1).network()
+        ).delays_us
+        proximity = Routers(delays, rng.integers(0, len(delays), len(ordered)), 1_000, rng)
+    overlay = DirectOverlay(handles, proximity, QUIET.b, QUIET.leaf_set)
+    return [Settled(each, overlay) for each in ordered], proximity
+
+
+@pytest.mark.parametrize("kind", [Plane, Routers])
+def test_each_entry_is_the_nearest_node_that_fits_and_none_is_missing(joined, kind):
+    nodes, proximity = made_at_once(joined, kind)
+    for place, node in enumerate(nodes):
+        own = node.pastry.own.id
+        delays = proximity.delays_us(np.full(COUNT, place), np.arange(COUNT))
+        fitting = {}
+        for other, delay in zip(nodes, delays, strict=True):
+            if other is not node:
+                row = shared_digits(own, other.pastry.own.id, QUIET.b)
+                fitting.setdefault((row, digit(other.pastry.own.id, row, QUIET.b)), []).append(2 * delay)
+        rows = node.pastry.table.rows
+        found = {(row, column): rtt for row, slots in rows.items() for column, (_, rtt) in slots.items()}
+        assert found == {slot: min(rtts) for slot, rtts in fitting.items()}
+        for row, slots in rows.items():
+            assert all(
+                node.pastry.table.slot(each.id) == (row, column) for column, (each, _) in slots.items()
+            )
+
+
+def test_leaf_sets_are_the_neighbours_on_the_ring(settled):
+    assert wrong_leaf_sets(settled[0], QUIET.leaf_set // 2) == 0
+
+
+def ways(nodes, proximity):
+    """Of routes from any nodes to any keys: hops, and the distance beside the direct one."""
+    rng, by_address = Random(3), {node.pastry.own.address: node.pastry for node in nodes}
+    places = {
+        node.pastry.own.address: place
+        for place, node in enumerate(sorted(nodes, key=lambda each: each.pastry.own.id))
+    }
+
+    def delay_us(a, b):
+        return int(proximity.delays_us(np.array([places[a]]), np.array([places[b]]))[0])
+
+    hops, ratios = [], []
+    for _ in range(1_500):
+        key, at, phase, way = rng.getrandbits(128), rng.choice(nodes).pastry, Phase.PREFIX, []
+        while True:
+            following, phase = at.following(key, phase)
+            if following is at.own:
+                break
+            way.append((at.own.address, following.address))
+            at = by_address[following.address]
+        assert at.own == root_of(key, nodes)
+        hops.append(len(way))
+        if way:
+            ratios.append(sum(delay_us(a, b) for a, b in way) / delay_us(way[0][0], way[-1][1]))
+    return fmean(hops), fmean(ratios)
+
+
+def test_joins_lead_to_the_same_hops_entries_and_delays(joined, settled):
+    nodes, proximity = settled
+    (hops, ratio), (joined_hops, joined_ratio) = ways(nodes, proximity), ways(joined.nodes, proximity)
+    entries, joined_entries = (
+        fmean(len(node.pastry.table) for node in some) for some in (nodes, joined.nodes)
+    )
+    assert joined_hops == pytest.approx(hops, rel=0.05)
+    assert joined_ratio == pytest.approx(ratio, rel=0.08)
+    assert joined_entries == pytest.approx(entries, rel=0.02)
