@@ -15,7 +15,7 @@ from outside.
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import chain
 from typing import Any, Protocol
 
@@ -122,6 +122,23 @@ class Pastry:
         """To the live node whose id is closest to the key."""
         self._pass_on(Route(key, 0, Phase.PREFIX, message))
 
+    def route_aside(self, message: Any, key: int, avoided: Container[Address] = ()) -> bool:
+        """As `route`, but first to any other node that will do, by chance; whether there is one.
+
+        A message that gets nowhere the usual way may get there so (2002, IV.E; draft of 2001, 3.4.1 and 3.5).
+        """
+        others = [node for node in self._detours(key) if node.address not in avoided]
+        if not others or not self.is_active:
+            return False
+        phase = Phase.LEAF_SET if self.leaf_set.covers(key) else Phase.PREFIX
+        following = others[self._rng.randrange(len(others))]
+        self._hand_to(following, Route(key, 0, phase, message), phase)
+        return True
+
+    def measure(self, node: NodeHandle, told: Callable[[int], None]) -> None:
+        """How far away a node is, as a round-trip time in microseconds; without an answer nobody is told."""
+        self.reach.ping(node, told)
+
     def send(self, message: Any, address: Address) -> None:
         """To a node, through a relay if it takes one."""
         self.reach.send(address, message)
@@ -199,6 +216,21 @@ class Pastry:
             and not self.reach.is_suspect(node)
         )
         return min(closer, key=lambda node: distance(node.id, key), default=self.own), Phase.PREFIX
+
+    def _detours(self, key: int) -> list[NodeHandle]:
+        """All known nodes to which a message for a key may go next without going round in a loop."""
+        b, own = self._parameters.b, self.own.id
+        row, far, is_near = shared_digits(own, key, b), distance(own, key), self.leaf_set.covers(key)
+        known = dict.fromkeys(chain(self.known(), (node for _, node in self.neighbourhood)))
+        return [
+            node
+            for node in known
+            if (
+                (distance(node.id, key) < far and (is_near or shared_digits(node.id, key, b) >= row))
+                or (not is_near and shared_digits(node.id, key, b) > row)
+            )
+            and not self.reach.is_suspect(node)
+        ]
 
     def _pass_on(self, route: Route) -> None:
         if route.hops >= HOPS_MAX:

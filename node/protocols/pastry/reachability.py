@@ -26,6 +26,9 @@ AGAIN_MAX = 12  # times `direct_again`: the longest time between asking a failed
 PINGS_MAX = 1_024
 LONG_US = 1 << 60  # longer ago than anything
 
+Told = Callable[[int], None]
+"""Is told a round-trip time in microseconds."""
+
 
 class Watcher(Protocol):
     """Who is told what became of nodes."""
@@ -81,7 +84,7 @@ class Reachability:
         self._emit = effects
         self._watcher = watcher
         self._probes: dict[Address, _Probe] = {}
-        self._pings: dict[int, tuple[NodeHandle, int]] = {}
+        self._pings: dict[int, tuple[NodeHandle, int, Told | None]] = {}
         self._lost: dict[Address, _Lost] = {}
         self._heard_us: dict[Address, int] = {}
         self._direct_us: dict[Address, int] = {}  # as `_heard_us`, without a relay
@@ -223,11 +226,11 @@ class Reachability:
 
     # --- Pings
 
-    def ping(self, node: NodeHandle) -> None:
-        """Measure how far away a node is, directly."""
+    def ping(self, node: NodeHandle, told: Told | None = None) -> None:
+        """Measure how far away a node is, directly; without an answer nobody is told."""
         if len(self._pings) < PINGS_MAX:
             self._number += 1
-            self._pings[self._number] = node, self.now_us
+            self._pings[self._number] = node, self.now_us, told
             self._emit(SendTo(node.address, (Ping(self._own.id, self._number),)))
 
     def confirm(self, node: NodeHandle) -> None:
@@ -243,15 +246,18 @@ class Reachability:
         found = self._pings.pop(pong.number, None)
         if found is not None and found[0].address == address and relay is None:
             self.relay_of.pop(address, None)
-            self._watcher.measured(found[0], self.now_us - found[1])
+            node, sent_us, told = found
+            self._watcher.measured(node, self.now_us - sent_us)
+            if told is not None:
+                told(self.now_us - sent_us)
 
     # --- Now and then
 
     def tick(self) -> None:
         """Look whether pings were answered, ask failed nodes again, and try direct ways."""
         late_us = self.now_us - self._parameters.probe_timeout_us
-        for number in [number for number, (_, sent_us) in self._pings.items() if sent_us <= late_us]:
-            node, _ = self._pings.pop(number)
+        for number in [number for number, (_, sent_us, _) in self._pings.items() if sent_us <= late_us]:
+            node, _, _ = self._pings.pop(number)
             if node.address not in self.relay_of:
                 self.probe(node)
         for lost in [lost for lost in self._lost.values() if lost.again_us <= self.now_us]:

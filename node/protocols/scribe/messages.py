@@ -5,9 +5,10 @@ and what is replayed and replicated (draft of 2001, 3.5; 2002, III.D).
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from node.core.message_layout import SEQ, Codec, Field, Layout, Tail
+from node.core.message_layout import SEQ, Codec, Field, Layout, Tail, Values
+from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.messages import pastry_layouts
 
 Topic = Annotated[int, Field("K", "", "the topic's key", columns=("key",))]
@@ -37,15 +38,26 @@ class PathNode:
     id: Annotated[int, Field("K", "", "the node's id", columns=("key",))]
 
 
+class Errand(Values):
+    """How a join comes to whoever gets it."""
+
+    ROUTED = 0, "on its way to the topic's key"
+    SENT = 1, "by another node's word to this one"
+    NO_DETOUR = 2, "routed, and its sender knows no other way"
+
+
 @dataclass(frozen=True, slots=True)
 class Join:
     """Routed to the topic; the first node of its tree on the way adopts the sender."""
 
-    reads: ClassVar = ("{topic}",)
+    reads: ClassVar = ("{topic}", "hops {hops}", "{errand?}")
 
     topic: Topic
     id: Id
     address: Address
+    errand: Annotated[int, Field("B", "", "how it came", Errand)]
+    hops: Annotated[int, Field("B", "nodes", "from the sender to whoever gets it")]
+    via: Annotated[int, Field("I", "", "where the last node before listens")]
     is_new: Annotated[int, Field("B", "", "1: from now on; 0: from these positions on")]
     positions: Positions
 
@@ -63,7 +75,7 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """You are between the root and me: join elsewhere (2002, IV.E)."""
+    """You are between the root and me, or I am not in the tree: join elsewhere (2002, IV.E)."""
 
     reads: ClassVar = ("{topic}",)
 
@@ -194,9 +206,81 @@ class Replicated:
     next: Annotated[int, Field("Q", SEQ, "the first event that it does not have")]
 
 
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """Another child of the sender's."""
+
+    id: Annotated[int, Field("K", "", "the child's id", columns=("key",))]
+    address: Annotated[int, Field("I", "", "where it listens")]
+    delay_us: Annotated[int, Field("I", "us", "from it to the sender, one way")]
+
+
+@dataclass(frozen=True, slots=True)
+class Offload:
+    """I have too many children, and you are none any more: join one of these (2002, IV.E)."""
+
+    reads: ClassVar = ("{topic}",)
+
+    topic: Topic
+    siblings: Annotated[tuple[Sibling, ...], Tail("rows", "the children table", Sibling)]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinAt:
+    """I am not needed between you and this node: join there (2002, IV.F; draft of 2001, 3.4.2)."""
+
+    reads: ClassVar = ("{topic}",)
+
+    topic: Topic
+    address: Address
+    hops: Annotated[int, Field("B", "nodes", "from the receiver to there, on the way to the topic's key")]
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """I have too many children: be my child, and take this one (draft of 2001, 3.4.1)."""
+
+    reads: ClassVar = ("{topic}",)
+
+    topic: Topic
+    message: Annotated[Any, Tail("message", "the join that came by way of the receiver")]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejoin:
+    """I have too many children, and you are none any more: join anew (draft of 2001, 3.4.1)."""
+
+    reads: ClassVar = ("{topic}",)
+
+    topic: Topic
+    is_detour: Annotated[int, Field("B", "", "1: by way of another node than the sender")]
+
+
+@dataclass(frozen=True, slots=True)
+class Shrink:
+    """I have few children: could you take them (draft of 2001, 3.4.2)? Answered by SHRINK_ANSWER."""
+
+    reads: ClassVar = ("{topic}",)
+
+    topic: Topic
+    is_member: Annotated[int, Field("B", "", "1: the sender remains your child")]
+    children: Annotated[tuple[NodeHandle, ...], Tail("rows", "the children table", NodeHandle)]
+
+
+@dataclass(frozen=True, slots=True)
+class ShrinkAnswer:
+    """Whether I take them."""
+
+    reads: ClassVar = ("{topic}",)
+
+    topic: Topic
+    is_accepted: Annotated[int, Field("B", "", "1: let them join here")]
+    hops: Annotated[int, Field("B", "nodes", "from the receiver to here, on the way to the topic's key")]
+
+
 SCRIBE_MESSAGES = (
     Join, Adopted, Refused, TreePath, Leave, Multicast, TreeHeartbeat, Refresh, Fetch, Gone, Publish,
-    Published, Replicate, Replicated,
+    Published, Replicate, Replicated, Offload, JoinAt, Grow, Rejoin, Shrink, ShrinkAnswer,
 )  # fmt: skip
 FIRST_TYPE = 32  # after Pastry's
 

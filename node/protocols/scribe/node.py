@@ -16,6 +16,7 @@ from node.core.specification import NodeSpec
 from node.protocols.pastry.ids import NodeHandle, id_of
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.overlay import Pastry
+from node.protocols.scribe.balance import TreeBalance
 from node.protocols.scribe.messages import Multicast, Publish, Published, Replicate, Replicated
 from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.publisher import Publisher
@@ -58,6 +59,7 @@ class ScribeNode:
         own = NodeHandle(id_of(spec.name), int(IPv4Address(spec.address)))
         self.pastry = Pastry(own, self.parameters, rng, self._emit, self)
         self.trees.pastry = self.roots.pastry = self.publisher.pastry = self.pastry
+        self.trees.balance = TreeBalance(self.parameters, self.trees, rng, self._emit)
 
     def _emit(self, effect: PeerEffect) -> None:
         self._effects.append(effect)

@@ -1,10 +1,12 @@
 """What an experiment may set of Scribe, and of Pastry beneath it."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from node.protocols.pastry.parameters import PastryParameters
 
 BUFFER_EVENTS_MAX = 10_000_000
+Growth = Literal["base", "by-load"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,18 @@ class Parameters(PastryParameters):
     """Without an answer, until a publisher or a root sends again (3.5)."""
     window: int = 256
     """Batches of a stream that a publisher has on their way without an answer."""
+    growth: Growth = "base"
+    """Which nodes on a join's way become forwarders: `base`, all (3.2; 2002, III.A); `by-load`, those that
+    overloaded ones hand children on to (3.4.1; 2002, IV.F)."""
+    entries_max: int = 0
+    """Entries of all children tables, above which a node is overloaded: c (4), 64 (2002, IV.E); 0: no limit.
+    With growth `base` the bottleneck remover sees to it (2002, IV.E)."""
+    collapse: bool = False
+    """Whether nodes that are no members and have one child leave the tree (2002, IV.F)."""
+    shrink_below: int = 0
+    """Fewer children are offered to the parent (3.4.2, which gives no number; 4 will do); 0: never."""
+    shrink_after_us: int = 10_000_000
+    """For how long they have to be so few, and the time after a refusal (3.4.2 gives none either)."""
 
     def __post_init__(self) -> None:
         """Raises ValueError that names the parameter."""
@@ -40,8 +54,19 @@ class Parameters(PastryParameters):
             raise ValueError("replicas should be from 0 to half of leaf_set")
         if not 1 <= self.buffer_events <= BUFFER_EVENTS_MAX:
             raise ValueError(f"buffer_events should be from 1 to {BUFFER_EVENTS_MAX}")
+        if self.entries_max < 0 or (self.growth == "by-load" and not self.entries_max):
+            raise ValueError("entries_max should be at least 1 with growth by-load, and never negative")
+        if not 0 <= self.shrink_below <= 256:
+            raise ValueError("shrink_below should be from 0 to 256")
         if not 1 <= self.window <= 65_536:
             raise ValueError("window should be from 1 to 65536")
-        for name in ("tick_us", "tree_heartbeat_us", "join_retry_us", "retransmit_us", "buffer_us"):
+        for name in (
+            "tick_us",
+            "tree_heartbeat_us",
+            "join_retry_us",
+            "retransmit_us",
+            "buffer_us",
+            "shrink_after_us",
+        ):
             if getattr(self, name) < 1_000:
                 raise ValueError(f"{name.removesuffix('_us')} should be at least 1ms")

@@ -70,13 +70,17 @@ class StreamState:
 class Child:
     """A child in the tree.
 
-    waiting: what it asked for, while the node that adopted it has no parent itself.
+    waiting: what it asked for, while the node that adopted it has no parent itself. hops: of its join, to
+    here; is_fixed: there is no other way for it (draft of 2001, 3.4.1). delay_us: to here, once measured.
     """
 
     node: NodeHandle
     heard_us: int
     waiting: tuple[Position, ...] | None = None
     is_new: bool = False
+    hops: int = 1
+    is_fixed: bool = False
+    delay_us: int | None = None
 
 
 @dataclass(slots=True)
@@ -87,6 +91,8 @@ class Topic:
     is_member: bool = False
     is_root: bool = False
     is_joining: bool = False
+    is_astray: bool = False  # the way that it joined by led to a loop: the next one is any other
+    few_since_us: int | None = None  # since when it has so few children that the parent may take them
     has_positions: bool = False  # it was told from where on it gets events
     parent: NodeHandle | None = None
     heard_us: int = 0  # from the parent

@@ -11,7 +11,7 @@ back asks its own parent for it, up to the root. Whoever sees that another has m
 be it parent, child or replica: so two trees of a divided network grow together without loss.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from node.core import machine as m
@@ -21,8 +21,10 @@ from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.scribe.messages import (
     Adopted,
+    Errand,
     Fetch,
     Gone,
+    Grow,
     Join,
     Leave,
     Multicast,
@@ -55,6 +57,25 @@ class Listener(Protocol):
         """Something was published to a topic whose root is here."""
 
 
+class Balance(Protocol):
+    """Who decides which children a node keeps (`node.protocols.scribe.balance`)."""
+
+    def passes(self, key: int, join: Join) -> Join | None:
+        """What a node passes on of a join without becoming a forwarder; None: it has to be one."""
+
+    def hands_on(self, topic: Topic, join: Join) -> bool:
+        """Whether another node was asked to adopt the sender of a join in place of this one."""
+
+    def adopted(self) -> None:
+        """There is one child more, or some time has passed: others may have to go."""
+
+    def look_after(self, topic: Topic) -> None:
+        """Some time has passed."""
+
+    def timer(self, timer: m.Timer) -> bool:
+        """A timer fired; whether it is one of these."""
+
+
 class Trees:
     """All topics of a node, as an application of Pastry (`node.protocols.pastry.overlay.Application`)."""
 
@@ -66,12 +87,14 @@ class Trees:
         listener: Listener,
     ) -> None:
         self.pastry: Pastry
+        self.balance: Balance
         self.topics: dict[int, Topic] = {}
         self._parameters = parameters
         self._rng = rng
         self._emit = emit
         self._listener = listener
-        self._carry: dict[type, Callable[[Topic, Address, Any], None]] = {
+        self.carry: dict[type, Callable[[Topic, Address, Any], None]] = {
+            Join: self._joined,
             Adopted: self._adopted,
             Refused: self._refused,
             TreePath: self._path,
@@ -87,6 +110,10 @@ class Trees:
     def now_us(self) -> int:
         """The time of the input that is being handled."""
         return self.pastry.reach.now_us
+
+    def entries(self) -> int:
+        """How many children there are in all topics together."""
+        return sum(len(topic.children) for topic in self.topics.values())
 
     # --- What a member asks for
 
@@ -104,7 +131,7 @@ class Trees:
         if topic.is_attached:
             self._listener.on_joined(topic)
         elif not topic.is_joining:
-            self._seek_parent(topic)
+            self.seek_parent(topic)
 
     def leave(self, key: int) -> None:
         """Be a member no more."""
@@ -118,27 +145,46 @@ class Trees:
 
     # --- Joining
 
-    def _seek_parent(self, topic: Topic) -> None:
-        topic.parent, topic.path = None, ()
-        topic.is_joining = True
+    def detach(self, topic: Topic) -> None:
+        """Have no parent, and need one."""
+        topic.parent, topic.path, topic.is_joining = None, (), True
+
+    def seek_parent(self, topic: Topic, avoided: Sequence[Address] | None = None) -> None:
+        """Join by the usual route, or by chance by any other that begins with none of these nodes."""
+        self.detach(topic)
         self._set_retry(topic)
-        self.pastry.route(self._join_of(topic), topic.key)
+        if avoided is None and topic.is_astray:
+            avoided = ()
+        topic.is_astray = False
+        if avoided is None:
+            self.pastry.route(self._join_of(topic), topic.key)
+        elif not self.pastry.route_aside(self._join_of(topic), topic.key, avoided):
+            self.pastry.route(self._join_of(topic, errand=Errand.NO_DETOUR), topic.key)
+
+    def join_at(self, topic: Topic, address: Address, hops: int = 1) -> None:
+        """Join at a node; a parent stays one until another node has become it."""
+        if topic.is_joining:
+            self._set_retry(topic)
+        self.pastry.send(self._join_of(topic, hops, Errand.SENT), address)
 
     def _set_retry(self, topic: Topic) -> None:
         spread_us = int(self._parameters.join_retry_us * self._rng.uniform(0.75, 1.25))
         self._emit(m.SetTimer((REJOIN, f"{topic.key:032x}"), self.now_us + spread_us))
 
-    def _join_of(self, topic: Topic) -> Join:
-        own = self.pastry.own
-        return Join(topic.key, own.id, own.address, int(not topic.has_positions), topic.positions())
+    def _join_of(self, topic: Topic, hops: int = 1, errand: int = Errand.ROUTED) -> Join:
+        own, is_new = self.pastry.own, int(not topic.has_positions)
+        return Join(topic.key, own.id, own.address, errand, hops, own.address, is_new, topic.positions())
 
     def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
         """See `overlay.Application`: adopt the sender of a join, and go on in its place if that is needed."""
         if not isinstance(message, Join) or message.address == self.pastry.own.address:
             return message
+        onward = self.balance.passes(key, message)
+        if onward is not None:
+            return onward
         topic = self.topic(key)
         is_on_its_way = topic.is_attached or topic.is_joining
-        if self._adopt(topic, message) and not is_on_its_way:
+        if self.adopt(topic, message) and not is_on_its_way:
             topic.is_joining = True
             self._set_retry(topic)
             return self._join_of(topic)
@@ -150,7 +196,7 @@ class Trees:
         self.become_root(topic)
         if isinstance(message, Join):
             if message.address != self.pastry.own.address:
-                self._adopt(topic, message)
+                self.adopt(topic, message)
         elif isinstance(message, Publish):
             self._listener.on_root(topic, message)
 
@@ -164,17 +210,30 @@ class Trees:
             self._ask(topic, node.address)
         self._attached(topic)
 
-    def _adopt(self, topic: Topic, join: Join) -> bool:
+    def _joined(self, topic: Topic, sender: Address, join: Join) -> None:
+        """A join that was sent here by another node's word, which may be old."""
+        if topic.is_root or (topic.is_needed and (topic.is_attached or topic.is_joining)):
+            self.adopt(topic, join)
+        else:
+            self.pastry.send(Refused(topic.key), join.address)
+
+    def adopt(self, topic: Topic, join: Join) -> bool:
+        """Take the sender of a join for a child; whether that was done."""
         child = NodeHandle(join.id, join.address)
         if join.id in topic.path or (topic.parent is not None and topic.parent == child):
             self.pastry.send(Refused(topic.key), child.address)
             return False
+        if self.balance.hands_on(topic, join):
+            return False
         if not topic.has_positions and not topic.is_attached and not join.is_new:
             topic.start_at(join.positions)
             topic.has_positions = True
-        topic.children[child.address] = Child(child, self.now_us, join.positions, bool(join.is_new))
+        topic.children[child.address] = Child(
+            child, self.now_us, join.positions, bool(join.is_new), join.hops, join.errand == Errand.NO_DETOUR
+        )
         if topic.is_attached:
             self._welcome(topic, topic.children[child.address])
+        self.balance.adopted()
         return True
 
     def _welcome(self, topic: Topic, child: Child) -> None:
@@ -215,10 +274,11 @@ class Trees:
                 self._welcome(topic, child)
 
     def _refused(self, topic: Topic, sender: Address, message: Refused) -> None:
-        """It would have been a loop: another attempt, somewhat later."""
+        """It would have been a loop: another attempt, somewhat later, and by any other route."""
         if topic.parent_address == sender:
             topic.parent, topic.is_joining = None, True
         if topic.is_joining:
+            topic.is_astray = True
             self._set_retry(topic)
 
     def _path(self, topic: Topic, sender: Address, message: TreePath) -> None:
@@ -228,7 +288,8 @@ class Trees:
         if self.pastry.own.id in path or len(path) > DEPTH_MAX:
             self._emit(m.Log("loop", {"topic": f"{topic.key:032x}"}))
             self.pastry.send(Leave(topic.key), sender)
-            topic.parent, topic.path, topic.is_joining = None, (), True
+            self.detach(topic)
+            topic.is_astray = True
             self._set_retry(topic)
         elif path != topic.path:
             topic.path = path
@@ -334,7 +395,7 @@ class Trees:
         for topic in list(self.topics.values()):
             if topic.parent == node:
                 self._emit(m.Log("parent_lost", {"topic": f"{topic.key:032x}", "peer": node.address}))
-                self._seek_parent(topic)
+                self.seek_parent(topic)
             if topic.children.pop(node.address, None) is not None:
                 self._leave_if_needless(topic)
             topic.replicas.pop(node.address, None)
@@ -344,7 +405,7 @@ class Trees:
         for topic in self.topics.values():
             if topic.is_root and leaf_set.closest(topic.key) != self.pastry.own:
                 topic.is_root = False
-                self._seek_parent(topic)
+                self.seek_parent(topic)
 
     def timer(self, timer: m.Timer) -> bool:
         """A timer fired; whether it is one of the trees'."""
@@ -352,13 +413,15 @@ class Trees:
             self._emit(m.SetTimer(TREE_TICK, self.now_us + self._parameters.tree_heartbeat_us))
             for topic in list(self.topics.values()):
                 self._look_after(topic)
+                self.balance.look_after(topic)
+            self.balance.adopted()
         elif timer[0] == REJOIN:
             topic = self.topics[int(timer[1], 16)]
             if topic.is_joining and topic.is_needed:
                 self.pastry.doubt(topic.key)
-                self._seek_parent(topic)
+                self.seek_parent(topic)
         else:
-            return False
+            return self.balance.timer(timer)
         return True
 
     def _look_after(self, topic: Topic) -> None:
@@ -379,18 +442,22 @@ class Trees:
             fields = {"topic": f"{topic.key:032x}", "peer": topic.parent.address}
             self._emit(m.Log("parent_silent", fields))
             self.pastry.suspect(topic.parent)
-            self._seek_parent(topic)
+            self.seek_parent(topic)
 
     # --- Messages
 
     def receive(self, sender: Address, message: Any) -> bool:
         """A message came from a node; whether it is one of the trees'."""
-        carry = self._carry.get(type(message))
+        carry = self.carry.get(type(message))
         if carry is not None:
             topic = self.topics.get(message.topic)
+            if topic is None and isinstance(message, Grow):  # for who was not in the tree
+                topic = self.topic(message.topic)
             if topic is None:
                 if isinstance(message, (Multicast, TreeHeartbeat, Adopted)):
                     self.pastry.send(Leave(message.topic), sender)
+                elif isinstance(message, Join):
+                    self.pastry.send(Refused(message.topic), message.address)
             else:
                 carry(topic, sender, message)
         return carry is not None
