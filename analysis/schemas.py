@@ -58,7 +58,14 @@ _STREAM = (
 
 # What is known of a message from its own bytes: the columns that a message has wherever it was seen.
 _CONTENT = (
-    ("type", _STRING, False),
+    ("type", _STRING, False),  # of the inmost message, whose the other columns are
+    ("within", _STRING, True),  # the types of the messages that it came in, the outermost first
+    (
+        "source",
+        _BIGINT,
+        True,
+    ),  # whose it is, and for whom, where others pass it on: IPv4 addresses as numbers
+    ("target", _BIGINT, True),
     ("stream", _INT, True),
     ("kind", _INT, True),
     ("first_seq", _BIGINT, True),
@@ -80,6 +87,8 @@ _CONTENT = (
 )
 
 KEY_COLUMN = "key"
+ENDS_COLUMNS = ("source", "target")
+"""Which columns say between whom a message goes that others pass on."""
 ROWS_COLUMNS = ("advertised", "hops", "members")
 """Which columns have the rows of a message that is a list."""
 

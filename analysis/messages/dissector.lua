@@ -8,7 +8,9 @@ local NUMBER = { [1] = ProtoField.uint8, [2] = ProtoField.uint16, [4] = ProtoFie
 -- Fields
 local registered, F = {}, {} -- F: by filter
 for filter, field in pairs(SYSTEM.fields) do
-    if NUMBER[field.size] then
+    if field.kind == "ipv4" then
+        F[filter] = ProtoField.ipv4(filter, field.title, field.meaning)
+    elseif NUMBER[field.size] then
         F[filter] = NUMBER[field.size](filter, field.title, base.DEC, field.values, nil, field.meaning)
     elseif field.size == KEY_BYTES then
         F[filter] = ProtoField.bytes(filter, field.title, base.NONE, field.meaning)
@@ -61,7 +63,8 @@ local function reading(first, phrases, values)
     for _, phrase in ipairs(phrases) do
         said[#said + 1] = filled(phrase, values)
     end
-    return table.concat(said, " ")
+    local inner = values[SYSTEM.messages] -- of a message within this one
+    return table.concat(said, " ") .. (inner and ": " .. inner.shown or "")
 end
 
 -- Bodies
@@ -84,6 +87,7 @@ local function read_fields(tvb, start, fields, tree, values)
         tree:add(F[field.filter], range)
         if names and not name then wrong = "unknown " .. field.name .. " " .. tostring(number) end
         local shown = name or (field.seq and written(number)) or tostring(number)
+        if field.ipv4 then shown = tostring(range:ipv4()) end
         if field.size == KEY_BYTES then shown = range:bytes():tohex(true):sub(1, SYSTEM.key_shown) end
         values[field.name] = { number = number, shown = shown, seq = field.seq }
     end
@@ -144,15 +148,36 @@ local function read_bytes(tvb, start, length, tail, tree, values)
     end
 end
 
-local function read_body(tvb, start, length, message, tree, values)
+local HEADER_TYPE = SYSTEM.header[3]
+local read_body
+
+local function read_message_within(tvb, start, length, tail, tree, values, depth)
+    if length < 1 then return "no message in " .. tail.name end
+    if depth >= SYSTEM.nested_max then
+        return "more than " .. SYSTEM.nested_max .. " messages within each other"
+    end
+    if start >= tvb:len() then return end
+    local item, kind = tree:add(F[tail.filter], tvb(start, math.min(length, tvb:len() - start))), {}
+    local wrong = read_fields(tvb, start, { { name = "type", filter = HEADER_TYPE.filter, offset = 0, size = 1 } }, item, kind)
+    local message, own = SYSTEM.messages[kind.type.number], {}
+    if not message then return wrong or "unknown message type " .. kind.type.shown end
+    wrong = read_body(tvb, start + 1, length - 1, message, item, own, depth + 1)
+    local said = reading(message.name, message.reads, own)
+    item:append_text(": " .. said)
+    values[SYSTEM.messages] = { shown = said }
+    return wrong
+end
+
+function read_body(tvb, start, length, message, tree, values, depth)
     local rest = length - message.size
     if rest < 0 or (rest > 0 and not message.tail) then
         return "a body of " .. length .. " bytes, its head has " .. message.size
     end
     local wrong = read_fields(tvb, start, message.fields, tree, values)
     if wrong or not message.tail or start + message.size > tvb:len() then return wrong end
-    local read = message.tail.kind == "rows" and read_rows or read_bytes
-    return read(tvb, start + message.size, rest, message.tail, tree, values)
+    local read = message.tail.kind == "rows" and read_rows
+        or message.tail.kind == "message" and read_message_within or read_bytes
+    return read(tvb, start + message.size, rest, message.tail, tree, values, depth)
 end
 
 -- Messages
@@ -189,7 +214,7 @@ local function read_message(tvb, at, frame, pinfo, tree)
     local body, length = at + SYSTEM.header_bytes, frame.length - SYSTEM.header_bytes
     local wrong
     if message then
-        wrong = read_body(tvb, body, length, message, item, values)
+        wrong = read_body(tvb, body, length, message, item, values, 0)
     else
         wrong = "unknown message type " .. frame.type
     end

@@ -1,5 +1,7 @@
 """How a message of the table of transfers reads in one line, as `EVENTS s2 [48210..48341]`.
 
+A message within others comes after their names. Of those, the table only knows between whom they go.
+
 `node.core.message_layout` says what phrases are. They are parsed and filled in here: for rows of a table, and
 for messages themselves (golden scenarios). Wireshark's dissector fills them in itself (`wireshark`).
 """
@@ -8,11 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from ipaddress import IPv4Address
 from typing import Any
 
-from analysis.schemas import ROWS_COLUMNS
+from analysis.schemas import ENDS_COLUMNS, ROWS_COLUMNS
 from node.core.epochs import parsed, written
-from node.core.message_layout import KEY, KEY_SHOWN, SEQ, WIDTHS, Layout
+from node.core.message_layout import ADDRESS, KEY, KEY_SHOWN, SEQ, WIDTHS, Layout
 from node.systems import codec_of
 
 _VALUE = re.compile(r"\{(\w+)(?:\+(\w+))?(\?)?\}")
@@ -79,6 +82,8 @@ def _how_written(layout: Layout, field: str) -> tuple[dict[int, str], Callable[[
     write: Callable[[int], str] = str
     if told is not None and told.unit == SEQ:
         write = written
+    elif told is not None and told.unit == ADDRESS:
+        write = address_text
     elif told is not None and told.format == KEY:
         write = key_text
     return value_names(layout, field), write
@@ -89,13 +94,38 @@ def key_text(key: int) -> str:
     return f"{key:0{2 * WIDTHS[KEY]}x}"[:KEY_SHOWN]
 
 
-def label(row: Mapping[str, Any], system: str) -> str:
+def address_text(number: int) -> str:
+    """An address that is a number."""
+    return str(IPv4Address(number))
+
+
+def label(row: Mapping[str, Any], system: str, host_at: Mapping[str, str] | None = None) -> str:
     """Type, stream, range and what else a row of TRANSFERS or MESSAGES says of a message of a system.
 
+    host_at: what to call addresses between which others pass a message on.
     What the tables have no column for (names, reasons) is left out, and so is what was not captured.
     """
     layout, said = _reading(system, row["type"])
-    return " ".join([row["type"], *_filled(said, row, layout)])
+    around = [_outer(system, name, row, host_at or {}) for name in (row.get("within") or "").split()]
+    return ": ".join([*around, " ".join([row["type"], *_filled(said, row, layout)])])
+
+
+def _outer(system: str, name: str, row: Mapping[str, Any], host_at: Mapping[str, str]) -> str:
+    """A message that holds another one: the row has none of its columns but these."""
+    layout, said = _reading(system, name)
+    if layout is None:
+        return name
+    known = [
+        phrase
+        for phrase in said
+        if all(layout.column_of(each.field) in ENDS_COLUMNS for each in phrase.values)
+    ]
+
+    def shown(value: Value) -> str:
+        text = _value(value, row, layout)
+        return host_at.get(text, text)
+
+    return " ".join([name, *filled(known, shown)])
 
 
 @cache

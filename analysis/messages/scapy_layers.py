@@ -12,13 +12,14 @@
     >>> peer.recv().messages
 
 A message is a packet with the header's fields, the head's and the tail's; the length is computed when it is
-built. What a TCP segment carries is a packet with a list of messages, since stacking them as payloads, as
-Scapy does with layers, ends at Python's recursion limit. Names that a Scapy packet has already get an
-underscore: `payload_`, `name_`.
+built. A message within another one is such a packet, too, of which only type and body are written. What a TCP
+segment carries is a packet with a list of messages, since stacking them as payloads, as Scapy does with
+layers, ends at Python's recursion limit. Names that a Scapy packet has already get an underscore: `payload_`,
+`name_`.
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -35,6 +36,7 @@ from scapy.fields import (
     IntField,
     LongEnumField,
     LongField,
+    PacketLenField,
     PacketListField,
     ShortEnumField,
     ShortField,
@@ -52,8 +54,9 @@ from node.core.framing import (
     HEADER_FIELDS,
     LENGTH_BYTES,
     VERSION,
+    encode_header,
 )
-from node.core.message_layout import KEY, WIDTHS, Codec, Layout, Numbers
+from node.core.message_layout import KEY, NESTED_MAX, WIDTHS, Codec, Layout, Numbers
 from node.systems import codecs
 
 
@@ -119,10 +122,12 @@ def layers_of(codec: Codec, system: str) -> Layers:
     """The layers of any codec's messages."""
     names = {layout.type: layout.name for layout in codec.by_type.values()}
     rows = {row.message: _row(row) for row in map(attrgetter("row"), codec.by_type.values()) if row}
-    messages = {layout.type: _message(layout, names, rows) for layout in codec.by_type.values()}
     unknown = type(
         "Unknown", (_Message,), {"name": "unknown", "fields_desc": [*_header(None, names), _rest()]}
     )
+    messages: dict[int, type[Packet]] = {}
+    nested = partial(_Nested, messages, unknown)
+    messages |= {layout.type: _message(layout, names, rows, nested) for layout in codec.by_type.values()}
     content = {
         "name": system.capitalize(),
         "fields_desc": [_Messages("messages", [], messages, unknown)],
@@ -175,6 +180,36 @@ class _Messages(PacketListField):
         return s[start:], found
 
 
+class _Nested(PacketLenField):
+    """A message within another one: its type and its body. What is none of ours, or too deep, is unknown."""
+
+    __slots__ = ("_by_type", "_unknown")
+
+    def __init__(
+        self, by_type: Mapping[int, type[Packet]], unknown: type[Packet], name: str, length: Any
+    ) -> None:
+        nothing: Any = None
+        super().__init__(name, nothing, unknown, length_from=length)
+        self._by_type, self._unknown = by_type, unknown
+
+    def i2m(self, pkt: Packet | None, i: Any) -> bytes:
+        if not isinstance(i, _Message):
+            return bytes(i or b"")
+        return bytes((i.type,)) + bytes(i)[HEADER_BYTES:]
+
+    def m2i(self, pkt: Packet | None, m: bytes) -> Packet:
+        made = self._unknown if _depth(pkt) >= NESTED_MAX else self._by_type.get(m[0], self._unknown)
+        return made(encode_header(m[0], len(m) - 1) + m[1:], _parent=pkt)
+
+
+def _depth(packet: Packet | None) -> int:
+    """Within how many messages a message is."""
+    depth = 0
+    while isinstance(packet, _Message) and isinstance(packet.parent, _Message):
+        packet, depth = packet.parent, depth + 1
+    return depth
+
+
 class _Text(StrLenField):
     """UTF-8; shown as it is where it is none."""
 
@@ -187,8 +222,13 @@ class _Text(StrLenField):
     i2repr = i2h
 
 
-def _message(layout: Layout, names: Mapping[int, str], rows: Mapping[type, type[Packet]]) -> type[Packet]:
-    fields = [*_header(layout.type, names), *_head(layout), *_tail(layout, rows)]
+def _message(
+    layout: Layout,
+    names: Mapping[int, str],
+    rows: Mapping[type, type[Packet]],
+    nested: Callable[..., AnyField],
+) -> type[Packet]:
+    fields = [*_header(layout.type, names), *_head(layout), *_tail(layout, rows, nested)]
     return type(layout.message.__name__, (_Message,), {"name": layout.name, "fields_desc": fields})
 
 
@@ -218,7 +258,9 @@ def _head(layout: Layout) -> list[AnyField]:
     return fields
 
 
-def _tail(layout: Layout, rows: Mapping[type, type[Packet]]) -> list[AnyField]:
+def _tail(
+    layout: Layout, rows: Mapping[type, type[Packet]], nested: Callable[..., AnyField]
+) -> list[AnyField]:
     """The field that fills the rest, and before it the numbers with which it begins."""
     if layout.tail is None:
         return []
@@ -226,6 +268,8 @@ def _tail(layout: Layout, rows: Mapping[type, type[Packet]]) -> list[AnyField]:
     if layout.row is not None:
         row = rows[layout.row.message]
         return [PacketListField(name, [], row, length_from=length, max_count=_LIST_MAX)]
+    if layout.codec is not None:
+        return [nested(name, length)]
     if layout.tail.kind == "text":
         return [_Text(name, b"", length_from=length)]
     before = [

@@ -5,7 +5,8 @@
 
 The layouts become a table of data, the rest (`dissector.lua`) is the same for every system. Fields of the
 same name share a filter, whichever message they are in, so that `sprinkler.stream == 2` finds all of a
-stream; where size, unit or values differ, the message's name stands in the filter.
+stream; where size, unit or values differ, the message's name stands in the filter. A message within another
+one is taken apart like any other, its type being another `type`.
 
 Source: Wireshark's developer's guide, chapter 11 (the Lua API).
 """
@@ -19,7 +20,7 @@ from typing import Any
 from analysis.messages.label import MORE, ROWS_SHOWN, phrases, value_names
 from node.core.epochs import NUMBER_BITS
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, HEADER_FIELDS, VERSION
-from node.core.message_layout import KEY_SHOWN, SEQ, WIDTHS, Codec, Layout
+from node.core.message_layout import ADDRESS, KEY_SHOWN, NESTED_MAX, SEQ, WIDTHS, Codec, Layout
 from node.systems import codecs
 
 _RUNTIME = Path(__file__).with_name("dissector.lua")
@@ -47,6 +48,7 @@ def dissector_of(codec: Codec, system: str, port: int) -> str:
         "number_bits": NUMBER_BITS,
         "rows_shown": ROWS_SHOWN,
         "key_shown": KEY_SHOWN,
+        "nested_max": NESTED_MAX,
         "more": MORE,
         "fields": known.definition(),
         "header": header,
@@ -128,10 +130,12 @@ def _fields(layout: Layout, known: _Fields) -> list[dict[str, Any]]:
                 size=WIDTHS[field.format],
                 unit=field.unit,
                 values=value_names(layout, field.name) or None,
+                **({"kind": "ipv4"} if field.unit == ADDRESS else {}),
             ),
             "offset": field.offset,
             "size": WIDTHS[field.format],
             "seq": field.unit == SEQ or None,
+            "ipv4": field.unit == ADDRESS or None,
         }
         for field in layout.fields
     ]
@@ -152,9 +156,8 @@ def _tail(layout: Layout, known: _Fields) -> dict[str, Any] | None:
         }
         for each in tail.numbers
     ]
-    kind = "text" if tail.kind == "text" else "bytes"  # a message within another one is not taken apart
-    found = known.add(layout.name, layout.tail_name, tail.meaning, kind=kind)
-    return {"name": layout.tail_name, "kind": kind, "filter": found, "numbers": numbers}
+    found = known.add(layout.name, layout.tail_name, tail.meaning, kind=tail.kind)
+    return {"name": layout.tail_name, "kind": tail.kind, "filter": found, "numbers": numbers}
 
 
 def _row(row: Layout, known: _Fields) -> dict[str, Any]:

@@ -5,8 +5,10 @@ or relayed; so what nodes wrote down decides which events they got.
 """
 
 from node.core.declaration import Reading
+from node.protocols.scribe.messages import topic_key
 
 READING = Reading(
+    key_of=topic_key,
     asks=("JOIN", "FETCH"),
     rerouted=("JOIN",),
     noticed=("parent_silent", "parent_lost"),

@@ -23,6 +23,7 @@ from experiments.plan import Direction, FaultPlan, LinkChange, Plan, ProcessChan
 from experiments.plan_routes import hops
 from experiments.run_record import RunRecord
 from node.core.declaration import Reading
+from node.core.message_layout import KEY, WIDTHS
 from node.systems import reading_of
 from topologies.link_parameters import LinkParameters
 from topologies.routes import Hop
@@ -137,6 +138,15 @@ class RunMetadata:
     def host_at(self) -> dict[str, str]:
         """Names of the hosts by their addresses."""
         return {host.address: host.name for host in self.hosts.values()}
+
+    @cached_property
+    def stream_at(self) -> dict[bytes, int]:
+        """Streams by the keys by which messages name them, the first one of those with the same key."""
+        key_of = self.reading.key_of
+        if key_of is None:
+            return {}
+        width = WIDTHS[KEY]
+        return {key_of(stream).to_bytes(width, "big"): stream for stream in sorted(self.owner, reverse=True)}
 
     @cached_property
     def applied_faults(self) -> tuple[Fault, ...]:

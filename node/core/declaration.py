@@ -120,9 +120,10 @@ class Reading:
     numbers; the same name twice where the publisher numbers them itself. asks: messages by which one asks for
     events. rerouted: those of them that a server sends when it takes another way. noticed: what logs say when
     a fault was noticed. moved: what logs say when a server takes a stream from another one. membership: what
-    logs say about who the replicas are, the first of which says it all. heartbeat: a message that only says
-    that its sender lives, where it lists no counters. ranks: messages that are sent all the time, from the
-    least telling to the most; those that carry events follow them in diagrams, then all others. colours: of
+    logs say about who the replicas are, the first of which says it all. key_of: the key by which messages
+    name a stream, or its topic, that do not say its number. heartbeat: a message that only says that its
+    sender lives, where it lists no counters. ranks: messages that are sent all the time, from the least
+    telling to the most; those that carry events follow them in diagrams, then all others. colours: of
     messages in diagrams, by the names of `analysis.inspect.diagram.canvas`.
     """
 
@@ -134,6 +135,7 @@ class Reading:
     noticed: tuple[str, ...] = ()
     moved: str = ""
     membership: tuple[str, ...] = ()
+    key_of: Callable[[int], int] | None = None
     heartbeat: str = ""
     ranks: tuple[str, ...] = ()
     colours: Mapping[str, str] = field(default_factory=dict)

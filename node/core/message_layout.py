@@ -39,6 +39,7 @@ NESTED_MAX = 4  # messages within each other
 KEY = "K"
 KEY_SHOWN = 6  # hexadecimal digits by which people tell keys apart
 SEQ = "seq"  # the unit of sequence numbers, which `node.core.epochs` writes for people
+ADDRESS = "IPv4"  # the unit of addresses that are numbers
 
 
 class Values(IntEnum):

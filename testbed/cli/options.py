@@ -127,6 +127,13 @@ _MESSAGES = (
     click.option(
         "--stream", "streams", multiple=True, metavar="STREAM", help="Of this stream: 2, s2 or its region."
     ),
+    click.option(
+        "--topic",
+        "topics",
+        multiple=True,
+        metavar="TOPIC",
+        help="Of this topic: its key's first digits, as 65a1fc, or a stream of it.",
+    ),
     once("--seq", type=INTERVAL, help="That carry or name one of these sequence numbers."),
 )
 
@@ -155,7 +162,7 @@ def experiment_options(command: Command) -> Command:
 
 
 def message_options(command: Command) -> Command:
-    """--host, --region, --link, --type, --stream and --seq."""
+    """--host, --region, --link, --type, --stream, --topic and --seq."""
     return with_options(_MESSAGES, command)
 
 

@@ -126,6 +126,7 @@ def _check(asked: dict[str, Any], as_json: bool) -> None:
 def _wanted(asked: dict[str, Any], metadata: "RunMetadata", types: "Collection[str]") -> "Filter":
     from analysis.inspect.packets.filters import SPAN_S, Query, make_filter
 
-    names = ("from_s", "to_s", "around", "hosts", "regions", "links", "types", "streams", "seq", "lost")
+    times, places = ("from_s", "to_s", "around"), ("hosts", "regions", "links")
+    names = (*times, *places, "types", "streams", "topics", "seq", "lost")
     span_s = SPAN_S if asked["span_s"] is None else asked["span_s"]
     return make_filter(Query(**{name: asked[name] for name in names}, span_s=span_s), metadata, types)

@@ -81,7 +81,7 @@ class RecentPackets:
 
         record = self._run.read_run()
         metadata, codec = read_metadata(record), codec_of(record.plan)
-        names = ("hosts", "regions", "links", "types", "streams", "seq", "lost")
+        names = ("hosts", "regions", "links", "types", "streams", "topics", "seq", "lost")
         wanted = make_filter(Query(**{name: asked[name] for name in names}), metadata, codec.by_name)
         from_ns = time.time_ns() - round(asked["last_s"] * 10**9)
         found = look(self._run, record.plan, codec, from_ns, _concerned(wanted))

@@ -4,6 +4,7 @@ For each window of frames and each message type, the fixed heads are gathered as
 sliced out as columns (`node.core.message_layout` says where they stand). A frame whose body does not fit its
 type is counted as malformed and left out; the frames after it are not affected. A message is only given out
 if every byte of it was seen on the wire; its head must be in the capture, its payload need not (snap length).
+Of messages within each other a row has the inmost one, and the names of the others (`nested`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,13 +18,15 @@ import pyarrow as pa
 from analysis.capture.pcap.byte_ranges import ByteRanges, ascending, join, no_pieces, no_ranges
 from analysis.capture.pcap.format import Bytes, Integers, column, gather
 from analysis.capture.pcap.frames import Frames, FrameWalk
+from analysis.capture.pcap.nested import NUMBER_KINDS, Opened, opened
 from analysis.capture.pcap.reassemble import SettledRange
-from analysis.schemas import KEY_COLUMN, MESSAGES, ROWS_COLUMNS
+from analysis.schemas import ENDS_COLUMNS, KEY_COLUMN, MESSAGES, ROWS_COLUMNS
 from node.core.framing import HEADER_BYTES
 from node.core.message_layout import KEY, WIDTHS, Codec, Layout
 
-_KINDS = {"B": "u1", "H": ">u2", "I": ">u4", "Q": ">u8"}  # of numbers; keys stay bytes
-_FIELD_COLUMNS = ("stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration")
+_FIELD_COLUMNS = (
+    "stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration", *ENDS_COLUMNS,
+)  # fmt: skip
 _COVERED = "covered"
 
 Mask = npt.NDArray[np.bool_]
@@ -114,11 +117,13 @@ def _decode_frames(
     frames: Frames, known: _DecodedRange, codec: Codec, names: Mapping[str, Any], counts: Decoding
 ) -> pa.RecordBatch:
     fits, readable = np.zeros((2, frames.start.size), np.bool_)
-    types = [layout for kind, layout in sorted(codec.by_type.items()) if (frames.type == kind).any()]
+    inmost = opened(frames, codec)
+    inner = inmost.frames
+    types = [layout for kind, layout in sorted(codec.by_type.items()) if (inner.type == kind).any()]
     for layout in types:
-        of_type = frames.type == layout.type
-        fits |= of_type & _body_fits(layout, frames.length - HEADER_BYTES)
-        readable |= of_type & (frames.known >= HEADER_BYTES + layout.head.size)
+        of_type = inner.type == layout.type
+        fits |= of_type & _body_fits(layout, inner.length - HEADER_BYTES)
+        readable |= of_type & (inner.known >= HEADER_BYTES + layout.head.size)
     seen = _seen_bytes(frames, known.pieces)
     whole = seen == frames.length
     counts.malformed += int((~fits).sum())
@@ -127,14 +132,14 @@ def _decode_frames(
     chosen = np.flatnonzero(fits & whole & readable)
     columns: dict[str, pa.Array] = {name: pa.repeat(value, chosen.size) for name, value in names.items()}
     columns |= _times(frames, known, chosen)
-    columns |= _heads(frames, types, chosen)
+    columns |= _heads(inmost, types, chosen)
     arrays = [columns[field.name].cast(field.type, safe=False) for field in MESSAGES]
     return pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)
 
 
 def _body_fits(layout: Layout, body: Integers) -> Mask:
     """Whether bodies of these sizes can be this message: a fixed head, then nothing, bytes, or whole rows."""
-    size = layout.head.size
+    size = layout.head.size + (layout.codec is not None)  # what holds a message has at least its type
     fits: Mask = body == size if layout.tail is None else body >= size
     row_bytes = _row_bytes(layout)
     return fits & ((body - size) % row_bytes == 0) if row_bytes else fits
@@ -173,10 +178,13 @@ def _times(frames: Frames, known: _DecodedRange, chosen: Integers) -> dict[str, 
     }
 
 
-def _heads(frames: Frames, types: list[Layout], chosen: Integers) -> dict[str, pa.Array]:
+def _heads(inmost: Opened, types: list[Layout], chosen: Integers) -> dict[str, pa.Array]:
     """The columns that come from the fixed heads and from rows."""
+    frames = inmost.frames
     values = {name: np.zeros(chosen.size, np.int64) for name in _FIELD_COLUMNS}
     absent = {name: np.ones(chosen.size, np.bool_) for name in _FIELD_COLUMNS}
+    for name, (of_outer, missing) in inmost.ends.items():
+        values[name], absent[name] = of_outer[chosen], missing[chosen]
     labels = pa.array([layout.name for layout in types], pa.string())
     label = np.zeros(chosen.size, np.int64)
     tail_bytes = frames.length[chosen] - HEADER_BYTES
@@ -188,11 +196,12 @@ def _heads(frames: Frames, types: list[Layout], chosen: Integers) -> dict[str, p
         for field in layout.fields:
             for name in field.columns if field.format != KEY else ():
                 if name in values:
-                    values[name][where] = column(heads, field.offset, _KINDS[field.format])
+                    values[name][where] = column(heads, field.offset, NUMBER_KINDS[field.format])
                     absent[name][where] = False
     columns = {name: pa.array(values[name], mask=absent[name]) for name in _FIELD_COLUMNS}
     return columns | {
         "type": labels.take(pa.array(label)),
+        "within": inmost.within.take(pa.array(chosen)),
         "payload_length": pa.array(tail_bytes),
         "covered": _covered(frames, types, chosen, values["count"]),
         "key": _keys(frames, types, chosen),
@@ -229,7 +238,7 @@ def _covered(frames: Frames, types: list[Layout], chosen: Integers, count: Integ
             absent[where[~there]] = True
             some = where[there]
             rows, places = _row_places(frames.at[chosen[some]] + first, count[some], 4)
-            reaches = column(gather(frames.content, places, 4), 0, _KINDS["I"]).astype(np.int64)
+            reaches = column(gather(frames.content, places, 4), 0, NUMBER_KINDS["I"]).astype(np.int64)
             found[some] = np.bincount(rows, reaches, minlength=some.size).astype(np.int64)
     return pa.array(found, mask=absent)
 
@@ -255,7 +264,7 @@ def _rows(frames: Frames, types: list[Layout], chosen: Integers, name: str) -> p
             continue
         wanted = list(layout.row_fields[:1])
         if pa.types.is_struct(kind.value_type):
-            by_name = {field.name: field for field in layout.row_fields}
+            by_name = {field.columns[0]: field for field in layout.row_fields if field.columns}
             wanted = [by_name[field.name] for field in kind.value_type]
         where = np.flatnonzero(frames.type[chosen] == layout.type)
         where = where[frames.known[chosen[where]] == frames.length[chosen[where]]]
@@ -265,7 +274,9 @@ def _rows(frames: Frames, types: list[Layout], chosen: Integers, name: str) -> p
         owner, at = _row_places(frames.at[chosen[where]] + first, counts[where], row_bytes)
         rows = gather(frames.content, at, row_bytes)
         places.append(where[owner])
-        values.append([column(rows, field.offset, _KINDS[field.format]).astype(np.int64) for field in wanted])
+        values.append(
+            [column(rows, field.offset, NUMBER_KINDS[field.format]).astype(np.int64) for field in wanted]
+        )
     order = np.argsort(np.concatenate([np.zeros(0, np.int64), *places]), kind="stable")
     offsets = pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
     inner = kind.value_type

@@ -131,9 +131,14 @@ def _asked(row: Row, wanted: DiagramQuery, region_of: Mapping[str, str], ranks: 
     return (
         _within(ends, wanted.hosts)
         and _within(regions, wanted.regions)
-        and (not wanted.types or row["type"] in wanted.types)
+        and (not wanted.types or not wanted.types.isdisjoint((row["type"], *_around(row))))
         and (wanted.stream is None or _of_stream(row, wanted, ranks))
     )
+
+
+def _around(row: Row) -> list[str]:
+    """The types of the messages that it came in."""
+    return (row.get("within") or "").split()
 
 
 def _within(ends: tuple[str, ...], among: Collection[str]) -> bool:

@@ -21,6 +21,7 @@ from analysis.pages.report.bands import bands
 from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.schemas import LOST
+from analysis.timelines.run_metadata import read_metadata
 from experiments.plan import ProcessChange, ProcessPlan
 from experiments.rundir import RunDirectory, run_argument
 from topologies.errors import InputError
@@ -35,6 +36,9 @@ COLUMNS = (
     "t_complete_ns",
     "fate",
     "type",
+    "within",
+    "source",
+    "target",
     "stream",
     "kind",
     "first_seq",
@@ -172,8 +176,9 @@ def _rows(run: RunDirectory, record: AnalysedRun, moment: TimeWindow) -> list[Ro
         )
         raise InputError(record.name, None, "", problem + ": --from and --to can be nearer to each other")
     begins_ns = zero_ns + round(moment.from_s * 1e9)
+    stream_at = read_metadata(record.run).stream_at
     return [
-        row
+        row if row["stream"] is not None else {**row, "stream": stream_at.get(row["key"])}
         for row in table.to_pylist()
         if row["t_ns"] >= begins_ns or (row["t_complete_ns"] or 0) >= begins_ns
     ]

@@ -8,9 +8,9 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from analysis.messages.label import value_names
+from analysis.messages.label import address_text, value_names
 from node.core.framing import HEADER_BYTES, HEADER_FIELDS
-from node.core.message_layout import KEY, WIDTHS, Codec, Layout
+from node.core.message_layout import ADDRESS, KEY, NESTED_MAX, WIDTHS, Codec, Layout
 
 UNKNOWN = ".."  # in the place of a byte that was not captured
 _U32 = "I"
@@ -66,19 +66,24 @@ def dissect(content: Content, codec: Codec) -> Iterator[Part]:
     if layout is None or len(content.data) < HEADER_BYTES + layout.head.size:
         yield _part(content, at, len(content.data) - at, "body")
     else:
-        yield from _body(content, layout)
+        yield from _body(content, HEADER_BYTES, layout, codec, "")
 
 
-def _body(content: Content, layout: Layout) -> Iterator[Part]:
+def _body(content: Content, begin: int, layout: Layout, codec: Codec, prefix: str) -> Iterator[Part]:
+    """The fields of a body that begins there and goes on to the end."""
     values: dict[str, int | str | None] = {}
-    for part in _row(content, HEADER_BYTES, layout, ""):
-        values[part.name] = part.value
+    for part in _row(content, begin, layout, prefix):
+        values[part.name.removeprefix(prefix)] = part.value
         yield part
-    at, left = HEADER_BYTES + layout.head.size, len(content.data) - HEADER_BYTES - layout.head.size
-    if layout.row is not None:
+    at, left = begin + layout.head.size, len(content.data) - begin - layout.head.size
+    tail_name = prefix + layout.tail_name
+    if layout.codec is not None and left and tail_name.count(".") < NESTED_MAX:
+        yield from _nested(content, at, codec, f"{tail_name}.")
+        left = 0
+    elif layout.row is not None:
         size = layout.row.head.size
         for index in range(left // size):
-            yield from _row(content, at + index * size, layout.row, f"{layout.tail_name}[{index}].")
+            yield from _row(content, at + index * size, layout.row, f"{tail_name}[{index}].")
         at, left = len(content.data) - left % size, left % size
     elif layout.tail is not None and left:
         for numbers in layout.tail.numbers:
@@ -86,13 +91,25 @@ def _body(content: Content, layout: Layout) -> Iterator[Part]:
             if not isinstance(count, int) or (numbers.if_zero and values.get(numbers.if_zero) != 0):
                 continue
             for index in range(min(count, left // 4)):
-                yield _number(content, at, _U32, f"{numbers.name}[{index}]", numbers.unit)
+                yield _number(content, at, _U32, f"{prefix}{numbers.name}[{index}]", numbers.unit)
                 at, left = at + 4, left - 4
         if left:
-            yield _part(content, at, left, layout.tail_name, text=layout.tail.kind == "text")
+            yield _part(content, at, left, tail_name, text=layout.tail.kind == "text")
         left = 0
     if left:
-        yield _part(content, at, left, "rest")
+        yield _part(content, at, left, f"{prefix}rest")
+
+
+def _nested(content: Content, at: int, codec: Codec, prefix: str) -> Iterator[Part]:
+    """A message within another one: its type, and its body if that is known to be one of this type."""
+    kind = _number(content, at, "B", f"{prefix}type", "")
+    layout = codec.by_type.get(kind.value) if isinstance(kind.value, int) else None
+    yield kind if layout is None else Part(at, kind.content, kind.name, layout.name)
+    left = len(content.data) - at - 1
+    if layout is None or left < layout.head.size:
+        yield _part(content, at + 1, left, f"{prefix}body")
+    else:
+        yield from _body(content, at + 1, layout, codec, prefix)
 
 
 def _row(content: Content, begin: int, layout: Layout, prefix: str) -> Iterator[Part]:
@@ -108,6 +125,8 @@ def _number(content: Content, at: int, form: str, name: str, unit: str) -> Part:
     if form == KEY:
         return Part(at, own, name, own.data.hex() if all(own.known) else None, unit)
     value = struct.unpack(">" + form, own.data)[0] if len(own.data) == size and all(own.known) else None
+    if unit == ADDRESS and value is not None:
+        return Part(at, own, name, address_text(value))
     return Part(at, own, name, value, unit)
 
 

@@ -11,16 +11,17 @@ import pyarrow.compute as pc
 
 from analysis.capture.pcap.record_batches import TimeRange
 from analysis.inspect.packets.arrays import flags, from_arrow, known, strings, to_arrow
-from analysis.schemas import LOST
+from analysis.schemas import KEY_COLUMN, LOST
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.plan import Plan
 from node import systems
-from node.core.message_layout import Codec
+from node.core.message_layout import KEY_SHOWN, Codec
 from topologies.errors import InputError
 
 Mask = npt.NDArray[np.bool_]
 
 SPAN_S = Decimal(1)  # before and after a fault
+DIGITS_MIN = 4  # of a key; fewer may be a number
 _ENDS = ("sender", "receiver")
 _NUMBERS = ("first_seq", "count", "covered", "next", "last", "cnt", "advertised")
 """Columns that say which events a message carries or speaks of."""
@@ -39,6 +40,7 @@ class Query:
     links: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     streams: tuple[int | str, ...] = ()
+    topics: tuple[str, ...] = ()
     seq: tuple[int, int] | None = None
     lost: bool = False
 
@@ -48,7 +50,8 @@ class Filter:
     """What a transfer must be. Empty sets ask nothing.
 
     ends: of each set of hosts, one must have sent or got it. pairs: (sender, receiver) must be among them,
-    unless None. seq: first and last sequence number, of which it must carry or name one.
+    unless None. keys: its key must begin with one of these digits. stream_keys: the keys of the streams, for
+    messages that name no stream. seq: first and last sequence number, of which it must carry or name one.
     """
 
     times: TimeRange = field(default_factory=TimeRange)
@@ -56,6 +59,8 @@ class Filter:
     pairs: frozenset[tuple[str, str]] | None = None
     types: frozenset[str] = frozenset()
     streams: frozenset[int] = frozenset()
+    stream_keys: frozenset[bytes] = frozenset()
+    keys: frozenset[str] = frozenset()
     seq: tuple[int, int] | None = None
     lost: bool = False
     retransmitted: bool = False
@@ -63,15 +68,16 @@ class Filter:
     @property
     def of_messages(self) -> bool:
         """Whether more is asked than times and places, so that packets are told by what they carry."""
-        return bool(self.types or self.streams or self.seq or self.lost or self.retransmitted)
+        return bool(self.types or self.streams or self.keys or self.seq or self.lost or self.retransmitted)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of TRANSFERS that `mask` looks at."""
         asked: list[str] = ["t_ns"]
         asked += _ENDS if self.ends or self.pairs is not None else ()
-        asked += ["type"] if self.types else []
-        asked += ["stream", "advertised"] if self.streams else []
+        asked += ["type", "within"] if self.types else []
+        asked += ["stream", "advertised", KEY_COLUMN] if self.streams else []
+        asked += [KEY_COLUMN] if self.keys else []
         asked += _NUMBERS if self.seq else ()
         asked += ["fate"] if self.lost else []
         asked += ["retransmitted"] if self.retransmitted else []
@@ -85,7 +91,9 @@ class Filter:
         if self.pairs is not None:
             found &= _paired(rows, self.pairs)
         if self.types:
-            found &= _among(rows.column("type"), self.types)
+            found &= _among(rows.column("type"), self.types) | _in_one_of(rows.column("within"), self.types)
+        if self.keys:
+            found &= _keyed(rows.column(KEY_COLUMN), self.keys)
         if self.lost:
             found &= _among(rows.column("fate"), (LOST,))
         if self.retransmitted:
@@ -101,7 +109,12 @@ class Filter:
         listed = pc.list_flatten(counters)
         fits = np.ones(len(listed), np.bool_)
         if self.streams:
-            own &= _numbered(rows.column("stream"), self.streams)
+            stream = rows.column("stream")
+            own &= _numbered(stream, self.streams)
+            if self.stream_keys:
+                own |= ~known(stream) & _keyed(
+                    rows.column(KEY_COLUMN), {key.hex() for key in self.stream_keys}
+                )
             fits &= _numbered(pc.struct_field(listed, "stream"), self.streams)
         if self.seq:
             own &= _speaks_of(rows, self.seq)
@@ -137,6 +150,21 @@ def _among(values: pa.Array, wanted: Collection[str]) -> Mask:
     return flags(pc.is_in(values, value_set=strings(sorted(wanted))))
 
 
+def _in_one_of(within: pa.Array, wanted: Collection[str]) -> Mask:
+    """Whether a message came in one of these."""
+    there = pc.unique(within.drop_null()).to_pylist()
+    return _among(within, [path for path in there if not set(path.split()).isdisjoint(wanted)])
+
+
+def _keyed(values: pa.Array, digits: Collection[str]) -> Mask:
+    """Whether a key begins with some of these hexadecimal digits."""
+    there = pc.dictionary_encode(values)
+    fits = [key is not None and key.hex().startswith(tuple(digits)) for key in there.dictionary.to_pylist()]
+    places = there.indices
+    found: Mask = known(places) & np.array([*fits, False])[np.where(known(places), from_arrow(places), -1)]
+    return found
+
+
 def _numbered(values: pa.Array, wanted: Collection[int]) -> Mask:
     numbers = np.array(sorted(wanted), np.dtype(str(values.type)))
     return flags(pc.is_in(values, value_set=to_arrow(numbers)))
@@ -166,13 +194,16 @@ def make_filter(asked: Query, metadata: RunMetadata, types: Collection[str]) -> 
     for region in asked.regions:
         _known("--region", region, "region", regions)
     ends = [frozenset(_host(name, metadata) for name in asked.hosts)]
+    streams = frozenset(stream_of(name, metadata, "--stream ") for name in asked.streams)
     ends.append(frozenset(host.name for host in metadata.hosts.values() if host.region in asked.regions))
     return Filter(
         times=_times(asked, metadata),
         ends=tuple(hosts for hosts, names in zip(ends, (asked.hosts, asked.regions), strict=True) if names),
         pairs=_pairs(asked.links, metadata) if asked.links else None,
         types=frozenset(_type(name, types) for name in asked.types),
-        streams=frozenset(stream_of(name, metadata, "--stream ") for name in asked.streams),
+        streams=streams,
+        stream_keys=frozenset(key for key, stream in metadata.stream_at.items() if stream in streams),
+        keys=frozenset(_digits(name, metadata) for name in asked.topics),
         seq=asked.seq,
         lost=asked.lost,
     )
@@ -225,6 +256,24 @@ def stream_of(name: int | str, metadata: RunMetadata, option: str = "") -> int:
         return int(number)
     streams = [f"{stream} ({metadata.stream_names.get(stream, owner[stream])})" for stream in sorted(owner)]
     raise _unknown(f"{option}{name}", "stream", streams)
+
+
+def _digits(topic: str, metadata: RunMetadata) -> str:
+    """The first digits of a topic's key: as given, or of the topic of a stream, by its number or name."""
+    keys = {stream: key.hex() for key, stream in metadata.stream_at.items()}
+    wanted = topic.lower()
+    if not keys:
+        raise InputError(
+            f"--topic {topic}", None, "", "the messages of this run's system name no topics by keys"
+        )
+    if len(wanted) >= DIGITS_MIN and any(key.startswith(wanted) for key in keys.values()):
+        return wanted
+    try:
+        return keys[stream_of(topic, metadata)]
+    except InputError:
+        names = metadata.stream_names
+        there = [f"{key[:KEY_SHOWN]} ({names.get(stream, stream)})" for stream, key in sorted(keys.items())]
+        raise _unknown(f"--topic {topic}", "topic", there) from None
 
 
 def _type(name: str, types: Collection[str]) -> str:

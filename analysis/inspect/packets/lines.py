@@ -32,7 +32,8 @@ BAR = 7  # width of an error bound, where there are several clocks
 COLUMNS = (
     "t_ns", "sender", "receiver", "src", "sport", "dst", "dport", "length", "t_sent_ns", "t_arrived_ns",
     "t_complete_ns", "fate", "retransmitted",
-    "type", "stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration", "key",
+    "type", "within", "source", "target",
+    "stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration", "key",
     "covered", "advertised", "hops", "members",
 )  # fmt: skip
 LABELS_MAX = 2
@@ -78,13 +79,17 @@ class Lines:
             f"{'time s':>{TIME}}  {ends}  {'delay ms':>{self._delay}}  {'bytes':>{BYTES}}  message"
         )
 
+    def label(self, row: Row) -> str:
+        """How a message reads."""
+        return label(row, self.system, self._facts.host_at)
+
     def message(self, row: Row) -> str:
         """One row of TRANSFERS."""
         delay = delay_ms(row)
         took = row["fate"] if row["fate"] != ARRIVED else "-" if delay is None else f"{delay:.3f}"
         took += self._bar(row)
         ends = f"{end_name(row, 'sender'):<{self.names}} -> {end_name(row, 'receiver'):<{self.names}}"
-        text = f"{ends}  {took:>{self._delay}}  {row['length']:>{BYTES}}  {label(row, self.system)}"
+        text = f"{ends}  {took:>{self._delay}}  {row['length']:>{BYTES}}  {self.label(row)}"
         marks = ["came in part"] if row["fate"] == LOST and row["t_arrived_ns"] is not None else []
         marks += ["retransmitted"] if row["retransmitted"] else []
         line = f"{self.time(row['t_ns'])}  {text}{''.join(f'  ({mark})' for mark in marks)}"
@@ -156,7 +161,7 @@ def again_header(lines: Lines) -> str:
 def again_line(again: "Retransmission", lines: Lines) -> str:
     """One segment."""
     row, places = again.messages[0], ", ".join(again.hosts)
-    carries = ", ".join(label(message, lines.system) for message in again.messages[:LABELS_MAX])
+    carries = ", ".join(lines.label(message) for message in again.messages[:LABELS_MAX])
     more = len(again.messages) - LABELS_MAX
     return (
         f"{lines.time(again.t_ns)}  {lines.time(again.first_ns)}"
@@ -193,7 +198,8 @@ def describe(again: "Retransmission", metadata: RunMetadata) -> dict[str, Any]:
         "stream_offset": again.stream_offset,
         "bytes": again.length,
         "messages": [
-            {"label": label(message, metadata.declared.name)} | {name: message[name] for name in told}
+            {"label": label(message, metadata.declared.name, metadata.host_at)}
+            | {name: message[name] for name in told}
             for message in again.messages
         ],
     }

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from analysis.inspect.packets.dissect import dissect
-from analysis.messages.label import label
+from analysis.messages.label import address_text, label
+from analysis.schemas import ENDS_COLUMNS
 from analysis.timelines.run_metadata import RunMetadata
 from node.core.message_layout import Codec
 
@@ -32,7 +33,8 @@ KEYS = {
     "from": "the host that sent it; null for an address that is none of the run's",
     "to": "the host that it was sent to",
     "link": "the link between regions that the direct route crosses; null inside a region",
-    "type": "of the message, as EVENTS",
+    "type": "of the message, as EVENTS; of messages within each other the inmost one's",
+    "within": "the types of those that it came in, the outermost first; null for a message in none",
     "label": "the message in one line",
     "stream": "that it is of",
     "first_seq": "first sequence number that it carries",
@@ -49,6 +51,8 @@ KEYS = {
     **CONNECTION,
 }
 CONTENT = {
+    "source": "address of the node whose message it is, where others pass it on",
+    "target": "address of the node for which it is, likewise",
     "kind": "of events: 0 data, 1 garbage collection, 2 tombstone",
     "count": "events in it",
     "key": "of 128 bits, hexadecimal",
@@ -76,7 +80,7 @@ COLUMNS_OF_TIMES = {
     "complete": "t_complete_ns",
 }
 _SAME = (
-    "t_ns", "type", "stream", "first_seq", "fate", "retransmitted",
+    "t_ns", "type", "within", "stream", "first_seq", "fate", "retransmitted",
     "src", "sport", "dst", "dport", "connection", "stream_offset",
 )  # fmt: skip
 
@@ -95,17 +99,22 @@ def describe(metadata: RunMetadata) -> Callable[[Row], dict[str, Any]]:
             "from": sender,
             "to": receiver,
             "link": way[0] if way else None,
-            "label": label(row, metadata.declared.name),
+            "label": label(row, metadata.declared.name, metadata.host_at),
             "last_seq": last_seq(row),
             "bytes": row["length"],
             "delay_ms": delay_ms(row),
             "bar_ms": bar_ms(row, metadata),
         }
         found = {name: found[name] for name in KEYS}
-        content = {name: row[name] for name in CONTENT if row[name] is not None}
-        return found | {name: v.hex() if isinstance(v, bytes) else v for name, v in content.items()}
+        return found | {name: _shown(name, row[name]) for name in CONTENT if row[name] is not None}
 
     return one
+
+
+def _shown(name: str, value: Any) -> Any:
+    if name in ENDS_COLUMNS:
+        return address_text(value)
+    return value.hex() if isinstance(value, bytes) else value
 
 
 def seconds(t_ns: int | None, metadata: RunMetadata) -> float | None:

@@ -6,9 +6,9 @@ Pastry, section 2 of both Scribe papers; ids are SHA-1 of a name, cut to their f
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from node.core.message_layout import Field
+from node.core.message_layout import ADDRESS, Field
 
 ID_BITS = 128
 RING = 1 << ID_BITS
@@ -18,8 +18,10 @@ RING = 1 << ID_BITS
 class NodeHandle:
     """A node: its id, and where it listens (an IPv4 address as a number)."""
 
+    reads: ClassVar = ("{id}",)
+
     id: Annotated[int, Field("K", "", "the node's id", columns=("key",))]
-    address: Annotated[int, Field("I", "", "where it listens")]
+    address: Annotated[int, Field("I", ADDRESS, "where it listens")]
 
 
 def id_of(name: str) -> int:

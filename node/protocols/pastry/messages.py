@@ -8,7 +8,7 @@ Structured Peer-to-Peer Overlays, DSN 2004, figure 2). RELAY carries a message r
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from node.core.message_layout import Field, Layout, Tail, Values
+from node.core.message_layout import ADDRESS, Field, Layout, Tail, Values
 from node.protocols.pastry.ids import NodeHandle
 
 
@@ -30,8 +30,10 @@ class Belief(Values):
 class Believed:
     """A node of a leaf set, or one that was in it."""
 
+    reads: ClassVar = ("{id} {belief}",)
+
     id: Annotated[int, Field("K", "", "the node's id", columns=("key",))]
-    address: Annotated[int, Field("I", "", "where it listens")]
+    address: Annotated[int, Field("I", ADDRESS, "where it listens")]
     belief: Annotated[int, Field("B", "", "alive or failed", Belief)]
 
 
@@ -51,13 +53,17 @@ class Route:
 class JoinRing:
     """Routed to the joining node's own id; each node on the way sends it rows of its routing table."""
 
+    reads: ClassVar = ("{id}",)
+
     id: Annotated[int, Field("K", "", "the joining node's id", columns=("key",))]
-    address: Annotated[int, Field("I", "", "where it listens")]
+    address: Annotated[int, Field("I", ADDRESS, "where it listens")]
 
 
 @dataclass(frozen=True, slots=True)
 class JoinRows:
     """Rows of a routing table, from a node on a join's way."""
+
+    reads: ClassVar = ("{id}", "{nodes}")
 
     id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
     nodes: Annotated[tuple[NodeHandle, ...], Tail("rows", "the rows' nodes", NodeHandle)]
@@ -67,6 +73,8 @@ class JoinRows:
 class JoinLeaves:
     """The leaf set of the node that is closest to the joining one: the join's end."""
 
+    reads: ClassVar = ("{id}", "{nodes}")
+
     id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
     nodes: Annotated[tuple[NodeHandle, ...], Tail("rows", "its leaf set", NodeHandle)]
 
@@ -74,6 +82,8 @@ class JoinLeaves:
 @dataclass(frozen=True, slots=True)
 class LeafProbe:
     """Are you alive, and who are our neighbours? Answered by LEAF_ANSWER."""
+
+    reads: ClassVar = ("{id}",)
 
     id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
     number: Annotated[int, Field("I", "", "of the probe")]
@@ -83,6 +93,8 @@ class LeafProbe:
 @dataclass(frozen=True, slots=True)
 class LeafAnswer:
     """I am, and these are mine."""
+
+    reads: ClassVar = ("{id}",)
 
     id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
     number: Annotated[int, Field("I", "", "of the probe that it answers")]
@@ -116,8 +128,10 @@ class Heartbeat:
 class Relay:
     """Pass this on to a node that I do not reach."""
 
-    source: Annotated[int, Field("I", "", "address of the node that does not reach it")]
-    target: Annotated[int, Field("I", "", "address of the node for which it is")]
+    reads: ClassVar = ("for {target}",)
+
+    source: Annotated[int, Field("I", ADDRESS, "address of the node that does not reach it")]
+    target: Annotated[int, Field("I", ADDRESS, "address of the node for which it is")]
     hops: Annotated[int, Field("B", "nodes", "that passed it on")]
     message: Annotated[Any, Tail("message", "what it is")]
 

@@ -7,25 +7,33 @@ and what is replayed and replicated (draft of 2001, 3.5; 2002, III.D).
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from node.core.message_layout import SEQ, Codec, Field, Layout, Tail, Values
-from node.protocols.pastry.ids import NodeHandle
+from node.core.message_layout import ADDRESS, SEQ, Codec, Field, Layout, Tail, Values
+from node.protocols.pastry.ids import NodeHandle, id_of
 from node.protocols.pastry.messages import pastry_layouts
 
 Topic = Annotated[int, Field("K", "", "the topic's key", columns=("key",))]
 Id = Annotated[int, Field("K", "", "the node's id", columns=())]
-Address = Annotated[int, Field("I", "", "where the node listens")]
+Address = Annotated[int, Field("I", ADDRESS, "where the node listens")]
 Stream = Annotated[int, Field("I", "", "whose events: a publisher in a topic")]
 FirstSeq = Annotated[int, Field("Q", SEQ, "number of the first one, from 1 on")]
 Count = Annotated[int, Field("I", "events", "how many")]
 Payload = Annotated[bytes, Tail("bytes", "the events, one after the other")]
 
 
+def topic_key(stream: int) -> int:
+    """The key of the topic that a stream of the plan belongs to."""
+    return id_of(f"topic {stream}")
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """How far a node has come in a stream."""
 
+    reads: ClassVar = ("s{stream} before {next}",)
+    column: ClassVar = "advertised"
+
     stream: Stream
-    next: Annotated[int, Field("Q", SEQ, "the first event that it does not have")]
+    next: Annotated[int, Field("Q", SEQ, "the first event that it does not have", columns=("cnt",))]
 
 
 Positions = Annotated[tuple[Position, ...], Tail("rows", "how far the node has come", Position)]
@@ -34,6 +42,8 @@ Positions = Annotated[tuple[Position, ...], Tail("rows", "how far the node has c
 @dataclass(frozen=True, slots=True)
 class PathNode:
     """A node between the root and a child."""
+
+    reads: ClassVar = ("{id}",)
 
     id: Annotated[int, Field("K", "", "the node's id", columns=("key",))]
 
@@ -50,14 +60,14 @@ class Errand(Values):
 class Join:
     """Routed to the topic; the first node of its tree on the way adopts the sender."""
 
-    reads: ClassVar = ("{topic}", "hops {hops}", "{errand?}")
+    reads: ClassVar = ("{topic}", "hops {hops}", "{errand?}", "{positions}")
 
     topic: Topic
     id: Id
     address: Address
     errand: Annotated[int, Field("B", "", "how it came", Errand)]
     hops: Annotated[int, Field("B", "nodes", "from the sender to whoever gets it")]
-    via: Annotated[int, Field("I", "", "where the last node before listens")]
+    via: Annotated[int, Field("I", ADDRESS, "where the last node before listens")]
     is_new: Annotated[int, Field("B", "", "1: from now on; 0: from these positions on")]
     positions: Positions
 
@@ -66,7 +76,7 @@ class Join:
 class Adopted:
     """I am your parent; you are sent everything from these positions on."""
 
-    reads: ClassVar = ("{topic}",)
+    reads: ClassVar = ("{topic}", "{positions}")
 
     topic: Topic
     id: Id
@@ -86,7 +96,7 @@ class Refused:
 class TreePath:
     """Who is between the root and you, the root first."""
 
-    reads: ClassVar = ("{topic}",)
+    reads: ClassVar = ("{topic}", "{nodes}")
 
     topic: Topic
     nodes: Annotated[tuple[PathNode, ...], Tail("rows", "from the root on", PathNode)]
@@ -105,7 +115,7 @@ class Leave:
 class Multicast:
     """Events, from parent to child; or from whoever has them, to a node that missed them."""
 
-    reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]")
+    reads: ClassVar = ("{topic}", "s{stream}", "[{first_seq}..{first_seq+count}]")
 
     topic: Topic
     stream: Stream
@@ -118,7 +128,7 @@ class Multicast:
 class TreeHeartbeat:
     """I live, and have come so far: from a parent, when it had no events for a while."""
 
-    reads: ClassVar = ("{topic}",)
+    reads: ClassVar = ("{topic}", "{positions}")
 
     topic: Topic
     positions: Positions
@@ -128,7 +138,7 @@ class TreeHeartbeat:
 class Refresh:
     """I am still your child, and have come so far."""
 
-    reads: ClassVar = ("{topic}",)
+    reads: ClassVar = ("{topic}", "{positions}")
 
     topic: Topic
     positions: Positions
@@ -138,7 +148,7 @@ class Refresh:
 class Fetch:
     """Send a node what it misses, from these positions on; of other streams everything."""
 
-    reads: ClassVar = ("{topic}",)
+    reads: ClassVar = ("{topic}", "{positions}")
 
     topic: Topic
     address: Address
@@ -149,7 +159,7 @@ class Fetch:
 class Gone:
     """Of a stream nobody has what comes before this event."""
 
-    reads: ClassVar = ("s{stream}", "before {next}")
+    reads: ClassVar = ("{topic}", "s{stream}", "before {next}")
 
     topic: Topic
     stream: Stream
@@ -160,7 +170,7 @@ class Gone:
 class Publish:
     """Events, from a publisher to the topic's root."""
 
-    reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]")
+    reads: ClassVar = ("{topic}", "s{stream}", "[{first_seq}..{first_seq+count}]")
 
     topic: Topic
     id: Id
@@ -175,7 +185,7 @@ class Publish:
 class Published:
     """The root and its replicas have the events before this one."""
 
-    reads: ClassVar = ("s{stream}", "before {next}")
+    reads: ClassVar = ("{topic}", "s{stream}", "before {next}")
 
     topic: Topic
     stream: Stream
@@ -186,7 +196,7 @@ class Published:
 class Replicate:
     """Events, from a root to the nodes nearest to it."""
 
-    reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]")
+    reads: ClassVar = ("{topic}", "s{stream}", "[{first_seq}..{first_seq+count}]")
 
     topic: Topic
     stream: Stream
@@ -199,7 +209,7 @@ class Replicate:
 class Replicated:
     """I have the events before this one."""
 
-    reads: ClassVar = ("s{stream}", "before {next}")
+    reads: ClassVar = ("{topic}", "s{stream}", "before {next}")
 
     topic: Topic
     stream: Stream
@@ -210,8 +220,10 @@ class Replicated:
 class Sibling:
     """Another child of the sender's."""
 
+    reads: ClassVar = ("{id}",)
+
     id: Annotated[int, Field("K", "", "the child's id", columns=("key",))]
-    address: Annotated[int, Field("I", "", "where it listens")]
+    address: Annotated[int, Field("I", ADDRESS, "where it listens")]
     delay_us: Annotated[int, Field("I", "us", "from it to the sender, one way")]
 
 
@@ -219,7 +231,7 @@ class Sibling:
 class Offload:
     """I have too many children, and you are none any more: join one of these (2002, IV.E)."""
 
-    reads: ClassVar = ("{topic}",)
+    reads: ClassVar = ("{topic}", "{siblings}")
 
     topic: Topic
     siblings: Annotated[tuple[Sibling, ...], Tail("rows", "the children table", Sibling)]
@@ -260,7 +272,7 @@ class Rejoin:
 class Shrink:
     """I have few children: could you take them (draft of 2001, 3.4.2)? Answered by SHRINK_ANSWER."""
 
-    reads: ClassVar = ("{topic}",)
+    reads: ClassVar = ("{topic}", "{children}")
 
     topic: Topic
     is_member: Annotated[int, Field("B", "", "1: the sender remains your child")]

@@ -17,7 +17,7 @@ from node.protocols.pastry.ids import NodeHandle, id_of
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.scribe.balance import TreeBalance
-from node.protocols.scribe.messages import Multicast, Publish, Published, Replicate, Replicated
+from node.protocols.scribe.messages import Multicast, Publish, Published, Replicate, Replicated, topic_key
 from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.publisher import Publisher
 from node.protocols.scribe.root import Roots
@@ -32,11 +32,6 @@ def pooled(spec: NodeSpec, rng: m.Randomness) -> PeerPool:
     """A node for a network with connections."""
     node = ScribeNode(spec, rng)
     return PeerPool(node, node.parameters.port)
-
-
-def topic_key(stream: int) -> int:
-    """The key of the topic that a stream of the plan belongs to."""
-    return id_of(f"topic {stream}")
 
 
 class ScribeNode:

@@ -148,3 +148,44 @@ def test_a_fault_that_never_took_hold_has_no_time():
     metadata = facts_of(changes=[])
     with pytest.raises(InputError, match="never took hold"):
         make_filter(Query(around="cut"), metadata, TYPES)
+
+
+def key_of(stream: int) -> int:
+    return (0x65A1FC00 + stream) << 96
+
+
+def by_topic(**options) -> Filter:
+    metadata = facts_of()
+    keyed = replace(metadata, reading=replace(metadata.reading, key_of=key_of))
+    return make_filter(replace(Query(), **options), keyed, TYPES)
+
+
+def test_a_type_is_found_within_another_message_too():
+    wanted = replace(asked(), types=frozenset({"OUTER"}))
+    assert holds(wanted, type="OUTER")
+    assert holds(wanted, type="INNER", within="FIRST OUTER")
+    assert not holds(wanted, type="INNER", within="OUTERMOST")
+    assert not holds(wanted, type="INNER")
+
+
+@pytest.mark.parametrize("topic", ["65a1fc02", "65A1FC02", "s2", "2"])
+def test_a_topic_is_known_by_digits_of_its_key_or_by_its_stream(topic):
+    wanted = by_topic(topics=(topic,))
+    assert holds(wanted, key=key_of(2).to_bytes(16, "big"))
+    assert not holds(wanted, key=key_of(1).to_bytes(16, "big"))
+    assert not holds(wanted, key=None, stream=2)
+
+
+def test_messages_of_a_stream_are_also_those_that_only_name_its_topic():
+    wanted = by_topic(streams=(2,))
+    assert holds(wanted, stream=2)
+    assert holds(wanted, key=key_of(2).to_bytes(16, "big"))
+    assert not holds(wanted, key=key_of(1).to_bytes(16, "big"))
+    assert not holds(wanted, key=key_of(2).to_bytes(16, "big"), stream=1)
+
+
+def test_a_topic_that_there_is_not_is_refused_with_those_that_there_are():
+    with pytest.raises(InputError, match=r"no such topic: known are 65a1fc \("):
+        by_topic(topics=("cafe",))
+    with pytest.raises(InputError, match="name no topics by keys"):
+        asked(topics=("65a1fc",))

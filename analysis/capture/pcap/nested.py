@@ -1,0 +1,108 @@
+"""Messages within others: which message is the inmost one of each frame, and what it came in.
+
+All frames of a window are opened at once, one level after the other, as far as their bytes were captured: the
+head of a message inside has to be known, or its outer message stands for itself. What cannot be opened though
+all of it is there (nothing in it, or more messages within each other than a node takes) has no type.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.capture.pcap.format import Integers, column, gather
+from analysis.capture.pcap.frames import Frames
+from analysis.schemas import ENDS_COLUMNS
+from node.core.framing import HEADER_BYTES
+from node.core.message_layout import NESTED_MAX, WIDTHS, Codec, Layout
+
+NUMBER_KINDS = {"B": "u1", "H": ">u2", "I": ">u4", "Q": ">u8"}  # of fields that are numbers; keys stay bytes
+_TYPES = 256
+_NO_TYPE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The inmost messages, each as if its frame began HEADER_BYTES before its body.
+
+    within: the names of those around it, the outermost first; null for a message in none. ends: columns that
+    those around it have, where there is a value: (values, absent).
+    """
+
+    frames: Frames
+    within: pa.Array
+    ends: dict[str, tuple[Integers, np.typing.NDArray[np.bool_]]]
+
+
+def opened(frames: Frames, codec: Codec) -> Opened:
+    """Open what holds other messages."""
+    size = frames.start.size
+    ends = {name: (np.zeros(size, np.int64), np.ones(size, np.bool_)) for name in ENDS_COLUMNS}
+    holders = [each for each in codec.by_type.values() if each.codec and (frames.type == each.type).any()]
+    if not holders:
+        return Opened(frames, pa.nulls(size, pa.string()), ends)
+    head_bytes = np.zeros(_TYPES, np.int64)
+    head_bytes[list(codec.by_type)] = [each.head.size for each in codec.by_type.values()]
+    inner, path = replace(frames, type=frames.type.astype(np.int64)), np.zeros(size, np.int64)
+    for level in range(NESTED_MAX + 1):
+        inner, where = _next_level(inner, path, codec, head_bytes, ends)
+        if level == NESTED_MAX:
+            inner.type[where] = _NO_TYPE
+    return Opened(inner, _names(path, codec), ends)
+
+
+def _next_level(
+    frames: Frames,
+    path: Integers,
+    codec: Codec,
+    head_bytes: Integers,
+    ends: dict[str, tuple[Integers, np.typing.NDArray[np.bool_]]],
+) -> tuple[Frames, Integers]:
+    """One level less around every message that is in one; and which those are. `path` and `ends` grow."""
+    kinds, at, length, known = (getattr(frames, name).copy() for name in ("type", "at", "length", "known"))
+    found = [np.zeros(0, np.int64)]
+    for layout in codec.by_type.values():
+        if layout.codec is None:
+            continue
+        shift = layout.head.size + 1
+        where = np.flatnonzero((frames.type == layout.type) & (frames.known >= HEADER_BYTES + shift))
+        inside = column(gather(frames.content, frames.at[where] + HEADER_BYTES + shift - 1, 1), 0, "u1")
+        rest = frames.known[where] - shift
+        there = (rest == frames.length[where] - shift) | (rest >= HEADER_BYTES + head_bytes[inside])
+        where, inside = where[there], inside[there]
+        _keep_ends(frames, layout, where, ends)
+        path[where] = path[where] * _TYPES + layout.type
+        kinds[where] = inside
+        at[where], length[where], known[where] = (
+            at[where] + shift,
+            length[where] - shift,
+            known[where] - shift,
+        )
+        found.append(where)
+    return replace(frames, type=kinds, at=at, length=length, known=known), np.concatenate(found)
+
+
+def _keep_ends(
+    frames: Frames,
+    layout: Layout,
+    where: Integers,
+    ends: dict[str, tuple[Integers, np.typing.NDArray[np.bool_]]],
+) -> None:
+    for field in layout.fields:
+        for name in set(field.columns) & set(ends):
+            at = frames.at[where] + HEADER_BYTES + field.offset
+            values, absent = ends[name]
+            values[where] = column(
+                gather(frames.content, at, WIDTHS[field.format]), 0, NUMBER_KINDS[field.format]
+            )
+            absent[where] = False
+
+
+def _names(path: Integers, codec: Codec) -> pa.Array:
+    """The names along each path of types."""
+    paths, places = np.unique(path, return_inverse=True)
+    texts = []
+    for one in paths.tolist():
+        kinds = one.to_bytes(NESTED_MAX + 1, "big").lstrip(b"\0")
+        texts.append(" ".join(codec.by_type[kind].name for kind in kinds) or None)
+    return pa.array(texts, pa.string()).take(pa.array(places))
