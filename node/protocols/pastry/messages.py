@@ -1,8 +1,9 @@
 """Messages between Pastry nodes. The sender's address is the connection's; its id stands in the message.
 
-Pastry's own (section 2 of both Scribe papers) are ROUTE, JOIN_RING, JOIN_ROWS and JOIN_LEAVES. LEAF_PROBE
-and its reply are those by which leaf sets agree (Castro, Costa, Rowstron: Performance and Dependability of
-Structured Peer-to-Peer Overlays, DSN 2004, figure 2). RELAY carries a message round a link that is cut.
+Pastry's own (section 2 of both Scribe papers) are ROUTE, JOIN_RING, JOIN_ROWS and JOIN_LEAVES. Those of
+MSPastry (Castro, Costa, Rowstron: Performance and Dependability of Structured Peer-to-Peer Overlays, DSN
+2004) are LEAF_PROBE and its reply, by which leaf sets agree (figure 2), and ROUTED, the acknowledgement of
+each hop (3.2). RELAY carries a message round a link that is cut.
 """
 
 from dataclasses import dataclass
@@ -44,9 +45,17 @@ class Route:
     reads: ClassVar = ("{key}", "hops {hops}")
 
     key: Annotated[int, Field("K", "", "the key")]
+    number: Annotated[int, Field("I", "", "of the sender's; 0: no ROUTED is expected")]
     hops: Annotated[int, Field("B", "nodes", "that passed it on")]
     phase: Annotated[int, Field("B", "", "how it was passed on last", Phase)]
     message: Annotated[Any, Tail("message", "for the application of the node where the key leads")]
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """I have it: it is mine to bring on. Without this it is sent another way."""
+
+    number: Annotated[int, Field("I", "", "of the ROUTE that came")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +145,16 @@ class Relay:
     message: Annotated[Any, Tail("message", "what it is")]
 
 
+@dataclass(frozen=True, slots=True)
+class Unheard:
+    """Through a relay: I do not hear you directly, whether you hear me or not."""
+
+    id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
+
+
 PASTRY_MESSAGES = (
-    Route, JoinRing, JoinRows, JoinLeaves, LeafProbe, LeafAnswer, Ping, Pong, Heartbeat, Relay,
+    Route, JoinRing, JoinRows, JoinLeaves, LeafProbe, LeafAnswer, Ping, Pong, Heartbeat, Relay, Routed,
+    Unheard,
 )  # fmt: skip
 
 

@@ -21,6 +21,8 @@ from typing import Any, Protocol
 
 from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect
+from node.protocols.pastry import hops
+from node.protocols.pastry.hops import Hops
 from node.protocols.pastry.ids import NodeHandle, distance, shared_digits
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.messages import (
@@ -37,6 +39,8 @@ from node.protocols.pastry.messages import (
     Pong,
     Relay,
     Route,
+    Routed,
+    Unheard,
 )
 from node.protocols.pastry.parameters import PastryParameters
 from node.protocols.pastry.reachability import Reachability
@@ -94,8 +98,10 @@ class Pastry:
         self._failed: dict[Address, NodeHandle] = {}
         self._considered: set[Address] = set()
         self._waiting: deque[Route] = deque(maxlen=WAITING_MAX)
+        self._hops = Hops(parameters.probe_timeout_us, emit)
         self._carry: dict[type, Callable[[Address, Any, Address | None], None]] = {
-            Route: lambda _, message, relay: self._pass_on(message),
+            Route: self._route,
+            Routed: lambda address, message, relay: self._hops.routed(message.number),
             JoinRows: self._join_rows,
             JoinLeaves: self._join_leaves,
             LeafProbe: self._leaf_probe,
@@ -104,6 +110,7 @@ class Pastry:
             Pong: self.reach.ponged,
             Heartbeat: lambda address, message, relay: None,  # that it was heard is all
             Relay: self._relay,
+            Unheard: self._unheard,
         }
 
     # --- What an application calls
@@ -120,7 +127,7 @@ class Pastry:
 
     def route(self, message: Any, key: int) -> None:
         """To the live node whose id is closest to the key."""
-        self._pass_on(Route(key, 0, Phase.PREFIX, message))
+        self._pass_on(Route(key, 0, 0, Phase.PREFIX, message))
 
     def route_aside(self, message: Any, key: int, avoided: Container[Address] = ()) -> bool:
         """As `route`, but first to any other node that will do, by chance; whether there is one.
@@ -132,26 +139,24 @@ class Pastry:
             return False
         phase = Phase.LEAF_SET if self.leaf_set.covers(key) else Phase.PREFIX
         following = others[self._rng.randrange(len(others))]
-        self._hand_to(following, Route(key, 0, phase, message), phase)
+        self._hand_to(following, Route(key, 0, 0, phase, message), phase)
         return True
 
     def measure(self, node: NodeHandle, told: Callable[[int], None]) -> None:
         """How far away a node is, as a round-trip time in microseconds; without an answer nobody is told."""
-        self.reach.ping(node, told)
+        self.reach.ping(node.address, told)
 
     def send(self, message: Any, address: Address) -> None:
         """To a node, through a relay if it takes one."""
         self.reach.send(address, message)
 
-    def doubt(self, key: int) -> None:
-        """What was routed to a key had no answer: find out whether the next node on the way lives."""
-        following, _ = self.following(key, Phase.PREFIX)
-        if following is not self.own:
-            self.reach.probe(following)
+    def miss(self, node: NodeHandle) -> None:
+        """An application misses something from a node: find out whether it lives, and by which way."""
+        self.reach.probe(node, is_missed=True)
 
-    def suspect(self, node: NodeHandle) -> None:
-        """An application misses something from a node: find out whether it lives."""
-        self.reach.probe(node)
+    def is_missed(self, node: NodeHandle | None) -> bool:
+        """Whether it is being found out by which way a node is reached, if at all."""
+        return node is not None and self.reach.is_suspect(node)
 
     def known(self) -> Iterable[NodeHandle]:
         """All nodes in the leaf set and the routing table; some may be given twice."""
@@ -182,6 +187,8 @@ class Pastry:
                 self._join()
         elif timer[0] == "probe":
             self.reach.timed_out(int(timer[1]))
+        elif timer[0] == hops.TIMER:
+            self._hop_is_late(int(timer[1]))
         else:
             return False
         return True
@@ -191,7 +198,7 @@ class Pastry:
         self.reach.now_us = now_us
         for node in self.known():
             if node.address == address:
-                self.reach.probe(node)
+                self.miss(node)
                 return
 
     # --- Routing
@@ -232,6 +239,19 @@ class Pastry:
             and not self.reach.is_suspect(node)
         ]
 
+    def _route(self, address: Address, route: Route, relay: Address | None) -> None:
+        if route.number:
+            self.reach.answer(address, relay, Routed(route.number))
+            if not self._hops.is_new(address, route.number):
+                return
+        self._pass_on(Route(route.key, 0, route.hops, route.phase, route.message))
+
+    def _hop_is_late(self, number: int) -> None:
+        late = self._hops.late(number)
+        if late is not None:
+            self.miss(late.node)
+            self._pass_on(late.route)
+
     def _pass_on(self, route: Route) -> None:
         if route.hops >= HOPS_MAX:
             return
@@ -258,7 +278,12 @@ class Pastry:
             message = self._application.forward(message, route.key, following)
             if message is None:
                 return
-        self.reach.send(following.address, Route(route.key, route.hops + 1, phase, message))
+        onward = Route(route.key, route.number, route.hops, phase, message)
+        if self._parameters.heartbeat_us:
+            onward = self._hops.hand(following, onward, self.reach.now_us)
+        else:
+            onward = Route(route.key, 0, route.hops + 1, phase, message)
+        self.reach.send(following.address, onward)
 
     def _pass_on_waiting(self) -> None:
         waiting = list(self._waiting)
@@ -272,7 +297,7 @@ class Pastry:
         """Ask a contact; the next one, if that gives no answer."""
         contact = self._contacts[self._rng.randrange(len(self._contacts))]
         join = JoinRing(self.own.id, self.own.address)
-        self.reach.send(contact, Route(self.own.id, 0, Phase.PREFIX, join))
+        self.reach.send(contact, Route(self.own.id, 0, 0, Phase.PREFIX, join))
         self._emit(m.SetTimer(JOINING, self.reach.now_us + self._parameters.join_timeout_us))
 
     def _help_to_join(self, join: JoinRing, key: int, *, is_last: bool) -> None:
@@ -355,6 +380,12 @@ class Pastry:
             if self.is_active:
                 self._application.new_leafs(self.leaf_set)
         self._application.failed(node)
+        self.answered()
+
+    def answered(self) -> None:
+        """See `reachability.Watcher`."""
+        if self.is_active:
+            self._pass_on_waiting()
 
     def settled(self) -> None:
         """See `reachability.Watcher`: now the leaf set is what has answered."""
@@ -377,7 +408,7 @@ class Pastry:
             if len(self._considered) >= CONSIDERED_MAX:
                 self._considered.clear()
             self._considered.add(node.address)
-            self.reach.ping(node)
+            self.reach.ping(node.address)
 
     def measured(self, node: NodeHandle, rtt_us: int) -> None:
         """See `reachability.Watcher`."""
@@ -400,6 +431,10 @@ class Pastry:
         else:
             self.reach.pass_on(message)
 
+    def _unheard(self, address: Address, message: Unheard, relay: Address | None) -> None:
+        if relay is not None:
+            self.reach.unheard(address, relay)
+
     def _tick(self) -> None:
         period_us = self._parameters.heartbeat_us or QUIET_US
         self._emit(m.SetTimer(TICK, self.reach.now_us + period_us))
@@ -409,10 +444,8 @@ class Pastry:
                 self.reach.probe(node)
         if not self.is_active or not self._parameters.heartbeat_us:
             return
-        for node in set(self.known()):
-            self.reach.confirm(node)
         for left in self.leaf_set.smaller[:1]:
             self.reach.send(left.address, Heartbeat(self.own.id))
         for right in self.leaf_set.larger[:1]:
             if self.reach.is_silent(right.address, self._parameters.heartbeat_timeout_us):
-                self.reach.probe(right)
+                self.miss(right)

@@ -18,14 +18,11 @@ class PastryParameters:
     heartbeat_timeout_us: int = 1_500_000
     """Without a word from the right neighbour, until it is probed."""
     probe_timeout_us: int = 500_000
-    """Until a probe is sent again, over more relays each time."""
+    """Until a probe is sent again, over more relays each time, and a message that was routed another way."""
     probes: int = 3
     """Without an answer, until a node is taken for failed."""
-    relays: int = 3
-    """Nodes that are asked to pass a probe on, with the second one; twice as many with each further one."""
-    confirm_us: int = 10_000_000
-    """Between two questions to a known node whether it is reached directly: that it is heard does not say so,
-    where a link is cut in one direction."""
+    relays: int = 4
+    """Nodes that are asked to pass a probe on; twice as many with each further attempt."""
     direct_again_us: int = 5_000_000
     """Between attempts to reach a node without its relay, and one that was taken for failed."""
     join_timeout_us: int = 1_000_000

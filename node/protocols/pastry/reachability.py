@@ -1,15 +1,18 @@
 """How a node reaches the others it knows: directly, or through a third one; and which of them have failed.
 
 A link that is cut makes reachability non-transitive: two nodes hold each other for dead while a third one
-sees both. Rings and trees could not agree then. So a probe that has no answer is sent again through relays,
-nodes that are known to live (as SWIM asks others to ping, and RON routes round a failure in one hop): whoever
-answers through a relay is alive, and is sent everything through it until the direct way works again. A relay
-passes on through a relay of its own where it needs one. Only who answers to nobody has failed. Failed ones
-are asked again now and then, so that a ring that was divided grows together.
+sees both. Rings and trees could not agree then. So a node that is missed is probed directly and through
+relays at the same time, nodes that are known (as SWIM asks others to ping, and RON routes round a failure in
+one hop): whoever answers through a relay is alive. If it is not heard directly, or does not answer directly
+in time, it is sent everything through the relay until the direct way works again, and told so: it may hear
+all the while, and not be heard. A relay passes on through a relay of its own where it needs one. Only who
+answers to nobody has failed. Failed ones are asked again now and then, so that a ring that was divided grows
+together. A timer that comes late shows that the node itself is slow, and blames nobody.
 
 This module knows nothing of rings. What a probe says, and what follows, is its `Watcher`'s.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -17,7 +20,7 @@ from typing import Any, Protocol
 from node.core import machine as m
 from node.core.peer_pool import Address, Forget, PeerEffect, SendTo
 from node.protocols.pastry.ids import NodeHandle
-from node.protocols.pastry.messages import Ping, Pong, Relay
+from node.protocols.pastry.messages import Ping, Pong, Relay, Unheard
 from node.protocols.pastry.parameters import PastryParameters
 
 RELAY_HOPS_MAX = 4
@@ -42,6 +45,9 @@ class Watcher(Protocol):
     def failed(self, node: NodeHandle) -> None:
         """It gave no answer, by any way."""
 
+    def answered(self) -> None:
+        """A node that was probed lives: what waited for that may go on."""
+
     def settled(self) -> None:
         """No probe is under way any more."""
 
@@ -53,8 +59,11 @@ class Watcher(Protocol):
 class _Probe:
     node: NodeHandle
     told_by: Address | None
+    is_missed: bool  # relays are asked from the first attempt on
+    is_hope: bool = False  # it was taken for failed: nothing waits for the end
+    relay: Address | None = None  # it lives, and nothing waits; a direct answer may still come
     attempts: int = 0
-    is_hope: bool = False  # there may be a better way: nothing waits for its end
+    until_us: int = 0
     sent_us: dict[int, int] = field(default_factory=dict)
 
 
@@ -84,11 +93,11 @@ class Reachability:
         self._emit = effects
         self._watcher = watcher
         self._probes: dict[Address, _Probe] = {}
-        self._pings: dict[int, tuple[NodeHandle, int, Told | None]] = {}
+        self._pings: dict[int, tuple[Address, int, Told | None]] = {}
         self._lost: dict[Address, _Lost] = {}
         self._heard_us: dict[Address, int] = {}
         self._direct_us: dict[Address, int] = {}  # as `_heard_us`, without a relay
-        self._confirmed_us: dict[Address, int] = {}  # when a node was asked last
+        self._used: set[Address] = set()  # sent to through a relay, since direct ways were tried last
         self._direct_again_us = 0
         self._number = 0
 
@@ -101,6 +110,7 @@ class Reachability:
             self._emit(SendTo(address, messages))
         else:
             own = self._own.address
+            self._used.add(address)
             self._emit(SendTo(relay, tuple(Relay(own, address, 0, message) for message in messages)))
 
     def answer(self, address: Address, relay: Address | None, message: Any) -> None:
@@ -124,89 +134,144 @@ class Reachability:
         self._heard_us[address] = self.now_us
         if relay is None:
             self._direct_us[address] = self.now_us
-        elif self.now_us - self._direct_us.get(address, -LONG_US) > self._parameters.probe_timeout_us:
-            self.relay_of.setdefault(address, relay)
+        elif not self._is_heard_directly(address):
+            self._go_through(relay, address)
+
+    def _is_heard_directly(self, address: Address) -> bool:
+        quiet_us = self.now_us - self._direct_us.get(address, -LONG_US)
+        return quiet_us <= self._parameters.probe_timeout_us
+
+    def unheard(self, address: Address, relay: Address) -> None:
+        """A node says, through a relay, that it does not hear us directly."""
+        self._go_through(relay, address)
+
+    def _go_through(self, relay: Address, address: Address) -> None:
+        if address not in self.relay_of:
+            self._emit(m.Log("relay", {"peer": address, "relay": relay}))
+            self.relay_of[address] = relay
+            self._used.add(address)
+
+    def _go_directly(self, address: Address) -> None:
+        if self.relay_of.pop(address, None) is not None:
+            self._emit(m.Log("no_relay", {"peer": address}))
 
     def is_silent(self, address: Address, since_us: int) -> bool:
         """Whether nothing came from a node for so long, or ever."""
         return self.now_us - self._heard_us.get(address, -since_us) >= since_us
 
     def answered(self, node: NodeHandle, number: int, relay: Address | None) -> None:
-        """A probe's answer came."""
-        self._lost.pop(node.address, None)
-        probe = self._probes.pop(node.address, None)
-        if probe is None:
-            return
+        """A probe's answer came, the way that the probe went."""
+        address = node.address
+        self._lost.pop(address, None)
+        probe = self._probes.get(address)
         if relay is None:
-            self.relay_of.pop(node.address, None)
-            if number in probe.sent_us:
+            self._go_directly(address)
+            self._probes.pop(address, None)
+            if probe is not None and number in probe.sent_us:
                 self._watcher.measured(node, self.now_us - probe.sent_us[number])
+        elif probe is not None and probe.relay is None:
+            probe.relay = relay
+            if not self._is_heard_directly(address):
+                self.relay_of.pop(address, None)
+                self._go_through(relay, address)
         else:
-            self.relay_of[node.address] = relay
-        if not self.is_probing:
-            self._watcher.settled()
+            return
+        if probe is not None:
+            self._watcher.answered()
+            self._settle()
 
     # --- Probes
 
     @property
     def is_probing(self) -> bool:
         """Whether any probe is under way that something waits for."""
-        return any(not probe.is_hope for probe in self._probes.values())
+        return any(not (probe.is_hope or probe.relay is not None) for probe in self._probes.values())
 
     def is_suspect(self, node: NodeHandle) -> bool:
-        """Whether it is being probed."""
+        """Whether it is being probed, and has not answered yet."""
         probe = self._probes.get(node.address)
-        return probe is not None and not probe.is_hope
+        return probe is not None and not (probe.is_hope or probe.relay is not None)
 
-    def probe(self, node: NodeHandle, told_by: Address | None = None) -> None:
-        """Find out whether a node lives; who told of it is the first relay that is tried."""
+    def probe(self, node: NodeHandle, told_by: Address | None = None, *, is_missed: bool = False) -> None:
+        """Find out whether a node lives; who told of it is the first relay that is tried.
+
+        is_missed: something that it should have sent did not come.
+        """
         known = self._probes.get(node.address)
-        if node.address == self._own.address or (known is not None and not known.is_hope):
+        if node.address == self._own.address:
             return
-        probe = self._probes[node.address] = _Probe(node, told_by)
-        self._attempt(probe)
+        if known is None or known.is_hope:
+            probe = self._probes[node.address] = _Probe(node, told_by, is_missed)
+            self._attempt(probe)
+        elif is_missed and not known.is_missed and known.attempts == 1:
+            known.is_missed = True
+            self._ask_relays(known, self._watcher.probe(self._number_of(known)))
+
+    def _number_of(self, probe: _Probe) -> int:
+        self._number += 1
+        probe.sent_us[self._number] = self.now_us
+        return self._number
 
     def _attempt(self, probe: _Probe) -> None:
         address = probe.node.address
         probe.attempts += 1
-        self._number += 1
-        probe.sent_us[self._number] = self.now_us
-        message = self._watcher.probe(self._number)
+        message = self._watcher.probe(self._number_of(probe))
         self._emit(SendTo(address, (message,)))
+        self._ask_relays(probe, message)
+        self._wait_for(probe)
+
+    def _ask_relays(self, probe: _Probe, message: Any) -> None:
+        address = probe.node.address
         for relay in self._relays(probe):
             self._emit(SendTo(relay, (Relay(self._own.address, address, 0, message),)))
-        timer = ("probe", str(address))
-        self._emit(m.SetTimer(timer, self.now_us + self._parameters.probe_timeout_us))
 
     def _relays(self, probe: _Probe) -> list[Address]:
+        """Through whom a probe goes: who is in use already, who told of the node, and some others."""
         address, known = probe.node.address, self.relay_of.get(probe.node.address)
         chosen = [] if known is None else [known]
-        if probe.attempts > 1:
+        doublings = probe.attempts - (1 if probe.is_missed else 2)
+        if doublings >= 0:
             if probe.told_by is not None:
                 chosen.append(probe.told_by)
+            chosen += (relay for relay, _ in Counter(self.relay_of.values()).most_common(1))
             rest = sorted({node.address for node in self._watcher.relays()} - {address, *chosen})
-            wanted = self._parameters.relays << (probe.attempts - 2)
+            wanted = self._parameters.relays << doublings
             while rest and len(chosen) < wanted:
                 chosen.append(rest.pop(self._rng.randrange(len(rest))))
-        return list(dict.fromkeys(chosen))
+        return [relay for relay in dict.fromkeys(chosen) if relay not in {address, self._own.address}]
 
     def timed_out(self, address: Address) -> None:
         """A probe's time is over."""
         probe = self._probes.get(address)
         if probe is None:
             return
-        if probe.attempts < self._parameters.probes:
-            if probe.attempts == 1:
-                self._emit(Forget(address))  # what waits there would come late, before everything new
+        if self.now_us > probe.until_us + self._parameters.probe_timeout_us // 4:
+            self._wait_for(probe)  # it is this node that is slow: the answer may be here already
+        elif probe.relay is not None:
+            del self._probes[address]
+            self.relay_of.pop(address, None)
+            self._go_through(probe.relay, address)
+            self._emit(SendTo(probe.relay, (Relay(self._own.address, address, 0, Unheard(self._own.id)),)))
+        elif probe.attempts < self._parameters.probes:
             self._attempt(probe)
-            return
+        else:
+            self._give_up(probe)
+
+    def _wait_for(self, probe: _Probe) -> None:
+        probe.until_us = self.now_us + self._parameters.probe_timeout_us
+        self._emit(m.SetTimer(("probe", str(probe.node.address)), probe.until_us))
+
+    def _give_up(self, probe: _Probe) -> None:
+        address = probe.node.address
         del self._probes[address]
         self.relay_of.pop(address, None)
         self._emit(Forget(address))
         self._bury(probe.node)
-        if probe.is_hope and all(node != probe.node for node in self._watcher.relays()):
-            return
-        self._watcher.failed(probe.node)
+        if not probe.is_hope or any(node == probe.node for node in self._watcher.relays()):
+            self._watcher.failed(probe.node)
+            self._settle()
+
+    def _settle(self) -> None:
         if not self.is_probing:
             self._watcher.settled()
 
@@ -218,58 +283,54 @@ class Reachability:
         while len(self._lost) > FAILED_MAX:
             del self._lost[next(iter(self._lost))]
 
-    def _ask_again(self, node: NodeHandle, attempts: int) -> None:
-        """Whether there is a better way to a node, or any; meanwhile the known one is used."""
-        if node.address not in self._probes:
-            self._probes[node.address] = probe = _Probe(node, None, attempts, is_hope=True)
-            self._attempt(probe)
-
     # --- Pings
 
-    def ping(self, node: NodeHandle, told: Told | None = None) -> None:
+    def ping(self, address: Address, told: Told | None = None) -> None:
         """Measure how far away a node is, directly; without an answer nobody is told."""
         if len(self._pings) < PINGS_MAX:
             self._number += 1
-            self._pings[self._number] = node, self.now_us, told
-            self._emit(SendTo(node.address, (Ping(self._own.id, self._number),)))
-
-    def confirm(self, node: NodeHandle) -> None:
-        """Ask a node again that answered directly some time ago, and is not known to need a relay."""
-        address, period_us = node.address, self._parameters.confirm_us
-        quiet_us = self.now_us - self._confirmed_us.get(address, -period_us)
-        if address not in self.relay_of and quiet_us >= period_us:
-            self._confirmed_us[address] = self.now_us  # or else its probe tells otherwise
-            self.ping(node)
+            self._pings[self._number] = address, self.now_us, told
+            self._emit(SendTo(address, (Ping(self._own.id, self._number),)))
 
     def ponged(self, address: Address, pong: Pong, relay: Address | None) -> None:
         """A ping's answer came."""
-        found = self._pings.pop(pong.number, None)
-        if found is not None and found[0].address == address and relay is None:
-            self.relay_of.pop(address, None)
-            node, sent_us, told = found
-            self._watcher.measured(node, self.now_us - sent_us)
+        asked, sent_us, told = self._pings.pop(pong.number, (None, 0, None))
+        if asked == address and relay is None:
+            self._go_directly(address)
+            self._watcher.measured(NodeHandle(pong.id, address), self.now_us - sent_us)
             if told is not None:
                 told(self.now_us - sent_us)
 
     # --- Now and then
 
     def tick(self) -> None:
-        """Look whether pings were answered, ask failed nodes again, and try direct ways."""
+        """Ask failed nodes again, and try direct ways."""
         late_us = self.now_us - self._parameters.probe_timeout_us
         for number in [number for number, (_, sent_us, _) in self._pings.items() if sent_us <= late_us]:
-            node, _, _ = self._pings.pop(number)
-            if node.address not in self.relay_of:
-                self.probe(node)
+            del self._pings[number]
         for lost in [lost for lost in self._lost.values() if lost.again_us <= self.now_us]:
-            self._ask_again(lost.node, max(0, self._parameters.probes - 1))  # once, over most relays
+            self._ask_again(lost.node)
         if self.now_us >= self._direct_again_us:
             self._direct_again_us = self.now_us + self._parameters.direct_again_us
-            known = {node.address: node for node in self._watcher.relays()}
-            for address in [address for address in self.relay_of if address not in known]:
-                del self.relay_of[address]  # we send there no more
-            for times in (self._heard_us, self._direct_us, self._confirmed_us):
-                for address in [address for address in times if address not in known]:
-                    del times[address]
-            for address in list(self.relay_of):
-                self._emit(Forget(address))
-                self._ask_again(known[address], 0)
+            self._try_directly()
+
+    def _ask_again(self, node: NodeHandle) -> None:
+        """Whether a node that failed is back: once, over most relays."""
+        if node.address not in self._probes:
+            attempts = max(0, self._parameters.probes - 1)
+            probe = _Probe(node, None, is_missed=False, is_hope=True, attempts=attempts)
+            self._probes[node.address] = probe
+            self._attempt(probe)
+
+    def _try_directly(self) -> None:
+        """Every node that needs a relay; meanwhile the relay is used, if it is used at all."""
+        known = {node.address for node in self._watcher.relays()}
+        for address in [address for address in self.relay_of if address not in self._used | known]:
+            del self.relay_of[address]
+        self._used.clear()
+        for times in (self._heard_us, self._direct_us):
+            for address in [address for address in times if address not in known | self.relay_of.keys()]:
+                del times[address]
+        for address in list(self.relay_of):
+            self._emit(Forget(address))
+            self.ping(address)

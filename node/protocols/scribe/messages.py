@@ -188,6 +188,7 @@ class Published:
     reads: ClassVar = ("{topic}", "s{stream}", "before {next}")
 
     topic: Topic
+    id: Id
     stream: Stream
     next: Annotated[int, Field("Q", SEQ, "the first event that they do not have")]
 

@@ -119,6 +119,7 @@ class ScribeNode:
             if self.pastry.is_active:
                 self._follow(now_us)
                 self._publish(now_us)
+                self.trees.tick()
                 self.publisher.tick(now_us)
                 self.roots.tick(now_us)
         elif not self.pastry.timer(timer, now_us):
@@ -190,6 +191,7 @@ class ScribeNode:
 
     def failed(self, node: NodeHandle) -> None:
         """See `overlay.Application`."""
+        self.publisher.failed(node)
         self.trees.failed(node)
 
     def on_root(self, topic: Topic, message: Publish) -> None:

@@ -19,7 +19,7 @@ class Parameters(PastryParameters):
     tree_heartbeat_us: int = 500_000
     """From a parent to its children, of each topic without events (3.5; 2002, III.C)."""
     tree_timeout_us: int = 1_500_000
-    """Without a word from the parent, until a child joins anew; from a child, until it is dropped."""
+    """Without a word from the parent, until a child asks whether it lives; twice, until it joins anew."""
     join_retry_us: int = 500_000
     """Until a join that found no parent is sent again."""
     replicas: int = 5
@@ -28,7 +28,11 @@ class Parameters(PastryParameters):
     """How long events are kept to be replayed (3.5)."""
     buffer_events: int = 100_000
     """How many of a stream are kept, at most."""
-    retransmit_us: int = 500_000
+    replicate_us: int = 300_000
+    """Between two messages from a root to each of its replicas (3.5)."""
+    refresh_us: int = 2_000_000
+    """Between two from a child to its parent (3.5); without three of them it is dropped."""
+    retransmit_us: int = 1_000_000
     """Without an answer, until a publisher or a root sends again (3.5)."""
     window: int = 256
     """Batches of a stream that a publisher has on their way without an answer."""
@@ -67,6 +71,7 @@ class Parameters(PastryParameters):
             "retransmit_us",
             "buffer_us",
             "shrink_after_us",
+            "refresh_us",
         ):
             if getattr(self, name) < 1_000:
                 raise ValueError(f"{name.removesuffix('_us')} should be at least 1ms")

@@ -1,14 +1,15 @@
 """A publisher: it numbers its events, sends them to the topic's root, and again until the root has them.
 
 The root is found by routing to the topic's key; its answer shows its address, to which the publisher sends
-from then on (draft of 2001, 3.2). Without an answer for a while everything that is not acknowledged is routed
-again, in order: to the new root, if the old one is gone (3.5).
+from then on (draft of 2001, 3.2). Without an answer for a while the root is probed, and everything that is
+not acknowledged sent again, in order: to the same root, by a way that works, or to the new one (3.5).
 """
 
 from collections import deque
 from dataclasses import dataclass, field
 
 from node.core.peer_pool import Address
+from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.scribe.messages import Publish, Published
 from node.protocols.scribe.parameters import Parameters
@@ -22,8 +23,9 @@ class Publication:
     stream: int
     last: int = 0
     acknowledged: int = 0
-    root: Address | None = None
+    root: NodeHandle | None = None
     sent_us: int = 0  # or acknowledged, whichever was later
+    is_late: bool = False  # what is unanswered is to be sent again
     unanswered: deque[Publish] = field(default_factory=deque)
 
 
@@ -61,26 +63,36 @@ class Publisher:
         if publication.root is None:
             self.pastry.route(message, message.topic)
         else:
-            self.pastry.send(message, publication.root)
+            self.pastry.send(message, publication.root.address)
 
     def published(self, sender: Address, message: Published, now_us: int) -> None:
         """The root's answer."""
         publication = self.publications.get(message.stream)
         if publication is None:
             return
-        publication.root = sender if sender != self.pastry.own.address else None
+        is_here = sender == self.pastry.own.address
+        publication.root = None if is_here else NodeHandle(message.id, sender)
         unanswered = publication.unanswered
         while unanswered and unanswered[0].first_seq + unanswered[0].count <= message.next:
             batch = unanswered.popleft()
             publication.acknowledged = batch.first_seq + batch.count - 1
             publication.sent_us = now_us
 
+    def failed(self, node: NodeHandle) -> None:
+        """The root may be gone: it is sought anew."""
+        for publication in self.publications.values():
+            if publication.root == node:
+                publication.root = None
+
     def tick(self, now_us: int) -> None:
-        """Send again what has no answer."""
+        """Send again what has no answer, as soon as it is known by which way."""
         for publication in self.publications.values():
             late = now_us - publication.sent_us >= self._parameters.retransmit_us
             if publication.unanswered and late:
-                publication.root, publication.sent_us = None, now_us
-                self.pastry.doubt(publication.topic)
+                publication.sent_us, publication.is_late = now_us, True
+                if publication.root is not None:
+                    self.pastry.miss(publication.root)
+            if publication.is_late and not self.pastry.is_missed(publication.root):
+                publication.is_late = False
                 for message in publication.unanswered:
                     self._send(publication, message)

@@ -5,6 +5,8 @@ the root after it has what was acknowledged; publishers send again to the new ro
 numbers are the publisher's own: what is sent again is known by them, and left out.
 """
 
+from dataclasses import dataclass, field
+
 from node.core.peer_pool import Address
 from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.overlay import Pastry
@@ -12,6 +14,15 @@ from node.protocols.scribe.messages import Multicast, Publish, Published, Replic
 from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.topic import Topic
 from node.protocols.scribe.tree import Trees
+
+
+@dataclass(slots=True)
+class _Sent:
+    """What a replica was sent, and what it had confirmed when that was news; both by stream."""
+
+    sent: dict[int, int] = field(default_factory=dict)
+    confirmed: dict[int, int] = field(default_factory=dict)
+    progress_us: int = 0
 
 
 class Roots:
@@ -22,8 +33,9 @@ class Roots:
         self._parameters = parameters
         self._trees = trees
         self._answered: dict[tuple[int, int], int] = {}  # by topic and stream, what publishers were told
-        self._sent: dict[tuple[int, Address], tuple[dict[int, int], int]] = {}  # what, and when it was new
-        self._nearest: dict[int, list[Address]] = {}  # by topic, as long as the leaf set is the same
+        self._sent: dict[tuple[int, Address], _Sent] = {}  # by topic and replica
+        self._replicated_us = 0
+        self._nearest: dict[int, list[NodeHandle]] = {}  # by topic, as long as the leaf set is the same
         self._unconfirmed: dict[tuple[int, int], Address] = {}  # by topic and stream, the root to be told
 
     # --- At the root
@@ -52,10 +64,10 @@ class Roots:
         """Others may be nearest to roots now."""
         self._nearest.clear()
 
-    def _targets(self, topic: Topic) -> list[Address]:
+    def _targets(self, topic: Topic) -> list[NodeHandle]:
         if topic.key not in self._nearest:
             nearest = self.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
-            self._nearest[topic.key] = [node.address for node in nearest]
+            self._nearest[topic.key] = list(nearest)
         return self._nearest[topic.key]
 
     def _answer(self, topic: Topic, stream: int, *, again: bool = False) -> None:
@@ -64,43 +76,46 @@ class Roots:
         if publisher is None:
             return
         all_have = min(
-            (topic.replicas.get(address, {}).get(stream, 0) for address in self._targets(topic)),
+            (topic.replicas.get(node.address, {}).get(stream, 0) for node in self._targets(topic)),
             default=topic.next_of(stream),
         )
         all_have = min(all_have, topic.next_of(stream))
         if all_have and (again or all_have > self._answered.get((topic.key, stream), 0)):
             self._answered[topic.key, stream] = all_have
-            self.pastry.send(Published(topic.key, stream, all_have), publisher.address)
+            answer = Published(topic.key, self.pastry.own.id, stream, all_have)
+            self.pastry.send(answer, publisher.address)
 
     def tick(self, now_us: int) -> None:
         """Send replicas what is new, again what they did not confirm, and confirm what came here."""
-        for topic in self._trees.topics.values():
-            if topic.is_root:
-                for address in self._targets(topic) if topic.streams else ():
-                    self._bring_up(topic, address, now_us)
+        if now_us >= self._replicated_us + self._parameters.replicate_us:
+            self._replicated_us = now_us
+            for topic in self._trees.topics.values():
+                if topic.is_root and topic.streams:
+                    for node in self._targets(topic):
+                        self._bring_up(topic, node, now_us)
         for (key, stream), sender in self._unconfirmed.items():
             reached = self._trees.topic(key).next_of(stream)
             self.pastry.send(Replicated(key, stream, reached), sender)
         self._unconfirmed.clear()
 
-    def _bring_up(self, topic: Topic, address: Address, now_us: int) -> None:
-        """Everything since what was sent before; after a while without an answer since what is confirmed."""
-        confirmed = topic.replicas.setdefault(address, {})
-        sent, tried_us = self._sent.get((topic.key, address), ({}, now_us))
-        behind = any(confirmed.get(stream, 0) < state.next for stream, state in topic.streams.items())
-        if behind and now_us - tried_us >= self._parameters.retransmit_us:
-            sent, tried_us = dict(confirmed), now_us
-        elif not behind:
-            tried_us = now_us
+    def _bring_up(self, topic: Topic, node: NodeHandle, now_us: int) -> None:
+        """Everything since what was sent before; after a while without progress since what is confirmed."""
+        confirmed = topic.replicas.setdefault(node.address, {})
+        known = self._sent.setdefault((topic.key, node.address), _Sent())
+        is_behind = any(confirmed.get(stream, 0) < state.next for stream, state in topic.streams.items())
+        if not is_behind or confirmed != known.confirmed:
+            known.confirmed, known.progress_us = dict(confirmed), now_us
+        elif now_us - known.progress_us >= self._parameters.retransmit_us:
+            self.pastry.miss(node)
+            known.sent, known.progress_us = dict(confirmed), now_us
         messages = [
             Replicate(topic.key, stream, batch.first_seq, batch.count, batch.payload)
             for stream, state in topic.streams.items()
-            for batch in state.since(max(sent.get(stream, 0), confirmed.get(stream, 0)))
+            for batch in state.since(max(known.sent.get(stream, 0), confirmed.get(stream, 0)))
         ]
         if messages:
-            self.pastry.reach.send(address, *messages)
-        position = {stream: state.next for stream, state in topic.streams.items()}
-        self._sent[topic.key, address] = position, tried_us
+            self.pastry.reach.send(node.address, *messages)
+        known.sent = {stream: state.next for stream, state in topic.streams.items()}
 
     # --- At a replica
 

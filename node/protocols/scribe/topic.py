@@ -96,6 +96,8 @@ class Topic:
     has_positions: bool = False  # it was told from where on it gets events
     parent: NodeHandle | None = None
     heard_us: int = 0  # from the parent
+    missed_us: int = -1  # when it was asked whether the parent lives
+    refreshed_us: int = 0  # when the parent was told that this child lives
     fetched_us: int = -1 << 40
     path: tuple[int, ...] = ()
     children: dict[Address, Child] = field(default_factory=dict)

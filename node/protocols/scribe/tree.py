@@ -42,6 +42,7 @@ from node.protocols.scribe.topic import Child, Topic, by_stream
 REJOIN: str = "rejoin"
 TREE_TICK: m.Timer = ("trees",)
 DEPTH_MAX = 64  # a path that is longer is a loop
+REFRESHES_MISSED = 3  # until a child is dropped
 
 
 class Listener(Protocol):
@@ -260,7 +261,7 @@ class Trees:
         if topic.parent is not None and topic.parent.address != sender:
             self.pastry.send(Leave(topic.key), topic.parent.address)
         topic.parent = NodeHandle(message.id, sender)
-        topic.heard_us, topic.is_joining = self.now_us, False
+        topic.heard_us, topic.refreshed_us, topic.is_joining = self.now_us, self.now_us, False
         topic.start_at(message.positions)
         self._emit(m.CancelTimer((REJOIN, f"{topic.key:032x}")))
         self._attached(topic)
@@ -274,10 +275,11 @@ class Trees:
                 self._welcome(topic, child)
 
     def _refused(self, topic: Topic, sender: Address, message: Refused) -> None:
-        """It would have been a loop: another attempt, somewhat later, and by any other route."""
+        """It has us for its child no more; or it would be a loop: another attempt, by any other route."""
         if topic.parent_address == sender:
-            topic.parent, topic.is_joining = None, True
-        if topic.is_joining:
+            topic.is_astray = True
+            self._lose_parent(topic, "parent_refused")
+        elif topic.is_joining:
             topic.is_astray = True
             self._set_retry(topic)
 
@@ -385,6 +387,7 @@ class Trees:
     def _refresh(self, topic: Topic, sender: Address, message: Refresh) -> None:
         child = topic.children.get(sender)
         if child is None:
+            self.pastry.send(Refused(topic.key), sender)
             return
         child.heard_us = self.now_us
         if topic.is_behind(message.positions):
@@ -394,8 +397,7 @@ class Trees:
         """See `overlay.Application`."""
         for topic in list(self.topics.values()):
             if topic.parent == node:
-                self._emit(m.Log("parent_lost", {"topic": f"{topic.key:032x}", "peer": node.address}))
-                self.seek_parent(topic)
+                self._lose_parent(topic, "parent_lost")
             if topic.children.pop(node.address, None) is not None:
                 self._leave_if_needless(topic)
             topic.replicas.pop(node.address, None)
@@ -418,31 +420,50 @@ class Trees:
         elif timer[0] == REJOIN:
             topic = self.topics[int(timer[1], 16)]
             if topic.is_joining and topic.is_needed:
-                self.pastry.doubt(topic.key)
                 self.seek_parent(topic)
         else:
             return self.balance.timer(timer)
         return True
 
+    def tick(self) -> None:
+        """See whether parents are silent: at first one is asked whether it lives, then it is left."""
+        timeout_us = self._parameters.tree_timeout_us
+        for topic in self.topics.values():
+            if topic.parent is None:
+                continue
+            silent_us = self.now_us - topic.heard_us
+            if silent_us > 2 * timeout_us:
+                self._lose_parent(topic, "parent_silent")
+            elif silent_us > timeout_us and topic.missed_us < topic.heard_us:
+                topic.missed_us = self.now_us
+                self._log("parent_missed", topic)
+                self.pastry.miss(topic.parent)
+
+    def _lose_parent(self, topic: Topic, event: str) -> None:
+        self._log(event, topic)
+        self.seek_parent(topic)
+
+    def _log(self, event: str, topic: Topic) -> None:
+        self._emit(m.Log(event, {"topic": f"{topic.key:032x}", "peer": topic.parent_address}))
+
     def _look_after(self, topic: Topic) -> None:
-        now_us, timeout_us = self.now_us, self._parameters.tree_timeout_us
+        now_us = self.now_us
         for state in topic.streams.values():
             state.trim(now_us - self._parameters.buffer_us, self._parameters.buffer_events)
-        for child in [child for child in topic.children.values() if now_us - child.heard_us > timeout_us]:
+        silent_us = now_us - REFRESHES_MISSED * self._parameters.refresh_us
+        for child in [child for child in topic.children.values() if child.heard_us < silent_us]:
             del topic.children[child.node.address]
         self._leave_if_needless(topic)
         if topic.is_attached and topic.was_quiet(now_us - self._parameters.tree_heartbeat_us):
             beat = TreeHeartbeat(topic.key, topic.positions())
             for child in topic.children.values():
                 self.pastry.send(beat, child.node.address)
-        if topic.parent is None:
-            return
-        self.pastry.send(Refresh(topic.key, topic.positions()), topic.parent.address)
-        if now_us - topic.heard_us > timeout_us:
-            fields = {"topic": f"{topic.key:032x}", "peer": topic.parent.address}
-            self._emit(m.Log("parent_silent", fields))
-            self.pastry.suspect(topic.parent)
-            self.seek_parent(topic)
+        if topic.parent is not None and now_us - topic.refreshed_us >= self._parameters.refresh_us:
+            self._refresh_at(topic, topic.parent)
+
+    def _refresh_at(self, topic: Topic, parent: NodeHandle) -> None:
+        topic.refreshed_us = self.now_us
+        self.pastry.send(Refresh(topic.key, topic.positions()), parent.address)
 
     # --- Messages
 
@@ -458,6 +479,8 @@ class Trees:
                     self.pastry.send(Leave(message.topic), sender)
                 elif isinstance(message, Join):
                     self.pastry.send(Refused(message.topic), message.address)
+                elif isinstance(message, Refresh):
+                    self.pastry.send(Refused(message.topic), sender)
             else:
                 carry(topic, sender, message)
         return carry is not None
