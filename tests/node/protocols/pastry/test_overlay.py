@@ -100,7 +100,7 @@ def test_nobody_delivers_wrongly_while_a_cut_is_being_noticed():
 
 
 def test_one_direction_that_is_cut_is_gone_round():
-    """What came, though its acknowledgement did not, may come twice; nothing is lost, or delivered elsewhere."""
+    """What came may come twice, if its acknowledgement did not; nothing is lost or delivered elsewhere."""
     overlay = Overlay(40, 1)
     overlay.network.reaches = lambda a, b: (region(a), region(b)) != (2, 3)
     overlay.run(REPAIR_US)
