@@ -91,11 +91,15 @@ class Processes:
         it was started before is counted here.
         """
         name = spec["name"]
-        before = sum(node.name == name for node in self.history)
+        before = self.starts(name)
         self.nodes[name] = NodeProcess(name, spec["host"])
         self.history.append(self.nodes[name])
         self._tell({"do": "start", "node": {**spec, "start": before}})
         return self.nodes[name]
+
+    def starts(self, name: str) -> int:
+        """How often a process was started."""
+        return sum(node.name == name for node in self.history)
 
     def go(self, zero_ns: int) -> None:
         """Let all begin at this CLOCK_REALTIME instant, time 0 of the run."""

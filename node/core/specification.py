@@ -36,7 +36,11 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """What one process is told. Paths and namespace are for what runs it; the machine sees the rest."""
+    """What one process is told. Paths and namespace are for what runs it; the machine sees the rest.
+
+    members: all that it may have to know, itself as well; where peers find each other (`Trait.PEER`) only the
+    one through which it finds them, and none if it is the first of all.
+    """
 
     name: str
     host: str

@@ -3,7 +3,8 @@
 It runs machines that reach their peers by address (`node.core.peer_pool`): a message is one entry on the
 heap and arrives after the delay between two nodes, which is constant, so that what is sent to one node
 arrives in order. Nothing else takes time: no rates, no queues, no processors. Routes that are cut are
-silent; whoever sends to a node that is gone hears that it is unreachable, as from its host.
+silent; whoever sends to a node that is gone hears that it is unreachable, as from its host. What a node
+stores is on disk at once, and nobody is told so.
 `node.sim.sim_network` models TCP, for up to some thousand processes.
 
 The same machines, seeds and faults give the same trace.
@@ -16,6 +17,7 @@ from typing import Any
 from node.core import machine as m
 from node.core.peer_pool import Address, Forget, PeerInput, PeerMachine, ReceivedFrom, SendTo, Unreachable
 from node.sim.clock import Clock
+from node.sim.storage import Disk
 
 Delay = Callable[[Address, Address], int]
 """Microseconds from one address to another."""
@@ -52,6 +54,7 @@ class FlatNetwork:
         self.nodes: dict[Address, FlatNode] = {}
         self.reaches: Reaches = _everywhere
         self.sent = 0
+        self.disks: dict[Address, Disk] = {}
         self._delay_us = delay_us
         self._told = told
         self._serial = 0
@@ -81,7 +84,9 @@ class FlatNetwork:
     # --- Inputs
 
     def _begin(self, node: FlatNode) -> None:
-        self._give(node, m.Started())
+        disk = self.disks.get(node.address)
+        stored = disk.segments.items() if disk else ()
+        self._give(node, m.Started(tuple(m.StoredSegment(number, tuple(each)) for number, each in stored)))
 
     def _give(self, node: FlatNode, given: PeerInput) -> None:
         if not node.is_finished:
@@ -128,6 +133,8 @@ class FlatNetwork:
                 node.timers.pop(effect.timer, None)
             elif kind in {m.Record, m.Measure, m.Log}:
                 self._told(node.address, now_us, effect)
+            elif kind in {m.Append, m.Rewrite}:
+                self.disks.setdefault(node.address, Disk()).carry_out(effect)
             elif kind is m.Ready:
                 node.is_ready = True
             elif kind is m.Finished:

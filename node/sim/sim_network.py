@@ -15,7 +15,7 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.errors import NodeFailureError, failure_text
-from node.core.specification import NodeSpec
+from node.core.specification import Member, NodeSpec
 from node.sim.clock import Clock
 from node.sim.connections import Connections
 from node.sim.process import KEEPING, Node, Observer, TraceEntry
@@ -26,12 +26,17 @@ from node.systems import build_machine, codecs
 Build = Callable[[NodeSpec, m.Randomness], m.Machine]
 
 
+def _as_it_is(spec: NodeSpec) -> NodeSpec:
+    """Each start is told the same."""
+    return spec
+
+
 class Network:
     """All nodes and their connections.
 
     trace_limit: so many messages are kept in `trace`. observer: instead of keeping records and logs with the
     nodes. seed: of what the links lose. uptimes_us: by process, how much longer than virtual time its machine
-    has been up, and so how far its clock is ahead.
+    has been up, and so how far its clock is ahead. renewed: the specification of a start.
     """
 
     def __init__(
@@ -45,14 +50,17 @@ class Network:
         observer: Observer = KEEPING,
         seed: int = 0,
         uptimes_us: Mapping[str, int] | None = None,
+        renewed: Callable[[NodeSpec], NodeSpec] = _as_it_is,
     ) -> None:
         self.clock = Clock()
         self._uptimes_us = uptimes_us or {}
+        self._renewed = renewed
         self.nodes: dict[str, Node] = {}
         self._specs = {spec.name: spec for spec in specs}
         first = next(iter(self._specs.values()))
         known = {id(spec.members): spec.members for spec in self._specs.values()}
         self._members = {member.address: member for members in known.values() for member in members}
+        self._members |= {spec.address: _member(spec) for spec in self._specs.values() if spec.address}
         self._build = build
         self._observer = observer
         self._starts: dict[str, int] = {}
@@ -89,7 +97,7 @@ class Network:
             return
         before = self._starts.get(name, 0)
         self._starts[name] = before + 1
-        spec = replace(self._specs[name], start=before)
+        spec = self._renewed(replace(self._specs[name], start=before))
         try:
             machine = self._build(spec, Random(spec.seed))  # noqa: S311 - simulation, not secrets
         except Exception as error:
@@ -209,6 +217,10 @@ class Network:
         for end in list(node.ends.values()):
             self._connections.close(end, abort=False)
         self._observer.finished(node)
+
+
+def _member(spec: NodeSpec) -> Member:
+    return Member(spec.name, spec.host, spec.region, spec.role, spec.index, spec.address)
 
 
 def _listen(node: Node, effect: m.Listen) -> None:

@@ -84,10 +84,9 @@ class _Node:
 
     async def _run(self) -> None:
         self._machine = build_machine(self._spec, Random(self._spec.seed))  # noqa: S311 - repeatable
-        own = next(member for member in self._spec.members if member.name == self._spec.name)
         storage = Path(self._spec.storage) if self._spec.storage is not None else None
         self._adapter = Adapter(
-            self._machine, codec_of(self._spec.system) or Codec([]), own.address, self, storage
+            self._machine, codec_of(self._spec.system) or Codec([]), self._spec.address, self, storage
         )
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._failed)

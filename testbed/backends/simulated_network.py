@@ -1,6 +1,7 @@
 """Builds the simulated network that `node.sim` runs from a plan, and applies the plan's changes to it."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from experiments.plan import Direction, LinkChange, LinkPlan, LinkState, Plan, ProcessAction, ProcessChange
 from experiments.plan_routes import hops
@@ -13,14 +14,28 @@ from node.systems import build_machine
 from testbed.backends.simulated_processes import SimulatedProcesses
 from testbed.errors import TestbedError
 from testbed.faults.application import AppliedChange, Change
+from testbed.runner.contacts import Contacts
 from testbed.runner.specs import node_specs
 from topologies.link_parameters import LinkParameters
 
 
 def make_network(plan: Plan, run: RunDirectory, observer: Observer, build: Build = build_machine) -> Network:
     """The plan's network; no process has been started yet."""
-    specs = make_specs(plan, run)
-    return Network(specs, make_wiring(plan), build=build, start=False, observer=observer, seed=plan.seed)
+    contacts = Contacts(plan)
+
+    def renewed(spec: NodeSpec) -> NodeSpec:
+        told = contacts.told(spec.name, spec.start)
+        return spec if told is None else replace(spec, members=tuple(Member(**each) for each in told))
+
+    return Network(
+        make_specs(plan, run),
+        make_wiring(plan),
+        build=build,
+        start=False,
+        observer=observer,
+        seed=plan.seed,
+        renewed=renewed,
+    )
 
 
 def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:

@@ -20,6 +20,7 @@ from testbed.links.selection import select_emulator
 from testbed.network import Network
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.barrier import Barrier, Barriers
+from testbed.runner.contacts import Contacts
 from testbed.runner.record import RecordWriter
 from testbed.runner.run_context import RunContext, Termination
 from testbed.runner.specs import node_specs
@@ -73,6 +74,7 @@ async def build(
         captures,
         processes,
         specs,
+        Contacts(plan),
         changes_here(plan, assignment),
     )
     await termination.or_done(_start_all(context))

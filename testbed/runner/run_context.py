@@ -18,6 +18,7 @@ from testbed.links.emulator import LinkEmulator
 from testbed.network import Network
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.barrier import Barriers
+from testbed.runner.contacts import Contacts
 from testbed.runner.record import RecordWriter
 
 
@@ -75,7 +76,8 @@ class Termination:
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """The part of the plan that this machine carries out, and what was built from it. `specs` are the
-    launcher's, by process name; `changes` those made here, with their indexes in the whole plan.
+    launcher's, by process name; `contacts` are of the whole plan; `changes` those made here, with their
+    indexes in the whole plan.
     """
 
     plan: Plan
@@ -88,6 +90,7 @@ class RunContext:
     captures: Captures
     processes: Processes
     specs: dict[str, dict[str, Any]]
+    contacts: Contacts
     changes: tuple[Numbered, ...] = ()
 
     def having(self, trait: str) -> list[NodeProcess]:

@@ -26,6 +26,7 @@ from testbed.links.emulator import Applied
 from testbed.processes import NodeProcess
 from testbed.runner.barrier import Barrier
 from testbed.runner.run_context import RunContext
+from testbed.runner.specs import started_again
 
 LEAD_NS = 200_000_000
 """From "go" to time 0, so that every driver has heard it before."""
@@ -78,7 +79,8 @@ class ProcessStarter:
             raise TestbedError(f"{name} still runs")
         if on_empty_disk:
             shutil.rmtree(self._stage.specs[name]["storage"], ignore_errors=True)  # there may be none
-        node = processes.start(self._stage.specs[name])
+        spec = started_again(self._stage.specs[name], self._stage.contacts, processes.starts(name))
+        node = processes.start(spec)
         if not await processes.wait_progress(lambda: node.pid is not None, START_TIMEOUT_S):
             raise TestbedError(f"{name} did not start")
         task = asyncio.create_task(self._go_when_ready(node))

@@ -7,6 +7,7 @@ from typing import Any
 from experiments.declared import Trait
 from experiments.plan import Plan, ProcessPlan
 from experiments.rundir import RunDirectory
+from testbed.runner.contacts import Contacts, member_of
 
 NEWCOMERS = (Trait.SUBSCRIBER, Trait.PUBLISHER)
 """Those of whom nobody has to know before they come, unless they are servers, too."""
@@ -18,7 +19,8 @@ def node_specs(
     """The launcher's NodeSpec of each of these processes, by name.
 
     All know all members of the plan, except publishers and subscribers that join later: these are new
-    machines, and only they know of themselves.
+    machines, and only they know of themselves. Peers that find each other know of one at their first start;
+    at later ones `started_again` tells of another.
 
     netns: returns the path of a host's namespace.
     """
@@ -30,37 +32,37 @@ def node_specs(
         "publishers": [stream.publishers for stream in plan.streams],
     }
     addresses = {host.name: host.address for host in plan.hosts}
-    members = _members(plan, addresses)
+    members = [member_of(process, addresses) for process in plan.processes]
     unknown = {
         process.name
         for process in plan.having(*NEWCOMERS)
         if process.name in plan.joining and not plan.declared.has(process.role, Trait.SERVER)
     }
     known = [member for member in members if member["name"] not in unknown]
+    contacts = Contacts(plan)
+
+    def told(name: str) -> list[dict[str, Any]]:
+        contact = contacts.told(name, 0)
+        if contact is not None:
+            return contact
+        return members if name in unknown else known
+
     return {
         process.name: {
             **_own(process, run),
             "address": addresses[process.host],
             "netns": netns(process.host),
-            "members": members if process.name in unknown else known,
+            "members": told(process.name),
             **shared,
         }
         for process in processes
     }
 
 
-def _members(plan: Plan, addresses: Mapping[str, str]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": process.name,
-            "host": process.host,
-            "region": process.region,
-            "role": process.role,
-            "index": process.index,
-            "address": addresses[process.host],
-        }
-        for process in plan.processes
-    ]
+def started_again(spec: Mapping[str, Any], contacts: Contacts, start: int) -> Mapping[str, Any]:
+    """A specification for the start after so many others: a peer is told of one that runs then."""
+    contact = contacts.told(spec["name"], start)
+    return spec if contact is None else {**spec, "members": contact}
 
 
 def _own(process: ProcessPlan, run: RunDirectory) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from outside.
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Protocol
 
 from node.core import machine as m
@@ -24,6 +24,7 @@ from node.core.peer_pool import Address, PeerEffect
 from node.protocols.pastry import hops
 from node.protocols.pastry.hops import Hops
 from node.protocols.pastry.ids import NodeHandle, distance, shared_digits
+from node.protocols.pastry.last_leaf_set import LastLeafSet
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.messages import (
     Belief,
@@ -52,6 +53,8 @@ CONSIDERED_MAX = 128  # nodes that are remembered as measured
 TICK: m.Timer = ("pastry",)
 JOINING: m.Timer = ("join",)
 QUIET_US = 1_000_000  # between looks, where there are no heartbeats
+LAST_ASKED = 4  # nodes of the last leaf set that are asked at a time
+ALONE_AFTER = 5  # attempts of a node that returns, and that was told of nobody who runs
 
 
 class Application(Protocol):
@@ -95,6 +98,9 @@ class Pastry:
         self._emit = emit
         self._application = application
         self._contacts: Sequence[Address] = ()
+        self._last: deque[NodeHandle] = deque()  # an earlier life's leaf set
+        self._attempts = 0
+        self._memory = LastLeafSet(own, parameters.remember_us if parameters.heartbeat_us else 0)
         self._failed: dict[Address, NodeHandle] = {}
         self._considered: set[Address] = set()
         self._waiting: deque[Route] = deque(maxlen=WAITING_MAX)
@@ -115,12 +121,15 @@ class Pastry:
 
     # --- What an application calls
 
-    def start(self, contacts: Sequence[Address], now_us: int) -> None:
-        """Join through one of these nodes, tried in turn; without any this is the first node of a ring."""
+    def start(self, contacts: Sequence[Address], now_us: int, stored: Iterable[m.StoredSegment] = ()) -> None:
+        """Join through one of these nodes, and through those of the leaf set that is stored if there is no
+        answer; without any this is the first node of a ring.
+        """
         self.reach.now_us = now_us
         self._contacts = [each for each in contacts if each != self.own.address]
+        self._last.extend(self._memory.restored(stored))
         self._emit(m.SetTimer(TICK, now_us + self._parameters.heartbeat_us or QUIET_US))
-        if self._contacts:
+        if self._contacts or self._last:
             self._join()
         else:
             self._become_active()
@@ -294,10 +303,24 @@ class Pastry:
     # --- Joining
 
     def _join(self) -> None:
-        """Ask a contact; the next one, if that gives no answer."""
-        contact = self._contacts[self._rng.randrange(len(self._contacts))]
+        """Ask a contact; without an answer another one, and some of the last leaf set.
+
+        Whoever comes back and is told of nobody may be the first to do so: then all of these are gone, too.
+        They are asked again now and then, like all that have failed.
+        """
+        self._attempts += 1
+        if not self._contacts and self._attempts > ALONE_AFTER:
+            self._become_active()
+            for node in self._last:
+                self.reach.probe(node)
+            return
+        asked = [self._contacts[self._rng.randrange(len(self._contacts))]] if self._contacts else []
+        if not asked or self._attempts > 1:
+            asked += [node.address for node in islice(self._last, LAST_ASKED)]
+            self._last.rotate(-LAST_ASKED)
         join = JoinRing(self.own.id, self.own.address)
-        self.reach.send(contact, Route(self.own.id, 0, 0, Phase.PREFIX, join))
+        for address in dict.fromkeys(asked):
+            self.reach.send(address, Route(self.own.id, 0, 0, Phase.PREFIX, join))
         self._emit(m.SetTimer(JOINING, self.reach.now_us + self._parameters.join_timeout_us))
 
     def _help_to_join(self, join: JoinRing, key: int, *, is_last: bool) -> None:
@@ -444,6 +467,8 @@ class Pastry:
                 self.reach.probe(node)
         if not self.is_active or not self._parameters.heartbeat_us:
             return
+        for effect in self._memory.write(self.leaf_set.members, self.reach.now_us):
+            self._emit(effect)
         for left in self.leaf_set.smaller[:1]:
             self.reach.send(left.address, Heartbeat(self.own.id))
         for right in self.leaf_set.larger[:1]:

@@ -27,6 +27,8 @@ class PastryParameters:
     """Between attempts to reach a node without its relay, and one that was taken for failed."""
     join_timeout_us: int = 1_000_000
     """Until a join that has no answer is tried again."""
+    remember_us: int = 5_000_000
+    """Between two writings of a leaf set that changed, for the node's return; 0: never."""
 
     def __post_init__(self) -> None:
         """Raises ValueError that names the parameter."""

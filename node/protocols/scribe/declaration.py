@@ -7,9 +7,9 @@ SYSTEM = System(
     declared=Declared(
         name="scribe",
         roles={
-            "publisher": (Trait.PUBLISHER, Trait.SERVER),
-            "member": (Trait.SUBSCRIBER, Trait.SERVER),
-            "forwarder": (Trait.SERVER,),
+            "publisher": (Trait.PUBLISHER, Trait.SERVER, Trait.PEER),
+            "member": (Trait.SUBSCRIBER, Trait.SERVER, Trait.PEER),
+            "forwarder": (Trait.SERVER, Trait.PEER),
         },
         contract=Contract(
             published="sent",

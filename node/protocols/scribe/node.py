@@ -25,7 +25,6 @@ from node.protocols.scribe.topic import Topic
 from node.protocols.scribe.tree import Trees
 
 TICK: m.Timer = ("tick",)
-CONTACTS = 4
 
 
 def pooled(spec: NodeSpec, rng: m.Randomness) -> PeerPool:
@@ -74,7 +73,7 @@ class ScribeNode:
             case m.Started():
                 self._effects.append(m.Record(RecordKind.SESSION, 0, 0, 0, 0))
                 self._effects.append(m.SetTimer(TICK, now_us + self.parameters.tick_us))
-                self.pastry.start(self._contacts(), now_us)
+                self.pastry.start(self._contacts(), now_us, given.stored)
                 self.trees.start()
             case m.Go():
                 self._schedule.begin(given)
@@ -102,14 +101,8 @@ class ScribeNode:
         return m.Progress(published, delivered, self._schedule.is_stopped and self.publisher.is_silent)
 
     def _contacts(self) -> list[Address]:
-        """Some nodes to join through, none for the very first one; one of its own region before others."""
-        others = [each for each in self._spec.members if each.name != self._spec.name]
-        if not others or (self._spec.members[0].name == self._spec.name and not self._spec.start):
-            return []
-        near = [each for each in others if each.region == self._spec.region]
-        chosen = [*near[:1], *others[:1]]
-        chosen += [others[self._rng.randrange(len(others))] for _ in range(CONTACTS - len(chosen))]
-        return list(dict.fromkeys(int(IPv4Address(each.address)) for each in chosen))
+        """Whom to join through; nobody for the very first node."""
+        return [int(IPv4Address(each.address)) for each in self._spec.members if each.name != self._spec.name]
 
     # --- Time
 

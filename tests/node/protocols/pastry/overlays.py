@@ -37,7 +37,7 @@ class Node:
                 for message in given.messages:
                     self.pastry.take(given.address, message, now_us)
             case m.Started():
-                self.pastry.start(self.contacts, now_us)
+                self.pastry.start(self.contacts, now_us, given.stored)
             case m.TimerFired():
                 self.pastry.timer(given.timer, now_us)
             case Unreachable():

@@ -4,8 +4,12 @@ import math
 
 import pytest
 
+from node.core import machine as m
+from node.protocols.pastry.ids import NodeHandle
+from node.protocols.pastry.last_leaf_set import LastLeafSet
 from node.protocols.pastry.parameters import PastryParameters
-from tests.node.protocols.pastry.overlays import Overlay, root_of, wrong_leaf_sets
+from node.sim.storage import Disk
+from tests.node.protocols.pastry.overlays import Node, Overlay, root_of, wrong_leaf_sets
 
 HALF = PastryParameters().leaf_set // 2
 REPAIR_US = 8_000_000
@@ -135,3 +139,64 @@ def test_a_ring_that_was_divided_grows_together():
     overlay.network.reaches = lambda a, b: True
     overlay.run(3 * REPAIR_US)
     assert_settled(overlay)
+
+
+@pytest.mark.parametrize("remember_us", [PastryParameters().remember_us, 0])
+def test_who_comes_back_and_finds_its_contact_dead_asks_its_last_leaf_set(remember_us):
+    overlay = Overlay(30, 4, parameters=PastryParameters(remember_us=remember_us))
+    overlay.run(2 * PastryParameters().remember_us)
+    for address in (0, 7):
+        overlay.network.kill(address)
+    overlay.run(22_000_000)  # nobody asks after it any more, for now
+    node = Node(7, [0], overlay.parameters, overlay.delivered)
+    overlay.network.start(7, node)
+    overlay.run(4_000_000)
+    assert node.pastry.is_active == bool(remember_us)
+    if remember_us:
+        assert_settled(overlay)
+
+
+def test_some_of_a_last_leaf_set_may_be_gone_as_well():
+    overlay = Overlay(30, 4)
+    overlay.run(2 * PastryParameters().remember_us)
+    leaf_set = next(node for node in overlay.nodes if node.pastry.own.address == 7).pastry.leaf_set
+    overlay.network.kill(7)
+    gone = [node.address for node in leaf_set.members[::2]]
+    for address in gone:
+        overlay.network.kill(address)
+    overlay.run(REPAIR_US)
+    overlay.network.start(7, Node(7, gone[:1], overlay.parameters, overlay.delivered))
+    overlay.run(REPAIR_US)
+    assert_settled(overlay)
+
+
+def test_when_all_come_back_at_once_the_first_is_alone_for_a_while():
+    overlay = Overlay(20, 6)
+    overlay.run(2 * PastryParameters().remember_us)
+    for address in range(20):
+        overlay.network.kill(address)
+    for address in range(20):
+        contacts = [overlay.rng.randrange(address)] if address else []
+        overlay.network.start(address, Node(address, contacts, overlay.parameters, overlay.delivered))
+    overlay.run(3 * REPAIR_US)
+    assert_settled(overlay)
+
+
+def test_a_leaf_set_is_written_when_it_changes_and_the_one_before_is_dropped():
+    own, other, third = (NodeHandle(number, number) for number in (5, 6, 7))
+    memory = LastLeafSet(own, 1_000)
+    assert list(memory.write((), 0)) == []
+    assert [type(each) for each in memory.write((other,), 0)] == [m.Append]
+    assert list(memory.write((other,), 2_000)) == []
+    assert [type(each) for each in memory.write((other, third), 2_000)] == [m.Append, m.Rewrite]
+    assert list(memory.write((third,), 2_500)) == [], "not so soon"
+    disk = Disk()
+    for effect in memory.write((third,), 3_000):
+        disk.carry_out(effect) if isinstance(effect, m.Append) else None
+    again = LastLeafSet(own, 1_000)
+    stored = [m.StoredSegment(number, each) for number, each in disk.segments.items()]
+    assert again.restored(stored) == (third,)
+    assert list(again.write((third,), 9_000)) == []
+    (append, rewrite) = again.write((other,), 9_000)
+    assert append.segment > stored[-1].number
+    assert tuple(rewrite.segments) == (stored[-1].number,)

@@ -30,11 +30,12 @@ class Groups:
             Member(name, name, f"r{region}", name.split("/")[1].split("-")[0], 0, f"10.{region}.0.{at + 1}")
             for at, (name, region) in enumerate(names.items())
         )
+        self.members = {each.name: each for each in listed}
         self.addresses = {each.name: int(IPv4Address(each.address)) for each in listed}
         self.names = {address: name for name, address in self.addresses.items()}
         self.specs = {
             each.name: NodeSpec(
-                each.name, each.host, each.region, each.role, each.index, seed, "scribe", listed,
+                each.name, each.host, each.region, each.role, each.index, seed, "scribe", (),
                 each.address, parameters, {"event_size_bytes": EVENT_BYTES, "rate_per_s": rate_per_s},
                 tuple(f"r{topic % REGIONS}" for topic in range(topics)),
                 subscriptions=self.subscriptions(each, topics),
@@ -61,7 +62,9 @@ class Groups:
         return WAN_US[(here - there) % REGIONS]
 
     def start(self, name):
-        spec = replace(self.specs[name], start=self.starts[name])
+        there = [self.members[self.names[address]] for address in sorted(self.network.nodes)]
+        contact = tuple(self.rng.sample([each for each in there if each.name != name], 1)) if there else ()
+        spec = replace(self.specs[name], start=self.starts[name], members=contact)
         self.starts[name] += 1
         machine = ScribeNode(spec, Random(f"{name} {spec.start}"))
         self.network.start(self.addresses[name], machine)

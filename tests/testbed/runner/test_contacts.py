@@ -1,0 +1,115 @@
+"""Peers that find each other are told of one process each: one that runs when they are started."""
+
+import json
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from experiments.loader import read_experiment
+from experiments.rundir import RunDirectory
+from testbed.backends.simulated_network import make_specs
+from testbed.planning import make_plan
+from testbed.runner.contacts import STAYS_US, Contacts
+from testbed.runner.specs import node_specs, started_again
+from topologies.loader import load_topology
+
+
+def planned(*overrides, name="scribe-link-failure"):
+    experiment = read_experiment(name, list(overrides)).experiment
+    return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+
+
+def with_faults(*faults, members=3):
+    return planned(f"roles.member={members}", f"faults=[{', '.join(faults)}]", "expect=[]")
+
+
+def specs_of(plan):
+    return node_specs(plan, plan.processes, RunDirectory(Path("/tmp/run")), lambda host: "")
+
+
+def test_each_is_told_of_one_that_starts_before_it_and_of_its_region_if_there_is_one():
+    plan = planned()
+    first, *others = specs_of(plan).values()
+    assert first["members"] == []
+    before = {first["name"]: first["region"]}
+    for spec in others:
+        (contact,) = spec["members"]
+        assert contact["name"] in before
+        assert (contact["region"] == spec["region"]) == (spec["region"] in before.values())
+        before[spec["name"]] = spec["region"]
+
+
+def test_contacts_are_spread_and_follow_from_the_seed():
+    plan = planned()
+    told = [Contacts(plan).of(process.name, 0) for process in plan.processes]
+    assert told == [Contacts(plan).of(process.name, 0) for process in plan.processes]
+    most = Counter(contact.name for contact in told if contact).most_common(1)[0][1]
+    assert most <= len(plan.processes) // 8
+
+
+def test_specifications_grow_with_the_number_of_processes_and_not_with_its_square():
+    plan = planned("roles.member=249")
+    largest = max(len(json.dumps(spec, default=asdict)) for spec in specs_of(plan).values())
+    assert len(plan.processes) == 1_000
+    assert largest < 2_000
+
+
+def test_who_comes_back_is_told_of_another_one_if_the_first_is_gone():
+    plan = with_faults("{at: 20s, kill: r1/member-2}", "{at: 30s, restart: r1/member-2}")
+    contact = Contacts(plan).of("r1/member-2", 0)
+    plan = with_faults(
+        "{at: 20s, kill: r1/member-2}",
+        f"{{at: 25s, kill: {contact.name}}}",
+        "{at: 30s, restart: r1/member-2}",
+    )
+    spec = specs_of(plan)["r1/member-2"]
+    again = started_again(spec, Contacts(plan), 1)
+    assert spec["members"][0]["name"] == contact.name
+    assert again["members"][0]["name"] != contact.name
+    assert again["members"][0]["region"] == "r1"
+    assert {**again, "members": []} == {**spec, "members": []}
+
+
+def test_who_joins_late_is_told_of_one_that_runs_then_and_goes_on():
+    faults = [f"{{at: {20 + n}s, kill: r1/member-{n}}}" for n in range(2)]
+    plan = with_faults(*faults, "{at: 20500ms, join: r1/member-2}")
+    assert STAYS_US > 1_000_000
+    assert Contacts(plan).of("r1/member-2", 0).name == "r1/publisher-0"
+
+
+def test_one_that_is_stopped_or_not_there_yet_is_nobodys_contact():
+    plan = with_faults(
+        "{at: 20s, stop: r1/publisher-0}",
+        "{at: 35s, continue: r1/publisher-0}",
+        "{at: 38s, join: r1/member-0}",
+        "{at: 30s, join: r1/member-1}",
+        members=2,
+    )
+    contacts = Contacts(plan)
+    assert contacts.of("r1/member-1", 0).region != "r1"
+    assert contacts.of("r1/member-0", 0).region == "r1"
+
+
+def test_where_nobody_runs_nobody_is_told_of():
+    names = [f"r{n}/{role}-0" for n in range(4) for role in ("publisher", "member")]
+    faults = [f"{{at: 20s, kill: {name}}}" for name in names]
+    plan = with_faults(*faults, *(f"{{at: 30s, restart: {name}}}" for name in names), members=1)
+    told = [Contacts(plan).told(name, 1) for name in names]
+    assert told[0] == []
+    assert all(len(each) == 1 for each in told[1:])
+
+
+def test_systems_whose_processes_know_all_others_are_told_of_all():
+    plan = planned(name="link-failure")
+    assert Contacts(plan).told(plan.processes[0].name, 0) is None
+    assert all(len(spec["members"]) == len(plan.processes) for spec in specs_of(plan).values())
+
+
+@pytest.mark.parametrize("name", ["scribe-link-failure", "link-failure"])
+def test_virtual_time_is_told_the_same(name):
+    plan = planned(name=name)
+    real = specs_of(plan)
+    for spec in make_specs(plan, RunDirectory(Path("/tmp/run"))):
+        assert [each.name for each in spec.members] == [each["name"] for each in real[spec.name]["members"]]
