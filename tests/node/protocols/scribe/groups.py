@@ -63,7 +63,7 @@ class Groups:
 
     def start(self, name):
         there = [self.members[self.names[address]] for address in sorted(self.network.nodes)]
-        contact = tuple(self.rng.sample([each for each in there if each.name != name], 1)) if there else ()
+        contact = tuple(Random(f"{name} {len(there)}").sample(there, 1)) if there else ()
         spec = replace(self.specs[name], start=self.starts[name], members=contact)
         self.starts[name] += 1
         machine = ScribeNode(spec, Random(f"{name} {spec.start}"))
