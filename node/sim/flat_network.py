@@ -24,6 +24,8 @@ Delay = Callable[[Address, Address], int]
 Reaches = Callable[[Address, Address], bool]
 Told = Callable[[Address, int, m.Effect], None]
 """Is told of a node's Record, Measure or Log: who, when, what."""
+Watch = Callable[[Address, Address, Sequence[Any]], None]
+"""Is told of messages that are sent: by whom, to whom, what."""
 
 
 def _everywhere(_source: Address, _target: Address) -> bool:
@@ -47,12 +49,16 @@ class FlatNode:
 
 
 class FlatNetwork:
-    """All nodes. `sent` counts messages that were sent; `reaches` may be replaced at any time to cut ways."""
+    """All nodes. `sent` counts messages that were sent.
+
+    `reaches` may be replaced at any time to cut ways, and `watch` to see what is sent.
+    """
 
     def __init__(self, delay_us: Delay, told: Told = _look_away) -> None:
         self.clock = Clock()
         self.nodes: dict[Address, FlatNode] = {}
         self.reaches: Reaches = _everywhere
+        self.watch: Watch | None = None
         self.sent = 0
         self.disks: dict[Address, Disk] = {}
         self._delay_us = delay_us
@@ -63,6 +69,10 @@ class FlatNetwork:
         """Start a node now."""
         node = self.nodes[address] = FlatNode(address, machine)
         self.clock.at(self.clock.now_us, self._begin, node)
+
+    def add(self, address: Address, machine: PeerMachine) -> None:
+        """A node that has been running for long: it is not told to start."""
+        self.nodes[address] = FlatNode(address, machine, is_ready=True)
 
     def kill(self, address: Address) -> None:
         """The node is gone at once, without a word."""
@@ -122,6 +132,8 @@ class FlatNetwork:
             if kind is SendTo:
                 target = effect.address
                 self.sent += len(effect.messages)
+                if self.watch is not None:
+                    self.watch(node.address, target, effect.messages)
                 if self.reaches(node.address, target):
                     delay_us = self._delay_us(node.address, target)
                     at(now_us + delay_us, self._arrive, (node.address, target, effect.messages))

@@ -8,7 +8,7 @@ Tables are arrays while they are made, and become a node's own when it first loo
 hundred thousand nodes that are quiet are small.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -35,6 +35,9 @@ class Proximity(Protocol):
 
     def delays_us(self, nodes: Places, others: Places) -> Places:
         """Microseconds between each node and the other one at the same place, one way."""
+
+    def delay_between(self) -> Callable[[int, int], int]:
+        """The same, from one node to another."""
 
     def in_any_order(self, count: int) -> npt.NDArray[np.float64]:
         """So many numbers by chance, for what is as near as something else."""

@@ -86,6 +86,20 @@ class ScribeNode:
             self._effects.append(m.Ready())
         return self._effects
 
+    def follow(self, stream: int, now_us: int) -> Sequence[PeerEffect]:
+        """Become a member of a stream's topic, whatever the plan says."""
+        self._effects = []
+        self.pastry.reach.now_us = now_us
+        self._subscribe(stream)
+        return self._effects
+
+    def publish(self, stream: int, count: int, payload: bytes, now_us: int) -> Sequence[PeerEffect]:
+        """Publish events of a stream, whatever the plan says."""
+        self._effects = []
+        self.pastry.reach.now_us = now_us
+        self._put_out(stream, count, payload, now_us)
+        return self._effects
+
     def progress(self) -> m.Progress:
         """See `node.core.machine.Machine`."""
         published = {
@@ -120,19 +134,23 @@ class ScribeNode:
 
     def _follow(self, now_us: int) -> None:
         for due in self._schedule.due_subscriptions(now_us):
-            key = topic_key(due.number)
             if due.on:
-                self._record(RecordKind.SUBSCRIBING, due.number)
-                self._following[key] = due.number
-                self._asked.add(key)
-                self.trees.join(key)
+                self._subscribe(due.number)
             else:
+                key = topic_key(due.number)
                 self._following.pop(key, None)
                 self._asked.discard(key)
                 following = self.trees.topic(key).next_of(due.number)
                 self._record(RecordKind.UNSUBSCRIBING, due.number)
                 self._record(RecordKind.UNSUBSCRIBED, due.number, following)
                 self.trees.leave(key)
+
+    def _subscribe(self, stream: int) -> None:
+        key = topic_key(stream)
+        self._record(RecordKind.SUBSCRIBING, stream)
+        self._following[key] = stream
+        self._asked.add(key)
+        self.trees.join(key)
 
     def _publish(self, now_us: int) -> None:
         streams = self._spec.published_by(self._spec)
@@ -146,9 +164,12 @@ class ScribeNode:
             known = self.publisher.publications.get(stream)
             last = known.last if known is not None else 0
             events = b"".join(b"%0*d" % (size, stream << 32 | last + n + 1) for n in range(due))
-            batch = self.publisher.publish(topic_key(stream), stream, due, events, now_us)
-            self._emit(_batch(RecordKind.PUBLISHED, batch))
+            self._put_out(stream, due, events, now_us)
             self._published += due
+
+    def _put_out(self, stream: int, count: int, payload: bytes, now_us: int) -> None:
+        batch = self.publisher.publish(topic_key(stream), stream, count, payload, now_us)
+        self._emit(_batch(RecordKind.PUBLISHED, batch))
 
     # --- What the layers tell
 

@@ -1,0 +1,117 @@
+"""Very many Scribe nodes in a flat network, whose overlay stands from the beginning: join, multicast, look.
+
+For experiments of the papers' size (100,000 nodes). The nodes are those of any run, `ScribeNode` with all of
+its layers; only their joins of the ring are left out (`node.protocols.pastry.direct`), and their timers, so
+that nothing happens but what is asked for. Nodes are numbered in the order of their ids, and have these
+numbers for addresses.
+"""
+
+from bisect import bisect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from typing import Any
+
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.core.peer_pool import Address, PeerEffect
+from node.core.specification import NodeSpec
+from node.protocols.pastry.direct import DirectOverlay, Proximity
+from node.protocols.pastry.ids import NodeHandle, closest, id_of
+from node.protocols.scribe.messages import Multicast
+from node.protocols.scribe.node import ScribeNode, topic_key
+from node.sim.flat_network import FlatNetwork
+
+LONG_US = 3_600_000_000
+"""No wait of a node ends by itself."""
+QUIET: Mapping[str, Any] = {
+    "heartbeat_us": 0,
+    "join_retry_us": LONG_US,
+    "retransmit_us": LONG_US,
+    "replicas": 0,
+}
+"""Parameters with which nothing is sent but what is asked for, as in the papers' experiments."""
+SETTLE_US = 60_000_000
+"""Longer than any message takes through a tree."""
+EVENT = b"event"
+
+
+@dataclass(slots=True)
+class Tree:
+    """What became of a multicast. edges: who sent to whom; came: members, and how long it took to them."""
+
+    root: Address
+    edges: list[tuple[Address, Address]] = field(default_factory=list)
+    came: list[tuple[Address, int]] = field(default_factory=list)
+
+
+class Population:
+    """So many nodes. `network` counts what they send.
+
+    proximity: how far apart the nodes are. on_done: is told how many of them stand.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        proximity: Proximity,
+        rng: m.Randomness,
+        parameters: Mapping[str, Any] = QUIET,
+        on_done: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self.network = FlatNetwork(proximity.delay_between(), self._told)
+        self.proximity = proximity
+        self.nodes: list[ScribeNode] = []
+        self._tree: Tree | None = None
+        self._began_us = 0
+        names = sorted((f"node-{number}" for number in range(count)), key=id_of)
+        self.handles = [NodeHandle(id_of(name), address) for address, name in enumerate(names)]
+        self._ids = [handle.id for handle in self.handles]
+        for handle, name in zip(self.handles, names, strict=True):
+            address = str(IPv4Address(handle.address))
+            spec = NodeSpec(name, name, "", "member", 0, 0, "scribe", (), address, parameters)
+            self.nodes.append(ScribeNode(spec, rng))
+        used = self.nodes[0].parameters
+        self.overlay = DirectOverlay(self.handles, proximity, used.b, used.leaf_set)
+        for done, node in enumerate(self.nodes, 1):
+            self.overlay.settle(node.pastry)
+            self.network.add(node.pastry.own.address, node)
+            on_done(done)
+
+    def root_of(self, stream: int) -> Address:
+        """The node that is closest to a stream's topic."""
+        key = topic_key(stream)
+        at = bisect(self._ids, key)
+        return closest(key, (self.handles[at - 1], self.handles[at % len(self.handles)])).address
+
+    def join(self, stream: int, members: Iterable[Address]) -> None:
+        """Let nodes join a topic, all at the same time, and wait until they have."""
+        for address in members:
+            self.network.call(address, lambda node, now_us: node.follow(stream, now_us))
+        self.settle()
+
+    def multicast(self, stream: int) -> Tree:
+        """Let the root of a topic publish one event, and wait until it is everywhere."""
+        tree = self._tree = Tree(self.root_of(stream))
+        self._began_us = self.network.clock.now_us
+        self.network.watch = self._sent
+        self.network.call(tree.root, lambda node, now_us: self._publish(node, stream, now_us))
+        self.settle()
+        self.network.watch, self._tree = None, None
+        return tree
+
+    def settle(self) -> None:
+        """Wait until all is quiet."""
+        self.network.run(self.network.clock.now_us + SETTLE_US)
+
+    @staticmethod
+    def _publish(node: ScribeNode, stream: int, now_us: int) -> Sequence[PeerEffect]:
+        return node.publish(stream, 1, EVENT, now_us)
+
+    def _sent(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
+        assert self._tree is not None
+        self._tree.edges += ((source, target) for each in messages if type(each) is Multicast)
+
+    def _told(self, address: Address, time_us: int, effect: m.Effect) -> None:
+        if self._tree is not None and type(effect) is m.Record and effect.kind == RecordKind.DELIVERED:
+            self._tree.came.append((address, time_us - self._began_us))

@@ -1,0 +1,76 @@
+"""Many nodes whose overlay stands from the beginning: their trees are the union of Pastry's routes."""
+
+from itertools import pairwise
+from random import Random
+
+import numpy as np
+import pytest
+
+from node.protocols.pastry.messages import Phase
+from node.protocols.scribe.node import topic_key
+from node.protocols.scribe.population import Population
+from node.sim.proximity import Routers
+from topologies.generated.router_arrays import RouterArrays
+from topologies.generated.transit_stub import TransitStub
+
+COUNT = 400
+
+
+@pytest.fixture(scope="module")
+def delays():
+    return RouterArrays(TransitStub(name="small", kind="transit-stub", stub_domains=1).network()).delays_us
+
+
+def population(delays, seed=1):
+    rng = np.random.default_rng(seed)
+    proximity = Routers(delays, rng.integers(0, len(delays), COUNT), 1_000, rng)
+    return Population(COUNT, proximity, Random(seed))
+
+
+def way_up(population, address, key):
+    """The nodes from one to the root of a key, by looking at their tables."""
+    way, phase = [address], Phase.PREFIX
+    while True:
+        pastry = population.nodes[way[-1]].pastry
+        following, phase = pastry.following(key, phase)
+        if following is pastry.own:
+            return way
+        way.append(following.address)
+
+
+def test_trees_are_the_union_of_routes_and_events_take_as_long_as_these(delays):
+    nodes = population(delays)
+    delay_us = nodes.proximity.delay_between()
+    for stream, size in enumerate((COUNT, 90, 11)):
+        members = Random(stream).sample(range(COUNT), size)
+        nodes.join(stream, members)
+        tree = nodes.multicast(stream)
+        ways = {member: way_up(nodes, member, topic_key(stream)) for member in members}
+        edges = {(above, below) for way in ways.values() for below, above in pairwise(way)}
+        assert sorted(tree.edges) == sorted(edges)
+        assert all(way[-1] == tree.root for way in ways.values())
+        assert dict(tree.came) == {
+            member: sum(delay_us(above, below) for below, above in pairwise(way))
+            for member, way in ways.items()
+        }
+        assert len(tree.came) == size
+
+
+def test_nothing_is_sent_but_what_is_asked_for(delays):
+    nodes = population(delays)
+    nodes.settle()
+    assert nodes.network.sent == 0
+    nodes.join(0, range(0, COUNT, 4))
+    sent = nodes.network.sent
+    nodes.settle()
+    assert nodes.network.sent == sent > 0
+
+
+def test_the_same_seed_gives_the_same_trees(delays):
+    def edges(seed):
+        nodes = population(delays, seed)
+        nodes.join(0, range(0, COUNT, 3))
+        return nodes.multicast(0).edges, nodes.network.sent
+
+    assert edges(1) == edges(1)
+    assert edges(1) != edges(2)

@@ -1,0 +1,139 @@
+"""The flat network: what arrives when, what does not, and that the same seed gives the same trace."""
+
+from random import Random
+
+import pytest
+
+from node.core import machine as m
+from node.core.peer_pool import ReceivedFrom, SendTo, Unreachable
+from node.sim.flat_network import FlatNetwork
+
+DELAY_US = 1_000
+
+
+class Chatter:
+    """Keeps what it hears, and does what `act` says to each input."""
+
+    frame_limit_bytes = 1 << 20
+
+    def __init__(self, act=lambda given, now_us: ()):
+        self.heard = []
+        self.act = act
+
+    def handle(self, given, now_us):
+        self.heard.append((now_us, given))
+        return self.act(given, now_us)
+
+    def progress(self):
+        return m.Progress()
+
+
+@pytest.fixture
+def network():
+    network = FlatNetwork(lambda a, b: DELAY_US * (1 + abs(a - b)))
+    for address in range(3):
+        network.add(address, Chatter())
+    return network
+
+
+def send(network, source, target, *messages):
+    network.call(source, lambda machine, now_us: [SendTo(target, messages)])
+
+
+def heard(network, address):
+    return network.nodes[address].machine.heard
+
+
+def test_a_message_takes_the_delay_between_its_nodes(network):
+    send(network, 0, 2, "far")
+    send(network, 0, 1, "near")
+    network.run(10_000)
+    assert heard(network, 2) == [(3_000, ReceivedFrom(0, ("far",)))]
+    assert heard(network, 1) == [(2_000, ReceivedFrom(0, ("near",)))]
+    assert network.sent == 2
+
+
+def test_what_one_node_sends_to_another_arrives_in_order(network):
+    rng, sent = Random(1), []
+    for number in range(100):
+        network.run(network.clock.now_us + rng.randrange(3) * 100)
+        sent.append(number)
+        send(network, 0, 1, number)
+    network.run(network.clock.now_us + 10_000)
+    assert [message for _, given in heard(network, 1) for message in given.messages] == sent
+
+
+def test_ways_that_are_cut_are_silent_in_their_direction_only(network):
+    network.reaches = lambda source, target: (source, target) != (0, 1)
+    send(network, 0, 1, "lost")
+    send(network, 1, 0, "back")
+    network.run(10_000)
+    assert heard(network, 1) == []
+    assert heard(network, 0) == [(2_000, ReceivedFrom(1, ("back",)))]
+    network.reaches = lambda source, target: True
+    send(network, 0, 1, "again")
+    network.run(20_000)
+    assert [given for _, given in heard(network, 1)] == [ReceivedFrom(0, ("again",))]
+
+
+def test_what_was_sent_before_a_cut_arrives(network):
+    send(network, 0, 1, "under way")
+    network.reaches = lambda source, target: False
+    network.run(10_000)
+    assert [given for _, given in heard(network, 1)] == [ReceivedFrom(0, ("under way",))]
+
+
+def test_who_sends_to_a_node_that_is_gone_hears_so_after_both_ways(network):
+    network.kill(1)
+    send(network, 0, 1, "lost")
+    network.run(10_000)
+    assert heard(network, 0) == [(4_000, Unreachable(1, "refused"))]
+
+
+def test_nobody_hears_of_a_node_that_is_gone_behind_a_cut(network):
+    network.reaches = lambda source, target: (source, target) != (1, 0)
+    network.kill(1)
+    send(network, 0, 1, "lost")
+    network.run(10_000)
+    assert heard(network, 0) == []
+
+
+def test_a_timer_that_is_set_again_fires_once_at_its_last_time(network):
+    timer = ("wait",)
+    for at_us in (1_000, 5_000):
+        network.call(0, lambda machine, now_us, at_us=at_us: [m.SetTimer(timer, at_us)])
+    network.call(1, lambda machine, now_us: [m.SetTimer(timer, 1_000), m.CancelTimer(timer)])
+    network.run(10_000)
+    assert heard(network, 0) == [(5_000, m.TimerFired(timer))]
+    assert heard(network, 1) == []
+
+
+def test_a_watch_sees_what_is_sent_though_it_does_not_arrive(network):
+    seen = []
+    network.watch = lambda source, target, messages: seen.append((source, target, messages))
+    network.reaches = lambda source, target: False
+    send(network, 0, 1, "lost")
+    assert seen == [(0, 1, ("lost",))]
+
+
+def trace(seed):
+    """Of nodes that answer to others by chance."""
+    rng, told = Random(seed), []
+
+    def act(given, now_us):
+        target = rng.randrange(5)
+        return [SendTo(target, (now_us,)), m.Log("said", {"to": target})]
+
+    network = FlatNetwork(
+        lambda a, b: DELAY_US * (1 + (a * 7 + b) % 5),
+        lambda address, time_us, effect: told.append((address, time_us, effect)),
+    )
+    for address in range(5):
+        network.start(address, Chatter(act))
+    network.run(100_000)
+    return told, network.sent
+
+
+def test_the_same_seed_gives_the_same_trace():
+    assert trace(1) == trace(1)
+    assert trace(1) != trace(2)
