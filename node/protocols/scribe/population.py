@@ -18,8 +18,8 @@ from node.core.peer_pool import Address, PeerEffect
 from node.core.specification import NodeSpec
 from node.protocols.pastry.direct import DirectOverlay, Proximity
 from node.protocols.pastry.ids import NodeHandle, closest, id_of
-from node.protocols.scribe.messages import Multicast
-from node.protocols.scribe.node import ScribeNode, topic_key
+from node.protocols.scribe.messages import Multicast, topic_key
+from node.protocols.scribe.node import ScribeNode
 from node.sim.flat_network import FlatNetwork
 
 LONG_US = 3_600_000_000

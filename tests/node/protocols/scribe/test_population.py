@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from node.protocols.pastry.messages import Phase
-from node.protocols.scribe.node import topic_key
+from node.protocols.scribe.messages import topic_key
 from node.protocols.scribe.population import Population
 from node.sim.proximity import Routers
 from topologies.generated.router_arrays import RouterArrays
