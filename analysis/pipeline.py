@@ -180,7 +180,8 @@ def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> 
         progress("reading packets and messages")
         tables.extract(workers, run)
     progress("following events")
-    written = RecordFiles(run.table(RECORDS)) if not case.decoded or not for_everybody(metadata) else None
+    in_packets = case.decoded and not metadata.by_host and for_everybody(metadata)
+    written = None if in_packets else RecordFiles(run.table(RECORDS))
     made = _TABLES | ({RECORDS: schemas.RECORDS} if written else {})
     with in_the_making(run, made) as folders:
         results = carry_out(workers, _first_tasks(case, folders), "turning messages into events")
@@ -228,7 +229,7 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
                 drivers,
                 marks,
                 metadata,
-                not case.decoded,
+                not case.decoded or metadata.by_host,
                 ContentFiles.of(run, metadata, (name for name, _ in clients)),
                 {name: planned.get(name, ()) for name, _ in clients} if planned else {},
                 beside(Trait.SUBSCRIBER, number),
@@ -329,7 +330,7 @@ def _findings(case: _Case, results: Results) -> Findings:
     notes += [] if case.links else [NO_LINK_CAPTURES]
     notes += [] if case.hosts else [NO_HOST_CAPTURES]
     notes += [] if case.decoded or not case.hosts else [NOT_DECODED.format(metadata.declared.name)]
-    notes += [] if case.decoded or case.taken else [FROM_ACKNOWLEDGEMENT]
+    notes += [] if (case.decoded and not metadata.by_host) or case.taken else [FROM_ACKNOWLEDGEMENT]
     notes += [] if results["samples"].num_rows or metadata.window.problem else [NO_LATENCY]
     notes += [] if metadata.window.problem else outside_notes(results["outside"], metadata.window)
     machines = read_details(run)

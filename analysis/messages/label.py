@@ -94,6 +94,14 @@ def key_text(key: int) -> str:
     return f"{key:0{2 * WIDTHS[KEY]}x}"[:KEY_SHOWN]
 
 
+def parse_key(digits: str) -> bytes:
+    """A key by all of its digits, as logs have it; another text is no key."""
+    try:
+        return bytes.fromhex(digits)
+    except ValueError:
+        return b""
+
+
 def address_text(number: int) -> str:
     """An address that is a number."""
     return str(IPv4Address(number))

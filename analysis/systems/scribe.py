@@ -1,17 +1,20 @@
-"""How Scribe is read: what shows that a fault was noticed and that another way was taken, ranks in diagrams.
+"""How Scribe is read: what carries events, what shows that a fault was noticed, and that a node joined anew.
 
-Events come to a node by several messages (MULTICAST, REPLICATE, PUBLISH), within others where they are routed
-or relayed; so what nodes wrote down decides which events they got.
+Events come to a node by several messages (MULTICAST, REPLICATE, PUBLISH), and to nodes that only pass them
+on or keep them for others; so nodes' records decide which events they got, and packets tell by which way.
 """
 
 from node.core.declaration import Reading
 from node.protocols.scribe.messages import topic_key
 
 READING = Reading(
+    carries=("MULTICAST", "REPLICATE"),
+    publish=("PUBLISH", "PUBLISH"),
+    routed=("ROUTE",),
     key_of=topic_key,
     asks=("JOIN", "FETCH"),
     rerouted=("JOIN",),
-    noticed=("parent_silent", "parent_lost"),
+    noticed=("parent_silent", "parent_lost", "relay", "failed"),
     heartbeat="HEARTBEAT",
     ranks=(
         "HEARTBEAT",
@@ -23,7 +26,7 @@ READING = Reading(
         "LEAF_ANSWER",
         "REPLICATED",
         "PUBLISHED",
-        "REPLICATE",
+        "PUBLISH",
     ),
     colours={"JOIN": "vermillion", "LEAVE": "orange", "TREE_HEARTBEAT": "green", "FETCH": "purple"},
 )

@@ -4,14 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import of_roles, rows
 from analysis.timelines.run_metadata import GATEWAY, RunMetadata
-from analysis.timelines.sequence_intervals import digest, total, union
+from analysis.timelines.sequence_intervals import common, digest, total, union
 from analysis.timelines.stream_groups import batches, by_host
 from experiments.declared import Trait
 from experiments.run_record import RunRecord
+from node.core.deliveries import RecordKind
 
 PUBLISHED = ""
 """Stands for the host in the row of `COVERAGE` that says what was published of a stream, wherever."""
@@ -30,11 +32,20 @@ class Agreement:
     left_out: tuple[str, ...]
 
 
-def coverage(stream: int, events: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """`schemas.COVERAGE` from the events of one stream: per client, and what was published."""
+def coverage(stream: int, events: pa.Table, got: pa.Table, metadata: RunMetadata) -> pa.Table:
+    """`schemas.COVERAGE` from the events of one stream: per client, and what was published.
+
+    got: the clients' records of the stream. Where those who take events pass on others' too, only what they
+    say to have got can be looked for in their packets; and what a publisher gives itself is in none.
+    """
     arrived = of_roles(rows(events, kind="arrived"), metadata.declared.having(Trait.SUBSCRIBER))
-    places = {PUBLISHED: batches(rows(events, kind="published")), **by_host(arrived, metadata.clients)}
-    runs = {host: union(mine) for host, mine in places.items()}
+    runs = {host: union(mine) for host, mine in by_host(arrived, metadata.clients).items()}
+    if metadata.by_host:
+        events_got = got.filter(pc.not_equal(got.column("kind"), int(RecordKind.SESSION)))
+        said = by_host(events_got, metadata.clients)
+        runs = {host: common(have, union(said[host])) for host, have in runs.items()}
+    else:
+        runs[PUBLISHED] = union(batches(rows(events, kind="published")))
     everything = metadata.declared.contract.audience == "all"
     return pa.Table.from_pylist(
         [
@@ -57,7 +68,8 @@ def compare(
     said = {}
     for row in deliveries.to_pylist():
         said[row["client"], row["stream"]] = (row["covered"], row["digest"])
-        said[PUBLISHED, row["stream"]] = (row["published"], row["published_digest"])
+        if not metadata.by_host:
+            said[PUBLISHED, row["stream"]] = (row["published"], row["published_digest"])
     problems, compared = [], 0
     for key in sorted(set(seen) | set(said)):
         host, stream = key

@@ -52,10 +52,10 @@ def flows(history: History) -> pa.Table:
 def _paths_us(history: History, clients: Sequence[str], t_ns: Ints, never: Bools) -> Ints:
     """What the path by which each client had something at these times is configured to take; -1: unknown."""
     found = np.full(len(clients), -1, np.int64)
-    regions = np.array([history.metadata.hosts[client].region for client in clients], object)
-    for region in dict.fromkeys(regions):
-        mine = (regions == region) & ~never
-        found[mine] = history.lengths_us(region, t_ns[mine] + 1)
+    places = np.array([history.place(client) for client in clients], object)
+    for place in dict.fromkeys(places):
+        mine = (places == place) & ~never
+        found[mine] = history.lengths_us(place, t_ns[mine] + 1)
     return found
 
 

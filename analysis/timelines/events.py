@@ -9,6 +9,10 @@ whole was *sent*; a publication that arrived whole at a server is *published* at
 numbers that the server's answer gives it, or under its own. A repeated publication counts when it first came.
 A publisher that starts again numbers its requests from 1 again, so a publication belongs to the first answer
 after it.
+
+What others pass on (`analysis.timelines.passing`) arrived only where it was for, and left only where it is
+from: the peer is that host, and `via` the one between. Where those who take events serve others too, events
+also arrive by a publication.
 """
 
 import numpy as np
@@ -17,12 +21,13 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, concatenated, ints, named, rows
+from analysis.timelines.passing import end_hosts, own
 from analysis.timelines.run_metadata import Host, RunMetadata, refuse_unplanned
 from experiments.declared import Trait
 
 MESSAGE_COLUMNS = (
-    "host", "direction", "src", "dst", "type", "stream", "kind", "first_seq", "count", "covered", "request",
-    "payload_length", "t_first_ns", "t_complete_ns",
+    "host", "direction", "src", "dst", "type", "within", "source", "target", "stream", "kind", "first_seq",
+    "count", "covered", "request", "payload_length", "t_first_ns", "t_complete_ns", "key",
 )  # fmt: skip
 
 
@@ -33,9 +38,10 @@ def from_messages(messages: pa.Table, host: Host, metadata: RunMetadata) -> pa.T
     AnalysisError for events of a stream that is none of the run's.
     """
     messages = messages.filter(pc.is_valid(messages.column("t_complete_ns")))
-    batches = messages.filter(
-        pc.is_in(messages.column("type"), value_set=pa.array(metadata.reading.carries, pa.string()))
-    )
+    messages = own(messages, metadata)
+    reading = metadata.reading
+    carries = [*reading.carries, *(reading.publish[:1] if reading.publish and metadata.by_host else ())]
+    batches = messages.filter(pc.is_in(messages.column("type"), value_set=pa.array(carries, pa.string())))
     found = [
         _moved(rows(batches, direction=direction), kind, direction, host, metadata)
         for direction, kind in (("in", "arrived"), ("out", "sent"))
@@ -57,6 +63,7 @@ def _moved(events: pa.Table, kind: str, direction: str, host: Host, metadata: Ru
         host,
         kind=pa.repeat(pa.scalar(kind), events.num_rows),
         peer=_peers(events, direction, metadata),
+        via=_between(events, direction, metadata),
         stream=events.column("stream"),
         first_seq=events.column("first_seq"),
         count=pc.coalesce(events.column("covered"), count),
@@ -147,7 +154,21 @@ def _next_answers(key: Ints, t_ns: Ints, asked: int) -> Ints:
 
 
 def _peers(messages: pa.Table, direction: str, metadata: RunMetadata) -> pa.Array:
-    """The host at the other end of each message; null where it is none of the run's."""
+    """The host that each message is from, or for; null where it is none of the run's."""
+    beside = _beside(messages, direction, metadata)
+    end = messages.column("source" if direction == "in" else "target")
+    return pc.coalesce(end_hosts(end, metadata), beside)
+
+
+def _between(messages: pa.Table, direction: str, metadata: RunMetadata) -> pa.Array:
+    """The host through which each message came or went; null where there is none."""
+    beside = _beside(messages, direction, metadata)
+    end = end_hosts(messages.column("source" if direction == "in" else "target"), metadata)
+    return pc.if_else(pc.fill_null(pc.not_equal(end, beside), False), beside, pa.scalar(None, pa.string()))
+
+
+def _beside(messages: pa.Table, direction: str, metadata: RunMetadata) -> pa.Array:
+    """The host at the other end of each message's connection."""
     hosts = list(metadata.hosts.values())
     addresses = [host.address for host in hosts]
     return named(
@@ -162,7 +183,8 @@ def _table(
     length = len(kind)
     place = {name: pa.repeat(pa.scalar(getattr(host, attribute)), length) for name, attribute in
              (("host", "name"), ("region", "region"), ("role", "role"))}  # fmt: skip
-    everything = {**place, "kind": kind, "peer": peer, "bytes": size, **columns}
+    everything = {**place, "kind": kind, "peer": peer, "via": pa.nulls(length, pa.string()), "bytes": size}
+    everything |= columns
     return pa.Table.from_arrays(
         [_column(everything[field.name], field.type) for field in schemas.EVENTS], schema=schemas.EVENTS
     )

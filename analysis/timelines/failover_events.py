@@ -11,7 +11,7 @@ that names its place.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
@@ -22,8 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.errors import AnalysisError
+from analysis.messages.label import address_text, parse_key
+from analysis.schemas import KEY_COLUMN
 from analysis.timelines import schemas
 from analysis.timelines.arrays import rows
+from analysis.timelines.passing import own
 from analysis.timelines.run_metadata import Fault, RunMetadata
 from analysis.timelines.stream_paths import Sources
 from experiments.declared import Trait
@@ -55,8 +58,8 @@ REPLICAS = (FailoverKind.CONFIGURED, FailoverKind.REPLICAS)
 class FailoverEvent:
     """An action of a region's server, or of its coordinator, during a failover: `FailoverKind` says which.
 
-    `peer` is the other region, `stream` the one concerned, if any. Of a configuration: its number, its chain
-    from head to tail, and who joins it.
+    `peer` is the other region, `stream` the one concerned, if any; host and peer_host are the processes' own.
+    Of a configuration: its number, its chain from head to tail, and who joins it.
     """
 
     t_ns: int
@@ -67,15 +70,26 @@ class FailoverEvent:
     number: int | None = None
     chain: tuple[str, ...] = ()
     joining: str | None = None
+    host: str = ""
+    peer_host: str | None = None
 
 
 def subscriptions(messages: pa.Table, metadata: RunMetadata) -> pa.Table:
     """`schemas.SUBSCRIPTIONS`: what one server asked for, from its rows of `analysis.schemas.MESSAGES`."""
     asks = pa.array(metadata.reading.rerouted, pa.string())
     sent = rows(messages, direction="out")
-    sent = sent.filter(pc.is_in(sent.column("type"), value_set=asks)).slice(0, ACTS_MAX)
-    columns = [sent.column(name) for name in ("host", "dst", "stream", "t_first_ns")]
+    sent = sent.filter(pc.is_in(sent.column("type"), value_set=asks))
+    sent = own(sent, metadata).slice(0, ACTS_MAX)
+    stream = pc.coalesce(sent.column("stream"), _by_key(sent.column(KEY_COLUMN), metadata))
+    columns = [sent.column("host"), sent.column("dst"), stream, sent.column("t_first_ns")]
     return pa.table(columns, schema=schemas.SUBSCRIPTIONS)
+
+
+def _by_key(keys: pa.ChunkedArray, metadata: RunMetadata) -> pa.Array:
+    """The streams that keys lead to."""
+    coded = pc.dictionary_encode(keys.combine_chunks())
+    streams = [metadata.stream_at.get(key) for key in coded.dictionary.to_pylist()]
+    return pa.array(streams, pa.int32()).take(coded.indices)
 
 
 def from_subscriptions(asked: pa.Table, metadata: RunMetadata) -> list[FailoverEvent]:
@@ -88,6 +102,8 @@ def from_subscriptions(asked: pa.Table, metadata: RunMetadata) -> list[FailoverE
             metadata.hosts[row["host"]].region,
             region_at.get(row["dst"]),
             row["stream"],
+            host=row["host"],
+            peer_host=metadata.host_at.get(row["dst"]),
         )
         for row in asked.to_pylist()
     ]
@@ -133,13 +149,22 @@ def on_fault(
     *,
     struck: frozenset[str],
     routes: Mapping[Hop, tuple[Hop, ...]],
+    hosts: Collection[str] | None = None,
 ) -> list[FailoverEvent]:
     """What was done about this fault for this stream and region: after it, before `end_ns` (the next fault).
 
     What the region's own proxy did concerns the stream, or the connection to a region to which the fault
     changed a link of the route, or in which it struck a replica. What is done in a region in which it struck
-    one, to its chain or about a replica that is lost, counts for all.
+    one, to its chain or about a replica that is lost, counts for all. hosts: those on the way to a client,
+    where ways lead from host to host; then what they did about the stream, or about each other, counts.
     """
+    mine = [act for act in failover_events if fault.t_ns <= act.t_ns < end_ns]
+    if hosts is not None:
+        return [
+            act
+            for act in mine
+            if act.host in hosts and (act.stream == stream or (act.stream is None and act.peer_host in hosts))
+        ]
     peers = peers_behind(fault, region, routes) | struck
 
     def concerns(act: FailoverEvent) -> bool:
@@ -149,7 +174,7 @@ def on_fault(
             act.stream == stream if act.stream is not None else act.what not in REPLICAS and act.peer in peers
         )
 
-    return [act for act in failover_events if fault.t_ns <= act.t_ns < end_ns and concerns(act)]
+    return [act for act in mine if concerns(act)]
 
 
 def peers_behind(fault: Fault, region: str, routes: Mapping[Hop, tuple[Hop, ...]]) -> set[str]:
@@ -186,17 +211,34 @@ def _logged(reading: Reading) -> dict[str, FailoverKind]:
 
 def _act(record: Mapping[str, Any], what: FailoverKind, host: str, metadata: RunMetadata) -> FailoverEvent:
     chain = record.get("chain")
-    peer = metadata.hosts.get(metadata.host_of.get(str(record.get("to") or record.get("peer")), ""))
+    peer = metadata.hosts.get(_named(record.get("to") or record.get("peer"), metadata))
     return FailoverEvent(
         t_ns=metadata.clocks.of(host).at(record["t_ns"]),
         what=what,
         region=metadata.hosts[host].region,
         peer=peer.region if peer else None,
-        stream=record.get("stream"),
+        stream=_stream(record, metadata),
         number=record.get("number"),
         chain=tuple(map(str, chain)) if isinstance(chain, list) else (),
         joining=record.get("joining"),
+        host=host,
+        peer_host=peer.name if peer else None,
     )
+
+
+def _named(peer: Any, metadata: RunMetadata) -> str:
+    """The host that a log calls by its process's name or, where nodes know no names, by its address."""
+    if isinstance(peer, int):
+        return metadata.host_at.get(address_text(peer), "")
+    return metadata.host_of.get(str(peer), "")
+
+
+def _stream(record: Mapping[str, Any], metadata: RunMetadata) -> int | None:
+    """The stream that a record is about, by its number or its topic's key."""
+    topic = record.get("topic")
+    if isinstance(topic, str) and metadata.stream_at:
+        return metadata.stream_at.get(parse_key(topic))
+    return record.get("stream")
 
 
 def log_records(path: Path, events: Sequence[str]) -> Iterator[Mapping[str, Any]]:

@@ -4,13 +4,15 @@ stream.
 A pair is *affected* by a fault of links if the route of the stream to the client's region, just before the
 fault, crossed one of the link directions that the fault changed (packets between regions without a link of
 their own cross those of others); by a fault of a process if the route touched that server's region, or the
-process is the client. Where neither packets nor logs tell the route, it is taken to be the configured one;
-and whoever was without events for longer than usual is affected, too (`gaps`). A client that was itself
+process is the client. Where routes lead from host to host (`host_paths`), each client has its own, and only
+the processes on it touch it. Where neither packets nor logs tell the route, it is taken to be the configured
+one; and whoever was without events for longer than usual is affected, too (`gaps`). A client that was itself
 killed, stopped, late or gone shows only what that did to it: by other faults it is not affected.
 
 A fault that mends (restore, continue,
 restart) affects the pairs that were on a detour and whose direct path it gives back; `returned` is when their
-region had the stream from its owner again, for good. The times themselves are defined in `recovery_times`.
+region had the stream from its owner again, for good. From host to host, what was the path before the fault
+before is the direct one, and nobody returns. The times themselves are defined in `recovery_times`.
 
 Lost events belong to the last fault before their loss became visible, which is when the client got a later
 event.
@@ -27,6 +29,7 @@ import pyarrow as pa
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.gaps import CELLS_MAX, Waits
+from analysis.timelines.host_paths import hops_of, hosts_to
 from analysis.timelines.recovery_times import Pair, PairTimes, benchmark, measure
 from analysis.timelines.run_metadata import Fault, RunMetadata
 from analysis.timelines.sequence_intervals import NEVER, SequenceIntervals
@@ -44,7 +47,7 @@ PROCESS, ROUTE, GAP, UNKNOWN = "process", "route", "gap", "unknown"
 
 @dataclass(frozen=True)
 class History:
-    """The intervals of one stream at every client, and each region's sources of it."""
+    """The intervals of one stream at every client, and the sources of it: each region's, or each host's."""
 
     metadata: RunMetadata
     stream: int
@@ -56,17 +59,35 @@ class History:
         """The region whose stream it is."""
         return self.metadata.owner[self.stream]
 
-    def path(self, region: str, t_ns: int) -> tuple[Hop, ...] | None:
-        """The path to a region just before `t_ns`; straight from the owner, where no packet tells any and the
+    def place(self, client: str) -> str:
+        """What a path to a client leads to: its host, or its region."""
+        return client if self.metadata.by_host else self.metadata.hosts[client].region
+
+    def path(self, place: str, t_ns: int) -> tuple[Hop, ...] | None:
+        """The path to a place just before `t_ns`; straight from the owner, where no packet tells any and the
         system's logs never do.
         """
         if self._straight:
+            region = self.metadata.hosts[place].region if self.metadata.by_host else place
             return () if region == self.owner else ((self.owner, region),)
-        return path_to(self.seen, self.owner, region, t_ns)
+        if self.metadata.by_host:
+            hosts = self.hosts(place, t_ns)
+            return None if hosts is None else hops_of(hosts, self.metadata)
+        return path_to(self.seen, self.owner, place, t_ns)
 
-    def tells(self, region: str, t_ns: int) -> bool:
-        """Whether packets or logs tell the path to a region just before `t_ns`."""
-        return not self._straight and self.path(region, t_ns) is not None
+    def hosts(self, place: str, t_ns: int) -> tuple[str, ...] | None:
+        """The hosts on the path to a host just before `t_ns`; None where that is not known."""
+        if self._straight or not self.metadata.by_host:
+            return None
+        return hosts_to(self.seen, self._publishers, place, t_ns)
+
+    @cached_property
+    def _publishers(self) -> frozenset[str]:
+        return self.metadata.publishing_hosts(self.stream)
+
+    def tells(self, place: str, t_ns: int) -> bool:
+        """Whether packets or logs tell the path to a place just before `t_ns`."""
+        return not self._straight and self.path(place, t_ns) is not None
 
     @cached_property
     def _straight(self) -> bool:
@@ -79,15 +100,15 @@ class History:
         starts = [period.start_ns for row in periods for period in row if period.start_ns is not None]
         return np.unique(np.concatenate((change_times(self.seen), np.array(starts, np.int64), [NEVER])))
 
-    def lengths_us(self, region: str, t_ns: Ints) -> Ints:
-        """What the path to a region just before each of these times was configured to take; -1: not known."""
+    def lengths_us(self, place: str, t_ns: Ints) -> Ints:
+        """What the path to a place just before each of these times was configured to take; -1: not known."""
         segments, of = np.unique(np.searchsorted(self.ends_ns, t_ns, side="left"), return_inverse=True)
-        return np.array([self._length_us(region, int(self.ends_ns[at])) for at in segments], np.int64)[of]
+        return np.array([self._length_us(place, int(self.ends_ns[at])) for at in segments], np.int64)[of]
 
-    def _length_us(self, region: str, end_ns: int) -> int:
-        key = (region, end_ns)
+    def _length_us(self, place: str, end_ns: int) -> int:
+        key = (place, end_ns)
         if key not in self._lengths:
-            hops = self.path(region, end_ns)
+            hops = self.path(place, end_ns)
             self._lengths[key] = -1 if hops is None else length_us(self.metadata, hops, end_ns - 1)
         return self._lengths[key]
 
@@ -118,12 +139,12 @@ def pairs(history: History) -> pa.Table:
         return schemas.PAIRS.empty_table()
     due = np.ones((len(cut.hosts), 1), bool) if cut.due is None else cut.due & _known(cut)
     shown = np.flatnonzero(due.any(axis=1)).tolist()
-    regions = [metadata.hosts[cut.hosts[client]].region for client in shown]
+    places = [history.place(cut.hosts[client]) for client in shown]
     lost = lost_after(history)
     found = []
     for number, fault in enumerate(metadata.applied_faults):
         were_due = history.were_due(fault.t_ns)
-        paths = {region: _text(history, region, fault.t_ns) for region in dict.fromkeys(regions)}
+        paths = {place: _text(history, place, fault.t_ns) for place in dict.fromkeys(places)}
         affected_by = _affected_by(history, fault, shown, were_due)
         affected = [by is not None and by != UNKNOWN for by in affected_by]
         times = [
@@ -137,7 +158,8 @@ def pairs(history: History) -> pa.Table:
             "affected": affected,
             "affected_by": affected_by,
             "lost": lost[shown, number].tolist(),
-            "old_way": [paths[region] for region in regions],
+            "old_way": [paths[place] for place in places],
+            "hosts": [history.hosts(place, fault.t_ns) for place in places],
         }
         columns |= {name: [row.get(name) for row in times] for name in _TIMES}
         columns["reasons"] = [row.get("reasons", ()) for row in times]
@@ -181,12 +203,14 @@ def _around(fault: Fault, metadata: RunMetadata) -> dict[str, int]:
 def _by_route(history: History, fault: Fault, client: str) -> str | None:
     """PROCESS or ROUTE, if the fault concerns the pair by these; UNKNOWN where no route is told."""
     hosts = history.metadata.hosts
-    owner, region = history.owner, hosts[client].region
+    owner, region = history.owner, history.place(client)
     if client in fault.processes:
         return PROCESS
     if client in history.metadata.disturbed:
         return None
     old = history.path(region, fault.t_ns)
+    if history.metadata.by_host:
+        return _by_path_of_hosts(history, fault, client, old)
     struck = {hosts[host].region for host in fault.processes if history.metadata.has(host, Trait.SERVER)}
     if fault.mends:
         detour = old is None or len(old) > 1
@@ -197,6 +221,20 @@ def _by_route(history: History, fault: Fault, client: str) -> str | None:
     ):
         return ROUTE
     return None if history.tells(region, fault.t_ns) else UNKNOWN
+
+
+def _by_path_of_hosts(history: History, fault: Fault, client: str, old: tuple[Hop, ...] | None) -> str | None:
+    """The same, where paths lead from host to host."""
+    metadata, told = history.metadata, history.tells(client, fault.t_ns)
+    if fault.mends:
+        earlier = [each for each in metadata.applied_faults if each.t_ns < fault.t_ns and not each.mends]
+        before = history.path(client, earlier[-1].t_ns) if earlier else old
+        detour = before is not None and before != old and metadata.crossed(before) & set(fault.hops)
+        return ROUTE if told and detour else None
+    hosts = history.hosts(client, fault.t_ns) or ()
+    if old is not None and (set(fault.hops) & metadata.crossed(old) or set(fault.processes) & set(hosts)):
+        return ROUTE
+    return None if told else UNKNOWN
 
 
 def lost_after(history: History) -> Ints:
@@ -217,12 +255,12 @@ def lost_after(history: History) -> Ints:
     return found
 
 
-def path_ns(history: History, region: str, came_ns: Ints, fault_ns: int) -> Ints:
-    """For each piece: the configured length of the path when it came to a region, less that just before the
+def path_ns(history: History, place: str, came_ns: Ints, fault_ns: int) -> Ints:
+    """For each piece: the configured length of the path when it came to a place, less that just before the
     fault; nanoseconds. 0 where either path is not known.
     """
-    old = history.path(region, fault_ns)
-    lengths = history.lengths_us(region, came_ns)
+    old = history.path(place, fault_ns)
+    lengths = history.lengths_us(place, came_ns)
     if old is None:
         return np.zeros(len(lengths), np.int64)
     found: Ints = 1000 * np.where(lengths < 0, 0, lengths - length_us(history.metadata, old, fault_ns - 1))
@@ -241,33 +279,35 @@ _NO_TIMES: Mapping[str, Any] = {}
 
 def _times(history: History, fault: Fault, client: int) -> dict[str, Any]:
     """What an affected pair's row has besides. client: a place among those of the pieces."""
-    cut, region = history.cut, history.metadata.hosts[history.cut.hosts[client]].region
-    since_ns = _struck_ns(history, fault, region)
+    cut, name = history.cut, history.cut.hosts[client]
+    place, region = history.place(name), history.metadata.hosts[name].region
+    since_ns = _struck_ns(history, fault, place, region)
     came_ns = cut.arrived_ns[client]
     due_ns = cut.published_ns if cut.due is None else np.where(cut.due[client], cut.published_ns, NEVER)
-    pair = Pair(cut.count, due_ns, came_ns, path_ns(history, region, came_ns, fault.t_ns))
+    pair = Pair(cut.count, due_ns, came_ns, path_ns(history, place, came_ns, fault.t_ns))
     stopped_ns = history.metadata.stopped_ns or _last(cut.published_ns)
     times = measure(pair, since_ns, until_ns=stopped_ns)
     after_ns = history.metadata.next_fault_ns(fault) or stopped_ns
     rfc = benchmark(pair, since_ns, until_ns=min(after_ns, stopped_ns))
     times = times.later(since_ns - fault.t_ns)
     returned_ns = None
-    if fault.mends and history.metadata.crossed([(history.owner, region)]) & set(fault.hops):
+    returns = fault.mends and not history.metadata.by_host
+    if returns and history.metadata.crossed([(history.owner, region)]) & set(fault.hops):
         returned_ns, times = _returned(history, fault, region, times)
     known = [ns for ns in (times.switch_ns, times.settled_ns, returned_ns) if ns is not None]
     return {
         **asdict(times),
         **asdict(rfc),
         "returned_ns": returned_ns,
-        "new_way": _text(history, region, fault.t_ns + max(known) + 1) if known else None,
+        "new_way": _text(history, place, fault.t_ns + max(known) + 1) if known else None,
         "reasons": [f"{name}: {reason}" for name, reason in sorted(times.reasons.items())],
     }
 
 
-def _struck_ns(history: History, fault: Fault, region: str) -> int:
+def _struck_ns(history: History, fault: Fault, place: str, region: str) -> int:
     """When the fault reached the pair: a link's directions, and several links, change one after the other."""
     direct = (history.owner, region)
-    old = history.path(region, fault.t_ns) or ()
+    old = history.path(place, fault.t_ns) or ()
     crossed = history.metadata.crossed((direct,) if fault.mends else old)
     changed = [fault.hops[hop] for hop in sorted(crossed) if hop in fault.hops]
     return max(changed, default=fault.t_ns)
@@ -289,7 +329,7 @@ def _last(t_ns: Ints) -> int:
     return int(known.max()) if len(known) else 0
 
 
-def _text(history: History, region: str, t_ns: int) -> str | None:
+def _text(history: History, place: str, t_ns: int) -> str | None:
     """The path just before `t_ns`, as its regions."""
-    hops = history.path(region, t_ns)
+    hops = history.path(place, t_ns)
     return None if hops is None else " ".join([history.owner, *(taker for _, taker in hops)])

@@ -88,25 +88,35 @@ _KEPT = (
 
 
 class _Reactions:
-    """The reactions to faults: the same for all clients of a region."""
+    """The reactions to faults: the same for all clients of a region, or for all on the same way of hosts."""
 
     def __init__(self, failover_events: Sequence[FailoverEvent], metadata: RunMetadata) -> None:
         self._acts, self._facts = failover_events, metadata
         self._faults = {fault.name: fault for fault in metadata.applied_faults}
-        self._known: dict[tuple[str, int, str], tuple[float | None, float | None, list[str]]] = {}
+        self._known: dict[tuple[Any, ...], tuple[float | None, float | None, list[str]]] = {}
 
-    def to(self, name: str, stream: int, client: str) -> tuple[float | None, float | None, list[str]]:
-        """When a fault was noticed, when a stream was asked for anew, and why not if it was not."""
-        key = (name, stream, self._facts.hosts[client].region)
+    def to(
+        self, name: str, stream: int, client: str, hosts: Sequence[str] | None
+    ) -> tuple[float | None, float | None, list[str]]:
+        """When a fault was noticed, when a stream was asked for anew, and why not if it was not.
+
+        hosts: on the way to the client, where ways lead from host to host.
+        """
+        region, way = self._facts.hosts[client].region, None if hosts is None else tuple(hosts)
+        key = (name, stream, region, way)
         if key not in self._known:
-            self._known[key] = self._look(self._faults[name], stream, key[-1])
+            self._known[key] = self._look(self._faults[name], stream, region, way)
         return self._known[key]
 
-    def _look(self, fault: Fault, stream: int, region: str) -> tuple[float | None, float | None, list[str]]:
-        metadata = self._facts
+    def _look(
+        self, fault: Fault, stream: int, region: str, hosts: Sequence[str] | None
+    ) -> tuple[float | None, float | None, list[str]]:
+        metadata, acts = self._facts, self._acts
         end_ns = metadata.next_fault_ns(fault) or NEVER
         struck = _struck(fault, metadata)
-        mine = on_fault(self._acts, fault, end_ns, stream, region, struck=struck, routes=metadata.routes)
+        mine = on_fault(
+            acts, fault, end_ns, stream, region, struck=struck, routes=metadata.routes, hosts=hosts
+        )
         asked = [act for act in mine if act.what is FailoverKind.REROUTED] or [
             act for act in mine if act.what is FailoverKind.MOVED
         ]
@@ -116,7 +126,8 @@ class _Reactions:
 
 def _row(pair: dict[str, Any], reactions: _Reactions) -> dict[str, Any]:
     """Of an affected pair, what only those have."""
-    detect_s, resubscribe_s, why_not = reactions.to(pair["fault"], pair["stream"], pair["client"])
+    of = (pair[name] for name in ("fault", "stream", "client", "hosts"))
+    detect_s, resubscribe_s, why_not = reactions.to(*of)
     reasons = [*pair["reasons"], *why_not]
     if pair["impaired"] is not None and pair["rate_derived_ns"] is None:
         reasons.append("rate_derived_s: the whole load did not come in time for 2 s before the next fault")

@@ -139,6 +139,19 @@ class RunMetadata:
         """Names of the hosts by their addresses."""
         return {host.address: host.name for host in self.hosts.values()}
 
+    @property
+    def by_host(self) -> bool:
+        """Whether those who take events pass them on themselves.
+
+        Then what came to a host need not be delivered there, and paths lead from host to host.
+        """
+        return any({Trait.SUBSCRIBER, Trait.SERVER} <= set(traits) for traits in self.declared.roles.values())
+
+    def publishing_hosts(self, stream: int) -> frozenset[str]:
+        """The hosts that publish on a stream."""
+        names = self.publishing(stream)
+        return frozenset(host for host in self.having(Trait.PUBLISHER) if names & self.named_as(host))
+
     @cached_property
     def stream_at(self) -> dict[bytes, int]:
         """Streams by the keys by which messages name them, the first one of those with the same key."""

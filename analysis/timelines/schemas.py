@@ -39,6 +39,7 @@ EVENTS = _schema(
     ("role", _STRING, False),
     ("kind", _STRING, False),
     ("peer", _STRING, True),
+    ("via", _STRING, True),  # through which host, if through one
     ("stream", _INT, False),
     ("first_seq", _BIGINT, False),
     ("count", _BIGINT, False),  # sequence numbers, collected ones among them
@@ -234,6 +235,7 @@ PAIRS = _schema(
     ("lost", _BIGINT, False),
     ("old_way", _STRING, True),  # 'r2 r3'
     ("new_way", _STRING, True),
+    ("hosts", pa.list_(_STRING), True),  # on the old one, where paths lead from host to host
     ("reasons", pa.list_(_STRING), False),
 )
 

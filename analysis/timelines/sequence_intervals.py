@@ -161,6 +161,16 @@ def shared(some: tuple[Ints, Ints], others: tuple[Ints, Ints]) -> int:
     return total(some) + total(others) - total(both)
 
 
+def common(some: tuple[Ints, Ints], others: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+    """The sequence numbers that two sets of maximal runs share, as maximal runs."""
+    edges = distinct(np.concatenate((*some, *others)))
+    held = np.ones(max(len(edges) - 1, 0), bool)
+    for first, end in (some, others):
+        at = np.searchsorted(first, edges[:-1], side="right") - 1
+        held &= (at >= 0) & (edges[:-1] < end[np.maximum(at, 0)]) if len(first) else False
+    return union(Batches(edges[:-1][held], np.diff(edges)[held], np.zeros(int(held.sum()), np.int64)))
+
+
 def total(runs: tuple[Ints, Ints]) -> int:
     """How many sequence numbers maximal runs hold."""
     return int((runs[1] - runs[0]).sum())

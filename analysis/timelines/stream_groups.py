@@ -14,7 +14,7 @@ from analysis.timelines.stream_paths import Sources, changes
 from experiments.declared import Trait
 from node.core.deliveries import RecordKind
 
-COLUMNS = ("stream", "host", "role", "kind", "peer", "first_seq", "count", "t_ns")
+COLUMNS = ("stream", "host", "role", "kind", "peer", "via", "first_seq", "count", "t_ns")
 """What of `schemas.EVENTS` is needed here."""
 TAKEN = ""
 """Stands for the heads, among clients' names."""

@@ -46,6 +46,7 @@ from analysis.timelines.delivery_records import (
     write_by_stream,
 )
 from analysis.timelines.expected import by_topic, followed
+from analysis.timelines.host_paths import host_sources
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.run_window import outside, outside_by_host
 from analysis.timelines.sequence_intervals import dated
@@ -105,7 +106,7 @@ class MessagesToEvents:
             else {}
         )
         return {
-            "arrivals": throughput.arrivals(found, self.metadata),
+            **({} if self.metadata.by_host else {"arrivals": throughput.arrivals(found, self.metadata)}),
             "outside": outside(host.name, "messages", t_ns, window),
             **asked,
         }
@@ -302,12 +303,14 @@ class FollowStreams:
         wanted: deliveries.Sets | None,
         clients: Sequence[str],
     ) -> dict[str, pa.Table]:
-        window, seen = self.metadata.window, {}
-        if self.events is None:
+        window, seen, metadata = self.metadata.window, {}, self.metadata
+        if self.events is None or metadata.by_host:
             cut = records_pieces(*records, clients)
         else:
             cut = intervals(events, clients)
-            seen = sources(events.filter(pa.array(window.holds(ints(events, "t_ns")))), self.metadata)
+        if self.events is not None:
+            within = events.filter(pa.array(window.holds(ints(events, "t_ns"))))
+            seen = host_sources(within, metadata) if metadata.by_host else sources(within, metadata)
         cut = dated(with_wanted(cut, wanted), window)
         packets_tell = any(source.names for source in seen.values())
         history = recovery.History(
@@ -318,7 +321,9 @@ class FollowStreams:
             "pairs": recovery.pairs(history),
             "convergence": convergence.flows(history),
             **(
-                {} if self.events is None else {"coverage": agreement.coverage(stream, events, self.metadata)}
+                {}
+                if self.events is None
+                else {"coverage": agreement.coverage(stream, events, records[-1], self.metadata)}
             ),
         }
 

@@ -121,10 +121,11 @@ class Reading:
     numbers; the same name twice where the publisher numbers them itself. asks: messages by which one asks for
     events. rerouted: those of them that a server sends when it takes another way. noticed: what logs say when
     a fault was noticed. moved: what logs say when a server takes a stream from another one. membership: what
-    logs say about who the replicas are, the first of which says it all. key_of: the key by which messages
-    name a stream, or its topic, that do not say its number. heartbeat: a message that only says that its
-    sender lives, where it lists no counters. ranks: messages that are sent all the time, from the least
-    telling to the most; those that carry events follow them in diagrams, then all others. colours: of
+    logs say about who the replicas are, the first of which says it all. routed: messages that
+    carry another one to where a key leads, whoever that is. key_of: the key by which messages name a stream,
+    or its topic, that do not say its number. heartbeat: a message that only says that its sender lives, where
+    it lists no counters. ranks: messages that are sent all the time, from the least telling to the most;
+    those that carry events follow them in diagrams, then all others. colours: of
     messages in diagrams, by the names of `analysis.inspect.diagram.canvas`.
     """
 
@@ -136,6 +137,7 @@ class Reading:
     noticed: tuple[str, ...] = ()
     moved: str = ""
     membership: tuple[str, ...] = ()
+    routed: tuple[str, ...] = ()
     key_of: Callable[[int], int] | None = None
     heartbeat: str = ""
     ranks: tuple[str, ...] = ()
@@ -205,8 +207,8 @@ class System:
         if layouts is None or not isinstance(self.reading, Reading):
             return None
         reading, publish = self.reading, self.reading.publish or ()
-        named = (*reading.carries, *publish, *reading.asks, *reading.rerouted, reading.heartbeat)
-        named = (*named, *reading.ranks, *reading.colours)
+        named = (*reading.carries, *publish, *reading.asks, *reading.rerouted, *reading.routed)
+        named = (*named, reading.heartbeat, *reading.ranks, *reading.colours)
         if unknown := [name for name in named if name and name not in layouts]:
             return f"reading: the codec has no message {unknown[0]!r:.40}"
         if len(set(publish)) == 2:

@@ -268,6 +268,7 @@ class Reachability:
         self._emit(Forget(address))
         self._bury(probe.node)
         if not probe.is_hope or any(node == probe.node for node in self._watcher.relays()):
+            self._emit(m.Log("failed", {"peer": address}))
             self._watcher.failed(probe.node)
             self._settle()
 

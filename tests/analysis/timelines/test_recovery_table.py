@@ -132,9 +132,9 @@ def test_logs_are_read_for_the_few_records_that_matter(tmp_path):
     )
     failover_events = from_logs(run, FACTS)
     assert failover_events == [
-        FailoverEvent(7, FailoverKind.NOTICED, "r3", "r2", None),
-        FailoverEvent(8, FailoverKind.MOVED, "r3", "r1", 2),
-        FailoverEvent(9, FailoverKind.NOTICED, "r3", "r2", None),
+        FailoverEvent(7, FailoverKind.NOTICED, "r3", "r2", None, host="r3-proxy-0", peer_host="r2-proxy-0"),
+        FailoverEvent(8, FailoverKind.MOVED, "r3", "r1", 2, host="r3-proxy-0", peer_host="r1-proxy-0"),
+        FailoverEvent(9, FailoverKind.NOTICED, "r3", "r2", None, host="r3-proxy-0", peer_host="r2-proxy-0"),
     ]
     assert sources(failover_events)[2]["r3"].before(9) == "r1"
 
@@ -144,7 +144,10 @@ def test_subscriptions_name_regions():
         [{"host": "r3-proxy-0", "dst": FACTS.hosts["r1-proxy-0"].address, "stream": 2, "t_ns": 4}],
         schema=schemas.SUBSCRIPTIONS,
     )
-    assert from_subscriptions(asked, FACTS) == [FailoverEvent(4, FailoverKind.REROUTED, "r3", "r1", 2)]
+    rerouted = FailoverEvent(
+        4, FailoverKind.REROUTED, "r3", "r1", 2, host="r3-proxy-0", peer_host="r1-proxy-0"
+    )
+    assert from_subscriptions(asked, FACTS) == [rerouted]
 
 
 # --- Replicas

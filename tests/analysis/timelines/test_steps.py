@@ -255,7 +255,10 @@ def test_deliveries_are_checked_per_stream_and_client(world, metadata):
 
 
 def coverage_of(world, metadata):
-    return pa.concat_tables(agreement.coverage(stream, world.stream(stream), metadata) for stream in range(4))
+    return pa.concat_tables(
+        agreement.coverage(stream, world.stream(stream), world.records_table(stream=stream), metadata)
+        for stream in range(4)
+    )
 
 
 def test_packets_and_records_agree_or_the_stream_is_named(world, metadata):

@@ -1,0 +1,59 @@
+"""Which messages that a host got or sent are its own, and which it only passes on for others.
+
+A message that says for which host it is (`target`) is passed on by any other one. A message that is routed by
+its key (`Reading.routed`) names nobody: it was passed on by a host that sent the same one after it came, and
+before it came again.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.messages.label import address_text
+from analysis.timelines.arrays import Bools
+from analysis.timelines.run_metadata import RunMetadata
+
+_KEY = ("type", "stream", "first_seq", "count")
+
+
+def own(messages: pa.Table, metadata: RunMetadata) -> pa.Table:
+    """One host's rows of `analysis.schemas.MESSAGES` without those that it passes on."""
+    if not messages.num_rows or messages.column("within").null_count == messages.num_rows:
+        return messages
+    came = pc.equal(messages.column("direction"), "in")
+    end = end_hosts(pc.if_else(came, messages.column("target"), messages.column("source")), metadata)
+    mine = pc.fill_null(pc.equal(end, messages.column("host")), True).to_numpy(zero_copy_only=False)
+    return messages.filter(pa.array(mine & ~_routed_on(messages, metadata)))
+
+
+def end_hosts(addresses: pa.ChunkedArray, metadata: RunMetadata) -> pa.Array:
+    """The hosts at addresses that are numbers; null where there is none."""
+    coded = pc.dictionary_encode(addresses.combine_chunks())
+    texts = [None if each is None else address_text(each) for each in coded.dictionary.to_pylist()]
+    names = pa.array([None if text is None else metadata.host_at.get(text) for text in texts], pa.string())
+    return names.take(coded.indices)
+
+
+def _routed_on(messages: pa.Table, metadata: RunMetadata) -> Bools:
+    """Which routed messages a host only passed on: those that came, and the same ones that left."""
+    routed = set(metadata.reading.routed)
+    texts = pc.unique(messages.column("within")).to_pylist()
+    paths = [path for path in texts if path and not routed.isdisjoint(path.split())]
+    chosen = pc.is_in(messages.column("within"), value_set=pa.array(paths, pa.string())).to_numpy()
+    found = np.zeros(messages.num_rows, bool)
+    waiting: dict[tuple[object, ...], int] = {}
+    rows = messages.select([*_KEY, "direction", "t_first_ns"]).filter(pa.array(chosen)).to_pylist()
+    places = np.flatnonzero(chosen).tolist()
+    for place, row in sorted(zip(places, rows, strict=True), key=lambda each: int(each[1]["t_first_ns"])):
+        key = _key_of(row)
+        if row["direction"] == "in":
+            waiting[key] = place
+        elif key in waiting:
+            found[[place, waiting.pop(key)]] = True
+    return found
+
+
+def _key_of(row: Mapping[str, object]) -> tuple[object, ...]:
+    return tuple(row[name] for name in _KEY)
