@@ -14,7 +14,7 @@ READING = Reading(
     key_of=topic_key,
     asks=("JOIN", "FETCH"),
     rerouted=("JOIN",),
-    noticed=("parent_silent", "parent_lost", "relay", "failed"),
+    noticed=("parent_missed", "parent_silent", "parent_lost", "relay", "failed"),
     heartbeat="HEARTBEAT",
     ranks=(
         "HEARTBEAT",
