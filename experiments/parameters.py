@@ -38,15 +38,24 @@ def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]
     given: by the names that people write. Raises a problem that leads to the parameter at fault.
     """
     kind = systems()[system].parameters
-    fields = {yaml_name(field.name): field.name for field in dataclasses.fields(kind)}
-    types = get_type_hints(kind)
+    return _complete(kind(), system, given)
+
+
+def study_parameters(system: str, study: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for a known system's study."""
+    return _complete(systems()[system].studies[study].parameters, study, given)
+
+
+def _complete(defaults: Any, of: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {yaml_name(field.name): field.name for field in dataclasses.fields(defaults)}
+    types = get_type_hints(type(defaults))
     values = {}
     for name, value in given.items():
         if name not in fields:
-            raise problem(f"{system} has no such parameter{suggestion(name, fields)}", name)
+            raise problem(f"{of} has no such parameter{suggestion(name, fields)}", name)
         values[fields[name]] = _value(name, fields[name], types[fields[name]], value)
     try:
-        return dataclasses.asdict(kind(**values))
+        return dataclasses.asdict(dataclasses.replace(defaults, **values))
     except ValueError as error:  # the system's own rules; its messages begin with the field's name
         field, _, rest = str(error).partition(" ")
         blamed = [yaml_name(field)] if field in types else []

@@ -148,6 +148,21 @@ Code = Any
 """An object, or a reference to one: "package.module:attribute"."""
 
 
+@dataclass(frozen=True, slots=True)
+class Study:
+    """An experiment with very many machines in virtual time, which no plan lists one by one.
+
+    parameters: a dataclass with the defaults. carry_out: a function of (parameters,
+    `node.core.study.Surroundings`). page: a function of `analysis.pages.study.results.Results` that makes a
+    `study_page.Content`.
+    """
+
+    description: str
+    parameters: Any
+    carry_out: Code
+    page: Code
+
+
 def _any_roles(counts: Mapping[str, int]) -> str | None:
     """No region is refused."""
     return None
@@ -158,6 +173,7 @@ class System:
     """A system and its code: a dataclass of parameters, what builds the machine of each role, codec, reading.
 
     roles_problem: why a region cannot have so many processes of each role, or None.
+    studies: experiments with very many machines, by name.
     """
 
     declared: Declared
@@ -166,6 +182,7 @@ class System:
     codec: Code = None
     reading: Code = None
     roles_problem: Callable[[Mapping[str, int]], str | None] = _any_roles
+    studies: Mapping[str, Study] = field(default_factory=dict)
 
     def problem(self) -> str | None:
         """What is wrong with the declaration, or None."""

@@ -26,6 +26,7 @@ COMMANDS = {
     "plan": "plan",
     "hosts": "hosts",
     "run": "run",
+    "study": "study",
     "shell": "shell",
     "nightly": "nightly",
     "analyze": "analyze",

@@ -64,6 +64,24 @@ class RouterArrays:
                 delays[router, other] = path.delay_us
         return delays
 
+    @property
+    def mean_link_delay_us(self) -> float:
+        """Of all links between routers."""
+        return self.network.mean_link_delay_us
+
+    @property
+    def transit_links(self) -> Sequence[int]:
+        """Numbers of the links that join transit domains."""
+        return [number for number, link in enumerate(self.network.links) if link.weight > 1]
+
+    def crossing(self, links: Sequence[int]) -> Ints:
+        """From each router to each, whether the route crosses one of these links between transit routers."""
+        directions = np.zeros(self.directions, np.int64)
+        directions[[2 * link for link in links] + [2 * link + 1 for link in links]] = 1
+        crossed = (self._middle @ directions).reshape(self._transit, self._transit) > 0
+        found: Ints = crossed[np.ix_(self._gateways, self._gateways)]
+        return found
+
     def unicast_loads(self, sources: Ints, targets: Ints) -> Ints:
         """Packets over each link direction when each source sends one to its target; both are routers."""
         near = self._same_stub(sources, targets)

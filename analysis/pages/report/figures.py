@@ -3,7 +3,7 @@ topology, clocks; and a sweep's charts. They are drawn from the same charts as t
 an invalid run says so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -135,8 +135,13 @@ def _mark_invalid(record: AnalysedRun, figure: Figure) -> None:
 def write_sweep_figures(charts: Sequence[SweepChart], sweep: SweepDirectory) -> tuple[Path, ...]:
     """Draw each as `figures/<key>.png` and `.svg`; returns their paths."""
     sweep.figures.mkdir(exist_ok=True)
+    return write_charts(charts, sweep.figure)
+
+
+def write_charts(charts: Sequence[SweepChart], path_of: Callable[[str, str], Path]) -> tuple[Path, ...]:
+    """Draw each as PNG and SVG. path_of: from a chart's key and a format to where it belongs."""
     with own_style():
-        return save({chart.key: _sweep_figure(chart) for chart in charts}, sweep.figure)
+        return save({chart.key: _sweep_figure(chart) for chart in charts}, path_of)
 
 
 def _sweep_figure(chart: SweepChart) -> Figure:

@@ -2,6 +2,7 @@
 
 from node.core.declaration import Contract, Declared, System, Trait
 from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.studies.declaration import STUDIES
 
 SYSTEM = System(
     declared=Declared(
@@ -27,4 +28,5 @@ SYSTEM = System(
     machines=dict.fromkeys(("publisher", "member", "forwarder"), "node.protocols.scribe.node:pooled"),
     codec="node.protocols.scribe.messages:CODEC",
     reading="analysis.systems.scribe:READING",
+    studies=STUDIES,
 )

@@ -3,7 +3,7 @@
 Every node is part of the overlay, whatever its role; what it publishes and follows is the plan's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address
 from typing import Any
 
@@ -86,18 +86,11 @@ class ScribeNode:
             self._effects.append(m.Ready())
         return self._effects
 
-    def follow(self, stream: int, now_us: int) -> Sequence[PeerEffect]:
-        """Become a member of a stream's topic, whatever the plan says."""
+    def act(self, now_us: int, do: Callable[[], Any]) -> Sequence[PeerEffect]:
+        """Let something be done with this node from outside; what it is to send."""
         self._effects = []
         self.pastry.reach.now_us = now_us
-        self._subscribe(stream)
-        return self._effects
-
-    def publish(self, stream: int, count: int, payload: bytes, now_us: int) -> Sequence[PeerEffect]:
-        """Publish events of a stream, whatever the plan says."""
-        self._effects = []
-        self.pastry.reach.now_us = now_us
-        self._put_out(stream, count, payload, now_us)
+        do()
         return self._effects
 
     def progress(self) -> m.Progress:
@@ -135,7 +128,7 @@ class ScribeNode:
     def _follow(self, now_us: int) -> None:
         for due in self._schedule.due_subscriptions(now_us):
             if due.on:
-                self._subscribe(due.number)
+                self.follow(due.number)
             else:
                 key = topic_key(due.number)
                 self._following.pop(key, None)
@@ -145,7 +138,8 @@ class ScribeNode:
                 self._record(RecordKind.UNSUBSCRIBED, due.number, following)
                 self.trees.leave(key)
 
-    def _subscribe(self, stream: int) -> None:
+    def follow(self, stream: int) -> None:
+        """Become a member of a stream's topic."""
         key = topic_key(stream)
         self._record(RecordKind.SUBSCRIBING, stream)
         self._following[key] = stream
@@ -164,10 +158,17 @@ class ScribeNode:
             known = self.publisher.publications.get(stream)
             last = known.last if known is not None else 0
             events = b"".join(b"%0*d" % (size, stream << 32 | last + n + 1) for n in range(due))
-            self._put_out(stream, due, events, now_us)
+            self.publish(stream, due, events, now_us)
             self._published += due
 
-    def _put_out(self, stream: int, count: int, payload: bytes, now_us: int) -> None:
+    def tend(self, key: int) -> None:
+        """Look after this node's place in a topic's tree, as with every tree heartbeat."""
+        topic = self.trees.topics.get(key)
+        if topic is not None:
+            self.trees.balance.look_after(topic)
+
+    def publish(self, stream: int, count: int, payload: bytes, now_us: int) -> None:
+        """Publish events of a stream."""
         batch = self.publisher.publish(topic_key(stream), stream, count, payload, now_us)
         self._emit(_batch(RecordKind.PUBLISHED, batch))
 

@@ -14,10 +14,11 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.core.peer_pool import Address, PeerEffect
+from node.core.peer_pool import Address
 from node.core.specification import NodeSpec
 from node.protocols.pastry.direct import DirectOverlay, Proximity
 from node.protocols.pastry.ids import NodeHandle, closest, id_of
+from node.protocols.pastry.messages import Ping
 from node.protocols.scribe.messages import Multicast, topic_key
 from node.protocols.scribe.node import ScribeNode
 from node.sim.flat_network import FlatNetwork
@@ -28,6 +29,7 @@ QUIET: Mapping[str, Any] = {
     "heartbeat_us": 0,
     "join_retry_us": LONG_US,
     "retransmit_us": LONG_US,
+    "probe_timeout_us": 60_000_000,
     "replicas": 0,
 }
 """Parameters with which nothing is sent but what is asked for, as in the papers' experiments."""
@@ -56,7 +58,7 @@ class Population:
         count: int,
         proximity: Proximity,
         rng: m.Randomness,
-        parameters: Mapping[str, Any] = QUIET,
+        parameters: Mapping[str, Any] | None = None,
         on_done: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.network = FlatNetwork(proximity.delay_between(), self._told)
@@ -64,15 +66,18 @@ class Population:
         self.nodes: list[ScribeNode] = []
         self._tree: Tree | None = None
         self._began_us = 0
+        self.probes = 0
+        self._met: dict[Address, None] = {}
+        used = {**QUIET, **(parameters or {})}
         names = sorted((f"node-{number}" for number in range(count)), key=id_of)
         self.handles = [NodeHandle(id_of(name), address) for address, name in enumerate(names)]
         self._ids = [handle.id for handle in self.handles]
         for handle, name in zip(self.handles, names, strict=True):
             address = str(IPv4Address(handle.address))
-            spec = NodeSpec(name, name, "", "member", 0, 0, "scribe", (), address, parameters)
+            spec = NodeSpec(name, name, "", "member", 0, 0, "scribe", (), address, used)
             self.nodes.append(ScribeNode(spec, rng))
-        used = self.nodes[0].parameters
-        self.overlay = DirectOverlay(self.handles, proximity, used.b, used.leaf_set)
+        pastry = self.nodes[0].parameters
+        self.overlay = DirectOverlay(self.handles, proximity, pastry.b, pastry.leaf_set)
         for done, node in enumerate(self.nodes, 1):
             self.overlay.settle(node.pastry)
             self.network.add(node.pastry.own.address, node)
@@ -86,27 +91,51 @@ class Population:
 
     def join(self, stream: int, members: Iterable[Address]) -> None:
         """Let nodes join a topic, all at the same time, and wait until they have."""
+        self._met.clear()
+        self.network.watch = self._joining
         for address in members:
-            self.network.call(address, lambda node, now_us: node.follow(stream, now_us))
+            self.network.call(address, lambda node, now_us: node.act(now_us, lambda: node.follow(stream)))
         self.settle()
+        self.network.watch = None
+
+    def _joining(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
+        self._met[target] = None
+        self.probes += sum(type(each) is Ping for each in messages)
+
+    def tend(self, stream: int) -> None:
+        """Let the nodes of the topic that was joined last look after their place in its tree, until all stay.
+
+        So they do with every tree heartbeat.
+        """
+        key = topic_key(stream)
+        before = -1
+        while self.network.sent != before:
+            before = self.network.sent
+            for address in self._met:
+                self.network.call(address, lambda node, now_us: node.act(now_us, lambda: node.tend(key)))
+            self.settle()
 
     def multicast(self, stream: int) -> Tree:
         """Let the root of a topic publish one event, and wait until it is everywhere."""
         tree = self._tree = Tree(self.root_of(stream))
         self._began_us = self.network.clock.now_us
         self.network.watch = self._sent
-        self.network.call(tree.root, lambda node, now_us: self._publish(node, stream, now_us))
+        self.network.call(
+            tree.root,
+            lambda node, now_us: node.act(now_us, lambda: node.publish(stream, 1, EVENT, now_us)),
+        )
         self.settle()
         self.network.watch, self._tree = None, None
         return tree
 
+    def children(self) -> tuple[list[int], list[int]]:
+        """Of each node the number of its children tables that have entries, and of their entries."""
+        tables = [[len(topic.children) for topic in node.trees.topics.values()] for node in self.nodes]
+        return [sum(map(bool, each)) for each in tables], [sum(each) for each in tables]
+
     def settle(self) -> None:
         """Wait until all is quiet."""
         self.network.run(self.network.clock.now_us + SETTLE_US)
-
-    @staticmethod
-    def _publish(node: ScribeNode, stream: int, now_us: int) -> Sequence[PeerEffect]:
-        return node.publish(stream, 1, EVENT, now_us)
 
     def _sent(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
         assert self._tree is not None

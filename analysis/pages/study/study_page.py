@@ -1,0 +1,85 @@
+"""The page of a study: its figures, and the paper's numbers beside ours, with why they differ."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.pages.report.figures import write_charts
+from analysis.pages.report.formatting import number, scaled
+from analysis.pages.report.page import environment
+from analysis.pages.report.sweep_charts import SweepChart
+from analysis.pages.study.results import Results
+from experiments.studydir import StudyDirectory
+from experiments.whole_files import write_whole
+from node.systems import resolve, systems
+
+TEMPLATE = "study.html.j2"
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A number of the paper and ours. why: where they differ, the reason as far as it is known."""
+
+    what: str
+    paper: str
+    ours: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a study's results come to. notes: how what is shown was measured."""
+
+    charts: tuple[SweepChart, ...]
+    beside: tuple[Beside, ...]
+    notes: tuple[str, ...] = ()
+
+
+def content_of(results: Results) -> Content:
+    """By the system that the study is of."""
+    study = systems()[results.record.system].studies[results.record.study]
+    content: Content = resolve(study.page)(results)
+    return content
+
+
+def write_study_report(directory: StudyDirectory) -> Path:
+    """Write report.html and figures/ of a study, of the seeds that are done. Raises InputError."""
+    results = Results.of(directory)
+    content = content_of(results)
+    directory.figures.mkdir(exist_ok=True)
+    write_charts(content.charts, directory.figure)
+    write_whole(directory.report_html, render(results, content))
+    return directory.report_html
+
+
+def render(results: Results, content: Content) -> str:
+    """The whole page."""
+    record = results.record
+    study = systems()[record.system].studies[record.study]
+    facts = [
+        ("Study", record.study),
+        ("Parameters", ", ".join(f"{name} {value}" for name, value in record.parameters.items())),
+        ("Seeds", f"{len(results.seeds)} of {len(record.seeds)} done: {', '.join(map(str, results.seeds))}"),
+        ("Where", "in virtual time; a seed draws its own network of routers"),
+        ("Processor time of a seed", results.shown(lambda seed: results.number(seed, "processor_s")) + " s"),
+        (
+            "Memory",
+            scaled(max(results.each(lambda seed: results.number(seed, "memory_bytes")), default=None), "B"),
+        ),
+    ]
+    return environment().get_template(TEMPLATE).render(
+        name=record.study,
+        description=study.description,
+        run=results.directory.path.name,
+        content=content,
+        facts=facts,
+        number=number,
+    )  # fmt: skip
+
+
+def as_text(content: Content) -> str:
+    """The numbers as lines."""
+    width = max((len(each.what) for each in content.beside), default=0)
+    ours = max((len(each.ours) for each in content.beside), default=0)
+    lines = [f"{'':<{width}}  {'here':<{ours}}  in the paper"]
+    lines += [f"{each.what:<{width}}  {each.ours:<{ours}}  {each.paper}" for each in content.beside]
+    return "\n".join(lines)

@@ -1,0 +1,40 @@
+"""The studies of all systems, and what of their parameters is set."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import yaml
+from pydantic_core import PydanticCustomError
+
+from experiments.parameters import study_parameters
+from node.systems import systems
+from topologies.errors import InputError
+from topologies.strict import suggestion
+
+
+def listed() -> Iterator[tuple[str, str]]:
+    """Names and descriptions."""
+    for system in systems().values():
+        for name, study in system.studies.items():
+            yield name, study.description
+
+
+def chosen(study: str, overrides: Sequence[str]) -> tuple[str, str, dict[str, Any]]:
+    """System, name and all parameters of a study. overrides: `name=value`. Raises InputError."""
+    owners = {name: owner for owner, system in systems().items() for name in system.studies}
+    if study not in owners:
+        raise InputError("study", None, "", f"there is no study {study!r:.40}{suggestion(study, owners)}")
+    given = {}
+    for override in overrides:
+        name, separator, text = override.partition("=")
+        if not separator:
+            raise InputError(f"--set {override}", None, "", "should be NAME=VALUE")
+        try:
+            given[name] = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise InputError(f"--set {override}", None, "", "the value is no YAML") from None
+    try:
+        return owners[study], study, study_parameters(owners[study], study, given)
+    except PydanticCustomError as error:
+        context = error.context or {}
+        raise InputError("--set", None, ".".join(context.get("path", ())), context["message"]) from None

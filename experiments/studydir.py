@@ -1,0 +1,74 @@
+"""The directory of a study: every path of it, and what study.json says. See `testbed.backends.studies`."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from experiments.json_files import read_json, write_json
+from topologies.errors import InputError
+
+RECORD = "study.json"
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRecord:
+    """Which study it is. parameters: all of them."""
+
+    system: str
+    study: str
+    parameters: dict[str, Any]
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyDirectory:
+    """A study's files."""
+
+    path: Path
+
+    @property
+    def report_html(self) -> Path:
+        """The page."""
+        return self.path / "report.html"
+
+    @property
+    def figures(self) -> Path:
+        """The folder of figures."""
+        return self.path / "figures"
+
+    def figure(self, name: str, extension: str) -> Path:
+        """A figure's file."""
+        return self.figures / f"{name}.{extension}"
+
+    def seed(self, seed: int) -> Path:
+        """The folder of one seed's tables."""
+        return self.path / "seeds" / str(seed)
+
+    def numbers(self, seed: int) -> Path:
+        """One seed's single numbers; the seed is done when they stand."""
+        return self.seed(seed) / "numbers.json"
+
+    def done(self, seeds: Sequence[int]) -> tuple[int, ...]:
+        """Those of the seeds that are done."""
+        return tuple(seed for seed in seeds if self.numbers(seed).exists())
+
+    @classmethod
+    def create(cls, out: Path, name: str, now: datetime, token: str) -> "StudyDirectory":
+        """A new one below `out`. Raises OSError."""
+        made = cls(out / f"{now:%Y%m%dT%H%M%SZ}-{name}-{token}")
+        made.path.mkdir(parents=True)
+        return made
+
+    def write(self, record: StudyRecord) -> None:
+        """Write study.json. Raises OSError."""
+        write_json(self.path / RECORD, asdict(record))
+
+    def read(self) -> StudyRecord:
+        """What study.json says. Raises InputError if there is none, or it is none."""
+        given = read_json(self.path / RECORD)
+        try:
+            return StudyRecord(given["system"], given["study"], given["parameters"], tuple(given["seeds"]))
+        except (KeyError, TypeError) as error:
+            raise InputError(str(self.path / RECORD), None, "", f"is no record of a study: {error}") from None

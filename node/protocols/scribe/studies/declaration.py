@@ -1,0 +1,32 @@
+"""The studies of Scribe: the papers' figures at the papers' size."""
+
+from dataclasses import replace
+
+from node.core.declaration import Study
+from node.protocols.scribe.studies.parameters import GroupsParameters
+
+BOUND = 64
+"""Entries of a node, above which it is overloaded (2002, IV.E)."""
+SMALL = GroupsParameters(nodes=50_000, groups=30_000, group_size=11)
+"""2002, IV.F."""
+
+
+def _of_groups(description: str, parameters: GroupsParameters) -> Study:
+    return Study(
+        description,
+        parameters,
+        "node.protocols.scribe.studies.groups:carry_out",
+        "analysis.systems.scribe_groups:page",
+    )
+
+
+STUDIES = {
+    "scribe-groups": _of_groups("1,500 groups on 100,000 nodes (2002, figures 7 to 10)", GroupsParameters()),
+    "scribe-groups-bounded": _of_groups(
+        "the same with the bottleneck remover (2002, figure 11)", GroupsParameters(entries_max=BOUND)
+    ),
+    "scribe-small-groups": _of_groups("30,000 groups of 11 on 50,000 nodes (2002, figures 12 to 14)", SMALL),
+    "scribe-small-groups-collapse": _of_groups(
+        "the same with collapsed paths (2002, figures 12 to 14)", replace(SMALL, collapse=True)
+    ),
+}

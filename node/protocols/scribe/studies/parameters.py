@@ -1,0 +1,35 @@
+"""What may be set of Scribe's studies (`cutset study NAME --set …`)."""
+
+from dataclasses import dataclass
+
+GROUP_MIN = 11
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsParameters:
+    """Defaults are the paper's. Groups that would have fewer than 11 members are left out."""
+
+    nodes: int = 100_000
+    groups: int = 1_500
+    group_size: int = 0
+    """Members of each group; 0: floor(nodes r^-1.25 + 0.5) for that of rank r (IV.A)."""
+    entries_max: int = 0
+    """Entries above which the bottleneck remover works; 0: never (IV.E)."""
+    collapse: bool = False
+    """Whether nodes that are no members and have one child leave the tree (IV.F)."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError that names the parameter."""
+        if not 32 <= self.nodes <= 1_000_000:
+            raise ValueError("nodes should be from 32 to 1000000")
+        if not 1 <= self.groups <= 100_000:
+            raise ValueError("groups should be from 1 to 100000")
+        if self.group_size and not 2 <= self.group_size <= self.nodes:
+            raise ValueError("group_size should be from 2 to nodes, or 0")
+
+    def sizes(self) -> list[int]:
+        """Of all groups, by rank."""
+        if self.group_size:
+            return [self.group_size] * self.groups
+        by_rank = (int(self.nodes * rank**-1.25 + 0.5) for rank in range(1, self.groups + 1))
+        return [size for size in by_rank if size >= GROUP_MIN]

@@ -1,0 +1,133 @@
+"""Carries out studies: one seed after the other or side by side, each into a folder of tables.
+
+    <study>/
+      study.json       system, study, parameters, seeds
+      report.html, figures/
+      seeds/<seed>/
+        numbers.json   single numbers; written last, so that whoever has one is whole
+        <table>.parquet
+
+Tables are written as rows come. See `node.core.study` for what a study is given.
+"""
+
+import random
+import resource
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from experiments.json_files import write_json
+from experiments.studydir import StudyDirectory
+from node.core.study import Ints
+from node.systems import resolve, systems
+from topologies.generated.router_arrays import RouterArrays
+from topologies.generated.transit_stub import TransitStub
+
+TOLD_EVERY_S = 0.2
+Told = Callable[[int, str, float], None]
+"""Seed, what is being done, and how much of it is done, from 0 to 1."""
+
+
+@dataclass(slots=True)
+class Tables:
+    """What a study is given (`node.core.study.Surroundings`), and what it left. Close it."""
+
+    seed: int
+    folder: Path
+    on_progress: Told
+    rng: random.Random = field(init=False)
+    generator: np.random.Generator = field(init=False)
+    numbers: dict[str, float] = field(default_factory=dict)
+    _writers: dict[str, pq.ParquetWriter] = field(default_factory=dict)
+    _told_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Begin at the seed."""
+        self.rng = random.Random(f"study {self.seed}")  # noqa: S311 - not for secrets
+        self.generator = np.random.default_rng(self.seed)
+
+    def routers(self) -> RouterArrays:
+        """See `node.core.study.Surroundings`."""
+        asked = {"name": "routers", "kind": "transit-stub", "seed": self.seed}
+        return RouterArrays(TransitStub.model_validate(asked).network())
+
+    def write(self, table: str, columns: Mapping[str, Sequence[Any] | Ints]) -> None:
+        """See `node.core.study.Surroundings`."""
+        rows = pa.table(dict(columns))
+        writer = self._writers.get(table)
+        if writer is None:
+            path = self.folder / f"{table}.parquet"
+            writer = self._writers[table] = pq.ParquetWriter(path, rows.schema, compression="zstd")
+        writer.write_table(rows)
+
+    def put(self, **numbers: float) -> None:
+        """See `node.core.study.Surroundings`."""
+        self.numbers |= numbers
+
+    def tell(self, doing: str, done: float) -> None:
+        """See `node.core.study.Surroundings`."""
+        if time.monotonic() - self._told_s >= TOLD_EVERY_S:
+            self._told_s = time.monotonic()
+            self.on_progress(self.seed, doing, done)
+
+    def close(self) -> None:
+        """Finish all files."""
+        while self._writers:
+            self._writers.popitem()[1].close()
+
+
+@dataclass(frozen=True, slots=True)
+class StudyTask:
+    """One seed of a study, as a task of `analysis.jobs.work`."""
+
+    directory: Path
+    seed: int
+
+    def run(self) -> int:
+        """Carry it out; returns the seed."""
+        carry_out(StudyDirectory(self.directory), self.seed, _nobody)
+        return self.seed
+
+
+def _nobody(seed: int, doing: str, done: float) -> None:
+    """Where a task runs, nobody is told."""
+
+
+def carry_out(directory: StudyDirectory, seed: int, on_progress: Told) -> None:
+    """One seed of a study, in this process."""
+    record = directory.read()
+    study = systems()[record.system].studies[record.study]
+    parameters = replace(study.parameters, **record.parameters)
+    folder = directory.seed(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    began_s, given = time.process_time(), Tables(seed, folder, on_progress)
+    try:
+        resolve(study.carry_out)(parameters, given)
+    finally:
+        given.close()
+    given.put(processor_s=round(time.process_time() - began_s, 1), memory_bytes=_peak_bytes())
+    write_json(directory.numbers(seed), given.numbers)
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process ever had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+BYTES_PER_NODE = 60_000
+"""Measured with 100,000 nodes and all groups: 3.5 GB, and room."""
+BYTES_LEAST = 1 << 30
+
+
+def side_by_side(nodes: int) -> int:
+    """How many seeds this machine can carry out at once."""
+    room = psutil.virtual_memory().available * 3 // 4
+    processors = len(psutil.Process().cpu_affinity() or [0])
+    return max(1, min(processors, room // max(BYTES_LEAST, nodes * BYTES_PER_NODE)))

@@ -1,0 +1,107 @@
+"""`cutset study`: what it shows, what it leaves, and what is said of parameters that fit none."""
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from testbed.cli.main import run
+
+SMALL = ["--set", "nodes=300"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A study of two seeds on one processor, and what it said."""
+    out = tmp_path_factory.mktemp("studies")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("testbed.campaign.study.side_by_side", lambda nodes: 1)
+        assert run(["study", "scribe-groups", *SMALL, "--repeat", "2", "--out", str(out)]) == 0
+    [directory] = out.iterdir()
+    return directory
+
+
+def test_it_lists_the_studies(capsys):
+    assert run(["study"]) == 0
+    assert "scribe-groups " in capsys.readouterr().out
+
+
+def test_each_seed_has_its_tables_and_numbers(made):
+    for seed in ("1", "2"):
+        folder = made / "seeds" / seed
+        numbers = json.loads((folder / "numbers.json").read_text())
+        groups = pq.read_table(folder / "groups.parquet").to_pydict()
+        nodes = pq.read_table(folder / "nodes.parquet").to_pydict()
+        assert groups["size"] == [int(300 * rank**-1.25 + 0.5) for rank in range(1, len(groups["size"]) + 1)]
+        assert min(groups["size"]) >= 11
+        assert sum(groups["edges"]) == sum(nodes["entries"])
+        assert min(groups["rad"]) >= 0.9
+        assert numbers["members"] == sum(groups["size"])
+        links = pq.read_table(folder / "links.parquet").to_pydict()
+        assert numbers["scribe_packets"] == sum(links["scribe"]) + 2 * sum(groups["edges"])
+        assert sum(links["ip"]) < sum(links["naive"])
+
+
+def test_seeds_differ_and_the_same_seed_gives_the_same(made, tmp_path):
+    assert run(["study", "scribe-groups", *SMALL, "--seed", "2", "--out", str(tmp_path)]) == 0
+    [again] = tmp_path.iterdir()
+
+    def delays(directory, seed):
+        return pq.read_table(directory / "seeds" / seed / "members.parquet")
+
+    assert delays(again, "2").equals(delays(made, "2"))
+    assert not delays(made, "1").equals(delays(made, "2"))
+
+
+def test_the_page_has_the_papers_numbers_beside_ours_and_figures(made):
+    page = (made / "report.html").read_text()
+    assert "2,489,824" in page
+    assert "Delay penalty by group" in page
+    names = {path.name for path in (made / "figures").iterdir()}
+    assert {"figure-7.png", "figure-8.svg", "figure-9.png", "figure-10.png"} <= names
+
+
+def test_a_study_that_was_interrupted_goes_on(made, capsys):
+    (made / "seeds" / "2" / "numbers.json").unlink()
+    assert run(["study", "--resume", str(made)]) == 0
+    assert (made / "seeds" / "2" / "numbers.json").exists()
+    assert "seed 1:" not in capsys.readouterr().err
+
+
+def entries_of(directory):
+    return pq.read_table(directory / "seeds" / "1" / "nodes.parquet")["entries"].to_numpy()
+
+
+def test_the_bottleneck_remover_bounds_entries_and_collapse_saves_some(made, tmp_path):
+    def entries(study, *more):
+        out = tmp_path / study
+        assert run(["study", study, *SMALL, *more, "--out", str(out)]) == 0
+        [directory] = out.iterdir()
+        return entries_of(directory)
+
+    assert entries("scribe-groups-bounded", "--set", "entries_max=12").max() <= 12 < entries_of(made).max()
+    long, collapsed = (
+        entries(study, "--set", "groups=50")
+        for study in ("scribe-small-groups", "scribe-small-groups-collapse")
+    )
+    assert np.mean(collapsed) < np.mean(long)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["scribe-gruops"], "did you mean scribe-groups?"),
+        (["scribe-groups", "--set", "nods=3"], "did you mean nodes?"),
+        (["scribe-groups", "--set", "nodes=3"], "nodes: should be from 32"),
+        (["scribe-groups", "--set", "nodes=many"], "nodes: "),
+        (["scribe-groups", "--set", "nodes"], "should be NAME=VALUE"),
+        (["--resume", "."], "study.json"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(asked, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(["study", *asked]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
