@@ -60,12 +60,15 @@ class Adapter:
         address: str,
         surroundings: Surroundings,
         storage: Path | None = None,
+        *,
+        dials_from_address: bool = False,
     ) -> None:
         self.finished = asyncio.Event()
         self.after_input: Callable[[], None] = lambda: None  # for an application that waits for something
         self._machine = machine
         self._codec = codec
         self._address = address
+        self._dialling = (address, 0) if dials_from_address else None  # where a host has several addresses
         self._limit_bytes = machine.frame_limit_bytes
         self._surroundings = surroundings
         self._loop = asyncio.get_running_loop()
@@ -188,7 +191,9 @@ class Adapter:
         connection = self._connection(effect.peer)
         try:
             async with asyncio.timeout(effect.timeout_us / 1e6):
-                await self._loop.create_connection(lambda: connection, effect.address, effect.port)
+                await self._loop.create_connection(
+                    lambda: connection, effect.address, effect.port, local_addr=self._dialling
+                )
         except TimeoutError as error:
             self._not_dialled(effect, connection, f"no answer within {effect.timeout_us / 1e6:g} s", error)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Scribe's messages. JOIN, LEAVE and MULTICAST are the papers' own (2002, III.B); CREATE needs none here.
+"""Scribe's messages. CREATE, JOIN, LEAVE and MULTICAST are the papers' own (2002, III.A).
 
 The others make it reliable: what a parent tells its children, what a publisher and its root tell each other,
 and what is replayed and replicated (draft of 2001, 3.5; 2002, III.D).
@@ -13,6 +13,7 @@ from node.protocols.pastry.messages import pastry_layouts
 
 Topic = Annotated[int, Field("K", "", "the topic's key", columns=("key",))]
 Id = Annotated[int, Field("K", "", "the node's id", columns=())]
+Credentials = Annotated[int, Field("K", "", "what the sender shows to be let in; 0: nothing", columns=())]
 Address = Annotated[int, Field("I", ADDRESS, "where the node listens")]
 Stream = Annotated[int, Field("I", "", "whose events: a publisher in a topic")]
 FirstSeq = Annotated[int, Field("Q", SEQ, "number of the first one, from 1 on")]
@@ -69,6 +70,7 @@ class Join:
     hops: Annotated[int, Field("B", "nodes", "from the sender to whoever gets it")]
     via: Annotated[int, Field("I", ADDRESS, "where the last node before listens")]
     is_new: Annotated[int, Field("B", "", "1: from now on; 0: from these positions on")]
+    credentials: Credentials
     positions: Positions
 
 
@@ -175,6 +177,7 @@ class Publish:
     topic: Topic
     id: Id
     address: Address
+    credentials: Credentials
     stream: Stream
     first_seq: FirstSeq
     count: Count
@@ -291,15 +294,78 @@ class ShrinkAnswer:
     hops: Annotated[int, Field("B", "nodes", "from the receiver to here, on the way to the topic's key")]
 
 
+class Right(Values):
+    """What somebody may do with a topic."""
+
+    CREATE = 0, "say who may do what"
+    SUBSCRIBE = 1, "be a member"
+    PUBLISH = 2, "publish"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Who may do something with a topic."""
+
+    right: Annotated[int, Field("B", "", "what", Right)]
+    holder: Annotated[int, Field("K", "", "SHA-1 of the credentials", columns=())]
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """A topic and who may do what: routed to its root, sent to its replicas and down the tree (2002, III.A).
+
+    What is granted to nobody in particular all may do.
+    """
+
+    reads: ClassVar = ("{topic}", "version {version}")
+
+    topic: Topic
+    address: Address
+    credentials: Credentials
+    version: Annotated[int, Field("I", "", "of the grants; a later one stands")]
+    grants: Annotated[tuple[Grant, ...], Tail("rows", "who may do what", Grant)]
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """I have these grants; from a root: its replicas have them, too."""
+
+    reads: ClassVar = ("{topic}", "version {version}")
+
+    topic: Topic
+    version: Annotated[int, Field("I", "", "of the grants")]
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """Who shows these credentials may not do that."""
+
+    reads: ClassVar = ("{topic}", "{right}")
+
+    topic: Topic
+    right: Annotated[int, Field("B", "", "what", Right)]
+    credentials: Credentials
+
+
 SCRIBE_MESSAGES = (
     Join, Adopted, Refused, TreePath, Leave, Multicast, TreeHeartbeat, Refresh, Fetch, Gone, Publish,
     Published, Replicate, Replicated, Offload, JoinAt, Grow, Rejoin, Shrink, ShrinkAnswer,
+    Create, Created, Denied,
 )  # fmt: skip
 FIRST_TYPE = 32  # after Pastry's
 
-CODEC = Codec(
-    [
-        *pastry_layouts(),
-        *(Layout(message, FIRST_TYPE + number) for number, message in enumerate(SCRIBE_MESSAGES)),
-    ]
-)
+OWN_TYPE = 128  # from here on: messages of applications
+
+
+def codec(*own: type) -> Codec:
+    """Of Pastry's and Scribe's messages, and of those that an application has beside them."""
+    return Codec(
+        [
+            *pastry_layouts(),
+            *(Layout(message, FIRST_TYPE + number) for number, message in enumerate(SCRIBE_MESSAGES)),
+            *(Layout(message, OWN_TYPE + number) for number, message in enumerate(own)),
+        ]
+    )
+
+
+CODEC = codec()

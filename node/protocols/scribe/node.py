@@ -5,7 +5,7 @@ Every node is part of the overlay, whatever its role; what it publishes and foll
 
 from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address
-from typing import Any
+from typing import Any, Protocol
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
@@ -16,8 +16,19 @@ from node.core.specification import NodeSpec
 from node.protocols.pastry.ids import NodeHandle, id_of
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.overlay import Pastry
+from node.protocols.scribe.access import Access
 from node.protocols.scribe.balance import TreeBalance
-from node.protocols.scribe.messages import Multicast, Publish, Published, Replicate, Replicated, topic_key
+from node.protocols.scribe.messages import (
+    Create,
+    Join,
+    Multicast,
+    Publish,
+    Published,
+    Replicate,
+    Replicated,
+    Right,
+    topic_key,
+)
 from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.publisher import Publisher
 from node.protocols.scribe.root import Roots
@@ -33,26 +44,56 @@ def pooled(spec: NodeSpec, rng: m.Randomness) -> PeerPool:
     return PeerPool(node, node.parameters.port)
 
 
+class Application(Protocol):
+    """What stands on a node beside the plan (`scribe.peer`): upcalls of Pastry and of Scribe."""
+
+    def work(self) -> None:
+        """The node has taken an input: what the application asks for now is done now."""
+
+    def deliver(self, message: Any, key: int) -> None:
+        """A message of the application's own: by its key, or sent to this node."""
+
+    def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
+        """See `overlay.Application`."""
+
+    def new_leafs(self, leaf_set: LeafSet) -> None:
+        """See `overlay.Application`."""
+
+    def on_event(self, topic: Topic, batch: Multicast) -> None:
+        """See `tree.Listener`."""
+
+    def on_joined(self, topic: Topic) -> None:
+        """See `tree.Listener`."""
+
+    def on_created(self, key: int) -> None:
+        """See `access.AccessListener`."""
+
+    def on_denied(self, key: int, right: Right) -> None:
+        """See `access.AccessListener`."""
+
+
 class ScribeNode:
     """One process. `subscriptions`: by topic's key the stream that the plan wants to be followed."""
 
     frame_limit_bytes = FRAME_LIMIT_BYTES
 
-    def __init__(self, spec: NodeSpec, rng: m.Randomness) -> None:
+    def __init__(self, spec: NodeSpec, rng: m.Randomness, node_id: int | None = None) -> None:
         self.parameters = Parameters(**spec.parameters)
         self._spec, self._rng = spec, rng
         self._effects: list[PeerEffect] = []
         self._schedule = Schedule(spec)
         self._is_ready = False
         self._published = 0
+        self.application: Application | None = None
         self._following: dict[int, int] = {}  # by topic's key the stream
         self._asked: set[int] = set()  # topics that are joined, and where that was not confirmed
         self.trees = Trees(self.parameters, rng, self._emit, self)
         self.roots = Roots(self.parameters, self.trees)
         self.publisher = Publisher(self.parameters)
-        own = NodeHandle(id_of(spec.name), int(IPv4Address(spec.address)))
+        own = NodeHandle(id_of(spec.name) if node_id is None else node_id, int(IPv4Address(spec.address)))
         self.pastry = Pastry(own, self.parameters, rng, self._emit, self)
         self.trees.pastry = self.roots.pastry = self.publisher.pastry = self.pastry
+        self.access = Access(self.parameters, self.trees, self, self._emit)
         self.trees.balance = TreeBalance(self.parameters, self.trees, rng, self._emit)
 
     def _emit(self, effect: PeerEffect) -> None:
@@ -79,8 +120,12 @@ class ScribeNode:
                 self._schedule.begin(given)
             case m.StopDrivers():
                 self._schedule.is_stopped = True
+            case m.Nudge():
+                pass  # the application has something to do
             case m.Finish():
                 self._effects.append(m.Finished())
+        if self.application is not None:
+            self.application.work()
         if self.pastry.is_active and not self._is_ready:
             self._is_ready = True
             self._effects.append(m.Ready())
@@ -122,6 +167,7 @@ class ScribeNode:
                 self.trees.tick()
                 self.publisher.tick(now_us)
                 self.roots.tick(now_us)
+                self.access.tick()
         elif not self.pastry.timer(timer, now_us):
             self.trees.timer(timer)
 
@@ -181,28 +227,39 @@ class ScribeNode:
         elif isinstance(message, Publish):
             topic = self.trees.topic(message.topic)
             if topic.is_root:
-                self.roots.publish(topic, message)
+                self.on_root(topic, message)
             else:
                 self.pastry.route(message, message.topic)
         elif isinstance(message, Replicate):
             self.roots.replicate(self.trees.topic(message.topic), sender, message)
         elif isinstance(message, Replicated):
             self.roots.replicated(self.trees.topic(message.topic), sender, message)
-        else:
-            self.trees.receive(sender, message)
+        elif not self.trees.receive(sender, message) and self.application is not None:
+            self.application.deliver(message, self.pastry.own.id)
 
     def deliver(self, message: Any, key: int) -> None:
         """See `overlay.Application`."""
-        self.trees.deliver(message, key)
+        if isinstance(message, Create):
+            topic = self.trees.topic(key)
+            self.trees.become_root(topic)
+            self.access.deliver(topic, message)
+        elif isinstance(message, (Join, Publish)):
+            self.trees.deliver(message, key)
+        elif self.application is not None:
+            self.application.deliver(message, key)
 
     def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
         """See `overlay.Application`."""
+        if self.application is not None and not isinstance(message, (Create, Join, Publish)):
+            return self.application.forward(message, key, following)
         return self.trees.forward(message, key, following)
 
     def new_leafs(self, leaf_set: LeafSet) -> None:
         """See `overlay.Application`."""
         self.roots.new_leafs()
         self.trees.new_leafs(leaf_set)
+        if self.application is not None:
+            self.application.new_leafs(leaf_set)
 
     def failed(self, node: NodeHandle) -> None:
         """See `overlay.Application`."""
@@ -211,12 +268,15 @@ class ScribeNode:
 
     def on_root(self, topic: Topic, message: Publish) -> None:
         """See `tree.Listener`."""
-        self.roots.publish(topic, message)
+        if self.access.may_publish(topic, message):
+            self.roots.publish(topic, message)
 
     def on_event(self, topic: Topic, batch: Multicast) -> None:
         """See `tree.Listener`."""
         if topic.key in self._following and topic.key not in self._asked:
             self._emit(_batch(RecordKind.DELIVERED, batch))
+        if self.application is not None and topic.is_member:
+            self.application.on_event(topic, batch)
 
     def on_joined(self, topic: Topic) -> None:
         """See `tree.Listener`."""
@@ -224,6 +284,26 @@ class ScribeNode:
             self._asked.discard(topic.key)
             stream = self._following[topic.key]
             self._record(RecordKind.SUBSCRIBED, stream, topic.next_of(stream))
+        if self.application is not None:
+            self.application.on_joined(topic)
+
+    def on_created(self, key: int) -> None:
+        """See `access.AccessListener`."""
+        if self.application is not None:
+            self.application.on_created(key)
+
+    def on_denied(self, key: int, right: Right) -> None:
+        """See `access.AccessListener`: what is not let in is no loss; nothing more of it is expected."""
+        self._emit(m.Log("denied", {"topic": f"{key:032x}", "right": right.name.lower()}, "warning"))
+        if right == Right.PUBLISH:
+            self.publisher.denied(key)
+        elif right == Right.SUBSCRIBE and key in self._following:
+            stream = self._following.pop(key)
+            self._asked.discard(key)
+            self._record(RecordKind.UNSUBSCRIBING, stream)
+            self._record(RecordKind.UNSUBSCRIBED, stream)
+        if self.application is not None:
+            self.application.on_denied(key, right)
 
     def _record(self, kind: RecordKind, stream: int, seq: int = 0) -> None:
         self._effects.append(m.Record(kind, stream, seq, 0, 0))

@@ -22,6 +22,7 @@ class Publication:
     topic: int
     stream: int
     last: int = 0
+    credentials: int = 0
     acknowledged: int = 0
     root: NodeHandle | None = None
     sent_us: int = 0  # or acknowledged, whichever was later
@@ -47,11 +48,16 @@ class Publisher:
         """Whether everything is acknowledged."""
         return not any(each.unanswered for each in self.publications.values())
 
-    def publish(self, topic: int, stream: int, count: int, payload: bytes, now_us: int) -> Publish:
+    def publish(
+        self, topic: int, stream: int, count: int, payload: bytes, now_us: int, *, credentials: int = 0
+    ) -> Publish:
         """Publish a batch; returns it with its number."""
         publication = self.publications.setdefault(stream, Publication(topic, stream))
         own = self.pastry.own
-        message = Publish(topic, own.id, own.address, stream, publication.last + 1, count, payload)
+        publication.credentials = credentials
+        message = Publish(
+            topic, own.id, own.address, credentials, stream, publication.last + 1, count, payload
+        )
         publication.last += count
         if not publication.unanswered:
             publication.sent_us = now_us
@@ -83,6 +89,12 @@ class Publisher:
         for publication in self.publications.values():
             if publication.root == node:
                 publication.root = None
+
+    def denied(self, topic: int) -> None:
+        """The root takes nothing from this node: what is under way is given up."""
+        for publication in self.publications.values():
+            if publication.topic == topic:
+                publication.unanswered.clear()
 
     def tick(self, now_us: int) -> None:
         """Send again what has no answer, as soon as it is known by which way."""

@@ -11,7 +11,7 @@ from itertools import takewhile
 
 from node.core.peer_pool import Address
 from node.protocols.pastry.ids import NodeHandle
-from node.protocols.scribe.messages import Multicast, Position
+from node.protocols.scribe.messages import Create, Multicast, Position
 
 EARLY_MAX = 1_024  # batches of a stream that came before their time; further ones are fetched again
 
@@ -72,6 +72,7 @@ class Child:
 
     waiting: what it asked for, while the node that adopted it has no parent itself. hops: of its join, to
     here; is_fixed: there is no other way for it (draft of 2001, 3.4.1). delay_us: to here, once measured.
+    credentials: what it showed.
     """
 
     node: NodeHandle
@@ -81,6 +82,7 @@ class Child:
     hops: int = 1
     is_fixed: bool = False
     delay_us: int | None = None
+    credentials: int = 0
 
 
 @dataclass(slots=True)
@@ -93,6 +95,8 @@ class Topic:
     is_joining: bool = False
     is_astray: bool = False  # the way that it joined by led to a loop: the next one is any other
     few_since_us: int | None = None  # since when it has so few children that the parent may take them
+    grants: Create | None = None  # who may do what, as far as is known here
+    credentials: int = 0  # what this node shows as a member
     has_positions: bool = False  # it was told from where on it gets events
     parent: NodeHandle | None = None
     heard_us: int = 0  # from the parent

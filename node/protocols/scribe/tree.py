@@ -12,6 +12,7 @@ be it parent, child or replica: so two trees of a divided network grow together 
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from node.core import machine as m
@@ -21,6 +22,8 @@ from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.scribe.messages import (
     Adopted,
+    Create,
+    Denied,
     Errand,
     Fetch,
     Gone,
@@ -77,6 +80,29 @@ class Balance(Protocol):
         """A timer fired; whether it is one of these."""
 
 
+class Access(Protocol):
+    """Who decides who may be in a tree (`node.protocols.scribe.access`)."""
+
+    def may_join(self, topic: Topic, join: Join) -> bool:
+        """Whether the sender of a join may; if not, it is told."""
+
+    def may_stay(self, topic: Topic) -> bool:
+        """Whether this node may be a member of a tree in which it stands; if not, it is none any more."""
+
+
+class Upcalls(Protocol):
+    """What an application may do to what passes (2002, III.D): the paper's three handlers."""
+
+    def forward_handler(self, topic: Topic, batch: Multicast) -> Multicast:
+        """A batch is about to go to children: as it is, or with another payload."""
+
+    def join_handler(self, topic: Topic, join: Join) -> None:
+        """A child was added."""
+
+    def fault_handler(self, topic: Topic, join: Join) -> Join:
+        """The parent seems to have failed: the join that is sent, as it is or changed."""
+
+
 class Trees:
     """All topics of a node, as an application of Pastry (`node.protocols.pastry.overlay.Application`)."""
 
@@ -89,6 +115,8 @@ class Trees:
     ) -> None:
         self.pastry: Pastry
         self.balance: Balance
+        self.access: Access
+        self.upcalls: Upcalls | None = None
         self.topics: dict[int, Topic] = {}
         self._parameters = parameters
         self._rng = rng
@@ -125,19 +153,20 @@ class Trees:
             topic = self.topics[key] = Topic(key)
         return topic
 
-    def join(self, key: int) -> None:
+    def join(self, key: int, credentials: int = 0) -> None:
         """Become a member."""
         topic = self.topic(key)
-        topic.is_member = True
+        topic.is_member, topic.credentials = True, credentials
         if topic.is_attached:
-            self._listener.on_joined(topic)
+            if self.access.may_stay(topic):
+                self._listener.on_joined(topic)
         elif not topic.is_joining:
             self.seek_parent(topic)
 
     def leave(self, key: int) -> None:
         """Be a member no more."""
         topic = self.topic(key)
-        topic.is_member = False
+        topic.is_member, topic.credentials = False, 0
         self._leave_if_needless(topic)
 
     def start(self) -> None:
@@ -150,17 +179,22 @@ class Trees:
         """Have no parent, and need one."""
         topic.parent, topic.path, topic.is_joining = None, (), True
 
-    def seek_parent(self, topic: Topic, avoided: Sequence[Address] | None = None) -> None:
+    def seek_parent(
+        self, topic: Topic, avoided: Sequence[Address] | None = None, *, is_fault: bool = False
+    ) -> None:
         """Join by the usual route, or by chance by any other that begins with none of these nodes."""
         self.detach(topic)
         self._set_retry(topic)
         if avoided is None and topic.is_astray:
             avoided = ()
         topic.is_astray = False
+        join = self._join_of(topic)
+        if is_fault and self.upcalls is not None:
+            join = self.upcalls.fault_handler(topic, join)
         if avoided is None:
-            self.pastry.route(self._join_of(topic), topic.key)
-        elif not self.pastry.route_aside(self._join_of(topic), topic.key, avoided):
-            self.pastry.route(self._join_of(topic, errand=Errand.NO_DETOUR), topic.key)
+            self.pastry.route(join, topic.key)
+        elif not self.pastry.route_aside(join, topic.key, avoided):
+            self.pastry.route(replace(join, errand=Errand.NO_DETOUR), topic.key)
 
     def join_at(self, topic: Topic, address: Address, hops: int = 1) -> None:
         """Join at a node; a parent stays one until another node has become it."""
@@ -173,8 +207,11 @@ class Trees:
         self._emit(m.SetTimer((REJOIN, f"{topic.key:032x}"), self.now_us + spread_us))
 
     def _join_of(self, topic: Topic, hops: int = 1, errand: int = Errand.ROUTED) -> Join:
-        own, is_new = self.pastry.own, int(not topic.has_positions)
-        return Join(topic.key, own.id, own.address, errand, hops, own.address, is_new, topic.positions())
+        own, is_new, shown = self.pastry.own, int(not topic.has_positions), topic.credentials
+        if not topic.is_member and topic.children:
+            shown = next(iter(topic.children.values())).credentials
+        positions = topic.positions()
+        return Join(topic.key, own.id, own.address, errand, hops, own.address, is_new, shown, positions)
 
     def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
         """See `overlay.Application`: adopt the sender of a join, and go on in its place if that is needed."""
@@ -224,16 +261,24 @@ class Trees:
         if join.id in topic.path or (topic.parent is not None and topic.parent == child):
             self.pastry.send(Refused(topic.key), child.address)
             return False
-        if self.balance.hands_on(topic, join):
+        if not self.access.may_join(topic, join) or self.balance.hands_on(topic, join):
             return False
         if not topic.has_positions and not topic.is_attached and not join.is_new:
             topic.start_at(join.positions)
             topic.has_positions = True
         topic.children[child.address] = Child(
-            child, self.now_us, join.positions, bool(join.is_new), join.hops, join.errand == Errand.NO_DETOUR
+            child,
+            self.now_us,
+            join.positions,
+            bool(join.is_new),
+            join.hops,
+            join.errand == Errand.NO_DETOUR,
+            credentials=join.credentials,
         )
         if topic.is_attached:
             self._welcome(topic, topic.children[child.address])
+        if self.upcalls is not None:
+            self.upcalls.join_handler(topic, join)
         self.balance.adopted()
         return True
 
@@ -244,6 +289,8 @@ class Trees:
             Position(stream, asked.get(stream, state.next if child.is_new else 1))
             for stream, state in sorted(topic.streams.items())
         )
+        if topic.grants is not None:
+            self.pastry.send(topic.grants, child.node.address)
         self.pastry.send(Adopted(topic.key, self.pastry.own.id, positions), child.node.address)
         self._tell_path(topic, child)
         self._replay(topic, child.node.address, positions)
@@ -268,7 +315,7 @@ class Trees:
 
     def _attached(self, topic: Topic) -> None:
         topic.has_positions = True
-        if topic.is_member:
+        if topic.is_member and self.access.may_stay(topic):
             self._listener.on_joined(topic)
         for child in topic.children.values():
             if child.waiting is not None:
@@ -323,10 +370,14 @@ class Trees:
     def _pass_on(self, topic: Topic, batches: Iterable[Multicast]) -> None:
         for batch in batches:
             topic.state(batch.stream).told_us = self.now_us
+            onward = self._onward(topic, batch)
             for child in topic.children.values():
                 if child.waiting is None:
-                    self.pastry.send(batch, child.node.address)
+                    self.pastry.send(onward, child.node.address)
             self._listener.on_event(topic, batch)
+
+    def _onward(self, topic: Topic, batch: Multicast) -> Multicast:
+        return batch if self.upcalls is None else self.upcalls.forward_handler(topic, batch)
 
     def _multicast(self, topic: Topic, sender: Address, batch: Multicast) -> None:
         if sender == topic.parent_address:
@@ -358,7 +409,7 @@ class Trees:
             if wanted < state.first:
                 missing.append(Position(stream, wanted))
             for batch in state.since(wanted):
-                self.pastry.send(batch, to)
+                self.pastry.send(self._onward(topic, batch), to)
         if missing and topic.parent is not None and topic.parent.address != to:
             self.pastry.send(Fetch(topic.key, to, tuple(missing)), topic.parent.address)
         elif topic.is_root:
@@ -441,7 +492,7 @@ class Trees:
 
     def _lose_parent(self, topic: Topic, event: str) -> None:
         self._log(event, topic)
-        self.seek_parent(topic)
+        self.seek_parent(topic, is_fault=True)
 
     def _log(self, event: str, topic: Topic) -> None:
         self._emit(m.Log(event, {"topic": f"{topic.key:032x}", "peer": topic.parent_address}))
@@ -477,6 +528,8 @@ class Trees:
             if topic is None:
                 if isinstance(message, (Multicast, TreeHeartbeat, Adopted)):
                     self.pastry.send(Leave(message.topic), sender)
+                elif isinstance(message, (Create, Denied)):
+                    carry(self.topic(message.topic), sender, message)
                 elif isinstance(message, Join):
                     self.pastry.send(Refused(message.topic), message.address)
                 elif isinstance(message, Refresh):

@@ -1,0 +1,234 @@
+"""Who may create a topic, subscribe to it and publish: by credentials, checked where that can be decided.
+
+CREATE is routed to the topic's root, which keeps it if nobody else created the topic before; it is replicated
+like all of a root's state (draft of 2001, 3.2 and 3.5; 2002, III.A). Publishers are checked by the root.
+Joins end at the first forwarder, so each node of the tree is told the grants by its parent; one that is not
+in the tree yet joins with the credentials of the node that it will adopt.
+
+The papers leave credentials open. Here they are any text; what is shown is its hash, and what is granted, the
+hash of that: who reads a grant cannot show it. Whoever passes a message on sees what is shown, as the papers
+have no encryption. A topic that nobody created is open to all.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from node.core import machine as m
+from node.core.peer_pool import Address, PeerEffect
+from node.protocols.pastry.ids import ID_BITS, id_of
+from node.protocols.scribe.messages import Create, Created, Denied, Grant, Join, Publish, Right
+from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.topic import Topic
+from node.protocols.scribe.tree import Trees
+
+NOTHING = 0
+"""Shown by who has no credentials."""
+CREATOR_BITS = ID_BITS // 2
+
+
+def topic_of(name: str, creator: str) -> int:
+    """A topic's key: anybody who knows its name and its creator's finds its root (2002, III.A)."""
+    return id_of(name + creator)
+
+
+def topic_at(creator_id: int, name: str) -> int:
+    """The papers' other way: a key next to its creator's id, which then is the root while it lives.
+
+    The creator's id and the name's hash have 128 bits each; of both the first half counts.
+    """
+    return creator_id >> CREATOR_BITS << CREATOR_BITS | id_of(name) >> CREATOR_BITS
+
+
+def shown(credentials: str) -> int:
+    """What somebody shows who has these credentials."""
+    return id_of(f"credentials {credentials}") if credentials else NOTHING
+
+
+def holder(shown_credentials: int) -> int:
+    """As a grant names who shows that."""
+    return id_of(f"{shown_credentials:032x}")
+
+
+def grants_of(subscribers: Iterable[str], publishers: Iterable[str]) -> tuple[Grant, ...]:
+    """Grants to those with these credentials."""
+    return (
+        *(Grant(Right.SUBSCRIBE, holder(shown(each))) for each in subscribers),
+        *(Grant(Right.PUBLISH, holder(shown(each))) for each in publishers),
+    )
+
+
+def allows(grants: Create | None, right: int, credentials: int) -> bool:
+    """Whether somebody may do something; the creator may do everything."""
+    if grants is None or credentials == grants.credentials:
+        return True
+    holders = [grant.holder for grant in grants.grants if grant.right == right]
+    return not holders or holder(credentials) in holders
+
+
+class AccessListener(Protocol):
+    """Who is told what came of it."""
+
+    def on_created(self, key: int) -> None:
+        """The topic that this node created stands, at the root and its replicas."""
+
+    def on_denied(self, key: int, right: Right) -> None:
+        """This node may not do that."""
+
+
+@dataclass(slots=True)
+class _Creation:
+    message: Create
+    sent_us: int
+
+
+@dataclass(slots=True)
+class _Replication:
+    """At a root: which replicas have the grants, and whom to tell when all have."""
+
+    version: int
+    creator: Address | None
+    confirmed: set[Address] = field(default_factory=set)
+    sent_us: int = -1 << 40
+
+
+class Access:
+    """Of one node, for all its topics."""
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        trees: Trees,
+        listener: AccessListener,
+        emit: Callable[[PeerEffect], None],
+    ) -> None:
+        self._parameters = parameters
+        self._emit = emit
+        self._trees = trees
+        self._listener = listener
+        self._creations: dict[int, _Creation] = {}
+        self._replications: dict[int, _Replication] = {}
+        trees.carry |= {Create: self._told, Created: self._created, Denied: self._denied}
+        trees.access = self
+
+    # --- The creator
+
+    def create(self, key: int, credentials: int, grants: tuple[Grant, ...], version: int = 1) -> None:
+        """Create a topic; of one that is one's own already, change who may do what."""
+        pastry = self._trees.pastry
+        message = Create(key, pastry.own.address, credentials, version, grants)
+        self._creations[key] = _Creation(message, self._trees.now_us)
+        pastry.route(message, key)
+
+    def tick(self) -> None:
+        """Send again what has no answer."""
+        before_us = self._trees.now_us - self._parameters.retransmit_us
+        for creation in self._creations.values():
+            if creation.sent_us <= before_us:
+                creation.sent_us = self._trees.now_us
+                self._trees.pastry.route(creation.message, creation.message.topic)
+        for topic in self._trees.topics.values():
+            if topic.is_root and topic.grants is not None:
+                self._replicate(topic, before_us)
+
+    # --- The root
+
+    def deliver(self, topic: Topic, message: Create) -> None:
+        """A CREATE came to the root: the first one stands, and what its creator says later."""
+        known, pastry = topic.grants, self._trees.pastry
+        if known is not None and known.credentials != message.credentials:
+            self._say("create_denied", topic, message.address)
+            pastry.send(Denied(topic.key, Right.CREATE, message.credentials), message.address)
+            return
+        if known is None or message.version > known.version:
+            self._take(topic, message)
+        assert topic.grants is not None
+        self._replications[topic.key] = _Replication(topic.grants.version, message.address)
+        self._replicate(topic, self._trees.now_us)
+
+    def _replicate(self, topic: Topic, before_us: int) -> None:
+        assert topic.grants is not None
+        replication = self._replications.get(topic.key)
+        if replication is None or replication.version != topic.grants.version:
+            replication = self._replications[topic.key] = _Replication(topic.grants.version, None)
+        nearest = self._trees.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
+        lacking = [node.address for node in nearest if node.address not in replication.confirmed]
+        if not lacking and replication.creator is not None:
+            self._trees.pastry.send(Created(topic.key, topic.grants.version), replication.creator)
+            replication.creator = None
+        if replication.sent_us <= before_us:
+            replication.sent_us = self._trees.now_us
+            for address in lacking:
+                self._trees.pastry.send(topic.grants, address)
+
+    def may_publish(self, topic: Topic, message: Publish) -> bool:
+        """Whether the root takes what somebody publishes; who may not is told."""
+        return self._check(topic, Right.PUBLISH, message.credentials, message.address)
+
+    def may_join(self, topic: Topic, join: Join) -> bool:
+        """Whether a node of the tree adopts somebody; who may not be is told."""
+        return self._check(topic, Right.SUBSCRIBE, join.credentials, join.address)
+
+    def may_stay(self, topic: Topic) -> bool:
+        """Whether this node may be a member of a tree in which it stands, as its root or as a forwarder."""
+        if allows(topic.grants, Right.SUBSCRIBE, topic.credentials):
+            return True
+        self._say("subscribe_denied", topic, self._trees.pastry.own.address)
+        self._trees.leave(topic.key)
+        self._listener.on_denied(topic.key, Right.SUBSCRIBE)
+        return False
+
+    def _check(self, topic: Topic, right: Right, credentials: int, address: Address) -> bool:
+        if allows(topic.grants, right, credentials):
+            return True
+        self._say(f"{right.name.lower()}_denied", topic, address)
+        self._trees.pastry.send(Denied(topic.key, right, credentials), address)
+        return False
+
+    def _say(self, event: str, topic: Topic, peer: Address) -> None:
+        self._emit(m.Log(event, {"topic": f"{topic.key:032x}", "peer": peer}, "warning"))
+
+    # --- Everybody
+
+    def _told(self, topic: Topic, sender: Address, message: Create) -> None:
+        """Grants from a root, for its replica, or from a parent."""
+        self._take(topic, message)
+        self._trees.pastry.send(Created(topic.key, message.version), sender)
+
+    def _take(self, topic: Topic, message: Create) -> None:
+        if topic.grants is None or message.version > topic.grants.version:
+            topic.grants = message
+            for child in topic.children.values():
+                self._trees.pastry.send(message, child.node.address)
+
+    def _created(self, topic: Topic, sender: Address, message: Created) -> None:
+        replication, creation = self._replications.get(topic.key), self._creations.get(topic.key)
+        if creation is not None and creation.message.version <= message.version and not topic.is_root:
+            del self._creations[topic.key]
+            self._listener.on_created(topic.key)
+        elif replication is not None and replication.version == message.version:
+            replication.confirmed.add(sender)
+            self._replicate(topic, self._trees.now_us - self._parameters.retransmit_us)
+
+    def _denied(self, topic: Topic, sender: Address, message: Denied) -> None:
+        """Somebody who was asked says no: to this node, or to children that it was to adopt."""
+        right = Right(message.right)
+        if right == Right.CREATE:
+            self._creations.pop(topic.key, None)
+            self._listener.on_denied(topic.key, right)
+        elif right == Right.PUBLISH:
+            self._listener.on_denied(topic.key, right)
+        else:
+            self._not_adopted(topic, message)
+
+    def _not_adopted(self, topic: Topic, message: Denied) -> None:
+        for child in [each for each in topic.children.values() if each.credentials == message.credentials]:
+            del topic.children[child.node.address]
+            self._trees.pastry.send(message, child.node.address)
+        if topic.is_member and topic.credentials == message.credentials:
+            self._trees.leave(topic.key)
+            self._listener.on_denied(topic.key, Right.SUBSCRIBE)
+        elif not topic.is_needed:
+            self._trees.leave(topic.key)
+        elif topic.is_joining:
+            self._trees.seek_parent(topic)
