@@ -1,7 +1,10 @@
 """What an experiment says of its topology: every region, link and process that it names must be there."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from experiments.churn import Arrivals
+from experiments.churn_schedule import candidates
 from experiments.declared import Trait, declared_by
 from experiments.faults import (
     Cut,
@@ -40,6 +43,7 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
         yield ("roles",), f"makes {most} processes in {region}: at most {COUNT_MAX} are possible in a region"
     if experiment.nemesis and (found := experiment.nemesis.topology_problem(topology, experiment.faults)):
         yield ("nemesis", "stays"), found
+    yield from _churn_problems(experiment, topology)
     known = set(processes)
     for number, fault in enumerate(experiment.faults):
         path: FieldPath = ("faults", number, fault.kind)
@@ -55,6 +59,30 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
                 yield from _separation_problems(number, fault, known)
         else:
             yield from ((path, text) for text in _link_problems(fault, topology))
+
+
+def _churn_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
+    """Regions are there, and as many processes as are to come, or to go for good."""
+    asked: Counter[str] = Counter()
+    for field, groups in (("arrivals", experiment.arrivals), ("departures", experiment.departures)):
+        for number, group in enumerate(groups):
+            for place, region in enumerate(group.regions):
+                if region not in topology.regions:
+                    hint = suggestion(region, topology.regions)
+                    yield (field, number, "regions", place), f"{topology.name} has no region {region}{hint}"
+            there = len(candidates(group, experiment.roles, tuple(topology.regions)))
+            where = " ".join(group.regions) or "all regions"
+            path: FieldPath = (field, number, "role" if group.count is None else "count")
+            if not there:
+                yield path, f"`roles` gives no {group.role} in {where}"
+            elif isinstance(group, Arrivals):
+                asked[group.role] += group.count or 0
+                most = sum(counts_in(experiment.roles, each).get(group.role, 0) for each in topology.regions)
+                if (group.count or 0) > there or asked[group.role] > most:
+                    least = min(there, most)
+                    yield path, f"asks for more {group.role} than `roles` gives in {where}: {least}"
+            elif (group.count or 0) > there and (group.lifetime is not None or group.away is None):
+                yield path, f"is more than `roles` gives of {group.role} in {where}: {there}"
 
 
 def process_names(experiment: Experiment, topology: Topology) -> list[str]:

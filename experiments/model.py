@@ -8,12 +8,14 @@ from dataclasses import replace
 from random import Random
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
 
+from experiments.churn import Arrivals, Departures, named
+from experiments.churn_schedule import ChurnSchedule, churn_schedule
 from experiments.contract import loosened
 from experiments.declared import Declared, declared_by
 from experiments.expectations import ExpectationField
-from experiments.faults import Fault, Faults, Restore, path_to
+from experiments.faults import Fault, Faults, ProcessFault, Restore, path_to
 from experiments.nemesis import Nemesis
 from experiments.nemesis_schedule import expand
 from experiments.overrides import with_value
@@ -74,8 +76,13 @@ DURATION_US_MIN = 1_000_000
 DURATION_US_MAX = 24 * 3600 * 1_000_000
 EXPECTATIONS_MAX = 200
 REPEAT_MAX = 1_000
+CHURN_MAX = 20  # groups of arrivals, and of departures
 VARIED = ("parameters", "roles", "workload")  # what a nemesis may draw
 CongestionControl = Annotated[str, *spelled("[a-z][a-z0-9_]{0,14}", "the name of one, as cubic", 15)]
+
+
+ArrivalGroups = Annotated[tuple[Arrivals, ...], Field(max_length=CHURN_MAX), AfterValidator(named)]
+DepartureGroups = Annotated[tuple[Departures, ...], Field(max_length=CHURN_MAX), AfterValidator(named)]
 
 
 class Paper(StrictModel):
@@ -122,6 +129,10 @@ class Experiment(StrictModel):
     """What is captured, or `none`."""
     faults: Faults = ()
     """What goes wrong, and when."""
+    arrivals: ArrivalGroups = ()
+    """Processes that come later: how many, when."""
+    departures: DepartureGroups = ()
+    """Processes that go: how many, when, how, and when they come back."""
     nemesis: Nemesis | None = None
     """Faults by chance: which ones follows from the seed. They come to those above."""
     expect: tuple[ExpectationField, ...] = Field((), max_length=EXPECTATIONS_MAX)
@@ -155,9 +166,22 @@ class Experiment(StrictModel):
             self.duration_us,
             declared=declared_by(self.system),
             others=self.faults,
+            spared=self.churn(topology, seed).processes,
             seed=seed,
         )
         return (*self.faults, *by_chance)
+
+    def churn(self, topology: Topology, seed: int) -> ChurnSchedule:
+        """Who comes and goes in a run with this seed."""
+        return churn_schedule(
+            self.arrivals,
+            self.departures,
+            self.roles,
+            tuple(topology.regions),
+            self.duration_us,
+            spared=frozenset(fault.process for fault in self.faults if isinstance(fault, ProcessFault)),
+            seed=seed,
+        )
 
     def drawn(self, seed: int) -> Self:
         """This experiment with the settings that its nemesis draws for a run with this seed."""
@@ -186,6 +210,7 @@ class Experiment(StrictModel):
     def _consistent(self) -> Self:
         self._check_system()
         self._check_faults()
+        self._check_churn()
         for number, expectation in enumerate(self.expect):
             found = path_problem(expectation.path, (fault.name for fault in self.faults))
             if found:
@@ -246,6 +271,17 @@ class Experiment(StrictModel):
                         f"{self.system} has no such role{suggestion(role, known)}", "nemesis", "roles", number
                     )
             self._check_varied(self.nemesis.vary)
+
+    def _check_churn(self) -> None:
+        taken = {fault.name for fault in self.faults}
+        declared = declared_by(self.system)
+        for field, groups in (("arrivals", self.arrivals), ("departures", self.departures)):
+            for number, group in enumerate(groups):
+                if found := group.problem(declared, self.duration_us):
+                    raise problem(found[1], field, number, found[0])
+                if group.name in taken:
+                    raise problem(f"the name {group.name} is taken", field, number, "name")
+                taken.add(group.name)
 
     def _check_varied(self, vary: Mapping[str, Sequence[Any]]) -> None:
         """Each value by itself must make a valid experiment."""

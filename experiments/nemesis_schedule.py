@@ -15,7 +15,7 @@ them, run.json keeps them, and the seed replays them. What it stays within, so t
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -42,13 +42,15 @@ def expand(
     *,
     declared: Declared,
     others: Sequence[Fault] = (),
+    spared: Collection[str] = (),
     seed: int,
 ) -> tuple[Fault, ...]:
     """The faults that this seed means, by time. Pure: the same arguments give the same faults.
 
-    declared: the system's roles. others: the experiment's own faults.
+    declared: the system's roles. others: the experiment's own faults. spared: further processes that are left
+    alone.
     """
-    spared = {fault.process for fault in others if isinstance(fault, ProcessFault)}
+    spared = {*spared, *(fault.process for fault in others if isinstance(fault, ProcessFault))}
     victims = _victims(nemesis.roles or _all_roles(declared), roles, topology, spared, declared)
     regions = _regions(roles, topology, spared)
     schedule = _Schedule(

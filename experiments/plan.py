@@ -224,6 +224,19 @@ class FaultPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ChurnPlan:
+    """Arrivals or departures as they were asked for; the changes that they come to carry their name."""
+
+    name: Name
+    kind: Literal["arrivals", "departures"]
+    target: Text  # "12 member of r0 r1: uniform, by crash"
+    count: Count  # processes that come or go
+    returns: Count  # of those that went, so often one is started again
+    at_us: TimeUs
+    until_us: TimeUs
+
+
+@dataclass(frozen=True, slots=True)
 class CollectPlan:
     """Which earlier events an event collects, and how often events do (`experiments.workload`)."""
 
@@ -256,6 +269,7 @@ class Plan:
     captures: tuple[CapturePlan, ...]
     faults: tuple[FaultPlan, ...]
     changes: tuple[Change, ...]  # sorted by time
+    churn: tuple[ChurnPlan, ...] = ()
     streams: tuple[StreamPlan, ...] = ()  # by number
     declared: Declared = field(default_factory=oldest)  # what the system says of itself: roles, contract
 

@@ -56,6 +56,10 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
         "unconfirmed": Figure("Subscriptions not confirmed in time", "lower"),
         "wait_max_s": Figure("Longest wait for a subscription", "lower"),
     },
+    "churn": {
+        "came": Figure("Processes that came, or came back"),
+        "went": Figure("Processes that went"),
+    },
     "convergence": {
         "last_change_s": Figure("Last change", followed=False),
         "connected": Figure("Regions connected", followed=False),

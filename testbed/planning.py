@@ -49,6 +49,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
     for path, problem in problems(experiment, topology):
         raise InputError(experiment.name, None, dotted(path), problem)
     faults = experiment.all_faults(topology, run_seed)
+    churn = experiment.churn(topology, run_seed)
     hosts = tuple(_hosts(experiment, topology))
     links = (*_wan_links(topology), *_lan_links(topology, hosts))
     processes = tuple(_processes(hosts, run_seed))
@@ -69,7 +70,8 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         processes=tuple(_with_subscriptions(processes, experiment, run_seed)),
         captures=tuple(_captures(experiment, hosts, links)),
         faults=tuple(fault_plans(faults, topology, experiment.duration_us)),
-        changes=all_changes(faults, topology, experiment.duration_us),
+        changes=all_changes(faults, topology, experiment.duration_us, churn.changes),
+        churn=churn.groups,
         streams=tuple(_streams(experiment.workload.streams_in(tuple(topology.regions)))),
         declared=experiment.declared(),
     )
@@ -182,7 +184,7 @@ def _captures(
 
 
 def all_changes(
-    faults: Sequence[Fault], topology: Topology, duration_us: int
+    faults: Sequence[Fault], topology: Topology, duration_us: int, churn: Sequence[ProcessChange] = ()
 ) -> tuple[LinkChange | ProcessChange, ...]:
     """All changes by time; at one instant links change before processes."""
     links = link_changes(faults, topology, duration_us)
@@ -190,5 +192,6 @@ def all_changes(
         *links,
         *process_changes(faults),
         *separation_changes(faults, duration_us),
+        *churn,
     ]
     return tuple(sorted(changes, key=lambda change: change.at_us))

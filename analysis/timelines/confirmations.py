@@ -138,7 +138,7 @@ def _sessions(client: str, starts: Sequence[int], stop_ns: int, metadata: RunMet
     """From each start to the next one, or to the fault that ended it; not the last one of a client that died
     by itself, of which nobody knows when.
     """
-    ends = [fault.t_ns for fault in metadata.applied_faults if client in fault.processes and not fault.mends]
+    ends = [fault.t_ns for fault in metadata.applied_changes if client in fault.processes and not fault.mends]
     for number, from_ns in enumerate(starts):
         following = starts[number + 1] if number + 1 < len(starts) else stop_ns
         of_fault = [t_ns for t_ns in ends if from_ns <= t_ns < following]
@@ -198,14 +198,14 @@ class _Excuses:
         return self._known[key]
 
     def _own(self, client: str) -> Iterator[Span]:
-        for fault in self.metadata.applied_faults:
+        for fault in self.metadata.applied_changes:
             if client in fault.processes and not fault.mends:
                 yield fault.t_ns, mended_ns(fault, self.metadata)
 
     def _unreachable(self, region: str, owner: str | None) -> Iterator[Span]:
         metadata = self.metadata
         owners = set(metadata.owner.values()) - {region} if owner is None else {owner} - {region}
-        for fault in metadata.applied_faults:
+        for fault in metadata.applied_changes:
             cuts = fault.hops and not fault.mends
             if cuts and not all(metadata.reachable(each, region, fault.struck_ns) for each in owners):
                 yield fault.t_ns, mended_ns(fault, metadata)

@@ -258,7 +258,7 @@ def _excused(known: RecordedPublications, metadata: RunMetadata, streams: int) -
 
 def excused_times(metadata: RunMetadata) -> Iterator[tuple[int, int]]:
     """From when to when faults acted through which the contract does not hold."""
-    for fault in metadata.applied_faults:
+    for fault in metadata.applied_changes:
         if not fault.mends and not metadata.declared.contract.holds_through(fault.kind):
             yield fault.t_ns, mended_ns(fault, metadata)
 
@@ -277,7 +277,7 @@ def mended_ns(fault: Fault, metadata: RunMetadata) -> int:
     for process in fault.processes:
         again = [
             other.t_ns
-            for other in metadata.applied_faults
+            for other in metadata.applied_changes
             if other.mends and process in other.processes and other.t_ns > fault.t_ns
         ]
         ends.append(min(again, default=NEVER))

@@ -6,7 +6,7 @@ what, who owns which stream, which links join the regions, which fault disturbed
 the run's times. It is small and can be sent to Spark's workers whole.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -100,6 +100,7 @@ class RunMetadata:
     routes: Mapping[Hop, tuple[Hop, ...]] = field(default_factory=dict)  # between any two regions
     periods: Mapping[LinkDirection, tuple[Period, ...]] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
+    churn: tuple[Fault, ...] = ()  # each arrival and departure that took hold, in order of time
     host_of: Mapping[str, str] = field(default_factory=dict)  # process -> host
     disturbed: frozenset[str] = frozenset()  # hosts whose process did not run from beginning to end
     gone: frozenset[str] = frozenset()  # of these, the ones whose process was not there at the end
@@ -166,6 +167,11 @@ class RunMetadata:
         """The faults that took hold, in order of time."""
         applied = [fault for fault in self.faults if fault.applied_ns is not None]
         return tuple(sorted(applied, key=lambda fault: fault.t_ns))
+
+    @cached_property
+    def applied_changes(self) -> tuple[Fault, ...]:
+        """Also each arrival and departure: all that decides what a client was to get. By time."""
+        return tuple(sorted((*self.applied_faults, *self.churn), key=lambda fault: fault.t_ns))
 
     def next_fault_ns(self, fault: Fault) -> int | None:
         """When the fault after this one took hold; None for the last."""
@@ -286,6 +292,7 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
         routes=hops(plan),
         periods=read_periods(record),
         faults=tuple(_fault(fault, record) for fault in plan.faults),
+        churn=tuple(_churn(record)),
         host_of={process.name: process.host for process in plan.processes},
         disturbed=liveness.disturbed,
         gone=liveness.gone,
@@ -339,6 +346,22 @@ def _links_by_hop(plan: Plan) -> dict[Hop, LinkDirection]:
             found[link.a, link.b] = (link.name, Direction.FORWARD)
             found[link.b, link.a] = (link.name, Direction.BACKWARD)
     return found
+
+
+def _churn(record: RunRecord) -> Iterator[Fault]:
+    """One fault for each process that came or went as part of a group."""
+    groups = {each.name for each in record.plan.churn}
+    hosts = {process.name: process.host for process in record.plan.processes}
+    for change, applied in record.carried_out:
+        if change.fault in groups and isinstance(change, ProcessChange) and applied.applied_ns is not None:
+            yield Fault(
+                name=change.fault,
+                kind=str(change.action),
+                target=change.process,
+                requested_s=change.at_us / 1e6,
+                applied_ns=applied.applied_ns,
+                processes=(hosts[change.process],),
+            )
 
 
 def _fault(fault: FaultPlan, record: RunRecord) -> Fault:

@@ -127,6 +127,11 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
     }
     if findings.confirmations.num_rows:
         summary["subscriptions"] = confirmations.summary(findings.confirmations)
+    if record.plan.churn:
+        summary["churn"] = {
+            "came": sum(each.mends for each in metadata.churn),
+            "went": sum(not each.mends for each in metadata.churn),
+        }
     if findings.measured:
         summary["measures"] = measures.summary(findings.measured)
     if findings.clocks:

@@ -26,6 +26,7 @@ class Trait(StrEnum):
     SERVER = "server"  # takes events from publishers and passes them on to others
     REPLICATED = "replicated"  # several of a region hold the same
     COORDINATOR = "coordinator"  # decides who is a replica; carries no events
+    TRANSIENT = "transient"  # may come and go while others run
     PEER = "peer"  # finds the others by itself, through one that it is told of
 
 

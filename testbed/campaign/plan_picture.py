@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from experiments.plan import FaultPlan, LinkChange, LinkPlan, LinkState, Plan
+from experiments.plan import ChurnPlan, FaultPlan, LinkChange, LinkPlan, LinkState, Plan
 from testbed.campaign.plan_text import link_parameters_text, owned
 from topologies.layout import Box, Line, layout, placed, spaced
 from topologies.palette import colour_of
@@ -21,6 +21,7 @@ HEADER_HEIGHT = 76.0
 GAP = 60.0  # between cards, at least; beside each other they leave room for a label, too
 MAP_WIDTH, MAP_HEIGHT = 800.0, 460.0
 LANE_HEIGHT = 26.0
+MARKS_MAX = 2_000  # of arrivals and departures in a lane
 LABEL_HEIGHT = 20.0
 CHARACTER_WIDTH = 7.0  # of the labels' font, about
 LABELLED_LINKS_MAX = 60
@@ -148,17 +149,25 @@ def _roles_text(plan: Plan, region: str) -> str:
 
 
 def _draw_timeline(canvas: Drawing, plan: Plan, *, top: float, width: float) -> float:
-    """The line of time with a lane for each fault; returns the lower edge."""
+    """The line of time with a lane for each fault, and for arrivals and departures, of which each has a mark;
+    returns the lower edge.
+    """
     left, right = MARGIN, width - MARGIN
-    bottom = top + LANE_HEIGHT * max(1, len(plan.faults)) + 6
+    lanes = (*plan.churn, *plan.faults)
+    bottom = top + LANE_HEIGHT * max(1, len(lanes)) + 6
     scale = (right - left) / plan.duration_us
-    for lane, fault in enumerate(plan.faults):
+    for lane, fault in enumerate(lanes):
         y = top + LANE_HEIGHT * (lane + 0.5)
         x = left + fault.at_us * scale
-        if _lasts(fault):
+        if isinstance(fault, ChurnPlan) or _lasts(fault):
             end = left + (fault.until_us or plan.duration_us) * scale
             canvas.box(Box((x + end) / 2, y, max(end - x, 2.0), LANE_HEIGHT - 6), "band", radius=3)
-        canvas.line((x, y - LANE_HEIGHT / 2 + 3), (x, bottom), "mark")
+        if isinstance(fault, ChurnPlan):
+            for change in [change for change in plan.changes if change.fault == fault.name][:MARKS_MAX]:
+                at = left + change.at_us * scale
+                canvas.line((at, y - LANE_HEIGHT / 2 + 3), (at, y + LANE_HEIGHT / 2 - 3), "mark")
+        else:
+            canvas.line((x, y - LANE_HEIGHT / 2 + 3), (x, bottom), "mark")
         label = f"{fault.name}: {fault.target}" if fault.name != fault.target else fault.name
         room = CHARACTER_WIDTH * len(label) + 8
         anchor, at = ("start", x + 6) if x + room < right else ("end", x - 6)

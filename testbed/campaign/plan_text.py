@@ -14,7 +14,7 @@ import click
 from experiments.child_python import python_command
 from experiments.contract import differences
 from experiments.declared import Trait, declared_by
-from experiments.plan import LinkChange, LinkPlan, LinkState, Plan, ProcessChange
+from experiments.plan import ChurnPlan, LinkChange, LinkPlan, LinkState, Plan, ProcessChange
 from experiments.sweep import values_text
 from testbed.campaign.backend_selection import LOCAL, SIMULATOR
 from testbed.captures import CapturePoint, tcpdump_command
@@ -62,7 +62,7 @@ def plan_lines(plan: Plan, chosen: RunSelection, *, full: bool) -> Iterator[str]
         ("Machines", machines),
         ("WAN links", _wan_rows(plan)),
         ("LAN links", _lan_rows(plan, full=full)),
-        ("Timeline", _timeline_rows(plan)),
+        ("Timeline", _timeline_rows(plan, full=full)),
         ("Runs", _run_rows(chosen)),
         ("Expected", [(expectation.text,) for expectation in experiment.expect]),
         ("Expected of all runs together", _expected_of_sweep(chosen)),
@@ -201,14 +201,17 @@ def _lan_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
         yield region, f"{count} hosts" if count > 1 else "1 host", text
 
 
-def _timeline_rows(plan: Plan) -> Iterator[Row]:
-    """Drivers' start and end, and each fault with what it changes."""
+def _timeline_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
+    """Drivers' start and end, each fault with what it changes, and arrivals and departures in numbers."""
+    churn = set() if full else {each.name for each in plan.churn}
     changes: defaultdict[tuple[int, str], list[LinkChange | ProcessChange]] = defaultdict(list)
     for change in plan.changes:
-        changes[change.at_us, change.fault].append(change)
+        if change.fault not in churn:
+            changes[change.at_us, change.fault].append(change)
     rows = [(0, 0, "drivers start", _load_text(plan))]
     if less := _contract_text(plan):
         rows.append((0, 1, "", less))
+    rows += [(each.at_us, 2, each.name, _churn_text(each)) for each in plan.churn]
     for number, fault in enumerate(plan.faults):
         if not any(at_us == fault.at_us and name == fault.name for at_us, name in changes):
             rows.append(
@@ -220,6 +223,12 @@ def _timeline_rows(plan: Plan) -> Iterator[Row]:
     rows.append((plan.duration_us, len(rows), "drivers stop", drain))
     for at_us, _, name, text in sorted(rows):
         yield f"{at_us / 1e6:>8.3f} s", name, text
+
+
+def _churn_text(churn: ChurnPlan) -> str:
+    """`12 member: uniform, until 20 s; 3 of them come back`."""
+    back = f"; {churn.returns} times one comes back" if churn.returns else ""
+    return f"{churn.target}, until {churn.until_us / 1e6:g} s{back}"
 
 
 def _contract_text(plan: Plan) -> str:

@@ -53,6 +53,8 @@ def _prepare(chosen: RunSelection, out: Path, *, with_faults: bool) -> RunDirect
         click.echo(f"the faults of {experiment.name} ({len(faults)}) happen as planned", err=True)
     elif set(PLANNED_FAULTS) & set(chosen.file.left_out):
         click.echo(f"the faults of {experiment.name} do not happen; --with-faults lets them", err=True)
+    if experiment.arrivals or experiment.departures:
+        click.echo(f"nobody of {experiment.name} comes or goes but by hand", err=True)
     experiment = open_ended(experiment, faults)
     also = {"shell": ShellRecord(with_faults)}
     request = Request(experiment, topology, chosen.seed, chosen.links, also)

@@ -74,7 +74,7 @@ class InteractiveSchedule:
         return replace(made, duration_us=duration_us)
 
 
-PLANNED_FAULTS = ("faults", "nemesis")
+PLANNED_FAULTS = ("faults", "nemesis", "arrivals", "departures")
 """The fields of an experiment that schedule faults."""
 
 
@@ -85,7 +85,7 @@ def ignored_fields(*, with_faults: bool) -> tuple[str, ...]:
 
 def open_ended(experiment: Experiment, faults: tuple[Fault, ...]) -> Experiment:
     """The experiment for an interactive run: with these faults, and no random ones."""
-    return experiment.model_copy(update={"faults": faults, "nemesis": None})
+    return experiment.model_copy(update={"faults": faults, "nemesis": None, "arrivals": (), "departures": ()})
 
 
 def _experiment(data: dict[str, Any], topology: Topology) -> Experiment:

@@ -147,15 +147,18 @@ def _changes(record: AnalysedRun) -> list[_Change]:
 
 
 def _timed(record: AnalysedRun) -> Iterator[tuple[Change, float]]:
-    """The changes that took hold, with seconds since time 0."""
+    """The changes of faults that took hold, with seconds since time 0; no arrivals and departures, which may
+    be thousands.
+    """
+    churn = {each.name for each in record.plan.churn}
     zero_ns = record.run.times.zero_ns
     if zero_ns is None or not record.run.changes:
         for change in record.plan.changes:
-            if change.at_us / 1e6 <= record.length_s:
+            if change.at_us / 1e6 <= record.length_s and change.fault not in churn:
                 yield change, change.at_us / 1e6
         return
     for change, applied in record.run.carried_out:
-        if applied.applied_ns is not None:
+        if applied.applied_ns is not None and change.fault not in churn:
             yield change, (applied.applied_ns - zero_ns) / 1e9
 
 

@@ -9,8 +9,8 @@ SYSTEM = System(
         name="scribe",
         roles={
             "publisher": (Trait.PUBLISHER, Trait.SERVER, Trait.PEER),
-            "member": (Trait.SUBSCRIBER, Trait.SERVER, Trait.PEER),
-            "forwarder": (Trait.SERVER, Trait.PEER),
+            "member": (Trait.SUBSCRIBER, Trait.SERVER, Trait.PEER, Trait.TRANSIENT),
+            "forwarder": (Trait.SERVER, Trait.PEER, Trait.TRANSIENT),
         },
         contract=Contract(
             published="sent",

@@ -9,7 +9,7 @@ SYSTEM = System(
         roles={
             "proxy": (Trait.SERVER, Trait.REPLICATED),
             "driver": (Trait.PUBLISHER,),
-            "client": (Trait.SUBSCRIBER,),
+            "client": (Trait.SUBSCRIBER, Trait.TRANSIENT),
             "configuration": (Trait.COORDINATOR,),
         },
         contract=Contract(

@@ -153,3 +153,23 @@ def test_for_an_inventory_the_plan_says_which_machine_has_what(
     assert first.split()[:3] == ["h0", "192.168.56.10", "r0-gw"]
     assert second.split()[:3] == ["h1", "192.168.56.11", "r1-gw"]
     assert {host[:2] for host in first.split()[2:]} == {"r0", "r2"}
+
+
+CHURN = (
+    "arrivals=[{role: client, count: 2, from: 4s, distribution: at-once}]",
+    "departures=[{role: client, count: 3, how: crash, from: 5s, to: 30s, away: {from: 2s, to: 3s}}]",
+)
+
+
+def test_arrivals_and_departures_are_a_line_each_and_in_full_all_of_them(plan):
+    given = [argument for text in CHURN for argument in ("--set", text)]
+    rows = section(plan("link-failure", *given), "Timeline")
+    assert "     4.000 s  arrivals       2 client: at-once, until 4 s" in rows
+    (line,) = [row for row in rows if "departures" in row]
+    assert "3 client: uniform, by crash; away 2 s to 3 s, until " in line
+    assert line.endswith("; 3 times one comes back")
+    rows = section(plan("link-failure", *given, "--full"), "Timeline")
+    assert sum(row.endswith((" kill", " restart")) for row in rows) == 6
+    made = plan_from_json(json.loads(plan("link-failure", *given, "--json")))
+    assert [each.count for each in made.churn] == [2, 3]
+    assert [each.returns for each in made.churn] == [0, 3]
