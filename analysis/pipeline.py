@@ -27,7 +27,7 @@ from analysis.jobs.choice import workers_for
 from analysis.jobs.work import InlineWorkers, ProcessPool, Workers
 from analysis.schemas import TRANSFERS
 from analysis.tables import in_the_making
-from analysis.timelines import convergence, failover_events, latency, recovery_table, schemas, throughput
+from analysis.timelines import convergence, failover_events, latency, recovery_table, schemas, throughput, wan
 from analysis.timelines.agreement import compare, damaged_hosts, unfit_hosts
 from analysis.timelines.confirmations import planned_subscriptions
 from analysis.timelines.content import ContentFiles
@@ -77,6 +77,8 @@ _TABLES = {"events": EVENTS, "transfers": TRANSFERS, "measures": MEASURES}
 """Tables that many tasks write, a file each."""
 RECORDS = "records"
 """What the nodes wrote down, in order of stream, while streams are followed."""
+FOLLOWED = ("samples", "pairs", "coverage", "convergence", "wan_copies")
+"""What following streams gives."""
 STREAM_TASKS_MAX = 64
 """So many tasks follow streams at most: each reads what there is once, for its share of them."""
 TASK_BYTES = 4 << 20
@@ -197,7 +199,7 @@ def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> 
     followed = carry_out(workers, streams, "following streams")
     results["deliveries"] = with_disorder(results["deliveries"], results["disorder"])
     shutil.rmtree(run.table(RECORDS), ignore_errors=True)  # what the nodes left says the same
-    return results | {name: followed[name] for name in ("samples", "pairs", "coverage", "convergence")}
+    return results | {name: followed[name] for name in FOLLOWED}
 
 
 def _files(run: RunDirectory, hosts: Sequence[str]) -> tuple[Files, ...]:
@@ -320,6 +322,7 @@ def _findings(case: _Case, results: Results) -> Findings:
         "deliveries": results["deliveries"],
         "publishers": results["publishers"],
         "convergence": results["convergence"],
+        "wan": wan.table(results["wan_messages"], results["wan_copies"]),
         "confirmations": results["confirmations"],
         "chains": failover_events.chains(case.logged, metadata),
     }
@@ -345,6 +348,7 @@ def _findings(case: _Case, results: Results) -> Findings:
         measured=results["measured"].to_pylist(),
         latency=latency.headline(results["samples"]) | latency.error_bounds(timelines["latency"]),
         recovery=figures,
+        wan=wan.headline(timelines["wan"], results["wire"] if case.links else None),
         convergence=convergence.headline(results["convergence"], case.logged, metadata),
         fidelity=links,
         routes=recovery_table.routes(recovery),

@@ -70,6 +70,13 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
         "stalled": Figure("Streams that stay stalled", "lower"),
         "late_switches": Figure("Changes of source at rest", "lower"),
     },
+    "wan": {
+        "messages": Figure("Messages over links"),
+        "bytes": Figure("Bytes over links", "lower"),
+        "stress_max": Figure("Messages over the busiest link"),
+        "copies_mean": Figure("Copies of an event over a link, mean", "lower"),
+        "copies_max": Figure("Copies of an event over a link, most", "lower"),
+    },
     "fidelity": {"cpu_max": Figure("Processors, busiest")},
 }
 """The figures by section, in the order in which they are shown."""
@@ -81,6 +88,7 @@ SECTION_TITLES: Mapping[str, str] = {
     "recovery": "Recovery",
     "convergence": "At rest after the last change",
     "events": "Events",
+    "wan": "Cost of the links between regions",
     "subscriptions": "Subscriptions",
     "fidelity": "Machine",
     "measures": "Measured by the system",

@@ -11,8 +11,8 @@ A publisher that starts again numbers its requests from 1 again, so a publicatio
 after it.
 
 What others pass on (`analysis.timelines.passing`) arrived only where it was for, and left only where it is
-from: the peer is that host, and `via` the one between. Where those who take events serve others too, events
-also arrive by a publication.
+from: the peer is that host, and `via` the one between. A host between *passed* it on, and its peer is where
+that had it from. Where those who take events serve others too, events also arrive by a publication.
 """
 
 import numpy as np
@@ -21,13 +21,13 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, concatenated, ints, named, rows
-from analysis.timelines.passing import end_hosts, own
+from analysis.timelines.passing import end_hosts, own, without_ends
 from analysis.timelines.run_metadata import Host, RunMetadata, refuse_unplanned
 from experiments.declared import Trait
 
 MESSAGE_COLUMNS = (
     "host", "direction", "src", "dst", "type", "within", "source", "target", "stream", "kind", "first_seq",
-    "count", "covered", "request", "payload_length", "t_first_ns", "t_complete_ns", "key",
+    "count", "covered", "request", "payload_length", "t_first_ns", "t_complete_ns", "key", "length",
 )  # fmt: skip
 
 
@@ -38,13 +38,17 @@ def from_messages(messages: pa.Table, host: Host, metadata: RunMetadata) -> pa.T
     AnalysisError for events of a stream that is none of the run's.
     """
     messages = messages.filter(pc.is_valid(messages.column("t_complete_ns")))
-    messages = own(messages, metadata)
+    messages, passed = own(messages, metadata)
     reading = metadata.reading
     carries = [*reading.carries, *(reading.publish[:1] if reading.publish and metadata.by_host else ())]
-    batches = messages.filter(pc.is_in(messages.column("type"), value_set=pa.array(carries, pa.string())))
+    batches, passing = (
+        each.filter(pc.is_in(each.column("type"), value_set=pa.array(carries, pa.string())))
+        for each in (messages, passed)
+    )
     found = [
-        _moved(rows(batches, direction=direction), kind, direction, host, metadata)
-        for direction, kind in (("in", "arrived"), ("out", "sent"))
+        _moved(rows(batches, direction="in"), "arrived", "in", host, metadata),
+        _moved(rows(batches, direction="out"), "sent", "out", host, metadata),
+        _moved(without_ends(rows(passing, direction="in")), "passed", "in", host, metadata),
     ]
     if metadata.has(host, Trait.SERVER) and metadata.reading.publish is not None:
         found.append(_published(messages, host, metadata, metadata.reading.publish))

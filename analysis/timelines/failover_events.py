@@ -79,7 +79,7 @@ def subscriptions(messages: pa.Table, metadata: RunMetadata) -> pa.Table:
     asks = pa.array(metadata.reading.rerouted, pa.string())
     sent = rows(messages, direction="out")
     sent = sent.filter(pc.is_in(sent.column("type"), value_set=asks))
-    sent = own(sent, metadata).slice(0, ACTS_MAX)
+    sent = own(sent, metadata)[0].slice(0, ACTS_MAX)
     stream = pc.coalesce(sent.column("stream"), _by_key(sent.column(KEY_COLUMN), metadata))
     columns = [sent.column("host"), sent.column("dst"), stream, sent.column("t_first_ns")]
     return pa.table(columns, schema=schemas.SUBSCRIPTIONS)

@@ -12,20 +12,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.messages.label import address_text
+from analysis.schemas import ENDS_COLUMNS
 from analysis.timelines.arrays import Bools
 from analysis.timelines.run_metadata import RunMetadata
 
 _KEY = ("type", "stream", "first_seq", "count")
 
 
-def own(messages: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """One host's rows of `analysis.schemas.MESSAGES` without those that it passes on."""
+def own(messages: pa.Table, metadata: RunMetadata) -> tuple[pa.Table, pa.Table]:
+    """One host's rows of `analysis.schemas.MESSAGES`: its own, and those that it passes on."""
     if not messages.num_rows or messages.column("within").null_count == messages.num_rows:
-        return messages
+        return messages, messages.slice(0, 0)
     came = pc.equal(messages.column("direction"), "in")
     end = end_hosts(pc.if_else(came, messages.column("target"), messages.column("source")), metadata)
     mine = pc.fill_null(pc.equal(end, messages.column("host")), True).to_numpy(zero_copy_only=False)
-    return messages.filter(pa.array(mine & ~_routed_on(messages, metadata)))
+    mine &= ~_routed_on(messages, metadata)
+    return messages.filter(pa.array(mine)), messages.filter(pa.array(~mine))
+
+
+def without_ends(messages: pa.Table) -> pa.Table:
+    """The same rows as from and for whoever they came by."""
+    for name in ENDS_COLUMNS:
+        place = messages.column_names.index(name)
+        messages = messages.set_column(place, name, pa.nulls(messages.num_rows, pa.int64()))
+    return messages
 
 
 def end_hosts(addresses: pa.ChunkedArray, metadata: RunMetadata) -> pa.Array:

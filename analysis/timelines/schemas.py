@@ -164,6 +164,31 @@ WIRE = _schema(
     ("bytes", _BIGINT, False),
 )
 
+# What crossed links between regions: messages by host, copies of events by stream, and both together.
+WAN_MESSAGES = _schema(
+    ("link", _STRING, False),
+    ("direction", _STRING, False),
+    ("messages", _BIGINT, False),
+    ("bytes", _BIGINT, False),  # of messages, without headers of packets
+)
+WAN_COPIES = _schema(
+    ("link", _STRING, False),
+    ("direction", _STRING, False),
+    ("stream", _INT, False),
+    ("copies", _BIGINT, False),  # of all events
+    ("distinct", _BIGINT, False),  # events
+    ("most", _BIGINT, False),  # copies of one event
+)
+WAN = _schema(
+    ("link", _STRING, False),
+    ("direction", _STRING, False),
+    ("messages", _BIGINT, False),
+    ("bytes", _BIGINT, False),
+    ("copies", _BIGINT, False),
+    ("distinct", _BIGINT, False),
+    ("most", _BIGINT, False),
+)
+
 # What a host or a capture dates outside of the run, which no table laid out over time has a place for.
 OUTSIDE = _schema(
     ("place", _STRING, False),

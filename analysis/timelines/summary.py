@@ -4,9 +4,9 @@ Pure: plain data in, plain data out. `fidelity.reasons` says why a run is invali
 A figure that could not be measured is null, and why stands in `fidelity.notes`. Keys beyond the design's:
 `measures` (what the system measured itself: for each name and value count, mean, min, max, last),
 `subscriptions` (of the plan's, how many were asked for and not confirmed in time; where events are due from
-one on), `fidelity.notes`, `agreement`, `convergence` (see there), `problems`; `events` has `tombstoned`,
-`stray` (what clients were not to get), `published_twice` (under the number of another one), `resurrected`,
-`unverified` and `unordered_publishers`;
+one on), `fidelity.notes`, `agreement`, `convergence` and `wan` (see there), `problems`; `events` has
+`tombstoned`, `stray` (what clients were not to get), `published_twice` (under the number of another one),
+`resurrected`, `unverified` and `unordered_publishers`;
 `throughput.slowest_client_events_per_s`;
 `latency.mean_ms`; `recovery.<fault>` has `resubscribe_s`, `returned_s` (after a restore), `lost`,
 `duplicated`, `out_of_order` and `affected_pairs`. A link of `fidelity` has a `state` (proven, violated,
@@ -68,6 +68,7 @@ class Findings:
     latency: Mapping[str, float | None] | None = None
     recovery: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     convergence: Mapping[str, Any] = field(default_factory=dict)
+    wan: Mapping[str, Any] = field(default_factory=dict)  # see `analysis.timelines.wan`
     routes: list[dict[str, Any]] = field(default_factory=list)  # old and new paths of each fault's streams
     fidelity: list[dict[str, Any]] | None = None
     agreement: Agreement | None = None
@@ -122,6 +123,7 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
         "faults": [_fault(fault, metadata) for fault in metadata.faults],
         "recovery": {name: dict(figures) for name, figures in findings.recovery.items()},
         "convergence": dict(findings.convergence),
+        "wan": dict(findings.wan),
         "agreement": _agreement(findings.agreement),
         "problems": list(record.problems),
     }

@@ -33,6 +33,7 @@ from analysis.timelines import (
     throughput,
     total_order,
     verification,
+    wan,
 )
 from analysis.timelines.arrays import concatenated, ints
 from analysis.timelines.collecting import read_marks
@@ -64,6 +65,8 @@ RESULTS = {
     "subscriptions": schemas.SUBSCRIPTIONS,
     "fidelity": schemas.FIDELITY,
     "wire": schemas.WIRE,
+    "wan_messages": schemas.WAN_MESSAGES,
+    "wan_copies": schemas.WAN_COPIES,
     "outside": schemas.OUTSIDE,
     "deliveries": schemas.DELIVERIES,
     "confirmations": schemas.CONFIRMATIONS,
@@ -108,6 +111,7 @@ class MessagesToEvents:
         return {
             **({} if self.metadata.by_host else {"arrivals": throughput.arrivals(found, self.metadata)}),
             "outside": outside(host.name, "messages", t_ns, window),
+            "wan_messages": wan.messages_over_links(within, host, self.metadata),
             **asked,
         }
 
@@ -323,7 +327,10 @@ class FollowStreams:
             **(
                 {}
                 if self.events is None
-                else {"coverage": agreement.coverage(stream, events, records[-1], self.metadata)}
+                else {
+                    "coverage": agreement.coverage(stream, events, records[-1], self.metadata),
+                    "wan_copies": wan.copies_over_links(events, self.metadata),
+                }
             ),
         }
 

@@ -133,6 +133,10 @@ def test_the_summary_has_every_number(whole):
         "stalled": 0,
         "late_switches": 0,
     }
+    crossed = summary.pop("wan")
+    batches, asked = 4 * 3 * 14 * S // EVERY, 4  # each batch to three other regions
+    assert (crossed["copies_mean"], crossed["copies_max"]) == (1.0, 1)
+    assert crossed["messages"] == pytest.approx(batches + asked, abs=20)  # some were lost in the cut
     assert summary == {
         "schema": 1,
         "run": "a-run",
