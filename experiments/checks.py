@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from experiments.churn import Arrivals
+from experiments.churn import Arrivals, Departures
 from experiments.churn_schedule import candidates
 from experiments.declared import Trait, declared_by
 from experiments.faults import (
@@ -81,7 +81,7 @@ def _churn_problems(experiment: Experiment, topology: Topology) -> Iterator[Prob
                 if (group.count or 0) > there or asked[group.role] > most:
                     least = min(there, most)
                     yield path, f"asks for more {group.role} than `roles` gives in {where}: {least}"
-            elif (group.count or 0) > there and (group.lifetime is not None or group.away is None):
+            elif isinstance(group, Departures) and (group.count or 0) > there and not group.may_go_again:
                 yield path, f"is more than `roles` gives of {group.role} in {where}: {there}"
 
 

@@ -179,6 +179,11 @@ class Departures(Churn):
         return self.lifetime is None
 
     @property
+    def may_go_again(self) -> bool:
+        """Whether more may go than there are processes."""
+        return self.away is not None and self.lifetime is None
+
+    @property
     def _lacking(self) -> str:
         return "should say how many: count, rate, or a lifetime"
 

@@ -153,7 +153,7 @@ def _draw_timeline(canvas: Drawing, plan: Plan, *, top: float, width: float) -> 
     returns the lower edge.
     """
     left, right = MARGIN, width - MARGIN
-    lanes = (*plan.churn, *plan.faults)
+    lanes: tuple[ChurnPlan | FaultPlan, ...] = (*plan.churn, *plan.faults)
     bottom = top + LANE_HEIGHT * max(1, len(lanes)) + 6
     scale = (right - left) / plan.duration_us
     for lane, fault in enumerate(lanes):
