@@ -20,6 +20,7 @@ Lines that begin with # are for people. What the commands are stands in `tests.g
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 FOLLOWED = "    "
 DELAY_MS = 10.0
@@ -46,7 +47,7 @@ class Script:
     streams: dict[str, int] = field(default_factory=dict)  # of a region, how many, if not one
     owners: list[str] = field(default_factory=list)  # of streams, by their numbers
     of: str | None = None
-    parameters: dict[str, int] = field(default_factory=dict)
+    parameters: dict[str, Any] = field(default_factory=dict)
     shown: set[str] = field(default_factory=set)
     commands: list[Command] = field(default_factory=list)
 
@@ -76,7 +77,7 @@ def _declare(script: Script, number: int, words: list[str]) -> None:
         case ["link", a, b, delay_ms, "ms"]:
             script.delays_us[a, b] = round(float(delay_ms) * 1000)
         case ["set", name, value]:
-            script.parameters[name] = int(value)
+            script.parameters[name] = int(value) if value.isdecimal() else value
         case ["of", region]:
             script.of = region
         case ["streams", number, "in", region]:

@@ -396,6 +396,8 @@ class Pastry:
         was_leaf = self.leaf_set.remove(node)
         self.table.remove(node)
         self.neighbourhood = [each for each in self.neighbourhood if each[1] != node]
+        for rtt_us, near in self.neighbourhood:  # the slot of the one that failed may be theirs
+            self.table.offer(near, rtt_us)
         if was_leaf:
             self._failed[node.address] = node
             for member in self.leaf_set.members:

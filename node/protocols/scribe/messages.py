@@ -287,7 +287,7 @@ class Shrink:
 class ShrinkAnswer:
     """Whether I take them."""
 
-    reads: ClassVar = ("{topic}",)
+    reads: ClassVar = ("{topic}", "accepted {is_accepted?}")
 
     topic: Topic
     is_accepted: Annotated[int, Field("B", "", "1: let them join here")]
