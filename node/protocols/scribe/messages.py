@@ -122,6 +122,7 @@ class Multicast:
     topic: Topic
     stream: Stream
     first_seq: FirstSeq
+    after: Annotated[int, Field("Q", SEQ, "the event before: of an earlier epoch, if this begins one")]
     count: Count
     payload: Payload
 
@@ -137,13 +138,8 @@ class TreeHeartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Refresh:
+class Refresh(TreeHeartbeat):
     """I am still your child, and have come so far."""
-
-    reads: ClassVar = ("{topic}", "{positions}")
-
-    topic: Topic
-    positions: Positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,16 +193,8 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Replicate:
+class Replicate(Multicast):
     """Events, from a root to the nodes nearest to it."""
-
-    reads: ClassVar = ("{topic}", "s{stream}", "[{first_seq}..{first_seq+count}]")
-
-    topic: Topic
-    stream: Stream
-    first_seq: FirstSeq
-    count: Count
-    payload: Payload
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class ScribeNode:
         self._asked: set[int] = set()  # topics that are joined, and where that was not confirmed
         self.trees = Trees(self.parameters, rng, self._emit, self)
         self.roots = Roots(self.parameters, self.trees)
-        self.publisher = Publisher(self.parameters)
+        self.publisher = Publisher(self.parameters, spec.start)
         own = NodeHandle(id_of(spec.name) if node_id is None else node_id, int(IPv4Address(spec.address)))
         self.pastry = Pastry(own, self.parameters, rng, self._emit, self)
         self.trees.pastry = self.roots.pastry = self.publisher.pastry = self.pastry

@@ -73,7 +73,8 @@ class ScribePeer:
     """A node and what an application asks of it.
 
     contacts: addresses of nodes that are there; without any this is the first one. parameters: those of an
-    experiment, `scribe.parameters`. start: how often a node of this name was started before.
+    experiment, `scribe.parameters`. start: how often a node of this name was started before; without it the
+    root is asked how far this peer's messages are.
     """
 
     def __init__(
@@ -84,14 +85,15 @@ class ScribePeer:
         *,
         rng: m.Randomness,
         node_id: int | None = None,
-        start: int = 0,
+        start: int | None = None,
         **parameters: Any,
     ) -> None:
         members = tuple(Member(each, each, "", "member", 0, each) for each in contacts)
-        spec = NodeSpec(name, name, "", "member", 0, 0, "scribe", members, address, parameters, start=start)
+        spec = NodeSpec(name, name, "", "member", 0, 0, "scribe", members, address, parameters)
         self.handlers = Handlers()
         self.wake: Callable[[], None] = lambda: None
         self._node = ScribeNode(spec, rng, node_id)
+        self._node.publisher.epoch = start
         self._requests: deque[Callable[[], Any]] = deque()
         self._is_busy = False
         self._now_us = 0

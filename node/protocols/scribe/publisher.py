@@ -3,11 +3,16 @@
 The root is found by routing to the topic's key; its answer shows its address, to which the publisher sends
 from then on (draft of 2001, 3.2). Without an answer for a while the root is probed, and everything that is
 not acknowledged sent again, in order: to the same root, by a way that works, or to the new one (3.5).
+
+A publisher that was started again does not know its last number, and nobody may know it for certain. So each
+of its lives is an epoch of its own, later than all before (`node.core.epochs`). One that does not know how
+often it was started first asks the root how far the stream is, with a PUBLISH of no events.
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from node.core.epochs import epoch_of, first_of
 from node.core.peer_pool import Address
 from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.overlay import Pastry
@@ -21,7 +26,8 @@ class Publication:
 
     topic: int
     stream: int
-    last: int = 0
+    last: int
+    is_known: bool  # what number comes next
     credentials: int = 0
     acknowledged: int = 0
     root: NodeHandle | None = None
@@ -33,8 +39,9 @@ class Publication:
 class Publisher:
     """All streams that a node publishes."""
 
-    def __init__(self, parameters: Parameters) -> None:
+    def __init__(self, parameters: Parameters, epoch: int | None = 0) -> None:
         self.pastry: Pastry
+        self.epoch = epoch  # None: to be found out
         self.publications: dict[int, Publication] = {}
         self._parameters = parameters
 
@@ -52,7 +59,11 @@ class Publisher:
         self, topic: int, stream: int, count: int, payload: bytes, now_us: int, *, credentials: int = 0
     ) -> Publish:
         """Publish a batch; returns it with its number."""
-        publication = self.publications.setdefault(stream, Publication(topic, stream))
+        publication = self.publications.get(stream)
+        if publication is None:
+            last, is_known = first_of(self.epoch or 0) - 1, self.epoch is not None
+            publication = Publication(topic, stream, last, is_known, acknowledged=last)
+            self.publications[stream] = publication
         own = self.pastry.own
         publication.credentials = credentials
         message = Publish(
@@ -66,6 +77,8 @@ class Publisher:
         return message
 
     def _send(self, publication: Publication, message: Publish) -> None:
+        if not publication.is_known:
+            message = replace(message, first_seq=0, count=0, payload=b"")
         if publication.root is None:
             self.pastry.route(message, message.topic)
         else:
@@ -78,11 +91,25 @@ class Publisher:
             return
         is_here = sender == self.pastry.own.address
         publication.root = None if is_here else NodeHandle(message.id, sender)
+        if not publication.is_known:
+            self._begin(publication, message.next)
+            return
         unanswered = publication.unanswered
         while unanswered and unanswered[0].first_seq + unanswered[0].count <= message.next:
             batch = unanswered.popleft()
             publication.acknowledged = batch.first_seq + batch.count - 1
             publication.sent_us = now_us
+
+    def _begin(self, publication: Publication, following: int) -> None:
+        """The root has the stream up to there: if that is something, an earlier process began it."""
+        publication.is_known = True
+        publication.last = 0 if following == 1 else first_of(epoch_of(following) + 1) - 1
+        batches = list(publication.unanswered)
+        publication.unanswered.clear()
+        for batch in batches:
+            publication.unanswered.append(replace(batch, first_seq=publication.last + 1))
+            publication.last += batch.count
+            self._send(publication, publication.unanswered[-1])
 
     def failed(self, node: NodeHandle) -> None:
         """The root may be gone: it is sought anew."""

@@ -7,6 +7,7 @@ numbers are the publisher's own: what is sent again is known by them, and left o
 
 from dataclasses import dataclass, field
 
+from node.core.epochs import epoch_of, first_of
 from node.core.peer_pool import Address
 from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.overlay import Pastry
@@ -42,16 +43,37 @@ class Roots:
 
     def publish(self, topic: Topic, message: Publish) -> None:
         """A publisher's batch came to the root."""
+        if not message.count:
+            self._tell_how_far(topic, message)
+            return
         topic.publishers[message.stream] = NodeHandle(message.id, message.address)
         if message.first_seq < topic.next_of(message.stream):
             self._answer(topic, message.stream, again=True)
             return
-        batch = Multicast(
-            message.topic, message.stream, message.first_seq, message.count, bytes(message.payload)
-        )
-        if message.first_seq == topic.next_of(message.stream):
-            self._trees.take(topic, batch)
+        before = topic.next_of(message.stream) - 1
+        if message.first_seq == before + 1 or self._begins_epoch(topic, message.first_seq, before):
+            events = message.first_seq, before, message.count, bytes(message.payload)
+            self._trees.take(topic, Multicast(topic.key, message.stream, *events))
             self._answer(topic, message.stream)
+
+    def _begins_epoch(self, topic: Topic, first_seq: int, before: int) -> bool:
+        """Whether a publisher began anew: what the root has of its earlier epochs is all that there is.
+
+        A root that is new may not have it all yet, and waits; the publisher sends again.
+        """
+        is_first = first_seq == first_of(epoch_of(first_seq)) and first_seq > before
+        return is_first and self._has_waited(topic)
+
+    def _has_waited(self, topic: Topic) -> bool:
+        """Whether this root had time to get what the one before it had."""
+        return self._trees.now_us - topic.root_since_us >= self._parameters.retransmit_us
+
+    def _tell_how_far(self, topic: Topic, message: Publish) -> None:
+        """A publisher does not know how far its stream is."""
+        if self._has_waited(topic):
+            following = topic.next_of(message.stream)
+            answer = Published(topic.key, self.pastry.own.id, message.stream, following)
+            self.pastry.send(answer, message.address)
 
     def replicated(self, topic: Topic, sender: Address, message: Replicated) -> None:
         """A replica has so much."""
@@ -109,7 +131,7 @@ class Roots:
             self.pastry.miss(node)
             known.sent, known.progress_us = dict(confirmed), now_us
         messages = [
-            Replicate(topic.key, stream, batch.first_seq, batch.count, batch.payload)
+            Replicate(topic.key, stream, batch.first_seq, batch.after, batch.count, batch.payload)
             for stream, state in topic.streams.items()
             for batch in state.since(max(known.sent.get(stream, 0), confirmed.get(stream, 0)))
         ]
@@ -122,9 +144,7 @@ class Roots:
     def replicate(self, topic: Topic, sender: Address, message: Replicate) -> None:
         """The root's batch: kept, and handed on like any other if this node is in the tree as well."""
         if message.stream not in topic.streams and not topic.has_positions:
-            topic.state(message.stream).next = message.first_seq
-        batch = Multicast(
-            message.topic, message.stream, message.first_seq, message.count, bytes(message.payload)
-        )
-        self._trees.take(topic, batch)
+            topic.state(message.stream).next = message.after + 1
+        events = message.first_seq, message.after, message.count, bytes(message.payload)
+        self._trees.take(topic, Multicast(topic.key, message.stream, *events))
         self._unconfirmed[topic.key, message.stream] = sender

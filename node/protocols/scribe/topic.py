@@ -1,7 +1,8 @@
 """A topic at one node: its place in the tree, and the events that the node holds of each stream.
 
 Events are held in order and without gaps, so that whatever is handed on is in order: what comes before its
-time waits (`early`), what comes twice is left out. They are kept for a while to be replayed.
+time waits (`early`), what comes twice is left out. They are kept for a while to be replayed. A publisher that
+came back numbers in another epoch (`node.core.epochs`); each batch says which event it comes after.
 """
 
 from collections import deque
@@ -18,7 +19,10 @@ EARLY_MAX = 1_024  # batches of a stream that came before their time; further on
 
 @dataclass(slots=True)
 class StreamState:
-    """What a node holds of a stream. `next`: the first sequence number that it does not have."""
+    """What a node holds of a stream. `next`: the first sequence number that it does not have.
+
+    early: by the number for which they wait.
+    """
 
     next: int = 1
     kept: deque[tuple[int, Multicast]] = field(default_factory=deque)  # with the times at which they came
@@ -29,19 +33,19 @@ class StreamState:
     @property
     def first(self) -> int:
         """The first sequence number that is kept, or the next one."""
-        return self.kept[0][1].first_seq if self.kept else self.next
+        return self.kept[0][1].after + 1 if self.kept else self.next
 
     def take(self, batch: Multicast, now_us: int) -> Iterator[Multicast]:
         """A batch came: the batches that are in order now."""
-        if batch.first_seq > self.next:
+        if batch.after >= self.next:
             if len(self.early) < EARLY_MAX:
-                self.early[batch.first_seq] = batch
+                self.early[batch.after + 1] = batch
             return
-        following: Multicast | None = batch if batch.first_seq == self.next else None
+        following: Multicast | None = batch if batch.first_seq >= self.next else None
         while following is not None:
             self.kept.append((now_us, following))
             self.events += following.count
-            self.next += following.count
+            self.next = following.first_seq + following.count
             yield following
             following = self.early.pop(self.next, None)
 
@@ -92,6 +96,7 @@ class Topic:
     key: int
     is_member: bool = False
     is_root: bool = False
+    root_since_us: int = 0
     is_joining: bool = False
     is_astray: bool = False  # the way that it joined by led to a loop: the next one is any other
     few_since_us: int | None = None  # since when it has so few children that the parent may take them

@@ -243,6 +243,7 @@ class Trees:
         if topic.is_root:
             return
         topic.is_root, topic.is_joining, topic.parent, topic.path = True, False, None, ()
+        topic.root_since_us = self.now_us
         self._emit(m.Log("became_root", {"topic": f"{topic.key:032x}"}))
         for node in self.pastry.leaf_set.nearest(topic.key, self._parameters.replicas):
             self._ask(topic, node.address)
@@ -365,7 +366,7 @@ class Trees:
         """A batch came, whoever sent it; whether something before it is missing."""
         state = topic.state(batch.stream)
         self._pass_on(topic, state.take(batch, self.now_us))
-        return batch.first_seq > state.next
+        return batch.after >= state.next
 
     def _pass_on(self, topic: Topic, batches: Iterable[Multicast]) -> None:
         for batch in batches:
@@ -526,7 +527,7 @@ class Trees:
             if topic is None and isinstance(message, Grow):  # for who was not in the tree
                 topic = self.topic(message.topic)
             if topic is None:
-                if isinstance(message, (Multicast, TreeHeartbeat, Adopted)):
+                if type(message) in {Multicast, TreeHeartbeat, Adopted}:
                     self.pastry.send(Leave(message.topic), sender)
                 elif isinstance(message, (Create, Denied)):
                     carry(self.topic(message.topic), sender, message)

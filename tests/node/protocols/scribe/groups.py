@@ -8,6 +8,7 @@ from random import Random
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.specification import Member, NodeSpec, Subscription
+from node.protocols.scribe.messages import topic_key
 from node.protocols.scribe.node import ScribeNode
 from node.sim.flat_network import FlatNetwork
 
@@ -21,6 +22,7 @@ class Groups:
 
     def __init__(self, members=24, topics=6, seed=0, rate_per_s=20, **parameters):
         self.rng = Random(seed)
+        self.count = topics
         self.records = defaultdict(list)
         self.logs = []
         self.network = FlatNetwork(self.delay_us, self.told)
@@ -87,6 +89,14 @@ class Groups:
     def tell(self, given):
         for address in list(self.network.nodes):
             self.network.give(address, given)
+
+    def tell_one(self, name):
+        """Let a node that was started later take part."""
+        self.network.give(self.addresses[name], m.Go(self.now_us))
+
+    def topics(self):
+        """By key the stream of each topic."""
+        return {topic_key(stream): stream for stream in range(self.count)}
 
     def cut(self, *pairs):
         """Regions that do not reach each other from now on."""

@@ -27,6 +27,7 @@ class Peers:
     def __init__(self, count=12, **parameters):
         self.network = FlatNetwork(lambda a, b: 10_000)
         self.all = []
+        self.parameters = parameters
         for number in range(count):
             contacts = ["10.0.0.1"] if number else []
             name = f"peer {number}"
@@ -35,6 +36,19 @@ class Peers:
             self.all.append(peer)
             self.run(0.2)
         self.run(3)
+
+    def restart(self, peer):
+        """A process in place of another one, which knows nothing of it; the new one."""
+        self.network.kill(peer.node.address)
+        number = self.all.index(peer)
+        contacts = ["10.0.0.1"] if number else ["10.0.0.2"]
+        address = f"10.0.0.{number + 1}"
+        rng = Random(f"again {number}")
+        new = ScribePeer(f"peer {number}", address, contacts, rng=rng, **self.parameters)
+        self.network.start(new.node.address, new)
+        self.all[number] = new
+        self.run(5)
+        return new
 
     def run(self, seconds):
         self.network.run(self.network.clock.now_us + round(seconds * 1e6))

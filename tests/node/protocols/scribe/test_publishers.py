@@ -1,0 +1,85 @@
+"""Publishers that die and come back, and several of one topic: each one's events come once and in order."""
+
+import pytest
+
+from node.core.deliveries import RecordKind
+from node.core.epochs import epoch_of, first_of
+from node.protocols.scribe.messages import Multicast
+from node.protocols.scribe.topic import StreamState
+from tests.node.protocols.scribe.groups import Groups
+from tests.node.protocols.scribe.test_peer import Peers
+from tests.node.protocols.scribe.test_trees import assert_whole
+
+
+def epochs_got(groups, stream):
+    return {
+        epoch_of(record.first_seq)
+        for records in groups.records.values()
+        for _, record in records
+        if record.kind == RecordKind.DELIVERED and record.stream == stream
+    }
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_what_a_publisher_that_came_back_publishes_comes_to_all(seed):
+    groups = Groups(seed=seed)
+    groups.run(3_000_000)
+    name = "r1/publisher-0"
+    for _ in range(2):
+        groups.run(500_000)
+        groups.kill(name)
+        groups.run(3_000_000)
+        groups.start(name)
+        groups.run(3_000_000)
+        groups.tell_one(name)
+        groups.run(3_000_000)
+    assert_whole(groups)
+    assert epochs_got(groups, 1) == {0, 1, 2}
+
+
+def test_a_publisher_comes_back_while_its_root_is_gone():
+    groups = Groups()
+    groups.run(3_000_000)
+    key, stream = next((key, node) for key, node in groups.topics().items() if node == 1)
+    [root] = groups.roots()[key]
+    assert root != "r1/publisher-0"
+    groups.kill("r1/publisher-0")
+    groups.run(100_000)
+    groups.kill(root)
+    groups.start("r1/publisher-0")
+    groups.run(2_000_000)
+    groups.tell_one("r1/publisher-0")
+    groups.run(8_000_000)
+    assert_whole(groups)
+    assert epochs_got(groups, stream) == {0, 1}
+
+
+def test_what_is_missing_of_an_epoch_is_waited_for_before_the_next_one():
+    state, second = StreamState(), first_of(1)
+    one, two, three = (
+        Multicast(0, 0, first, after, 1, b"") for first, after in ((1, 0), (2, 1), (second, 2))
+    )
+    assert list(state.take(one, 0)) == [one]
+    assert list(state.take(three, 0)) == []
+    assert list(state.take(two, 0)) == [two, three]
+    assert state.next == second + 1
+    assert list(state.take(two, 0)) == []
+    assert state.first == 1
+    assert state.since(2) == [two, three]
+
+
+def test_a_peer_that_does_not_know_its_last_number_finds_out():
+    peers = Peers()
+    topic, got = 1 << 127, []
+    publisher, member = peers.not_root(topic)[:2]
+    member.join("", topic, got.append)
+    peers.run(1)
+    for number in range(3):
+        publisher.multicast("", topic, b"%d" % number)
+    peers.run(2)
+    again = peers.restart(publisher)
+    for number in range(3, 6):
+        again.multicast("", topic, b"%d" % number)
+    peers.run(4)
+    assert [each.content for each in got] == [b"0", b"1", b"2", b"3", b"4", b"5"]
+    assert [each.seq for each in got] == [1, 2, 3, first_of(1), first_of(1) + 1, first_of(1) + 2]
