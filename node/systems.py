@@ -98,6 +98,12 @@ def reading_of(system: str) -> Reading | None:
     return reading
 
 
+def report_of(system: str) -> Any:
+    """What makes the sections that a system adds to reports; None if there is none."""
+    known = systems().get(system)
+    return resolve(known.report) if known else None
+
+
 def load_machines(system: str) -> None:
     """Import all that a system's processes need, so that those forked from this one have it."""
     if system in systems():

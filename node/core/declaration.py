@@ -173,6 +173,7 @@ def _any_roles(counts: Mapping[str, int]) -> str | None:
 class System:
     """A system and its code: a dataclass of parameters, what builds the machine of each role, codec, reading.
 
+    report: what makes the sections that its runs' reports have besides (`analysis.pages.report.sections`).
     roles_problem: why a region cannot have so many processes of each role, or None.
     studies: experiments with very many machines, by name.
     """
@@ -182,6 +183,7 @@ class System:
     machines: Mapping[str, Code]
     codec: Code = None
     reading: Code = None
+    report: Code = None
     roles_problem: Callable[[Mapping[str, int]], str | None] = _any_roles
     studies: Mapping[str, Study] = field(default_factory=dict)
 

@@ -20,8 +20,10 @@ def write_report(run: RunDirectory) -> Path:
     from analysis.pages.report.figures import write_figures  # noqa: PLC0415
     from analysis.pages.report.page import render  # noqa: PLC0415
     from analysis.pages.report.run_reader import read_record  # noqa: PLC0415
+    from analysis.pages.report.sections import sections  # noqa: PLC0415
 
     record = read_record(run)
     write_figures(record, run)
-    write_whole(run.report_html, render(record, write_diagrams(record, run), moments(run, record)))
+    page = render(record, write_diagrams(record, run), moments(run, record), sections(record, run))
+    write_whole(run.report_html, page)
     return run.report_html

@@ -32,6 +32,7 @@ from analysis.pages.report.fidelity_table import fidelity_table
 from analysis.pages.report.paper import paper_section
 from analysis.pages.report.recovery import note_in_words, recoveries
 from analysis.pages.report.run_reader import AnalysedRun
+from analysis.pages.report.sections import Section
 from analysis.pages.report.story import story
 from analysis.pages.report.topology_drawing import drawing, rates
 from experiments.run_record import Times
@@ -42,9 +43,18 @@ _GZIP_LEVEL = 6  # 9 takes three times as long for 1 % less
 LINK_CHARTS_SHOWN = 30  # a page with hundreds of plots serves nobody: the busiest links are shown
 
 
-def render(record: AnalysedRun, diagrams: Sequence[FaultDiagram], moments: FaultWindows) -> str:
-    """The whole page of a run. diagrams: those that stand beside it; moments: the messages to embed."""
+def render(
+    record: AnalysedRun,
+    diagrams: Sequence[FaultDiagram],
+    moments: FaultWindows,
+    sections: Sequence[Section] = (),
+) -> str:
+    """The whole page of a run. diagrams: those that stand beside it; moments: the messages to embed.
+
+    sections: what the run's system adds.
+    """
     content = _content(record) | {
+        "sections": sections,
         "diagrams": diagrams,
         "moments": moments,
         "moments_packed": packed(_compact(asdict(moments)).encode()),

@@ -28,5 +28,6 @@ SYSTEM = System(
     machines=dict.fromkeys(("publisher", "member", "forwarder"), "node.protocols.scribe.node:pooled"),
     codec="node.protocols.scribe.messages:CODEC",
     reading="analysis.systems.scribe:READING",
+    report="analysis.systems.scribe_report:report",
     studies=STUDIES,
 )

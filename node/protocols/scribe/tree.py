@@ -308,6 +308,8 @@ class Trees:
             return
         if topic.parent is not None and topic.parent.address != sender:
             self.pastry.send(Leave(topic.key), topic.parent.address)
+        if topic.parent_address != sender:
+            self._emit(m.Log("adopted", {"topic": f"{topic.key:032x}", "peer": sender}))
         topic.parent = NodeHandle(message.id, sender)
         topic.heard_us, topic.refreshed_us, topic.is_joining = self.now_us, self.now_us, False
         topic.start_at(message.positions)
@@ -357,6 +359,7 @@ class Trees:
         if not topic.is_needed and not topic.is_root:
             if topic.parent is not None:
                 self.pastry.send(Leave(topic.key), topic.parent.address)
+                self._log("left", topic)
             topic.parent, topic.path, topic.is_joining = None, (), False
             self._emit(m.CancelTimer((REJOIN, f"{topic.key:032x}")))
 
@@ -459,6 +462,7 @@ class Trees:
         for topic in self.topics.values():
             if topic.is_root and leaf_set.closest(topic.key) != self.pastry.own:
                 topic.is_root = False
+                self._log("root_no_more", topic)
                 self.seek_parent(topic)
 
     def timer(self, timer: m.Timer) -> bool:

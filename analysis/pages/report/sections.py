@@ -1,0 +1,129 @@
+"""Sections that a system adds to its runs' reports: words, drawings over the regions, tables, as plain data.
+
+A system declares a function (`node.core.declaration.System.report`) that makes them from a run.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import cos, pi, sin
+
+from analysis.pages.report.run_reader import AnalysedRun
+from analysis.pages.report.tables import Table
+from experiments.rundir import RunDirectory
+from node.systems import report_of
+from topologies.layout import layout
+from topologies.palette import colour_of
+
+WIDTH, HEIGHT = 320.0, 250.0
+_ASIDE, _ABOVE, _RING = 66.0, 58.0, 44.0
+"""Room around regions' middles, and how far from them their hosts stand."""
+_LABEL = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A host. kind: "root", "member", "forwarder", "outside" or "dead"."""
+
+    x: float
+    y: float
+    colour: str
+    kind: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From one host to another. kind: "kept", "new" since the drawing before, or "relayed" by a third one."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A region's name in its middle."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One drawing of a row."""
+
+    title: str
+    says: str
+    dots: tuple[Dot, ...]
+    edges: tuple[Edge, ...]
+    labels: tuple[Label, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Drawings beside each other, under a title."""
+
+    title: str
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Captioned:
+    """A table with what stands above it."""
+
+    caption: str
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of the page. hint: how drawings are to be read."""
+
+    key: str
+    title: str
+    words: tuple[str, ...] = ()
+    rows: tuple[Row, ...] = ()
+    hint: str = ""
+    tables: tuple[Captioned, ...] = ()
+
+
+Report = Callable[[AnalysedRun, RunDirectory], Sequence[Section]]
+
+
+def sections(record: AnalysedRun, run: RunDirectory) -> tuple[Section, ...]:
+    """What the system of a run adds to its report."""
+    report: Report | None = report_of(record.plan.system)
+    return () if report is None else tuple(report(record, run))
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where hosts stand in every panel: those of a region in a ring around its middle."""
+
+    of: Mapping[str, tuple[float, float]]
+    colours: Mapping[str, str]
+    labels: tuple[Label, ...]
+
+
+def places(record: AnalysedRun, hosts: Mapping[str, Sequence[str]]) -> Places:
+    """hosts: by region those that are drawn."""
+    names = record.regions
+    links = [(names.index(link.a), names.index(link.b)) for link in record.wan_links]
+    middles = [
+        (_ASIDE + x * (WIDTH - 2 * _ASIDE), _ABOVE + y * (HEIGHT - 2 * _ABOVE))
+        for x, y in layout(len(names), links)
+    ]
+    of, colours = {}, {}
+    for number, (name, (x, y)) in enumerate(zip(names, middles, strict=True)):
+        mine = hosts.get(name, ())
+        for place, host in enumerate(mine):
+            angle = 2 * pi * place / len(mine) - pi / 2
+            of[host] = round(x + _RING * cos(angle), 1), round(y + _RING * sin(angle), 1)
+            colours[host] = colour_of(number)
+    labels = tuple(
+        Label(round(x, 1), round(y + _LABEL, 1), name) for name, (x, y) in zip(names, middles, strict=True)
+    )
+    return Places(of, colours, labels)

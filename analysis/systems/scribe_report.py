@@ -1,0 +1,255 @@
+"""What the report of a Scribe run has besides: each topic's tree before, during and after outages.
+
+Drawn over the regions, with the children tables, as the papers count them (2002, IV.C: children tables and
+their entries at a node), and what the trees cost the links between regions.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from analysis.messages.label import key_text
+from analysis.pages.report.bands import bands
+from analysis.pages.report.formatting import count_of, number, seconds
+from analysis.pages.report.run_reader import AnalysedRun
+from analysis.pages.report.sections import Captioned, Dot, Edge, Panel, Places, Row, Section, places
+from analysis.pages.report.tables import Table, label, quantity, table
+from analysis.systems.scribe_trees import Tree, dead_at, read_trees
+from analysis.timelines.run_metadata import RunMetadata, read_metadata
+from experiments.declared import Trait
+from experiments.rundir import RunDirectory
+from node.protocols.scribe.messages import topic_key
+
+INSTANTS_MAX = 5
+HOSTS_DRAWN_MAX = 160  # of more, a drawing of this size shows nothing
+TOPICS_DRAWN = 12
+JUST_S = 0.02  # before a fault
+HINT = (
+    "A dot is a node: filled where it follows the topic, hollow where it only passes events on, small where"
+    " it is not in the tree; the largest one is the root. Dashed lines are edges that were not there in the"
+    " drawing before; dotted ones go by way of a third node, for the two do not reach each other directly."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """A time at which all trees are looked at."""
+
+    at_s: float
+    when: str
+    trees: Mapping[int, Tree]
+    dead: frozenset[str]
+
+
+def report(record: AnalysedRun, run: RunDirectory) -> Sequence[Section]:
+    """The sections of one run; none where no node said anything of trees."""
+    metadata = read_metadata(record.run, record.clocks)
+    trees = read_trees(run, metadata)
+    if not trees.changes:
+        return ()
+    instants = []
+    for at_s, when in _times(record):
+        t_ns = metadata.zero_ns + round(at_s * 1e9)
+        dead = dead_at(metadata, t_ns)
+        instants.append(Instant(at_s, when, trees.at(t_ns, dead), dead))
+    regions = {host.name: host.region for host in metadata.hosts.values()}
+    found = Section(
+        key="trees",
+        title="Trees",
+        words=(_shape(instants, regions), *_cost(record)),
+        rows=tuple(_rows(record, metadata, instants)),
+        hint=HINT,
+        tables=(
+            Captioned("Each topic's tree", _trees_table(metadata, instants, regions)),
+            Captioned("Children tables of each node", _children_table(metadata, instants)),
+        ),
+    )
+    return (found,)
+
+
+def _times(record: AnalysedRun) -> list[tuple[float, str]]:
+    """Before the first outage, within each, after each; in seconds since time 0."""
+    outages, end_s = bands(record), record.length_s
+    times: list[tuple[float, str]] = []
+    for number_of, band in enumerate(outages):
+        if not times:
+            times.append((max(0.0, band.start_s - JUST_S), f"before {band.label}"))
+        until_s = end_s if band.end_s is None else band.end_s
+        times.append((until_s - JUST_S, f"at the end of {band.label}"))
+        if band.end_s is not None:
+            later = [each.start_s for each in outages[number_of + 1 :] if each.start_s > band.end_s]
+            times.append((min([*later, end_s]) - JUST_S, f"after {band.label}"))
+    return times[:INSTANTS_MAX] or [(end_s - JUST_S, "at the end")]
+
+
+# --- Words
+
+
+def _shape(instants: Sequence[Instant], regions: Mapping[str, str]) -> str:
+    told = []
+    for before, instant in zip([None, *instants], instants, strict=False):
+        crossing = sum(tree.crossing(regions) for tree in instant.trees.values())
+        edges = sum(len(tree.parents) for tree in instant.trees.values())
+        relayed = sum(len(tree.relays) for tree in instant.trees.values())
+        text = f"{instant.when} ({seconds(instant.at_s)}): {count_of(edges, 'edge')}, "
+        text += f"{number(crossing)} between regions"
+        if before is not None:
+            text += (
+                f", {number(sum(len(_new(before, instant, topic)) for topic in instant.trees))} of them new"
+            )
+        if relayed:
+            text += f", {number(relayed)} by way of a third node"
+        told.append(text)
+    return f"{count_of(len(instants[0].trees), 'tree')}: " + "; ".join(told) + "."
+
+
+def _cost(record: AnalysedRun) -> Iterator[str]:
+    wan = record.summary.get("wan") or {}
+    if wan.get("copies_mean") is not None:
+        yield (
+            "What they cost: an event crossed a link between regions, if at all,"
+            f" {number(wan['copies_mean'])} times on average, {count_of(wan['copies_max'], 'time')} at most:"
+            " a tree has as many edges over a link as it happens to have, and roots replicate over it, too."
+            f" The busiest direction of a link carried {count_of(wan['stress_max'], 'message')}, all together"
+            f" {number(wan['messages'])}. A comparison holds this against another system's."
+        )
+
+
+# --- Drawings
+
+
+def _rows(record: AnalysedRun, metadata: RunMetadata, instants: Sequence[Instant]) -> Iterator[Row]:
+    """The topics that changed most first."""
+    servers = metadata.having(Trait.SERVER)
+    if len(servers) > HOSTS_DRAWN_MAX:
+        return
+    by_region = {region: metadata.of_region(region, Trait.SERVER) for region in record.regions}
+    where = places(record, by_region)
+
+    def changed(topic: int) -> int:
+        relayed = sum(len(instant.trees[topic].relays) for instant in instants)
+        return relayed + sum(len(_new(a, b, topic)) for a, b in pairwise(instants))
+
+    topics = sorted(instants[0].trees, key=lambda topic: (-changed(topic), topic))[:TOPICS_DRAWN]
+    for topic in topics:
+        panels = [
+            _panel(metadata, before, instant, topic, where)
+            for before, instant in zip([None, *instants], instants, strict=False)
+        ]
+        told = count_of(changed(topic), "changed edge")
+        yield Row(f"{_named(metadata, topic)} {key_text(topic_key(topic))}: {told}", tuple(panels))
+
+
+def _panel(
+    metadata: RunMetadata, before: Instant | None, instant: Instant, topic: int, where: Places
+) -> Panel:
+    tree = instant.trees[topic]
+    new = {} if before is None else _new(before, instant, topic)
+    edges = tuple(edge for child in tree.parents for edge in _edges(tree, child, where, is_new=child in new))
+    dots = tuple(
+        Dot(*where.of[host], where.colours[host], *_dot(metadata, tree, instant, host)) for host in where.of
+    )
+    title = f"{instant.when}, {seconds(instant.at_s)}"
+    return Panel(
+        title,
+        f"{title}: {count_of(len(tree.nodes), 'node')}, {count_of(len(new), 'new edge')}",
+        dots,
+        edges,
+        where.labels,
+    )
+
+
+def _edges(tree: Tree, child: str, where: Places, *, is_new: bool) -> Iterator[Edge]:
+    """From a child to its parent, by way of the relay if there is one."""
+    relay, parent = tree.relays.get(child), tree.parents[child]
+    way = [child, parent] if relay is None else [child, relay, parent]
+    kind = "relayed" if relay is not None else "new" if is_new else "kept"
+    for one, other in pairwise(way):
+        if one in where.of and other in where.of:
+            yield Edge(*where.of[one], *where.of[other], kind)
+
+
+def _dot(metadata: RunMetadata, tree: Tree, instant: Instant, host: str) -> tuple[str, str]:
+    """The kind of a host's dot, and what it says."""
+    children = tree.children[host]
+    said = f"{host}: {children} {'child' if children == 1 else 'children'}"
+    if host in instant.dead:
+        return "dead", f"{host}: not running"
+    if host in tree.roots:
+        return "root", f"{said}, the root"
+    if host not in tree.parents:
+        return (
+            ("forwarder", f"{said}, without a parent")
+            if children
+            else ("outside", f"{host}: not in the tree")
+        )
+    kind = "member" if metadata.has(host, Trait.SUBSCRIBER) or not children else "forwarder"
+    return kind, f"{said}, parent {tree.parents[host]}"
+
+
+def _new(before: Instant, instant: Instant, topic: int) -> dict[str, str]:
+    """The edges of a topic's tree that were not there before, by child."""
+    old = before.trees[topic].parents
+    return {
+        child: parent for child, parent in instant.trees[topic].parents.items() if old.get(child) != parent
+    }
+
+
+# --- Tables
+
+
+def _named(metadata: RunMetadata, topic: int) -> str:
+    return metadata.stream_names.get(topic, str(topic))
+
+
+def _trees_table(metadata: RunMetadata, instants: Sequence[Instant], regions: Mapping[str, str]) -> Table:
+    rows = [
+        {
+            "topic": _named(metadata, topic),
+            "key": key_text(topic_key(topic)),
+            "when": f"{seconds(instant.at_s)}, {instant.when}",
+            "root": ", ".join(tree.roots) or "none",
+            "nodes": len(tree.nodes),
+            "depth": tree.depth,
+            "most": max(tree.children.values(), default=0),
+            "crossing": tree.crossing(regions),
+            "relayed": len(tree.relays),
+            "new": None if before is None else len(_new(before, instant, topic)),
+        }
+        for before, instant in zip([None, *instants], instants, strict=False)
+        for topic, tree in instant.trees.items()
+    ]
+    columns = (
+        label("Topic", "topic"),
+        label("Key", "key"),
+        label("When", "when"),
+        label("Root", "root"),
+        quantity("Nodes", "nodes", number),
+        quantity("Depth", "depth", number, "edges on the longest way from the root"),
+        quantity("Most children", "most", number, "of one node"),
+        quantity("Between regions", "crossing", number, "edges whose ends are in different regions"),
+        quantity("Relayed", "relayed", number, "edges by way of a third node"),
+        quantity("New edges", "new", number, "children with another parent than at the time before"),
+    )
+    return table("trees-table", columns, rows)
+
+
+def _children_table(metadata: RunMetadata, instants: Sequence[Instant]) -> Table:
+    def tables_of(host: str, place: int) -> list[int]:
+        return [tree.children[host] for tree in instants[place].trees.values() if host in tree.children]
+
+    columns = [label("Node", lambda host: host)]
+    for place, instant in enumerate(instants):
+        when = f"{seconds(instant.at_s)}, {instant.when}"
+
+        def tables(host: str, place: int = place) -> int:
+            return len(tables_of(host, place))
+
+        def entries(host: str, place: int = place) -> int:
+            return sum(tables_of(host, place))
+
+        columns.append(
+            quantity(f"Tables, {seconds(instant.at_s)}", tables, number, f"topics with children here; {when}")
+        )
+        columns.append(quantity("Entries", entries, number, f"children in all of them; {when}"))
+    return table("children-tables", columns, metadata.having(Trait.SERVER))

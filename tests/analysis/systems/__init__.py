@@ -1,0 +1,1 @@
+"""What systems add to the analysis."""
