@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from node.core.declaration import Study
-from node.protocols.scribe.studies.parameters import GroupsParameters
+from node.protocols.scribe.studies.parameters import DepthParameters, GroupsParameters
 
 BOUND = 64
 """Entries of a node, above which it is overloaded (2002, IV.E)."""
@@ -21,6 +21,12 @@ def _of_groups(description: str, parameters: GroupsParameters) -> Study:
 
 
 STUDIES = {
+    "scribe-depth": Study(
+        "depth of a topic's tree by subscribers, with and without growth by load (2001, figure 3)",
+        DepthParameters(),
+        "node.protocols.scribe.studies.depth:carry_out",
+        "analysis.systems.scribe_depth:page",
+    ),
     "scribe-groups": _of_groups("1,500 groups on 100,000 nodes (2002, figures 7 to 10)", GroupsParameters()),
     "scribe-groups-bounded": _of_groups(
         "the same with the bottleneck remover (2002, figure 11)", GroupsParameters(entries_max=BOUND)

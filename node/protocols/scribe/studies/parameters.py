@@ -33,3 +33,23 @@ class GroupsParameters:
             return [self.group_size] * self.groups
         by_rank = (int(self.nodes * rank**-1.25 + 0.5) for rank in range(1, self.groups + 1))
         return [size for size in by_rank if size >= GROUP_MIN]
+
+
+@dataclass(frozen=True, slots=True)
+class DepthParameters:
+    """Defaults are the draft's."""
+
+    nodes: int = 100_000
+    entries_max: int = 75
+    """Entries above which a node is overloaded: c, beside which the base mechanism is measured (4)."""
+    batch: int = 200
+    """Subscribers that join at the same time; the draft does not say."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError that names the parameter."""
+        if not 32 <= self.nodes <= 1_000_000:
+            raise ValueError("nodes should be from 32 to 1000000")
+        if not 1 <= self.entries_max <= 1_000:
+            raise ValueError("entries_max should be from 1 to 1000")
+        if not 1 <= self.batch <= self.nodes:
+            raise ValueError("batch should be from 1 to nodes")

@@ -1,0 +1,89 @@
+"""How deep one topic's tree is as it grows (draft of 2001, 4, figure 3): base mechanism, and growth by load.
+
+Nodes are points on a plane. They join one small batch after the other, and after each of some numbers of
+subscribers the depth of every one of them is looked up: how many nodes an event passes on its way from the
+root, which is at 0.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from node.core.study import Surroundings
+from node.protocols.scribe.messages import topic_key
+from node.protocols.scribe.population import Population
+from node.protocols.scribe.studies.parameters import DepthParameters
+from node.protocols.scribe.studies.quiet import quiet
+from node.sim.proximity import Plane
+
+SIDE_US = 60_000
+"""What it takes along a side of the plane; it scales all delays, and depth does not depend on it."""
+STREAM = 0
+
+
+def carry_out(parameters: DepthParameters, given: Surroundings) -> None:
+    """One topic without a limit, one with."""
+    with quiet():
+        for part, bound in enumerate((0, parameters.entries_max)):
+            _grow(parameters, bound, part, given)
+
+
+def _grow(parameters: DepthParameters, bound: int, part: int, given: Surroundings) -> None:
+    given.tell(f"building the overlay, c = {bound}", part / 2)
+    rng = np.random.default_rng(given.seed)  # both parts have the same nodes and subscribers
+    count = parameters.nodes
+    growth = {"growth": "by-load", "entries_max": bound} if bound else {}
+    nodes = Population(count, Plane(rng.random((count, 2)), SIDE_US, rng), given.rng, growth)
+    order = rng.permutation(count).tolist()
+    joined = 0
+    for subscribers in _steps(count):
+        while joined < subscribers:
+            batch = order[joined : min(subscribers, joined + parameters.batch)]
+            nodes.join(STREAM, batch)
+            joined += len(batch)
+            given.tell(f"c = {bound}: {joined} of {count} subscribers", (part + joined / count) / 2)
+        _measure(nodes, order[:joined], bound, given)
+    given.put(**{f"messages_c{bound}": nodes.network.sent})
+
+
+def _steps(count: int) -> Iterator[int]:
+    """1, 2, 5, 10 and so on, up to all."""
+    power = 1
+    while power < count:
+        yield from (step * power for step in (1, 2, 5) if step * power < count)
+        power *= 10
+    yield count
+
+
+def _measure(nodes: Population, subscribers: list[int], bound: int, given: Surroundings) -> None:
+    depths = depths_of(nodes)
+    assert all(each in depths for each in subscribers), f"c = {bound}: a subscriber is in no tree"
+    mine = np.array([depths[each] for each in subscribers])
+    _, entries = nodes.children()
+    given.write(
+        "depths",
+        {
+            "c": [bound],
+            "subscribers": [len(subscribers)],
+            "mean": [float(mine.mean())],
+            "most": [int(mine.max())],
+            "tree": [len(depths)],
+            "entries_most": [max(entries)],
+        },
+    )
+
+
+def depths_of(nodes: Population) -> dict[int, int]:
+    """Of every node of the topic's tree, from the root on."""
+    key, root = topic_key(STREAM), nodes.root_of(STREAM)
+    depths, level = {root: 0}, [root]
+    while level:
+        below = []
+        for address in level:
+            topic = nodes.nodes[address].trees.topics.get(key)
+            for child in topic.children if topic is not None else ():
+                if child not in depths:
+                    depths[child] = depths[address] + 1
+                    below.append(child)
+        level = below
+    return depths
