@@ -29,7 +29,7 @@ def page(results: Results) -> Content:
             "Mean depth with c = 0, all subscribe",
             f"{expected:.2f}, log16 N",
             last("mean", 0),
-            "Pastry needs less than log16 N hops: the last one is the leaf set's, which may bridge several digits",
+            "the last hop is the leaf set's, which may bridge several digits",
         ),
         Beside(
             "Mean depth with c = 0, over all numbers of subscribers",
@@ -41,7 +41,8 @@ def page(results: Results) -> Content:
             f"Mean depth with c = {bound}, all subscribe",
             f"log_c N = {math.log(count, bound):.2f}",
             last("mean", bound),
-            "a node has c entries only where so many routes meet; below the second level fewer do",
+            "a node of one hop is always taken, and others go for it: so where all subscribe the upper nodes hold"
+            " the same children as without a limit, and few of the lower ones are full",
         ),
         Beside(f"Most with c = {bound}, all subscribe", "in the figure alone", last("most", bound)),
         Beside(f"Entries of a node with c = {bound}, most", f"about {bound}", last("entries_most", bound)),

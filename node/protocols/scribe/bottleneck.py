@@ -32,15 +32,17 @@ class BottleneckRemover:
         trees.carry[Offload] = self._offloaded
 
     def relieve(self) -> None:
-        """See whether there are too many children, and begin to let one go."""
-        if self._is_measuring or self._trees.entries() <= self._entries_max:
-            return
-        topic = max(self._trees.topics.values(), key=lambda each: (len(each.children), each.key))
-        if len(topic.children) < 2:
-            return
-        self._is_measuring = True
-        unknown = [child.node for child in topic.children.values() if child.delay_us is None]
-        self._surveys.begin(unknown, partial(self._measured, topic))
+        """See whether there are too many children, and let some go, or begin to measure them first."""
+        while not self._is_measuring and self._trees.entries() > self._entries_max:
+            topic = max(self._trees.topics.values(), key=lambda each: (len(each.children), each.key))
+            unknown = [child.node for child in topic.children.values() if child.delay_us is None]
+            if len(topic.children) < 2:
+                return
+            if unknown:
+                self._is_measuring = True
+                self._surveys.begin(unknown, partial(self._measured, topic))
+            else:
+                self._let_farthest_go(topic)
 
     def _measured(self, topic: Topic, found: Findings) -> None:
         self._is_measuring = False
@@ -48,20 +50,27 @@ class BottleneckRemover:
             if address in topic.children:
                 topic.children[address].delay_us = delay_us
         is_too_much = self._trees.entries() > self._entries_max and len(topic.children) > 1
+        if is_too_much and self._let_farthest_go(topic):  # with none, all are asked again at the next look
+            self.relieve()
+
+    def _let_farthest_go(self, topic: Topic) -> bool:
+        """Whether a child could be let go: one whose delay is known."""
         measured = [(child.delay_us, child.node.address) for child in topic.children.values()]
         farthest = max(((far, address) for far, address in measured if far is not None), default=None)
-        if is_too_much and farthest is not None:  # with none, all are asked again at the next look
+        if farthest is not None:
             self._let_go(topic, topic.children[farthest[1]])
-            self.relieve()
+        return farthest is not None
 
     def _let_go(self, topic: Topic, child: Child) -> None:
         del topic.children[child.node.address]
-        siblings = tuple(
+        siblings = [
             Sibling(other.node.id, other.node.address, other.delay_us)
             for other in topic.children.values()
             if other.delay_us is not None
-        )
-        self._trees.pastry.send(Offload(topic.key, siblings), child.node.address)
+        ]
+        siblings.sort(key=lambda each: (each.delay_us, each.address))
+        staying = tuple(siblings[: self._entries_max])  # of very many at once, all others go as well
+        self._trees.pastry.send(Offload(topic.key, staying), child.node.address)
 
     # --- At the child
 

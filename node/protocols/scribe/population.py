@@ -7,7 +7,7 @@ numbers for addresses.
 """
 
 from bisect import bisect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from typing import Any
@@ -89,13 +89,15 @@ class Population:
         at = bisect(self._ids, key)
         return closest(key, (self.handles[at - 1], self.handles[at % len(self.handles)])).address
 
-    def join(self, stream: int, members: Iterable[Address]) -> None:
-        """Let nodes join a topic, all at the same time, and wait until they have."""
+    def join(self, stream: int, members: Sequence[Address], batch: int = 0) -> None:
+        """Let nodes join a topic, so many at a time (0: all), and wait until they have."""
         self._met.clear()
         self.network.watch = self._joining
-        for address in members:
-            self.network.call(address, lambda node, now_us: node.act(now_us, lambda: node.follow(stream)))
-        self.settle()
+        step = batch or max(1, len(members))
+        for first in range(0, len(members), step):
+            for address in members[first : first + step]:
+                self.network.call(address, lambda node, now_us: node.act(now_us, lambda: node.follow(stream)))
+            self.settle()
         self.network.watch = None
 
     def _joining(self, source: Address, target: Address, messages: Sequence[Any]) -> None:

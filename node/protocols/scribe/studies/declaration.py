@@ -7,6 +7,8 @@ from node.protocols.scribe.studies.parameters import DepthParameters, GroupsPara
 
 BOUND = 64
 """Entries of a node, above which it is overloaded (2002, IV.E)."""
+BATCH = 50
+"""So few join together that a node hands on one child at a time, mostly, as it would without haste."""
 SMALL = GroupsParameters(nodes=50_000, groups=30_000, group_size=11)
 """2002, IV.F."""
 
@@ -29,7 +31,8 @@ STUDIES = {
     ),
     "scribe-groups": _of_groups("1,500 groups on 100,000 nodes (2002, figures 7 to 10)", GroupsParameters()),
     "scribe-groups-bounded": _of_groups(
-        "the same with the bottleneck remover (2002, figure 11)", GroupsParameters(entries_max=BOUND)
+        "the same with the bottleneck remover (2002, figure 11)",
+        GroupsParameters(entries_max=BOUND, batch=BATCH),
     ),
     "scribe-small-groups": _of_groups("30,000 groups of 11 on 50,000 nodes (2002, figures 12 to 14)", SMALL),
     "scribe-small-groups-collapse": _of_groups(

@@ -65,7 +65,7 @@ class _Groups:
         for stream, size in enumerate(sizes):
             before = self._nodes.network.sent
             members = self._given.generator.choice(self._parameters.nodes, size, replace=False)
-            self._nodes.join(stream, members.tolist())
+            self._nodes.join(stream, members.tolist(), self._parameters.batch)
             if self._parameters.collapse:
                 self._nodes.tend(stream)
             joined = self._nodes.network.sent

@@ -18,6 +18,9 @@ class GroupsParameters:
     collapse: bool = False
     """Whether nodes that are no members and have one child leave the tree (IV.F)."""
 
+    batch: int = 0
+    """Members of a group that join at the same time; 0: all. The paper does not say."""
+
     def __post_init__(self) -> None:
         """Raises ValueError that names the parameter."""
         if not 32 <= self.nodes <= 1_000_000:
@@ -26,6 +29,8 @@ class GroupsParameters:
             raise ValueError("groups should be from 1 to 100000")
         if self.group_size and not 2 <= self.group_size <= self.nodes:
             raise ValueError("group_size should be from 2 to nodes, or 0")
+        if self.batch < 0:
+            raise ValueError("batch should not be negative")
 
     def sizes(self) -> list[int]:
         """Of all groups, by rank."""

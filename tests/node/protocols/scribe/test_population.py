@@ -74,3 +74,25 @@ def test_the_same_seed_gives_the_same_trees(delays):
 
     assert edges(1) == edges(1)
     assert edges(1) != edges(2)
+
+
+def test_a_node_to_which_very_many_come_at_once_lets_all_but_its_bound_go(delays):
+    bound = 8
+    rng = np.random.default_rng(1)
+    proximity = Routers(delays, rng.integers(0, len(delays), COUNT), 1_000, rng)
+    nodes = Population(COUNT, proximity, Random(1), {"entries_max": bound})
+    root, key = nodes.root_of(0), topic_key(0)
+
+    def join_at_root(node):
+        topic = node.trees.topic(key)
+        topic.is_member = True
+        node.trees.detach(topic)
+        node.trees.join_at(topic, root)
+
+    nodes.join(0, [root])
+    for address in range(COUNT):
+        if address != root:
+            nodes.network.call(address, lambda node, now_us: node.act(now_us, lambda: join_at_root(node)))
+    nodes.settle()
+    assert max(nodes.children()[1]) <= bound
+    assert sum(nodes.children()[1]) >= COUNT - 1
