@@ -96,10 +96,11 @@ class Connections:
     def _open(self, node: Node, other: Node, peer: str, ends_us: int) -> None:
         """The SYN has arrived: the accepting end is open, the dialling one when the answer is there."""
         near, far = self._joined(node, other)
+        near.dialled = peer
         far.outward.send(0, m.Connected(near.number, peer))
 
         def give_up(_: Any) -> None:
-            if near.open and not near.connected:
+            if near.open and near.dialled is not None:
                 self.close(near, abort=True)
                 self._give(node, m.ConnectFailed(peer, "timed out"))
 
@@ -112,7 +113,6 @@ class Connections:
         near.other = far
         self._numbers += 2
         near.outward, far.outward = self._pipe(near, far), self._pipe(far, near)
-        near.connected = False
         for end in (near, far):
             self.ends[end.number] = end.node.ends[end.number] = end
         return near, far
@@ -180,10 +180,10 @@ class Connections:
         kind = type(given)
         if kind is m.Disconnected:
             self._forget(end)
-            if not end.connected:  # reset before the answer came
-                given = m.ConnectFailed(end.other.node.spec.name, "reset")
+            if end.dialled is not None:  # reset before the answer came
+                given = m.ConnectFailed(end.dialled, "reset")
         elif kind is m.Connected:
-            end.connected = True
+            end.dialled = None
         self._give(end.node, given)
 
     def pause_reading(self, number: int) -> None:

@@ -31,6 +31,7 @@ class Node:
 class End:
     """One end of a connection. `open` until it was closed from this side, or the other's close arrived.
 
+    dialled: at the end that dialled, until the answer is there, the peer as it was asked for.
     held: what came while this end is not read, with its sizes; None while it is read.
     """
 
@@ -39,7 +40,7 @@ class End:
     outward: Pipe
     other: "End"
     open: bool = True
-    connected: bool = True  # false at the end that dialled, until the answer is there
+    dialled: str | None = None
     held: list[tuple[m.Input, int]] | None = None
 
 
