@@ -141,7 +141,9 @@ class Relay:
 
     source: Annotated[int, Field("I", ADDRESS, "address of the node that does not reach it")]
     target: Annotated[int, Field("I", ADDRESS, "address of the node for which it is")]
-    hops: Annotated[int, Field("B", "nodes", "that passed it on")]
+    first: Annotated[int, Field("I", ADDRESS, "address of the relay")]
+    second: Annotated[int, Field("I", ADDRESS, "address of a relay after the first, or 0")]
+    search: Annotated[int, Field("B", "nodes", "that the first one may try as second ones")]
     message: Annotated[Any, Tail("message", "what it is")]
 
 

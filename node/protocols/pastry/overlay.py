@@ -44,7 +44,7 @@ from node.protocols.pastry.messages import (
     Unheard,
 )
 from node.protocols.pastry.parameters import PastryParameters
-from node.protocols.pastry.reachability import Reachability
+from node.protocols.pastry.reachability import Reachability, Relays
 from node.protocols.pastry.routing_table import RoutingTable
 
 HOPS_MAX = 255
@@ -105,16 +105,16 @@ class Pastry:
         self._considered: set[Address] = set()
         self._waiting: deque[Route] = deque(maxlen=WAITING_MAX)
         self._hops = Hops(parameters.probe_timeout_us, emit)
-        self._carry: dict[type, Callable[[Address, Any, Address | None], None]] = {
+        self._carry: dict[type, Callable[[Address, Any, Relays | None], None]] = {
             Route: self._route,
-            Routed: lambda address, message, relay: self._hops.routed(message.number),
+            Routed: lambda address, message, relays: self._hops.routed(message.number),
             JoinRows: self._join_rows,
             JoinLeaves: self._join_leaves,
             LeafProbe: self._leaf_probe,
             LeafAnswer: self._leaf_answer,
             Ping: self._ping,
             Pong: self.reach.ponged,
-            Heartbeat: lambda address, message, relay: None,  # that it was heard is all
+            Heartbeat: lambda address, message, relays: None,  # that it was heard is all
             Relay: self._relay,
             Unheard: self._unheard,
         }
@@ -156,7 +156,7 @@ class Pastry:
         self.reach.ping(node.address, told)
 
     def send(self, message: Any, address: Address) -> None:
-        """To a node, through a relay if it takes one."""
+        """To a node, through relays if it takes some."""
         self.reach.send(address, message)
 
     def miss(self, node: NodeHandle) -> None:
@@ -178,11 +178,11 @@ class Pastry:
         self.reach.now_us = now_us
         self._take(address, message, None)
 
-    def _take(self, address: Address, message: Any, relay: Address | None) -> None:
-        self.reach.heard(address, relay)
+    def _take(self, address: Address, message: Any, relays: Relays | None) -> None:
+        self.reach.heard(address, relays)
         carry = self._carry.get(type(message))
         if carry is not None:
-            carry(address, message, relay)
+            carry(address, message, relays)
         else:
             self._application.receive(address, message)
 
@@ -248,9 +248,9 @@ class Pastry:
             and not self.reach.is_suspect(node)
         ]
 
-    def _route(self, address: Address, route: Route, relay: Address | None) -> None:
+    def _route(self, address: Address, route: Route, relays: Relays | None) -> None:
         if route.number:
-            self.reach.answer(address, relay, Routed(route.number))
+            self.reach.answer(address, relays, Routed(route.number))
             if not self._hops.is_new(address, route.number):
                 return
         self._pass_on(Route(route.key, 0, route.hops, route.phase, route.message))
@@ -334,11 +334,11 @@ class Pastry:
         if is_last:
             self.reach.send(joining.address, JoinLeaves(self.own.id, tuple(self.leaf_set.members)))
 
-    def _join_rows(self, address: Address, message: JoinRows, relay: Address | None) -> None:
+    def _join_rows(self, address: Address, message: JoinRows, relays: Relays | None) -> None:
         for node in message.nodes:
             self._consider(node)
 
-    def _join_leaves(self, address: Address, message: JoinLeaves, relay: Address | None) -> None:
+    def _join_leaves(self, address: Address, message: JoinLeaves, relays: Relays | None) -> None:
         if self.is_active:
             return
         for node in (NodeHandle(message.id, address), *message.nodes):
@@ -366,15 +366,16 @@ class Pastry:
         failed = (Believed(node.id, node.address, Belief.FAILED) for node in self._failed.values())
         return (*alive, *failed)
 
-    def _leaf_probe(self, address: Address, message: LeafProbe, relay: Address | None) -> None:
-        node = NodeHandle(message.id, address)
-        self._learn(node, message.nodes)
-        self.reach.answer(address, relay, LeafAnswer(self.own.id, message.number, self._beliefs()))
+    def _leaf_probe(self, address: Address, message: LeafProbe, relays: Relays | None) -> None:
+        if not self.reach.is_to_be_answered(address, message.number):
+            return
+        self._learn(NodeHandle(message.id, address), message.nodes)
+        self.reach.answer(address, relays, LeafAnswer(self.own.id, message.number, self._beliefs()))
 
-    def _leaf_answer(self, address: Address, message: LeafAnswer, relay: Address | None) -> None:
+    def _leaf_answer(self, address: Address, message: LeafAnswer, relays: Relays | None) -> None:
         node = NodeHandle(message.id, address)
         self._learn(node, message.nodes)
-        self.reach.answered(node, message.number, relay)
+        self.reach.answered(node, message.number, relays)
 
     def _learn(self, node: NodeHandle, beliefs: Iterable[Believed]) -> None:
         """What a node's message says of it, and of others."""
@@ -444,21 +445,21 @@ class Pastry:
             insort(others, (rtt_us, node), key=lambda each: (each[0], each[1].id))
             self.neighbourhood = others[:size]
 
-    def _ping(self, address: Address, message: Ping, relay: Address | None) -> None:
-        self.reach.answer(address, relay, Pong(self.own.id, message.number))
+    def _ping(self, address: Address, message: Ping, relays: Relays | None) -> None:
+        self.reach.answer(address, relays, Pong(self.own.id, message.number))
         self._consider(NodeHandle(message.id, address))
 
     # --- Others
 
-    def _relay(self, address: Address, message: Relay, relay: Address | None) -> None:
+    def _relay(self, address: Address, message: Relay, relays: Relays | None) -> None:
         if message.target == self.own.address:
-            self._take(message.source, message.message, address)
+            self._take(message.source, message.message, self.reach.way_back(message))
         else:
             self.reach.pass_on(message)
 
-    def _unheard(self, address: Address, message: Unheard, relay: Address | None) -> None:
-        if relay is not None:
-            self.reach.unheard(address, relay)
+    def _unheard(self, address: Address, message: Unheard, relays: Relays | None) -> None:
+        if relays is not None:
+            self.reach.unheard(address, relays)
 
     def _tick(self) -> None:
         period_us = self._parameters.heartbeat_us or QUIET_US

@@ -5,16 +5,17 @@ sees both. Rings and trees could not agree then. So a node that is missed is pro
 relays at the same time, nodes that are known (as SWIM asks others to ping, and RON routes round a failure in
 one hop): whoever answers through a relay is alive. If it is not heard directly, or does not answer directly
 in time, it is sent everything through the relay until the direct way works again, and told so: it may hear
-all the while, and not be heard. A relay passes on through a relay of its own where it needs one. Only who
-answers to nobody has failed. Failed ones are asked again now and then, so that a ring that was divided grows
-together. A timer that comes late shows that the node itself is slow, and blames nobody.
+all the while, and not be heard. Where one relay is not enough, as in a ring of regions, relays try second
+ones; messages carry their whole way, so that none goes round in a loop. Only who answers to nobody has
+failed. Failed ones are asked again now and then, so that a ring that was divided grows together. A timer that
+comes late shows that the node itself is slow, and blames nobody.
 
 This module knows nothing of rings. What a probe says, and what follows, is its `Watcher`'s.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from node.core import machine as m
@@ -23,7 +24,8 @@ from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.messages import Ping, Pong, Relay, Unheard
 from node.protocols.pastry.parameters import PastryParameters
 
-RELAY_HOPS_MAX = 4
+ANSWERED_MAX = 1_024  # probes that are remembered
+ANSWERS_MAX = 3  # to copies of one probe that came by different ways
 FAILED_MAX = 64  # nodes that are asked again
 AGAIN_MAX = 12  # times `direct_again`: the longest time between asking a failed node again
 PINGS_MAX = 1_024
@@ -31,6 +33,10 @@ LONG_US = 1 << 60  # longer ago than anything
 
 Told = Callable[[int], None]
 """Is told a round-trip time in microseconds."""
+
+
+Relays = tuple[Address, ...]
+"""One or two nodes through which another is reached, in the order of the way."""
 
 
 class Watcher(Protocol):
@@ -61,7 +67,7 @@ class _Probe:
     told_by: Address | None
     is_missed: bool  # relays are asked from the first attempt on
     is_hope: bool = False  # it was taken for failed: nothing waits for the end
-    relay: Address | None = None  # it lives, and nothing waits; a direct answer may still come
+    relays: Relays | None = None  # it lives, and nothing waits; a direct answer may still come
     attempts: int = 0
     until_us: int = 0
     sent_us: dict[int, int] = field(default_factory=dict)
@@ -75,7 +81,7 @@ class _Lost:
 
 
 class Reachability:
-    """Of one node. `effects` is where it puts what is to be done; `relay_of` has the relays in use."""
+    """Of one node. `effects` is where it puts what is to be done; `relays_of` has those in use."""
 
     def __init__(
         self,
@@ -86,7 +92,7 @@ class Reachability:
         watcher: Watcher,
     ) -> None:
         self.now_us = 0
-        self.relay_of: dict[Address, Address] = {}
+        self.relays_of: dict[Address, Relays] = {}
         self._own = own
         self._parameters = parameters
         self._rng = rng
@@ -97,6 +103,7 @@ class Reachability:
         self._lost: dict[Address, _Lost] = {}
         self._heard_us: dict[Address, int] = {}
         self._direct_us: dict[Address, int] = {}  # as `_heard_us`, without a relay
+        self._answered: dict[tuple[Address, int], int] = {}  # how often probes were answered; oldest first
         self._used: set[Address] = set()  # sent to through a relay, since direct ways were tried last
         self._direct_again_us = 0
         self._number = 0
@@ -104,76 +111,107 @@ class Reachability:
     # --- Sending
 
     def send(self, address: Address, *messages: Any) -> None:
-        """To a node, in order, through its relay if it needs one."""
-        relay = self.relay_of.get(address)
-        if relay is None:
+        """To a node, in order, through relays if it needs some."""
+        relays = self.relays_of.get(address)
+        if relays is None:
             self._emit(SendTo(address, messages))
         else:
-            own = self._own.address
             self._used.add(address)
-            self._emit(SendTo(relay, tuple(Relay(own, address, 0, message) for message in messages)))
+            self._send_through(relays, address, messages)
 
-    def answer(self, address: Address, relay: Address | None, message: Any) -> None:
+    def answer(self, address: Address, relays: Relays | None, message: Any) -> None:
         """The way that the question came, for that is what is asked."""
-        if relay is None:
+        if relays is None:
             self._emit(SendTo(address, (message,)))
         else:
-            self._emit(SendTo(relay, (Relay(self._own.address, address, 0, message),)))
+            self._send_through(relays, address, (message,))
+
+    def is_to_be_answered(self, address: Address, number: int) -> bool:
+        """Whether a probe is one of the first copies, of those that come by different ways."""
+        times = self._answered.pop((address, number), 0)
+        self._answered[address, number] = times + 1
+        if len(self._answered) > ANSWERED_MAX:
+            del self._answered[next(iter(self._answered))]
+        return times < ANSWERS_MAX
+
+    def _send_through(
+        self, relays: Relays, address: Address, messages: Sequence[Any], search: int = 0
+    ) -> None:
+        first, second = relays[0], relays[1] if len(relays) > 1 else 0
+        own = self._own.address
+        relayed = tuple(Relay(own, address, first, second, search, message) for message in messages)
+        self._emit(SendTo(first, relayed))
 
     def pass_on(self, relay: Relay) -> None:
-        """Something that another node does not reach itself."""
-        if relay.hops < RELAY_HOPS_MAX:
-            following = self.relay_of.get(relay.target, relay.target)
-            onward = Relay(relay.source, relay.target, relay.hops + 1, relay.message)
-            self._emit(SendTo(following, (onward,)))
+        """What another node does not reach itself; if it searches, through second relays, too."""
+        own, target = self._own.address, relay.target
+        if relay.first == own and relay.second:
+            self._emit(SendTo(relay.second, (relay,)))
+            return
+        self._emit(SendTo(target, (relay,)))
+        if relay.first == own and relay.search:
+            known = self.relays_of.get(target, ())[:1]
+            others = self._some_nodes(relay.search, {relay.source, target, *known})
+            for second in (*known, *others):
+                self._emit(SendTo(second, (replace(relay, second=second, search=0),)))
+
+    def way_back(self, relay: Relay) -> Relays:
+        """The relays by which something came, the last one first."""
+        return (relay.second, relay.first) if relay.second else (relay.first,)
+
+    def _some_nodes(self, count: int, without: Container[Address]) -> list[Address]:
+        known = sorted({node.address for node in self._watcher.relays()})
+        rest = [address for address in known if address not in without and address != self._own.address]
+        wanted = max(0, min(count, len(rest)))
+        return [rest.pop(self._rng.randrange(len(rest))) for _ in range(wanted)]
 
     # --- Hearing
 
-    def heard(self, address: Address, relay: Address | None) -> None:
-        """Something came from a node, maybe through a relay."""
+    def heard(self, address: Address, relays: Relays | None) -> None:
+        """Something came from a node, maybe through relays."""
         self._heard_us[address] = self.now_us
-        if relay is None:
+        if relays is None:
             self._direct_us[address] = self.now_us
-        elif not self._is_heard_directly(address):
-            self._go_through(relay, address)
+        elif address not in self.relays_of and not self._is_heard_directly(address):
+            self._go_through(relays, address)
 
-    def _is_heard_directly(self, address: Address) -> bool:
-        quiet_us = self.now_us - self._direct_us.get(address, -LONG_US)
-        return quiet_us <= self._parameters.probe_timeout_us
-
-    def unheard(self, address: Address, relay: Address) -> None:
-        """A node says, through a relay, that it does not hear us directly."""
-        self._go_through(relay, address)
-
-    def _go_through(self, relay: Address, address: Address) -> None:
-        if address not in self.relay_of:
-            self._emit(m.Log("relay", {"peer": address, "relay": relay}))
-            self.relay_of[address] = relay
-            self._used.add(address)
-
-    def _go_directly(self, address: Address) -> None:
-        if self.relay_of.pop(address, None) is not None:
-            self._emit(m.Log("no_relay", {"peer": address}))
+    def unheard(self, address: Address, relays: Relays) -> None:
+        """A node says, through relays, that it does not hear us directly."""
+        if address not in self.relays_of:
+            self._go_through(relays, address)
 
     def is_silent(self, address: Address, since_us: int) -> bool:
         """Whether nothing came from a node for so long, or ever."""
         return self.now_us - self._heard_us.get(address, -since_us) >= since_us
 
-    def answered(self, node: NodeHandle, number: int, relay: Address | None) -> None:
+    def _is_heard_directly(self, address: Address) -> bool:
+        quiet_us = self.now_us - self._direct_us.get(address, -LONG_US)
+        return quiet_us <= self._parameters.probe_timeout_us
+
+    def _go_through(self, relays: Relays, address: Address) -> None:
+        if self.relays_of.get(address) != relays:
+            self._emit(m.Log("relay", {"peer": address, "relay": relays[0]}))
+            self.relays_of[address] = relays
+            self._used.add(address)
+
+    def _go_directly(self, address: Address) -> None:
+        if self.relays_of.pop(address, None) is not None:
+            self._emit(m.Log("no_relay", {"peer": address}))
+
+    def answered(self, node: NodeHandle, number: int, relays: Relays | None) -> None:
         """A probe's answer came, the way that the probe went."""
         address = node.address
         self._lost.pop(address, None)
         probe = self._probes.get(address)
-        if relay is None:
+        if relays is None:
             self._go_directly(address)
             self._probes.pop(address, None)
             if probe is not None and number in probe.sent_us:
                 self._watcher.measured(node, self.now_us - probe.sent_us[number])
-        elif probe is not None and probe.relay is None:
-            probe.relay = relay
+        elif probe is not None and probe.relays is None:
+            probe.relays = relays
             if not self._is_heard_directly(address):
-                self.relay_of.pop(address, None)
-                self._go_through(relay, address)
+                self._go_through(relays, address)
         else:
             return
         if probe is not None:
@@ -185,12 +223,12 @@ class Reachability:
     @property
     def is_probing(self) -> bool:
         """Whether any probe is under way that something waits for."""
-        return any(not (probe.is_hope or probe.relay is not None) for probe in self._probes.values())
+        return any(not (probe.is_hope or probe.relays is not None) for probe in self._probes.values())
 
     def is_suspect(self, node: NodeHandle) -> bool:
         """Whether it is being probed, and has not answered yet."""
         probe = self._probes.get(node.address)
-        return probe is not None and not (probe.is_hope or probe.relay is not None)
+        return probe is not None and not (probe.is_hope or probe.relays is not None)
 
     def probe(self, node: NodeHandle, told_by: Address | None = None, *, is_missed: bool = False) -> None:
         """Find out whether a node lives; who told of it is the first relay that is tried.
@@ -222,23 +260,24 @@ class Reachability:
 
     def _ask_relays(self, probe: _Probe, message: Any) -> None:
         address = probe.node.address
+        known = self.relays_of.get(address)
+        if known is not None:
+            self._send_through(known, address, (message,))
+        search = 0 if probe.attempts == 1 else self._parameters.relays
         for relay in self._relays(probe):
-            self._emit(SendTo(relay, (Relay(self._own.address, address, 0, message),)))
+            self._send_through((relay,), address, (message,), search)
 
     def _relays(self, probe: _Probe) -> list[Address]:
-        """Through whom a probe goes: who is in use already, who told of the node, and some others."""
-        address, known = probe.node.address, self.relay_of.get(probe.node.address)
-        chosen = [] if known is None else [known]
+        """Through whom a probe goes: who told of the node, who is of use for others, and some more."""
         doublings = probe.attempts - (1 if probe.is_missed else 2)
-        if doublings >= 0:
-            if probe.told_by is not None:
-                chosen.append(probe.told_by)
-            chosen += (relay for relay, _ in Counter(self.relay_of.values()).most_common(1))
-            rest = sorted({node.address for node in self._watcher.relays()} - {address, *chosen})
-            wanted = self._parameters.relays << doublings
-            while rest and len(chosen) < wanted:
-                chosen.append(rest.pop(self._rng.randrange(len(rest))))
-        return [relay for relay in dict.fromkeys(chosen) if relay not in {address, self._own.address}]
+        if doublings < 0:
+            return []
+        useful = Counter(relays[0] for relays in self.relays_of.values())
+        chosen = [probe.told_by, *(relay for relay, _ in useful.most_common(1))]
+        unfit = {probe.node.address, self._own.address}
+        relays = [each for each in dict.fromkeys(chosen) if each is not None and each not in unfit]
+        wanted = (self._parameters.relays << doublings) - len(relays)
+        return relays + self._some_nodes(wanted, unfit.union(relays))
 
     def timed_out(self, address: Address) -> None:
         """A probe's time is over."""
@@ -247,11 +286,10 @@ class Reachability:
             return
         if self.now_us > probe.until_us + self._parameters.probe_timeout_us // 4:
             self._wait_for(probe)  # it is this node that is slow: the answer may be here already
-        elif probe.relay is not None:
+        elif probe.relays is not None:
             del self._probes[address]
-            self.relay_of.pop(address, None)
-            self._go_through(probe.relay, address)
-            self._emit(SendTo(probe.relay, (Relay(self._own.address, address, 0, Unheard(self._own.id)),)))
+            self._go_through(probe.relays, address)
+            self._send_through(probe.relays, address, (Unheard(self._own.id),))
         elif probe.attempts < self._parameters.probes:
             self._attempt(probe)
         else:
@@ -264,7 +302,7 @@ class Reachability:
     def _give_up(self, probe: _Probe) -> None:
         address = probe.node.address
         del self._probes[address]
-        self.relay_of.pop(address, None)
+        self.relays_of.pop(address, None)
         self._emit(Forget(address))
         self._bury(probe.node)
         if not probe.is_hope or any(node == probe.node for node in self._watcher.relays()):
@@ -293,10 +331,10 @@ class Reachability:
             self._pings[self._number] = address, self.now_us, told
             self._emit(SendTo(address, (Ping(self._own.id, self._number),)))
 
-    def ponged(self, address: Address, pong: Pong, relay: Address | None) -> None:
+    def ponged(self, address: Address, pong: Pong, relays: Relays | None) -> None:
         """A ping's answer came."""
         asked, sent_us, told = self._pings.pop(pong.number, (None, 0, None))
-        if asked == address and relay is None:
+        if asked == address and relays is None:
             self._go_directly(address)
             self._watcher.measured(NodeHandle(pong.id, address), self.now_us - sent_us)
             if told is not None:
@@ -326,12 +364,12 @@ class Reachability:
     def _try_directly(self) -> None:
         """Every node that needs a relay; meanwhile the relay is used, if it is used at all."""
         known = {node.address for node in self._watcher.relays()}
-        for address in [address for address in self.relay_of if address not in self._used | known]:
-            del self.relay_of[address]
+        for address in [address for address in self.relays_of if address not in self._used | known]:
+            del self.relays_of[address]
         self._used.clear()
         for times in (self._heard_us, self._direct_us):
-            for address in [address for address in times if address not in known | self.relay_of.keys()]:
+            for address in [address for address in times if address not in known | self.relays_of.keys()]:
                 del times[address]
-        for address in list(self.relay_of):
+        for address in list(self.relays_of):
             self._emit(Forget(address))
             self.ping(address)

@@ -19,7 +19,7 @@ SYSTEM = System(
             order="stream",
             delivery="exactly-once",
             survives=None,
-            settle_us=3_000_000,
+            settle_us=8_000_000,
         ),
         workloads=("topics",),
         streams_max=None,

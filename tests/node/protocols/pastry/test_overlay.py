@@ -88,11 +88,11 @@ def test_where_two_regions_do_not_reach_each_other_all_agree_through_relays(seed
     overlay.network.reaches = lambda a, b: {region(a), region(b)} != {2, 3}
     overlay.run(REPAIR_US)
     assert_settled(overlay)
-    assert any(node.pastry.reach.relay_of for node in overlay.nodes)
+    assert any(node.pastry.reach.relays_of for node in overlay.nodes)
     overlay.network.reaches = lambda a, b: True
     overlay.run(2 * PastryParameters().direct_again_us)
     assert_settled(overlay)
-    assert not any(node.pastry.reach.relay_of for node in overlay.nodes)
+    assert not any(node.pastry.reach.relays_of for node in overlay.nodes)
 
 
 def test_nobody_delivers_wrongly_while_a_cut_is_being_noticed():
@@ -121,7 +121,7 @@ def test_what_is_routed_comes_though_nobody_knows_yet_of_a_cut_or_crash(seed):
     for address in overlay.rng.sample(sorted(overlay.network.nodes), 4):
         overlay.network.kill(address)
     _, delivered = overlay.route(200)
-    overlay.run(3_000_000)
+    overlay.run(REPAIR_US)
     came = {number for number, _, _ in delivered} | {message.number for message, _, _ in overlay.delivered}
     assert came == set(range(200))
 
