@@ -149,6 +149,7 @@ class Fetch:
     reads: ClassVar = ("{topic}", "{positions}")
 
     topic: Topic
+    id: Id
     address: Address
     positions: Positions
 

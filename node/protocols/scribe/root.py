@@ -46,8 +46,9 @@ class Roots:
         if not message.count:
             self._tell_how_far(topic, message)
             return
-        topic.publishers[message.stream] = NodeHandle(message.id, message.address)
+        publisher = topic.publishers[message.stream] = NodeHandle(message.id, message.address)
         if message.first_seq < topic.next_of(message.stream):
+            self.pastry.miss(publisher)  # it may not have got the answer
             self._answer(topic, message.stream, again=True)
             return
         before = topic.next_of(message.stream) - 1

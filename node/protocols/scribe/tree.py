@@ -267,6 +267,9 @@ class Trees:
         if not topic.has_positions and not topic.is_attached and not join.is_new:
             topic.start_at(join.positions)
             topic.has_positions = True
+        known = topic.children.get(child.address)
+        if known is not None and known.waiting is None:
+            self.pastry.miss(child)  # it did not get the answer
         topic.children[child.address] = Child(
             child,
             self.now_us,
@@ -294,7 +297,7 @@ class Trees:
             self.pastry.send(topic.grants, child.node.address)
         self.pastry.send(Adopted(topic.key, self.pastry.own.id, positions), child.node.address)
         self._tell_path(topic, child)
-        self._replay(topic, child.node.address, positions)
+        self._replay(topic, child.node, positions)
         if topic.is_behind(Position(*each) for each in asked.items()):
             self._ask(topic, child.node.address)
 
@@ -399,12 +402,17 @@ class Trees:
 
     def _ask(self, topic: Topic, address: Address) -> None:
         topic.fetched_us = self.now_us
-        self.pastry.send(Fetch(topic.key, self.pastry.own.address, topic.positions()), address)
+        self.pastry.send(
+            Fetch(topic.key, self.pastry.own.id, self.pastry.own.address, topic.positions()), address
+        )
 
     def _fetch(self, topic: Topic, sender: Address, message: Fetch) -> None:
-        self._replay(topic, message.address, message.positions)
+        asking = NodeHandle(message.id, message.address)
+        if sender != asking.address:
+            self.pastry.miss(asking)  # it may not be reached directly from here
+        self._replay(topic, asking, message.positions)
 
-    def _replay(self, topic: Topic, to: Address, positions: Iterable[Position]) -> None:
+    def _replay(self, topic: Topic, to: NodeHandle, positions: Iterable[Position]) -> None:
         """Send what is here; what is not kept any more is asked for further up, or gone."""
         asked = by_stream(positions)
         missing = []
@@ -413,13 +421,13 @@ class Trees:
             if wanted < state.first:
                 missing.append(Position(stream, wanted))
             for batch in state.since(wanted):
-                self.pastry.send(self._onward(topic, batch), to)
-        if missing and topic.parent is not None and topic.parent.address != to:
-            self.pastry.send(Fetch(topic.key, to, tuple(missing)), topic.parent.address)
+                self.pastry.send(self._onward(topic, batch), to.address)
+        if missing and topic.parent is not None and topic.parent != to:
+            self.pastry.send(Fetch(topic.key, to.id, to.address, tuple(missing)), topic.parent.address)
         elif topic.is_root:
             for position in missing:
                 first = topic.streams[position.stream].first
-                self.pastry.send(Gone(topic.key, position.stream, first), to)
+                self.pastry.send(Gone(topic.key, position.stream, first), to.address)
 
     def _gone(self, topic: Topic, sender: Address, message: Gone) -> None:
         state = topic.state(message.stream)
