@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, Wi
 from experiments.churn import Arrivals, Departures, named
 from experiments.churn_schedule import ChurnSchedule, churn_schedule
 from experiments.contract import loosened
-from experiments.declared import Declared, declared_by
+from experiments.declared import Declared, declared_by, declared_with
 from experiments.expectations import ExpectationField
 from experiments.faults import Fault, Faults, ProcessFault, Restore, path_to
 from experiments.nemesis import Nemesis
@@ -152,7 +152,7 @@ class Experiment(StrictModel):
 
     def declared(self) -> Declared:
         """What the system declares, with what this experiment asks of it."""
-        declared = declared_by(self.system)
+        declared = declared_with(self.system, self.all_parameters())
         return replace(declared, contract=loosened(declared.contract, self.contract))
 
     def all_faults(self, topology: Topology, seed: int) -> tuple[Fault, ...]:

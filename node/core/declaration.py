@@ -174,7 +174,8 @@ class System:
     """A system and its code: a dataclass of parameters, what builds the machine of each role, codec, reading.
 
     report: what makes the sections that its runs' reports have besides (`analysis.pages.report.sections`).
-    roles_problem: why a region cannot have so many processes of each role, or None.
+    roles_problem: why a region cannot have so many processes of each role, or None. promise: the contract
+    with these parameters, all of them, where that depends on them; what is declared is that of the defaults.
     studies: experiments with very many machines, by name.
     """
 
@@ -185,6 +186,7 @@ class System:
     reading: Code = None
     report: Code = None
     roles_problem: Callable[[Mapping[str, int]], str | None] = _any_roles
+    promise: Callable[[Mapping[str, Any]], Contract] | None = None
     studies: Mapping[str, Study] = field(default_factory=dict)
 
     def problem(self) -> str | None:

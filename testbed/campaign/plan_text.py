@@ -13,7 +13,7 @@ import click
 
 from experiments.child_python import python_command
 from experiments.contract import differences
-from experiments.declared import Trait, declared_by
+from experiments.declared import Trait, declared_with
 from experiments.plan import ChurnPlan, LinkChange, LinkPlan, LinkState, Plan, ProcessChange
 from experiments.sweep import values_text
 from testbed.campaign.backend_selection import LOCAL, SIMULATOR
@@ -233,7 +233,7 @@ def _churn_text(churn: ChurnPlan) -> str:
 
 def _contract_text(plan: Plan) -> str:
     """What the experiment asks less of the system than it promises, or "" for nothing."""
-    less = differences(declared_by(plan.system).contract, plan.declared.contract)
+    less = differences(declared_with(plan.system, plan.parameters).contract, plan.declared.contract)
     return f"contract loosened: {', '.join(less)}" if less else ""
 
 

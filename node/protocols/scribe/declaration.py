@@ -1,8 +1,30 @@
 """What Scribe says of itself: roles, contract, and where its code stands."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 from node.core.declaration import Contract, Declared, System, Trait
 from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.studies.declaration import STUDIES
+
+EXACTLY_ONCE = Contract(
+    published="sent",
+    audience="topic",
+    since="subscription",
+    order="stream",
+    delivery="exactly-once",
+    survives=None,
+    settle_us=8_000_000,
+)
+BEST_EFFORT = replace(EXACTLY_ONCE, order="none", delivery="best-effort")
+"""2002, III: no promise at all, and no order; but what comes was published, and to whom it belongs."""
+
+
+def promise(parameters: Mapping[str, Any]) -> Contract:
+    """What Scribe promises with these parameters."""
+    return BEST_EFFORT if Parameters(**parameters).is_best_effort else EXACTLY_ONCE
+
 
 SYSTEM = System(
     declared=Declared(
@@ -12,20 +34,13 @@ SYSTEM = System(
             "member": (Trait.SUBSCRIBER, Trait.SERVER, Trait.PEER, Trait.TRANSIENT),
             "forwarder": (Trait.SERVER, Trait.PEER, Trait.TRANSIENT),
         },
-        contract=Contract(
-            published="sent",
-            audience="topic",
-            since="subscription",
-            order="stream",
-            delivery="exactly-once",
-            survives=None,
-            settle_us=8_000_000,
-        ),
+        contract=EXACTLY_ONCE,
         workloads=("topics",),
         streams_max=None,
     ),
     parameters=Parameters,
     machines=dict.fromkeys(("publisher", "member", "forwarder"), "node.protocols.scribe.node:pooled"),
+    promise=promise,
     codec="node.protocols.scribe.messages:CODEC",
     reading="analysis.systems.scribe:READING",
     report="analysis.systems.scribe_report:report",

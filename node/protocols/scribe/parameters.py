@@ -7,6 +7,7 @@ from node.protocols.pastry.parameters import PastryParameters
 
 BUFFER_EVENTS_MAX = 10_000_000
 Growth = Literal["base", "by-load"]
+Delivery = Literal["exactly-once", "best-effort"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,9 @@ class Parameters(PastryParameters):
     """Without an answer, until a publisher or a root sends again (3.5)."""
     window: int = 256
     """Batches of a stream that a publisher has on their way without an answer."""
+    delivery: Delivery = "exactly-once"
+    """`best-effort`: without what stands on Scribe (2002, III). Nothing is kept, replicated or sent again, so
+    events are lost while trees are repaired. The run's contract follows."""
     growth: Growth = "base"
     """Which nodes on a join's way become forwarders: `base`, all (3.2; 2002, III.A); `by-load`, those that
     overloaded ones hand children on to (3.4.1; 2002, IV.F)."""
@@ -48,6 +52,11 @@ class Parameters(PastryParameters):
     """Fewer children are offered to the parent (3.4.2, which gives no number; 4 will do); 0: never."""
     shrink_after_us: int = 10_000_000
     """For how long they have to be so few, and the time after a refusal (3.4.2 gives none either)."""
+
+    @property
+    def is_best_effort(self) -> bool:
+        """Whether events may be lost."""
+        return self.delivery == "best-effort"
 
     def __post_init__(self) -> None:
         """Raises ValueError that names the parameter."""

@@ -74,7 +74,14 @@ class Publisher:
             publication.sent_us = now_us
         publication.unanswered.append(message)
         self._send(publication, message)
+        self._forget(publication)
         return message
+
+    def _forget(self, publication: Publication) -> None:
+        """Keep nothing of what nobody promised to bring."""
+        if self._parameters.is_best_effort and publication.is_known:
+            publication.unanswered.clear()
+            publication.acknowledged = publication.last
 
     def _send(self, publication: Publication, message: Publish) -> None:
         if not publication.is_known:
@@ -110,6 +117,7 @@ class Publisher:
             publication.unanswered.append(replace(batch, first_seq=publication.last + 1))
             publication.last += batch.count
             self._send(publication, publication.unanswered[-1])
+        self._forget(publication)
 
     def failed(self, node: NodeHandle) -> None:
         """The root may be gone: it is sought anew."""

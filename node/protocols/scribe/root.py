@@ -52,7 +52,8 @@ class Roots:
             self._answer(topic, message.stream, again=True)
             return
         before = topic.next_of(message.stream) - 1
-        if message.first_seq == before + 1 or self._begins_epoch(topic, message.first_seq, before):
+        is_next = message.first_seq == before + 1 or self._parameters.is_best_effort
+        if is_next or self._begins_epoch(topic, message.first_seq, before):
             events = message.first_seq, before, message.count, bytes(message.payload)
             self._trees.take(topic, Multicast(topic.key, message.stream, *events))
             self._answer(topic, message.stream)
@@ -88,6 +89,8 @@ class Roots:
         self._nearest.clear()
 
     def _targets(self, topic: Topic) -> list[NodeHandle]:
+        if self._parameters.is_best_effort:
+            return []
         if topic.key not in self._nearest:
             nearest = self.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
             self._nearest[topic.key] = list(nearest)
@@ -96,7 +99,7 @@ class Roots:
     def _answer(self, topic: Topic, stream: int, *, again: bool = False) -> None:
         """Tell the publisher what all replicas have, if that is news or it asks again."""
         publisher = topic.publishers.get(stream)
-        if publisher is None:
+        if publisher is None or self._parameters.is_best_effort:
             return
         all_have = min(
             (topic.replicas.get(node.address, {}).get(stream, 0) for node in self._targets(topic)),

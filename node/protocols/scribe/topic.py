@@ -49,6 +49,15 @@ class StreamState:
             yield following
             following = self.early.pop(self.next, None)
 
+    def pass_by(self, batch: Multicast) -> Iterator[Multicast]:
+        """Keep nothing and wait for nothing: the batch, unless it or a later one came before.
+
+        What is older is left out so that nothing goes round in a loop of parents.
+        """
+        if batch.first_seq >= self.next:
+            self.next = batch.first_seq + batch.count
+            yield batch
+
     def skip_to(self, seq: int, now_us: int) -> Iterator[Multicast]:
         """Give up everything before `seq`: the batches that are in order now."""
         if seq > self.next:

@@ -371,6 +371,9 @@ class Trees:
     def take(self, topic: Topic, batch: Multicast) -> bool:
         """A batch came, whoever sent it; whether something before it is missing."""
         state = topic.state(batch.stream)
+        if self._parameters.is_best_effort:
+            self._pass_on(topic, state.pass_by(batch))
+            return False
         self._pass_on(topic, state.take(batch, self.now_us))
         return batch.after >= state.next
 
@@ -401,6 +404,8 @@ class Trees:
             self._ask(topic, address)
 
     def _ask(self, topic: Topic, address: Address) -> None:
+        if self._parameters.is_best_effort:
+            return
         topic.fetched_us = self.now_us
         self.pastry.send(
             Fetch(topic.key, self.pastry.own.id, self.pastry.own.address, topic.positions()), address

@@ -1,0 +1,80 @@
+"""Scribe without its reliability: what the paper promises of it, and no more; the run's contract says so."""
+
+from collections import Counter
+
+import pytest
+
+from experiments.loader import load_experiment
+from node.protocols.scribe.declaration import BEST_EFFORT, EXACTLY_ONCE
+from tests.node.protocols.scribe.groups import Groups
+from topologies.errors import InputError
+
+KEEPING = {"Replicate", "Replicated", "Published", "Fetch", "Gone"}
+EXPERIMENT = """
+name: small
+topology: four-regions
+system: scribe
+roles: {{publisher: 1, member: 2}}
+workload:
+  {{kind: topics, event_size: 20B, rate: 10/s, topics: 4, subscriptions: {{each: 1}}}}
+duration: 5s
+parameters: {{delivery: {delivery}}}
+contract: {contract}
+"""
+
+
+def sent_by(groups, us):
+    """What is sent in a while, by kind."""
+    found = Counter()
+
+    def watch(source, target, messages):
+        found.update(type(getattr(message, "message", message)).__name__ for message in messages)
+
+    groups.network.watch = watch
+    groups.run(us)
+    return found
+
+
+def test_nothing_is_kept_replicated_or_sent_again():
+    reliable, plain = Groups(), Groups(delivery="best-effort")
+    assert KEEPING & sent_by(reliable, 5_000_000).keys()
+    assert not KEEPING & sent_by(plain, 5_000_000).keys()
+    plain.finish()
+    lost, repeated, disordered, delivered = plain.judged()
+    assert (lost, repeated, disordered) == (0, 0, 0)  # where nothing fails
+    assert delivered >= 1_000
+    assert not any(
+        state.kept
+        for flat in plain.network.nodes.values()
+        for topic in flat.machine.trees.topics.values()
+        for state in topic.streams.values()
+    )
+    assert not any(each.machine.publisher.is_silent is False for each in plain.network.nodes.values())
+
+
+def test_what_is_under_way_is_lost_when_a_link_fails_and_only_that():
+    groups = Groups(delivery="best-effort")
+    groups.run(3_000_000)
+    groups.cut((2, 3))
+    groups.run(8_000_000)
+    groups.cut()
+    groups.run(5_000_000)
+    groups.finish()
+    lost, repeated, _, delivered = groups.judged()
+    assert lost > 0
+    assert repeated == 0
+    assert delivered > lost
+
+
+@pytest.mark.parametrize("promised", [BEST_EFFORT, EXACTLY_ONCE], ids=lambda contract: contract.delivery)
+def test_a_runs_contract_is_what_its_parameters_can_keep(tmp_path, promised):
+    path = tmp_path / "small.yaml"
+    path.write_text(EXPERIMENT.format(delivery=promised.delivery, contract="{}"))
+    assert load_experiment(str(path)).declared().contract == promised
+
+
+def test_nobody_asks_best_effort_for_more(tmp_path):
+    path = tmp_path / "small.yaml"
+    path.write_text(EXPERIMENT.format(delivery="best-effort", contract="{delivery: exactly-once}"))
+    with pytest.raises(InputError, match="more than the system promises"):
+        load_experiment(str(path))
