@@ -41,8 +41,8 @@ def page(results: Results) -> Content:
             f"Mean depth with c = {bound}, all subscribe",
             f"log_c N = {math.log(count, bound):.2f}",
             last("mean", bound),
-            "a node of one hop is always taken, and others go for it: so where all subscribe the upper nodes hold"
-            " the same children as without a limit, and few of the lower ones are full",
+            "nodes of one hop are always taken, and others go for them: where all subscribe, the upper nodes"
+            " hold nearly the children that they have without a limit",
         ),
         Beside(f"Most with c = {bound}, all subscribe", "in the figure alone", last("most", bound)),
         Beside(f"Entries of a node with c = {bound}, most", f"about {bound}", last("entries_most", bound)),

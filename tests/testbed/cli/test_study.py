@@ -88,6 +88,35 @@ def test_the_bottleneck_remover_bounds_entries_and_collapse_saves_some(made, tmp
     assert np.mean(collapsed) < np.mean(long)
 
 
+def made_once(tmp_path, *asked):
+    assert run(["study", *asked, "--out", str(tmp_path)]) == 0
+    [directory] = tmp_path.iterdir()
+    return directory / "seeds" / "1"
+
+
+def test_growth_by_load_makes_trees_flatter_and_bounds_entries(tmp_path):
+    folder = made_once(tmp_path, "scribe-depth", "--set", "nodes=600", "--set", "entries_max=40")
+    rows = pq.read_table(folder / "depths.parquet").to_pylist()
+    base, bounded = ([row for row in rows if row["c"] == c] for c in (0, 40))
+    assert [row["subscribers"] for row in base] == [1, 2, 5, 10, 20, 50, 100, 200, 500, 600]
+    assert base[-1]["tree"] == bounded[-1]["tree"] == 600
+    assert max(row["entries_most"] for row in bounded if row["subscribers"] <= 200) == 41
+    assert bounded[-1]["entries_most"] < base[-1]["entries_most"]  # children that know no other way are kept
+    assert all(low["mean"] < high["mean"] for low, high in zip(bounded[:4], base[:4], strict=True))
+
+
+def test_an_overlay_by_joins_is_like_one_made_at_once(tmp_path):
+    folder = made_once(tmp_path, "scribe-joins", "--set", "nodes=150", "--set", "routes=500")
+    numbers = json.loads((folder / "numbers.json").read_text())
+    assert numbers["wrong_leaf_sets"] == numbers["missed_joins"] == numbers["missed_at_once"] == 0
+    routes = pq.read_table(folder / "routes.parquet").to_pandas().groupby("made")
+    hops, took = routes["hops"].mean(), routes["took_us"].sum()
+    assert hops["joins"] == pytest.approx(hops["at once"], rel=0.05)
+    assert took["joins"] == pytest.approx(took["at once"], rel=0.15)
+    entries = pq.read_table(folder / "tables.parquet").to_pandas().groupby("made")["entries"].mean()
+    assert entries["joins"] == pytest.approx(entries["at once"], rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [

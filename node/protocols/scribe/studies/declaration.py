@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from node.core.declaration import Study
-from node.protocols.scribe.studies.parameters import DepthParameters, GroupsParameters
+from node.protocols.scribe.studies.parameters import DepthParameters, GroupsParameters, JoinsParameters
 
 BOUND = 64
 """Entries of a node, above which it is overloaded (2002, IV.E)."""
@@ -23,6 +23,12 @@ def _of_groups(description: str, parameters: GroupsParameters) -> Study:
 
 
 STUDIES = {
+    "scribe-joins": Study(
+        "an overlay of 10,000 nodes by joins, beside the same one made at once",
+        JoinsParameters(),
+        "node.protocols.scribe.studies.joins:carry_out",
+        "analysis.systems.scribe_joins:page",
+    ),
     "scribe-depth": Study(
         "depth of a topic's tree by subscribers, with and without growth by load (2001, figure 3)",
         DepthParameters(),

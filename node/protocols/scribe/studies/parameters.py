@@ -58,3 +58,19 @@ class DepthParameters:
             raise ValueError("entries_max should be from 1 to 1000")
         if not 1 <= self.batch <= self.nodes:
             raise ValueError("batch should be from 1 to nodes")
+
+
+@dataclass(frozen=True, slots=True)
+class JoinsParameters:
+    """An overlay that nodes make by their joins."""
+
+    nodes: int = 10_000
+    routes: int = 10_000
+    """Routes that are looked up in both overlays."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError that names the parameter."""
+        if not 32 <= self.nodes <= 1_000_000:
+            raise ValueError("nodes should be from 32 to 1000000")
+        if not 1 <= self.routes <= 1_000_000:
+            raise ValueError("routes should be from 1 to 1000000")

@@ -1,0 +1,144 @@
+"""An overlay made by joins, beside the same one made at once: hops, distance, entries, leaf sets, messages.
+
+Each node joins through the nearest one that is there, as the papers assume (2002, II). So many join at a
+time that the overlay grows by a twentieth in the time that a join takes. Nothing fails, and no heartbeats
+are sent.
+"""
+
+from bisect import bisect
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from node.core.peer_pool import Address
+from node.core.specification import Member, NodeSpec
+from node.core.study import Surroundings
+from node.protocols.pastry.direct import DirectOverlay
+from node.protocols.pastry.ids import NodeHandle, closest, id_of
+from node.protocols.pastry.messages import Phase
+from node.protocols.pastry.overlay import HOPS_MAX, Pastry
+from node.protocols.scribe.node import ScribeNode
+from node.protocols.scribe.population import QUIET
+from node.protocols.scribe.studies.parameters import JoinsParameters
+from node.protocols.scribe.studies.quiet import quiet
+from node.sim.flat_network import FlatNetwork
+from node.sim.proximity import Routers
+
+LAN_US = 1_000
+JOIN_US = 5_000_000
+"""Longer than a join takes."""
+GROWTH = 20
+"""Of so many nodes one is joining."""
+LONG_US = 3_600_000_000
+PARAMETERS: Mapping[str, Any] = {
+    **QUIET,
+    "join_timeout_us": 60_000_000,
+    "tick_us": LONG_US,
+    "tree_heartbeat_us": LONG_US,
+    "tree_timeout_us": 2 * LONG_US,
+}
+
+
+def carry_out(parameters: JoinsParameters, given: Surroundings) -> None:
+    """Both overlays, and routes in them."""
+    with quiet():
+        joins = _Joins(parameters, given)
+        joins.run()
+        joins.compare()
+
+
+class _Joins:
+    def __init__(self, parameters: JoinsParameters, given: Surroundings) -> None:
+        self._given, self._routes = given, parameters.routes
+        network, count, rng = given.routers(), parameters.nodes, given.generator
+        self._proximity = Routers(
+            network.delays_us, rng.integers(0, len(network.delays_us), count), LAN_US, rng
+        )
+        names = sorted((f"node-{number}" for number in range(count)), key=id_of)
+        self._names = names
+        self._handles = [NodeHandle(id_of(name), address) for address, name in enumerate(names)]
+        self._ids = [handle.id for handle in self._handles]
+        self._network = FlatNetwork(self._proximity.delay_between())
+        self._nodes: dict[Address, ScribeNode] = {}
+
+    def run(self) -> None:
+        """Let all join."""
+        order = self._given.generator.permutation(len(self._handles))
+        clock = self._network.clock
+        for done, address in enumerate(order.tolist()):
+            there = order[:done]
+            contact = int(self._proximity.nearest(np.array([address]), there)[0]) if done else None
+            self._start(address, contact)
+            self._network.run(clock.now_us + GROWTH * JOIN_US // max(GROWTH, done))
+            self._given.tell(f"{done + 1} of {len(order)} nodes", done / len(order))
+        self._network.run(clock.now_us + 4 * JOIN_US)
+        self._given.put(
+            messages_a_join=self._network.sent / len(order),
+            messages=self._network.sent,
+            active=sum(node.pastry.is_active for node in self._nodes.values()),
+        )
+
+    def _start(self, address: Address, contact: Address | None) -> None:
+        self._nodes[address] = self._node(address, contact)
+        self._network.start(address, self._nodes[address])
+
+    def _node(self, address: Address, contact: Address | None = None) -> ScribeNode:
+        known = () if contact is None else (self._member(contact),)
+        own = self._member(address)
+        spec = NodeSpec(own.name, "", "", own.role, 0, 0, "scribe", known, own.address, PARAMETERS)
+        return ScribeNode(spec, self._given.rng)
+
+    def _member(self, address: Address) -> Member:
+        return Member(self._names[address], "", "", "member", 0, str(IPv4Address(address)))
+
+    # --- Beside the same at once
+
+    def compare(self) -> None:
+        """The same routes in both."""
+        joined = [self._nodes[handle.address].pastry for handle in self._handles]
+        used = self._nodes[0].parameters
+        overlay = DirectOverlay(self._handles, self._proximity, used.b, used.leaf_set)
+        at_once = [self._node(handle.address).pastry for handle in self._handles]
+        for pastry in at_once:
+            overlay.settle(pastry)
+        keys = [int.from_bytes(self._given.generator.bytes(16), "big") for _ in range(self._routes)]
+        starts = self._given.generator.integers(0, len(self._handles), self._routes).tolist()
+        for made, nodes in (("joins", joined), ("at once", at_once)):
+            ways = [_way(nodes, start, key) for start, key in zip(starts, keys, strict=True)]
+            took, direct = self._delays(ways)
+            columns = {"hops": [len(way) - 1 for way in ways], "took_us": took, "direct_us": direct}
+            self._given.write("routes", {"made": [made] * len(ways), **columns})
+            entries = [len(pastry.table) for pastry in nodes]
+            self._given.write("tables", {"made": [made] * len(nodes), "entries": entries})
+            missed = sum(self._root_of(key) != way[-1] for way, key in zip(ways, keys, strict=True))
+            self._given.put(**{f"missed_{made.replace(' ', '_')}": missed})
+        wrong = sum(
+            (one.leaf_set.smaller, one.leaf_set.larger) != (other.leaf_set.smaller, other.leaf_set.larger)
+            for one, other in zip(joined, at_once, strict=True)
+        )
+        self._given.put(wrong_leaf_sets=wrong)
+
+    def _delays(self, ways: list[list[Address]]) -> tuple[list[int], list[int]]:
+        """Of each way the sum of its hops, and the direct one."""
+        delay_us = self._proximity.delay_between()
+        took = [sum(delay_us(a, b) for a, b in pairwise(way)) for way in ways]
+        return took, [delay_us(way[0], way[-1]) if len(way) > 1 else 0 for way in ways]
+
+    def _root_of(self, key: int) -> Address:
+        at = bisect(self._ids, key)
+        return closest(key, (self._handles[at - 1], self._handles[at % len(self._handles)])).address
+
+
+def _way(nodes: list[Pastry], start: Address, key: int) -> list[Address]:
+    """The nodes from one to where a key leads, by their tables."""
+    way, phase = [start], int(Phase.PREFIX)
+    while len(way) <= HOPS_MAX:
+        pastry = nodes[way[-1]]
+        following, phase = pastry.following(key, phase)
+        if following.address == way[-1]:
+            break
+        way.append(following.address)
+    return way
