@@ -22,8 +22,9 @@ from typing import Any, Protocol
 from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect
 from node.protocols.pastry import hops
+from node.protocols.pastry.candidates import Candidates
 from node.protocols.pastry.hops import Hops
-from node.protocols.pastry.ids import NodeHandle, distance, shared_digits
+from node.protocols.pastry.ids import NodeHandle, closest, distance, shared_digits
 from node.protocols.pastry.last_leaf_set import LastLeafSet
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.messages import (
@@ -101,6 +102,8 @@ class Pastry:
         self._last: deque[NodeHandle] = deque()  # an earlier life's leaf set
         self._attempts = 0
         self._memory = LastLeafSet(own, parameters.remember_us if parameters.heartbeat_us else 0)
+        self._candidates = Candidates(self.leaf_set, parameters.leaf_set)
+        self._has_leaves = False  # was sent a leaf set to begin with
         self._failed: dict[Address, NodeHandle] = {}
         self._considered: set[Address] = set()
         self._waiting: deque[Route] = deque(maxlen=WAITING_MAX)
@@ -193,7 +196,7 @@ class Pastry:
             self._tick()
         elif timer == JOINING:
             if not self.is_active:
-                self._join()
+                self._join_again()
         elif timer[0] == "probe":
             self.reach.timed_out(int(timer[1]))
         elif timer[0] == hops.TIMER:
@@ -233,6 +236,22 @@ class Pastry:
         )
         return min(closer, key=lambda node: distance(node.id, key), default=self.own), Phase.PREFIX
 
+    def _before(self, joining: NodeHandle, key: int) -> tuple[NodeHandle, int]:
+        """To whom a join goes where the joining node is known already: it came back, or sent a probe."""
+        others = [node for node in self.known() if node.address != joining.address]
+        if self.leaf_set.covers(key):
+            others = [node for node in others if node in self.leaf_set]
+            return closest(key, (self.own, *others)), Phase.LEAF_SET
+        row, far = shared_digits(self.own.id, key, self._parameters.b), distance(self.own.id, key)
+        closer = [
+            node
+            for node in others
+            if distance(node.id, key) < far
+            and shared_digits(node.id, key, self._parameters.b) >= row
+            and not self.reach.is_suspect(node)
+        ]
+        return min(closer, key=lambda node: distance(node.id, key), default=self.own), Phase.PREFIX
+
     def _detours(self, key: int) -> list[NodeHandle]:
         """All known nodes to which a message for a key may go next without going round in a loop."""
         b, own = self._parameters.b, self.own.id
@@ -269,7 +288,7 @@ class Pastry:
             return
         following, phase = self.following(route.key, route.phase)
         if isinstance(route.message, JoinRing) and following.address == route.message.address:
-            following = self.own  # known already, from a probe of its own
+            following, phase = self._before(following, route.key)
         if self.reach.is_suspect(following):
             self._waiting.append(route)
             return
@@ -323,6 +342,13 @@ class Pastry:
             self.reach.send(address, Route(self.own.id, 0, 0, Phase.PREFIX, join))
         self._emit(m.SetTimer(JOINING, self.reach.now_us + self._parameters.join_timeout_us))
 
+    def _join_again(self) -> None:
+        """Whoever was sent a leaf set waits for its nodes; if none of them is left, all begins anew."""
+        if self._has_leaves and self._candidates.wanted:
+            self._emit(m.SetTimer(JOINING, self.reach.now_us + self._parameters.join_timeout_us))
+        else:
+            self._join()
+
     def _help_to_join(self, join: JoinRing, key: int, *, is_last: bool) -> None:
         """Rows up to what both ids share, and at the end of the way the leaf set."""
         joining = NodeHandle(join.id, join.address)
@@ -341,11 +367,16 @@ class Pastry:
     def _join_leaves(self, address: Address, message: JoinLeaves, relays: Relays | None) -> None:
         if self.is_active:
             return
-        for node in (NodeHandle(message.id, address), *message.nodes):
-            if self.leaf_set.would_take(node):
-                self.reach.probe(node, address)
-        if not self.reach.is_probing:
-            self.settled()
+        self._has_leaves = True
+        self._candidates.hear((NodeHandle(message.id, address), *message.nodes))
+        self._probe_candidates(address)
+        self._become_active_if_joined()
+
+    def _become_active_if_joined(self) -> None:
+        """The leaf set is as those in it say: what else is being probed was in it, and is watched anyway."""
+        is_known = self._has_leaves and self.leaf_set.members
+        if not self.is_active and is_known and not self._candidates.wanted:
+            self._become_active()
 
     def _become_active(self) -> None:
         self.is_active = True
@@ -369,32 +400,46 @@ class Pastry:
     def _leaf_probe(self, address: Address, message: LeafProbe, relays: Relays | None) -> None:
         if not self.reach.is_to_be_answered(address, message.number):
             return
-        self._learn(NodeHandle(message.id, address), message.nodes)
+        node = NodeHandle(message.id, address)
+        self._learn(node, message.nodes)
+        self._consider(node)
         self.reach.answer(address, relays, LeafAnswer(self.own.id, message.number, self._beliefs()))
 
     def _leaf_answer(self, address: Address, message: LeafAnswer, relays: Relays | None) -> None:
         node = NodeHandle(message.id, address)
         self._learn(node, message.nodes)
         self.reach.answered(node, message.number, relays)
+        self._consider(node)
 
     def _learn(self, node: NodeHandle, beliefs: Iterable[Believed]) -> None:
         """What a node's message says of it, and of others."""
         self._failed.pop(node.address, None)
         changed = self.leaf_set.add(node)
+        told = []
         for each in beliefs:
             other = NodeHandle(each.id, each.address)
             if each.belief == Belief.FAILED:
                 if other in self.leaf_set:
                     self.reach.probe(other)
-            elif self.leaf_set.would_take(other) and other.address not in self._failed:
-                self.reach.probe(other, node.address)
-        self._consider(node)
+            elif other.address not in self._failed and self.leaf_set.would_take(other):
+                told.append(other)
+        if told:
+            self._candidates.hear(told)
+            self._probe_candidates(node.address)
         if changed and self.is_active:
             self._application.new_leafs(self.leaf_set)
+
+    def _probe_candidates(self, told_by: Address | None = None) -> None:
+        for node in self._candidates.wanted:
+            self.reach.probe(node, told_by)
 
     def failed(self, node: NodeHandle) -> None:
         """See `reachability.Watcher`."""
         was_leaf = self.leaf_set.remove(node)
+        if node in self._candidates:
+            self._candidates.fail(node)
+            self._failed[node.address] = node
+            self._probe_candidates()
         self.table.remove(node)
         self.neighbourhood = [each for each in self.neighbourhood if each[1] != node]
         for rtt_us, near in self.neighbourhood:  # the slot of the one that failed may be theirs
@@ -412,15 +457,18 @@ class Pastry:
         """See `reachability.Watcher`."""
         if self.is_active:
             self._pass_on_waiting()
+        else:
+            self._become_active_if_joined()
 
     def settled(self) -> None:
         """See `reachability.Watcher`: now the leaf set is what has answered."""
         if self.leaf_set.is_complete or not self._failed:
             self._failed.clear()
-        if not self.is_active and self.leaf_set.members:
-            self._become_active()
-        else:
+        if self.is_active:
+            self._candidates.clear()
             self._pass_on_waiting()
+        else:
+            self._become_active_if_joined()
 
     # --- The routing table
 
@@ -431,13 +479,17 @@ class Pastry:
     def _consider(self, node: NodeHandle) -> None:
         """Measure a node that may be of use in the routing table, and that was not measured lately."""
         if self.table.is_wanted(node) and node.address not in self._considered:
-            if len(self._considered) >= CONSIDERED_MAX:
-                self._considered.clear()
-            self._considered.add(node.address)
+            self._remember_considered(node)
             self.reach.ping(node.address)
+
+    def _remember_considered(self, node: NodeHandle) -> None:
+        if len(self._considered) >= CONSIDERED_MAX:
+            self._considered.clear()
+        self._considered.add(node.address)
 
     def measured(self, node: NodeHandle, rtt_us: int) -> None:
         """See `reachability.Watcher`."""
+        self._remember_considered(node)
         self.table.offer(node, rtt_us)
         size, known = self._parameters.neighbourhood, self.neighbourhood
         if len(known) < size or rtt_us < known[-1][0]:

@@ -22,6 +22,8 @@ from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.topic import Child, Topic
 from node.protocols.scribe.tree import Trees
 
+REFUSED_US = 30_000_000
+"""For so long a node does not go back to one that sent it another way: two would send it to and fro."""
 Entry = tuple[Topic, Child]
 
 
@@ -32,6 +34,7 @@ class Growth:
         self._parameters = parameters
         self._trees = trees
         self._rng = rng
+        self._refused: dict[int, dict[Address, int]] = {}  # by topic who sent this node another way, and when
         trees.carry |= {Grow: self._grow, Rejoin: self._rejoin}
 
     @property
@@ -120,5 +123,14 @@ class Growth:
         self._trees.adopt(topic, replace(join, hops=max(join.hops - 1, 1), via=join.address))
 
     def _rejoin(self, topic: Topic, sender: Address, message: Rejoin) -> None:
-        if sender == topic.parent_address or topic.is_joining:
-            self._trees.seek_parent(topic, (sender,) if message.is_detour else None)
+        if sender != topic.parent_address and not topic.is_joining:
+            return
+        if not message.is_detour:
+            self._trees.seek_parent(topic, None)
+            return
+        now_us = self._trees.now_us
+        refused = self._refused.setdefault(topic.key, {})
+        refused[sender] = now_us
+        for address in [address for address, at_us in refused.items() if at_us < now_us - REFUSED_US]:
+            del refused[address]
+        self._trees.seek_parent(topic, tuple(refused))

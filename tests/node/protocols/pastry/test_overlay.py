@@ -5,8 +5,10 @@ import math
 import pytest
 
 from node.core import machine as m
-from node.protocols.pastry.ids import NodeHandle
+from node.core.peer_pool import ReceivedFrom
+from node.protocols.pastry.ids import NodeHandle, distance, id_of
 from node.protocols.pastry.last_leaf_set import LastLeafSet
+from node.protocols.pastry.messages import JoinLeaves, LeafAnswer
 from node.protocols.pastry.parameters import PastryParameters
 from node.sim.storage import Disk
 from tests.node.protocols.pastry.overlays import Node, Overlay, root_of, wrong_leaf_sets
@@ -200,3 +202,75 @@ def test_a_leaf_set_is_written_when_it_changes_and_the_one_before_is_dropped():
     (append, rewrite) = again.write((other,), 9_000)
     assert append.segment > stored[-1].number
     assert tuple(rewrite.segments) == (stored[-1].number,)
+
+
+def heard_by(node):
+    """What a node is sent from now on, as (address, message)."""
+    heard, handle = [], node.handle
+
+    def listening(given, now_us):
+        if isinstance(given, ReceivedFrom):
+            heard.extend((given.address, message) for message in given.messages)
+        return handle(given, now_us)
+
+    node.handle = listening
+    return heard
+
+
+def joined(overlay, address, contacts):
+    """A node that joins, and what it is sent until it has."""
+    node = Node(address, contacts, overlay.parameters, overlay.delivered)
+    overlay.where.setdefault(address, (overlay.rng.random(), overlay.rng.random()))
+    heard = heard_by(node)
+    overlay.network.start(address, node)
+    return node, heard
+
+
+def test_who_joins_asks_its_leaf_set_and_not_the_whole_ring():
+    overlay = Overlay(150, parameters=PastryParameters(heartbeat_us=0))
+    node, heard = joined(overlay, 1_000, [3])
+    overlay.run(2_000_000)
+    answers = [address for address, message in heard if isinstance(message, LeafAnswer)]
+    assert set(answers) == {each.address for each in node.pastry.leaf_set.members}
+    assert len(answers) == PastryParameters().leaf_set
+    assert_settled(overlay)
+
+
+def test_who_comes_back_at_once_is_sent_its_leaf_set_by_a_neighbour():
+    """All that knew it know it still: for its own id they must not take it for the next one themselves."""
+    overlay = Overlay(100, 2)
+    for address in (5, 50, 95):
+        overlay.network.kill(address)
+        contact = overlay.rng.choice(sorted(overlay.network.nodes))
+        node, heard = joined(overlay, address, [contact])
+        overlay.run(600_000)
+        first = next(address for address, message in heard if isinstance(message, JoinLeaves))
+        assert first in {node.pastry.leaf_set.smaller[0].address, node.pastry.leaf_set.larger[0].address}
+        assert node.pastry.is_active
+    overlay.run(3_000_000)
+    assert_settled(overlay)
+
+
+def test_a_join_does_not_wait_for_the_end_of_all_failures():
+    """While its neighbours fail one after the other, some probe is always under way."""
+    overlay = Overlay(60, 5)
+    ring = sorted((node.pastry.own for node in overlay.nodes), key=lambda each: each.id)
+    near = sorted(ring, key=lambda each: distance(each.id, id_of("node 1000")))
+    node, _ = joined(overlay, 1_000, [near[40].address])
+    for victim in near[2:14:2]:
+        overlay.network.kill(victim.address)
+        overlay.run(700_000)
+    assert node.pastry.is_active
+    overlay.run(REPAIR_US)
+    assert_settled(overlay)
+
+
+def test_where_candidates_fail_those_behind_them_are_asked():
+    overlay = Overlay(60, 8)
+    ring = sorted((node.pastry.own for node in overlay.nodes), key=lambda each: each.id)
+    near = sorted(ring, key=lambda each: distance(each.id, id_of("node 1000")))
+    for victim in near[1:8]:
+        overlay.network.kill(victim.address)  # nobody has noticed
+    joined(overlay, 1_000, [near[40].address])
+    overlay.run(REPAIR_US)
+    assert_settled(overlay)
