@@ -1,8 +1,8 @@
 """Nodes that others told of and that did not answer yet: which of them belong into the leaf set if they live.
 
-MSPastry (DSN 2004, figure 2) probes of a leaf set that it is told the nodes that would stand in its own if all
-of them did, and no others. A node that joins has an empty leaf set: held against that, everybody would belong
-into it, and their neighbours as well, once round the ring.
+Of the leaf sets that a node is told, MSPastry (DSN 2004, figure 2) probes those that would stand in its own
+if all of them did, and no others. A node that joins has an empty leaf set: held against that, everybody
+would belong into it, and their neighbours as well, once round the ring.
 """
 
 from collections.abc import Iterable

@@ -14,6 +14,11 @@ from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.messages import Route
 
 TAKEN_MAX = 1_024
+NUMBER_MAX = (1 << 32) - 1
+NUMBER_US = 100
+"""Numbers begin with the time, so that those of a node that comes back are others than in its earlier life:
+it hands on less than one message in this time, on average.
+"""
 TIMER = "hop"
 
 
@@ -38,7 +43,7 @@ class Hops:
     def hand(self, node: NodeHandle, route: Route, now_us: int) -> Route:
         """The message as it is sent to a node, with its number: a new one, unless it was handed on before."""
         if not route.number:
-            self._number += 1
+            self._number = ((self._number or now_us // NUMBER_US) + 1) & NUMBER_MAX or 1
             route = replace(route, number=self._number)
         self._handed[route.number] = Handed(node, route)
         self._emit(m.SetTimer((TIMER, str(route.number)), now_us + self._timeout_us))

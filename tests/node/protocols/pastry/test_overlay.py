@@ -274,3 +274,13 @@ def test_where_candidates_fail_those_behind_them_are_asked():
     joined(overlay, 1_000, [near[40].address])
     overlay.run(REPAIR_US)
     assert_settled(overlay)
+
+
+def test_what_a_node_hands_on_after_its_return_is_not_taken_for_what_it_handed_on_before():
+    overlay = Overlay(40, 9)
+    for _ in range(2):
+        _, delivered = overlay.route(100, [node for node in overlay.nodes if node.pastry.own.address == 7])
+        assert len(delivered) == 100
+        overlay.network.kill(7)
+        overlay.network.start(7, Node(7, [3], overlay.parameters, overlay.delivered))
+        overlay.run(2_000_000)
