@@ -12,13 +12,9 @@ from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect
 from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.messages import Route
+from node.protocols.pastry.numbers import Numbers
 
 TAKEN_MAX = 1_024
-NUMBER_MAX = (1 << 32) - 1
-NUMBER_US = 100
-"""Numbers begin with the time, so that those of a node that comes back are others than in its earlier life:
-it hands on less than one message in this time, on average.
-"""
 TIMER = "hop"
 
 
@@ -36,15 +32,14 @@ class Hops:
     def __init__(self, timeout_us: int, emit: Callable[[PeerEffect], None]) -> None:
         self._timeout_us = timeout_us
         self._emit = emit
-        self._number = 0
+        self._numbers = Numbers()
         self._handed: dict[int, Handed] = {}
         self._taken: dict[tuple[Address, int], None] = {}  # the latest ones, oldest first
 
     def hand(self, node: NodeHandle, route: Route, now_us: int) -> Route:
         """The message as it is sent to a node, with its number: a new one, unless it was handed on before."""
         if not route.number:
-            self._number = ((self._number or now_us // NUMBER_US) + 1) & NUMBER_MAX or 1
-            route = replace(route, number=self._number)
+            route = replace(route, number=self._numbers.following(now_us))
         self._handed[route.number] = Handed(node, route)
         self._emit(m.SetTimer((TIMER, str(route.number)), now_us + self._timeout_us))
         return replace(route, hops=route.hops + 1)

@@ -22,6 +22,7 @@ from node.core import machine as m
 from node.core.peer_pool import Address, Forget, PeerEffect, SendTo
 from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.messages import Ping, Pong, Relay, Unheard
+from node.protocols.pastry.numbers import Numbers
 from node.protocols.pastry.parameters import PastryParameters
 
 ANSWERED_MAX = 1_024  # probes that are remembered
@@ -106,7 +107,7 @@ class Reachability:
         self._answered: dict[tuple[Address, int], int] = {}  # how often probes were answered; oldest first
         self._used: set[Address] = set()  # sent to through a relay, since direct ways were tried last
         self._direct_again_us = 0
-        self._number = 0
+        self._numbers = Numbers()
 
     # --- Sending
 
@@ -246,9 +247,9 @@ class Reachability:
             self._ask_relays(known, self._watcher.probe(self._number_of(known)))
 
     def _number_of(self, probe: _Probe) -> int:
-        self._number += 1
-        probe.sent_us[self._number] = self.now_us
-        return self._number
+        number = self._numbers.following(self.now_us)
+        probe.sent_us[number] = self.now_us
+        return number
 
     def _attempt(self, probe: _Probe) -> None:
         address = probe.node.address
@@ -327,9 +328,9 @@ class Reachability:
     def ping(self, address: Address, told: Told | None = None) -> None:
         """Measure how far away a node is, directly; without an answer nobody is told."""
         if len(self._pings) < PINGS_MAX:
-            self._number += 1
-            self._pings[self._number] = address, self.now_us, told
-            self._emit(SendTo(address, (Ping(self._own.id, self._number),)))
+            number = self._numbers.following(self.now_us)
+            self._pings[number] = address, self.now_us, told
+            self._emit(SendTo(address, (Ping(self._own.id, number),)))
 
     def ponged(self, address: Address, pong: Pong, relays: Relays | None) -> None:
         """A ping's answer came."""
