@@ -346,7 +346,9 @@ def _findings(case: _Case, results: Results) -> Findings:
         publishers=results["publishers"],
         confirmations=results["confirmations"],
         measured=results["measured"].to_pylist(),
-        latency=latency.headline(results["samples"]) | latency.error_bounds(timelines["latency"]),
+        latency=latency.headline(results["samples"])
+        | latency.phases(results["samples"], metadata)
+        | latency.error_bounds(timelines["latency"]),
         recovery=figures,
         wan=wan.headline(timelines["wan"], results["wire"] if case.links else None),
         convergence=convergence.headline(results["convergence"], case.logged, metadata),

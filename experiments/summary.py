@@ -36,6 +36,11 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
         "p95_ms": Figure("Latency p95", "lower"),
         "p99_ms": Figure("Latency p99", "lower"),
         "max_ms": Figure("Latency, longest", "lower"),
+        **{
+            f"{phase}_p{percent}_ms": Figure(f"Latency p{percent} {phase} faults", "lower", followed=False)
+            for phase in ("before", "during", "after")
+            for percent in (50, 95)
+        },
     },
     "events": {
         "published": Figure("Events published"),

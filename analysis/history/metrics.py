@@ -15,6 +15,9 @@ _SECTIONS: Final[dict[str, dict[str, Better]]] = {
     section: {name: figure.better for name, figure in figures.items() if figure.followed}
     for section, figures in METRICS.items()
 }
+_EVERYTHING: Final[dict[str, dict[str, Better]]] = {
+    section: {name: figure.better for name, figure in figures.items()} for section, figures in METRICS.items()
+}
 _RECOVERY: Final[dict[str, Better]] = {name: figure.better for name, figure in RECOVERY.items()}
 _UNITS: Final = {
     "cpu_max": "",  # a fraction
@@ -24,9 +27,13 @@ _UNITS: Final = {
     "stalled": "pairs",
     "late_switches": "switches",
     "unordered_publishers": "events",
+    "messages": "messages",
+    "stress_max": "messages",
+    "bytes": "B",
 }
 _ENDINGS: Final = {"events_per_s": "events/s", "bytes_per_s": "B/s", "_ms": "ms", "_s": "s"}
 _COUNTED: Final = "events"
+_PLAIN_COUNTS: Final = ("copies_mean", "copies_max")
 MEASURES: Final = "measures"
 """What the system measured itself, whatever its names: each value's figures."""
 PLAIN: Final = "number"
@@ -43,12 +50,14 @@ class Metric:
     better: Better
 
 
-def headline(summary: Mapping[str, Any]) -> list[Metric]:
+def headline(summary: Mapping[str, Any], *, everything: bool = False) -> list[Metric]:
     """The headline numbers of a summary.json that were measured, in a fixed order.
 
     Throughput, latency, the recovery from every fault, what became of events, and how busy the machine was.
+    everything: also those that nights do not follow.
     """
-    found = [metric for name, known in _SECTIONS.items() for metric in _measured(summary, name, known)]
+    sections = _EVERYTHING if everything else _SECTIONS
+    found = [metric for name, known in sections.items() for metric in _measured(summary, name, known)]
     recovery = summary.get("recovery")
     for fault, figures in recovery.items() if isinstance(recovery, Mapping) else ():
         found += _metrics(f"recovery.{fault}", figures, _RECOVERY)
@@ -65,6 +74,8 @@ def unit_of(name: str) -> str:
     if path.startswith(f"{MEASURES}."):
         value = "" if last == "count" else path
         return next((unit for ending, unit in _ENDINGS.items() if value.endswith(ending)), PLAIN)
+    if last in _PLAIN_COUNTS:
+        return PLAIN
     if last in _UNITS:
         return _UNITS[last]
     return next((unit for ending, unit in _ENDINGS.items() if last.endswith(ending)), _COUNTED)

@@ -112,6 +112,29 @@ def error_bounds(latencies: pa.Table) -> dict[str, float]:
     return {"bar_ms": (median_ns or 0) / 1e6, "bar_max_ms": float(bound_ns.max()) / 1e6}
 
 
+PHASES = ("before", "during", "after")
+"""Of the first fault, until the last change that one made, and since; by when an event was published."""
+
+
+def phases(collected: pa.Table, metadata: RunMetadata) -> dict[str, float | None]:
+    """The median and p95 before, during and after all faults, milliseconds; nothing of a run without any."""
+    faults = metadata.applied_faults
+    if not faults:
+        return {}
+    ends_ns = (faults[0].t_ns, max(metadata.last_change_ns, faults[0].t_ns))
+    if faults[0].t_ns == metadata.last_change_ns:  # nothing was taken back
+        ends_ns = (faults[0].t_ns, NEVER)
+    phase = np.searchsorted(ends_ns, ints(collected, "published_ns"), side="right")
+    latency_ns, count = ints(collected, "latency_ns"), ints(collected, "count")
+    found: dict[str, float | None] = {}
+    for number, name in enumerate(PHASES):
+        mine = phase == number
+        for percent in (50, 95):
+            value_ns = weighted(latency_ns[mine], count[mine], percent)
+            found[f"{name}_p{percent}_ms"] = None if value_ns is None else value_ns / 1e6
+    return found
+
+
 def headline(collected: pa.Table) -> dict[str, float | None]:
     """Mean, p50, p95, p99 and the maximum over all events of the run, milliseconds; None of nothing."""
     latency_ns, count = ints(collected, "latency_ns"), ints(collected, "count")

@@ -40,7 +40,7 @@ def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: boo
     run = named_run(run_name)
     check_packets(run)
     metadata = read_metadata(*read_on_reference(run))
-    found = find(run, stream_of(stream, metadata), seq, metadata.reading)
+    found = find(run, stream_of(stream, metadata), seq, metadata)
     everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy is not None]
     story = tell(
         found, hops(found, metadata, Packets(run, everything).of), metadata, clients_of(run, metadata, found)

@@ -15,6 +15,9 @@ import pyarrow.compute as pc
 from analysis.capture.pcap.record_batches import TimeRange
 from analysis.errors import AnalysisError
 from analysis.jobs import transfers
+from analysis.messages.label import address_text
+from analysis.schemas import ENDS_COLUMNS
+from analysis.timelines.run_metadata import RunMetadata
 from experiments.rundir import RunDirectory
 from node.core.declaration import Reading
 from node.core.epochs import written
@@ -22,7 +25,7 @@ from node.core.epochs import written
 _COLUMNS = (
     "sender", "receiver", "src", "sport", "dst", "dport", "stream_offset", "length", "t_ns", "t_sent_ns",
     "t_left_ns", "t_arrived_ns", "t_complete_ns", "fate", "type", "stream", "kind", "first_seq", "count",
-    "covered", "request", "retransmitted",
+    "covered", "request", "retransmitted", "source", "target",
 )  # fmt: skip
 
 
@@ -43,6 +46,27 @@ class Copy:
     complete_ns: int | None
     fate: str
     collected: bool  # it came as a tombstone
+    source: str | None = None  # whose it is and for whom, where others pass it on: hosts
+    target: str | None = None
+
+    @property
+    def came_to(self) -> tuple[str, ...]:
+        """Where it is then: at its receiver, or only on its way through it."""
+        return self._place(self.receiver, self.target)
+
+    @property
+    def came_from(self) -> tuple[str, ...]:
+        """Where it was before, likewise."""
+        return self._place(self.sender, self.source)
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether its receiver is to pass it on to another host."""
+        return self.target not in {None, self.receiver}
+
+    def _place(self, host: str, end: str | None) -> tuple[str, ...]:
+        between = self.source is not None and self.target is not None and end not in {None, host}
+        return (host, str(self.source), str(self.target)) if between else (host,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,40 +93,40 @@ class EventTrace:
     asked: tuple[StreamRequest, ...]
 
 
-def find(run: RunDirectory, stream: int, seq: int, reading: Reading) -> EventTrace:
+def find(run: RunDirectory, stream: int, seq: int, metadata: RunMetadata) -> EventTrace:
     """Look one event up. Raises AnalysisError if no message has it; the error says what there is."""
+    reading = metadata.reading
     of_stream = pc.field("stream") == stream
     covered = pc.coalesce(pc.field("covered"), pc.field("count"), 1)
     has = (pc.field("first_seq") <= seq) & (pc.field("first_seq") + covered > seq)
     publish, answer = reading.publish or ("", "")
     kinds = pc.field("type").isin([*reading.carries, answer])
     rows = transfers.read(run, columns=_COLUMNS, chosen=of_stream & has & kinds).to_pylist()
-    batches = [
-        _copy(row, row["first_seq"], reading.placeholder) for row in rows if row["type"] in reading.carries
-    ]
+    batches = [_copy(row, row["first_seq"], metadata) for row in rows if row["type"] in reading.carries]
     if not rows:
         raise AnalysisError(_nothing(run, stream, seq, reading))
     answers = [row for row in rows if row["type"] == answer]
     request = None
     if publish == answer:  # the publisher numbers its events itself
-        publishes, answers = _by_arrival([_copy(row, row["first_seq"]) for row in answers]), []
+        publishes, answers = _by_arrival([_copy(row, row["first_seq"], metadata) for row in answers]), []
     else:
         request = answers[0]["request"] + seq - answers[0]["first_seq"] if answers else None
-        publishes = _publishes(run, answers[0], request, (publish, answer)) if request is not None else []
+        publishes = _publishes(run, answers[0], request, metadata) if request is not None else []
     return EventTrace(
         stream=stream,
         seq=seq,
         request=request,
         publish=publishes[0] if publishes else None,
         repeated=tuple(publishes[1:]),
-        answered=_copy(answers[0], answers[0]["first_seq"]) if answers else None,
+        answered=_copy(answers[0], answers[0]["first_seq"], metadata) if answers else None,
         copies=tuple(batches),
         asked=_asked(run, stream, batches, reading.asks),
     )
 
 
-def _publishes(run: RunDirectory, answer: dict[str, Any], request: int, types: tuple[str, str]) -> list[Copy]:
+def _publishes(run: RunDirectory, answer: dict[str, Any], request: int, metadata: RunMetadata) -> list[Copy]:
     """The publications that led to an answer, the first that arrived before others."""
+    types = metadata.reading.publish or ("", "")
     count = pc.coalesce(pc.field("count"), pc.scalar(1))  # one, of a message that does not say
     has = (pc.field("request") <= request) & (pc.field("request") + count > request)
     of_stream = pc.field("stream") == answer["stream"]
@@ -118,7 +142,9 @@ def _publishes(run: RunDirectory, answer: dict[str, Any], request: int, types: t
     ]
     since = max(earlier, default=0)
     found = [
-        _copy(row, row["request"]) for row in rows if row["type"] == types[0] and since < row["t_ns"] < until
+        _copy(row, row["request"], metadata)
+        for row in rows
+        if row["type"] == types[0] and since < row["t_ns"] < until
     ]
     return _by_arrival(found)
 
@@ -143,7 +169,11 @@ def _asked(
     )
 
 
-def _copy(row: dict[str, Any], first: int, placeholder: int | None = None) -> Copy:
+def _copy(row: dict[str, Any], first: int, metadata: RunMetadata) -> Copy:
+    placeholder = metadata.reading.placeholder if row["type"] in metadata.reading.carries else None
+    source, target = (
+        None if row[name] is None else metadata.host_at.get(address_text(row[name])) for name in ENDS_COLUMNS
+    )
     events = row["covered"] or row["count"] or 1
     return Copy(
         type=row["type"],
@@ -159,6 +189,8 @@ def _copy(row: dict[str, Any], first: int, placeholder: int | None = None) -> Co
         row=row,
         t_ns=row["t_ns"],
         fate=row["fate"],
+        source=source,
+        target=target,
     )
 
 

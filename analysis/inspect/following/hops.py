@@ -102,6 +102,8 @@ class Packets:
                 )
 
 
+Place = tuple[str, ...]
+"""A host; or one on the way from one to another, with both: see `Copy.came_to`."""
 RecentTransfers = Callable[[Copy], tuple[Sighting, ...]]
 BEFORE_NS, AFTER_NS = 1_000_000, 1_000_000_000
 """How far beyond the messages' own times packets are looked for."""
@@ -191,44 +193,49 @@ def hops(found: EventTrace, metadata: RunMetadata, look: RecentTransfers) -> tup
     look: finds a copy's packets.
     """
     everything = [copy for copy in (found.publish, *found.repeated) if copy is not None] + list(found.copies)
-    first = _first_copies(everything)
-    had = {host: copy.complete_ns for host, copy in first.items()}
-    sent_by: dict[str, list[Copy]] = defaultdict(list)
+    first = _first_copies(everything, found.publish)
+    had = {place: copy.complete_ns for place, copy in first.items()}
+    sent_by: dict[Place, list[Copy]] = defaultdict(list)
     for copy in everything:
-        sent_by[copy.sender].append(copy)
+        sent_by[copy.came_from].append(copy)
     for copies in sent_by.values():
         copies.sort(key=lambda copy: (copy.complete_ns is None, copy.complete_ns or copy.t_ns))
-    roots = [host for host in sent_by if host not in first]
-    roots.sort(key=lambda host: min(copy.t_ns for copy in sent_by[host]))
+    roots = [place for place in sent_by if place not in first]
+    roots.sort(key=lambda place: min(copy.t_ns for copy in sent_by[place]))
 
-    def below(host: str, depth: int) -> Iterator[Hop]:
-        for copy in sent_by.get(host, ()):
-            is_first = first.get(copy.receiver) is copy
-            asked = _last_asked(copy, had.get(copy.sender), found.asked)
+    def below(place: Place, depth: int) -> Iterator[Hop]:
+        for copy in sent_by.get(place, ()):
+            is_first = first.get(copy.came_to) is copy
+            asked = _last_asked(copy, had.get(place), found.asked)
             links = delay_ns(copy, metadata), jitter_ns(copy, metadata)
-            yield Hop(copy, depth, had.get(copy.sender), is_first, asked, *links, look(copy))
+            yield Hop(copy, depth, had.get(place), is_first, asked, *links, look(copy))
             if is_first:
-                yield from below(copy.receiver, depth + 1)
+                yield from below(copy.came_to, depth + 1)
 
     return tuple(hop for root in roots for hop in below(root, 0))
 
 
 def way_to(host: str, all_hops: Sequence[Hop]) -> list[Hop]:
     """The hops by which the event first came to a host, from the publisher on."""
-    by_receiver = {hop.copy.receiver: hop for hop in all_hops if hop.is_first}
+    by_place = {hop.copy.came_to: hop for hop in all_hops if hop.is_first}
     way: list[Hop] = []
-    while host in by_receiver:
-        way.append(by_receiver[host])
-        host = by_receiver[host].copy.sender
+    place: Place = (host,)
+    while place in by_place:
+        way.append(by_place[place])
+        place = by_place[place].copy.came_from
     return way[::-1]
 
 
-def _first_copies(copies: Sequence[Copy]) -> dict[str, Copy]:
-    """The copy by which the event came to each host; a host never gets it from one that got it later."""
-    first: dict[str, Copy] = {}
-    whole = [copy for copy in copies if copy.complete_ns is not None]
+def _first_copies(copies: Sequence[Copy], publish: Copy | None) -> dict[Place, Copy]:
+    """The copy by which the event came to each host, or to where it was only passed on.
+
+    A host never gets it from one that got it later; and nobody gives it to the publisher, who has it.
+    """
+    first: dict[Place, Copy] = {}
+    own = {publish.came_from} if publish is not None else set()
+    whole = [copy for copy in copies if copy.complete_ns is not None and copy.came_to not in own]
     for copy in sorted(whole, key=lambda copy: copy.complete_ns or 0):
-        first.setdefault(copy.receiver, copy)
+        first.setdefault(copy.came_to, copy)
     return first
 
 

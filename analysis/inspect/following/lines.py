@@ -86,6 +86,10 @@ def _ms(value_ns: int | None) -> str:
 
 def _notes(hop: Hop, metadata: RunMetadata) -> Iterator[str]:
     copy = hop.copy
+    if copy.is_passing:
+        yield f"to be passed on to {copy.target}"
+    if metadata.by_host and copy.type in metadata.reading.carries[1:]:
+        yield f"as {copy.type}"
     if copy.fate == LOST:
         left = _at(copy.left_ns or copy.sent_ns, metadata).strip()
         yield f"left at {left} and never came"

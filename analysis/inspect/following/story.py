@@ -59,7 +59,12 @@ def tell(
     expected: the clients that must get the event; None: all.
     """
     clients = set(metadata.clients)
-    got = [hop for hop in all_hops if hop.is_first and hop.copy.receiver in clients]
+    arrived = [hop for hop in all_hops if hop.is_first and not hop.copy.is_passing]
+    got = [
+        hop
+        for hop in arrived
+        if hop.copy.receiver in clients and (expected is None or hop.copy.receiver in expected)
+    ]
     last = max(got, key=lambda hop: hop.copy.complete_ns or 0, default=None)
     way = way_to(last.copy.receiver, all_hops) if last else []
     there = {hop.copy.receiver for hop in got}
@@ -91,12 +96,11 @@ def regions_of(way: Sequence[Hop], metadata: RunMetadata) -> list[str]:
 
 def _detour(way: Sequence[Hop], all_hops: Sequence[Hop], metadata: RunMetadata) -> str | None:
     """Why it did not take the direct link between the first and the last region; None if it did."""
-    regions = regions_of(way, metadata)
-    direct = metadata.link_of.get((regions[0], regions[-1])) if len(regions) > 2 else None
+    ends = _ends(way, metadata)
+    direct = metadata.link_of.get((ends[0], ends[-1])) if ends else None
     if direct is None:
         return None
     link = direct[0]
-    ends = [regions[0], regions[-1]]
     lost = [hop for hop in all_hops if hop.copy.fate == LOST and regions_of([hop], metadata) == ends]
     first = min(lost, key=lambda hop: hop.copy.t_ns, default=None)
     entered_ns = _start(way) if first is None else _entered_ns(first, f"{link}@{ends[0]}", metadata)
@@ -109,6 +113,17 @@ def _detour(way: Sequence[Hop], all_hops: Sequence[Hop], metadata: RunMetadata) 
     if first and first.copy.t_ns < period.start_ns:
         since = f"{since}, with it on the way"
     return f"round {link}, over which it was {why}: {since}"
+
+
+def _ends(way: Sequence[Hop], metadata: RunMetadata) -> list[str]:
+    """The regions between which it took a detour, if it did: those of a host that sent it by way of another
+    one, and of the one for which it was; or, where regions pass on to each other, the first and the last.
+    """
+    for hop in way:
+        if hop.copy.is_passing and hop.copy.source in metadata.hosts and hop.copy.target in metadata.hosts:
+            return [metadata.hosts[str(name)].region for name in (hop.copy.source, hop.copy.target)]
+    regions = regions_of(way, metadata)
+    return [regions[0], regions[-1]] if len(regions) > 2 and not metadata.by_host else []
 
 
 def _entered_ns(hop: Hop, near_side: str, metadata: RunMetadata) -> int:

@@ -52,9 +52,13 @@ class MetricComparison:
         return self.metric.partition(".")[0]
 
 
-def compared(sides: Sequence[Side]) -> tuple[MetricComparison, ...]:
-    """Every headline number that any of the runs has, in the summary's order."""
-    found = [{metric.name: metric for metric in headline(side.record.summary)} for side in sides]
+def compared(sides: Sequence[Side], *, everything: bool = False) -> tuple[MetricComparison, ...]:
+    """Every headline number that any of the runs has, in the summary's order.
+
+    everything: also those that nights do not follow.
+    """
+    numbers = [headline(side.record.summary, everything=everything) for side in sides]
+    found = [{metric.name: metric for metric in mine} for mine in numbers]
     names = list(dict.fromkeys(name for metrics in found for name in metrics))
     judged = [sides[0].record.valid and side.record.valid for side in sides]
     return tuple(_compared(name, [metrics.get(name) for metrics in found], judged) for name in names)

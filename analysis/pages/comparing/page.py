@@ -20,6 +20,7 @@ from analysis.pages.charting.chart_model import Axis, Chart, Series, two_decades
 from analysis.pages.comparing import metrics
 from analysis.pages.comparing.settings import settings
 from analysis.pages.comparing.sides import Side
+from analysis.pages.comparing.systems import systems
 from analysis.pages.report.bands import bands
 from analysis.pages.report.charts import TIME, latency_chart, spans, throughput_chart, time_end
 from analysis.pages.report.page import environment as report_environment
@@ -49,6 +50,7 @@ def render(sides: Sequence[Side], file: Path) -> str:
         .render(
             sides=sides,
             title=_title(sides),
+            systems=systems(sides),
             reports={side.letter: _link(side, file) for side in sides},
             settings=settings(sides),
             sections=[

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from analysis.pages.comparing.metrics import compared
 from analysis.pages.comparing.settings import Setting, settings
 from analysis.pages.comparing.sides import Side
+from analysis.pages.comparing.systems import systems
 
 _VALUE_WIDTH_MAX = 44
 _ABSENT = "-"
@@ -19,8 +20,8 @@ def lines(sides: Sequence[Side]) -> list[str]:
     found = settings(sides)
     told += ["", f"set otherwise ({found.same} settings are the same)"]
     told += _columns([_row(each) for each in (*found.asked, *found.ran)], sides) or ["  nothing"]
-    told += ["", "came out (against A)"]
     found_numbers = compared(sides)
+    told += [*_systems(sides), "", "came out (against A)"]
     rows = [
         (
             row.title,
@@ -35,6 +36,17 @@ def lines(sides: Sequence[Side]) -> list[str]:
     told += _columns(rows, sides) or ["  nothing was measured"]
     nothing = [row.title for row in found_numbers if row.nothing]
     return [*told, *([f"  0 in all: {', '.join(nothing)}"] if nothing else [])]
+
+
+def _systems(sides: Sequence[Side]) -> list[str]:
+    """The systems side by side; nothing where all runs are of the same one."""
+    found = systems(sides)
+    if found is None:
+        return []
+    lines = [("system", *found.names), *((line.title, *line.values) for line in found.properties)]
+    for _, group in found.groups:
+        lines += [(row.title, *(value.text for value in row.values)) for row in group]
+    return ["", "systems side by side", *_columns(lines, sides)]
 
 
 def _verdict(side: Side) -> str:

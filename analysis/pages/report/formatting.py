@@ -146,7 +146,7 @@ def value_text(value: float | None, unit: str) -> str:
         return number(value)
     if not unit:  # a fraction
         return percent(value)
-    if unit == "B/s":
+    if unit in {"B/s", "B"}:
         return scaled(value, unit)
     if unit in {"events/s", "events"}:
         return large(value, unit)

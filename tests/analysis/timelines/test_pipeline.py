@@ -18,6 +18,7 @@ from analysis.pipeline import (
     analyze_here,
 )
 from analysis.timelines import deliveries, schemas
+from analysis.timelines.latency import PHASES
 from experiments.json_files import read_json
 from experiments.run_record import record_from_json
 from experiments.rundir import RunDirectory
@@ -29,6 +30,7 @@ from tests.analysis.timelines.world import (
     EVERY,
     LAN,
     MS,
+    REGIONS,
     RESTORED,
     ZERO,
     S,
@@ -79,7 +81,13 @@ def test_the_summary_has_every_number(whole):
     direct, detour = hop_ns("r2", "r3"), hop_ns("r2", "r1") + hop_ns("r1", "r3")
     switch_s = (1 * S + 2 * LAN) / 1e9
     # 2 x 50 of 2800 batches wait for the switch, for 1000, 980, 960 ms...; p99 is the 29th from above.
-    assert summary.pop("latency") == {
+    latency = summary.pop("latency")
+    phases = {name: latency.pop(name) for name in tuple(latency) if name.startswith(PHASES)}
+    farthest_ms = {region: max(hop_ns(region, other) for other in REGIONS) / MS + 2 for region in REGIONS}
+    assert [phases["before_p50_ms"], phases["before_p95_ms"]] == sorted(farthest_ms.values())[1::2]
+    assert phases["during_p95_ms"] >= detour / MS
+    assert phases["after_p95_ms"] < phases["during_p95_ms"]
+    assert latency == {
         "mean_ms": pytest.approx(67.383, abs=0.001), "p50_ms": 49.0, "p95_ms": 81.0, "p99_ms": 720.0,
         "max_ms": 1000.0,
     }  # fmt: skip

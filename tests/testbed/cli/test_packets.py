@@ -126,7 +126,8 @@ def test_json_is_an_object_a_line_with_the_documented_keys(shown):
         assert set(row) <= KEYS.keys() | CONTENT.keys()
     assert rows[-1] == {
         "t": 5.01, "t_ns": 1_700_000_005_010_000_000, "from": "r2-proxy-0", "to": "r3-proxy-0",
-        "link": "r2-r3", "type": "EVENTS", "label": "EVENTS s2 [11..20]", "stream": 2, "first_seq": 11,
+        "link": "r2-r3", "type": "EVENTS", "within": None, "label": "EVENTS s2 [11..20]",
+        "stream": 2, "first_seq": 11,
         "last_seq": 20, "bytes": 146, "fate": "lost", "delay_ms": None, "bar_ms": None,
         "retransmitted": True, "sent": 5.01, "left": 5.01, "arrived": None, "complete": None,
         "src": "10.2.0.2", "sport": 40_001,

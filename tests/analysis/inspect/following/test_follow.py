@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from ipaddress import IPv4Address
 
 import pytest
 
@@ -13,7 +14,9 @@ from analysis.systems.sprinkler import READING
 from analysis.timelines.run_metadata import read_metadata
 from testbed.cli.main import run as cutset
 from tests.analysis.inspect.following.scenario import REQUEST, SEQ, Scenario, around_the_cut
-from tests.analysis.timelines.world import CUT, MS, ZERO
+from tests.analysis.timelines.world import CUT, MS, ZERO, facts_of
+
+KNOWN = facts_of()
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +26,7 @@ def followed(tmp_path_factory):
 
 def story_of(run, stream=2, seq=SEQ):
     metadata = read_metadata(run.read_run())
-    found = find(run, stream, seq, READING)
+    found = find(run, stream, seq, metadata)
     everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy]
     return tell(found, hops(found, metadata, Packets(run, everything).of), metadata), metadata
 
@@ -155,7 +158,8 @@ def test_a_driver_that_started_again_is_followed_to_its_own_publication(tmp_path
         world.send("PUBLISHED", head, driver, start_ms + 9, 2, request=1, first_seq=first_seq, **batch)
         world.send("EVENTS", head, "r2-client-0", start_ms + 10, 2, first_seq=first_seq, **batch)
     run = world.write(tmp_path / "run")
-    published = [find(run, 2, seq, READING).publish.sent_ns - ZERO - CUT for seq in (3, 103)]
+    metadata = read_metadata(run.read_run())
+    published = [find(run, 2, seq, metadata).publish.sent_ns - ZERO - CUT for seq in (3, 103)]
     assert published == [0, 500 * MS]
 
 
@@ -170,7 +174,8 @@ def test_a_driver_of_two_streams_is_followed_to_what_it_published_on_this_one(tm
         )
         world.send("EVENTS", head, "r2-client-0", took_ms, 2, first_seq=stream + 1, stream=stream, **batch)
     run = world.write(tmp_path / "run")
-    publishes = [find(run, stream, stream + 1, READING).publish for stream in (2, 0)]
+    metadata = read_metadata(run.read_run())
+    publishes = [find(run, stream, stream + 1, metadata).publish for stream in (2, 0)]
     assert [publish.receiver for publish in publishes] == ["r2-proxy-0", "r0-proxy-0"]
 
 
@@ -224,6 +229,36 @@ def test_what_is_not_there_is_said_in_one_line(followed, capsys, stream, seq, co
 
 
 def test_an_event_of_a_system_in_which_nobody_asks_for_events_is_followed(followed):
-    found = find(followed, 2, SEQ, replace(READING, asks=()))
+    metadata = read_metadata(followed.read_run())
+    found = find(followed, 2, SEQ, replace(metadata, reading=replace(READING, asks=())))
     assert found.asked == ()
-    assert len(found.copies) == len(find(followed, 2, SEQ, READING).copies) > 0
+    assert len(found.copies) == len(find(followed, 2, SEQ, metadata).copies) > 0
+
+
+def test_what_goes_through_hosts_that_have_it_or_published_it_is_followed_through_them(tmp_path):
+    """Round the cut by way of the publisher itself, and of a proxy that has the event of its own."""
+    world, batch = Scenario(), {"stream": 2, "first_seq": 101, "count": 10}
+    driver, head, other = "r2-driver-0", "r2-proxy-0", "r1-proxy-0"
+    world.send("PUBLISH", driver, head, 0, 2, stream=2, request=1, count=10)
+    world.send("PUBLISHED", head, driver, 3, 2, request=1, **batch)
+    world.send("EVENTS", head, other, 4, 37, **batch)
+    for place, target, at_ms in ((other, "r3-proxy-0", 50), (driver, "r0-proxy-0", 60)):
+        ends = {"source": number(head), "target": number(target)}
+        world.send("EVENTS", head, place, at_ms, 5, **batch, **ends)
+        world.send("EVENTS", place, target, at_ms + 10, 5, **batch, **ends)
+    story, metadata = story_of(world.write(tmp_path / "run"))
+    ways = {
+        host: [(hop.copy.sender, hop.copy.receiver) for hop in way_to(host, story.hops)]
+        for host in ("r3-proxy-0", "r0-proxy-0")
+    }
+    assert ways == {
+        "r3-proxy-0": [(driver, head), (head, other), (other, "r3-proxy-0")],
+        "r0-proxy-0": [(driver, head), (head, driver), (driver, "r0-proxy-0")],
+    }
+    text = "\n".join(lines(story, metadata))
+    assert text.count("to be passed on to") == 2
+    assert "again" not in text
+
+
+def number(host):
+    return int(IPv4Address(KNOWN.hosts[host].address))
