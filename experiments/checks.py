@@ -21,6 +21,7 @@ from experiments.model import Experiment
 from experiments.parameters import roles_problem
 from experiments.roles import COUNT_MAX, DEFAULT, counts_in
 from experiments.workloads.stream import StreamWorkload
+from experiments.workloads.topics import TopicsWorkload
 from topologies.document import FieldPath
 from topologies.model import Topology
 from topologies.strict import suggestion
@@ -35,6 +36,9 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
     """Path in the experiment and what is wrong there, in the order of the file."""
     yield from _role_problems(experiment, topology)
     processes = process_names(experiment, topology)
+    workload, regions = experiment.workload, len(topology.regions)
+    if isinstance(workload, TopicsWorkload) and workload.publishers > regions:
+        yield ("workload", "publishers"), f"is more than there are regions, {regions}"
     yield from _stream_problems(experiment, topology, processes)
     if len(processes) > PROCESSES_MAX:
         yield ("roles",), f"makes {len(processes)} processes: at most {PROCESSES_MAX} are possible"

@@ -137,7 +137,10 @@ def _rows(record: AnalysedRun, metadata: RunMetadata, instants: Sequence[Instant
             for before, instant in zip([None, *instants], instants, strict=False)
         ]
         told = count_of(changed(topic), "changed edge")
-        yield Row(f"{_named(metadata, topic)} {key_text(topic_key(topic))}: {told}", tuple(panels))
+        yield Row(
+            f"{_named(metadata, topic)} {_key(metadata, topic)}: {told}",
+            tuple(panels),
+        )
 
 
 def _panel(
@@ -202,11 +205,15 @@ def _named(metadata: RunMetadata, topic: int) -> str:
     return metadata.stream_names.get(topic, str(topic))
 
 
+def _key(metadata: RunMetadata, stream: int) -> str:
+    return key_text(topic_key(metadata.topic_of(stream)))
+
+
 def _trees_table(metadata: RunMetadata, instants: Sequence[Instant], regions: Mapping[str, str]) -> Table:
     rows = [
         {
             "topic": _named(metadata, topic),
-            "key": key_text(topic_key(topic)),
+            "key": _key(metadata, topic),
             "when": f"{seconds(instant.at_s)}, {instant.when}",
             "root": ", ".join(tree.roots) or "none",
             "nodes": len(tree.nodes),

@@ -108,6 +108,7 @@ class RunMetadata:
     collect: tuple[str, int] | None = None  # the rule by which events are collected, and its argument
     seldom: bool = False  # only one event in a while collects: drivers mark which
     keyed: bool = False  # events carry keys, so that two of them may be alike
+    topic_streams: int = 1  # of a topic: each is one of its publishers
     last_change_ns: int = 0  # when the last change that a fault made held; time 0 if there was none
     clocks: MachineClocks = ONE_CLOCK  # of the machines: what is read from then on is by the reference clock
     started_ns: int | None = None  # when the run was planned, before time 0
@@ -160,7 +161,12 @@ class RunMetadata:
         if key_of is None:
             return {}
         width = WIDTHS[KEY]
-        return {key_of(stream).to_bytes(width, "big"): stream for stream in sorted(self.owner, reverse=True)}
+        newest_first = sorted(self.owner, reverse=True)
+        return {key_of(self.topic_of(stream)).to_bytes(width, "big"): stream for stream in newest_first}
+
+    def topic_of(self, stream: int) -> int:
+        """The topic of a stream, which is one of its publishers (`experiments.workloads.topics`)."""
+        return stream // self.topic_streams
 
     @cached_property
     def applied_faults(self) -> tuple[Fault, ...]:
@@ -300,6 +306,7 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
         collect=(collect.predicate, collect.argument) if collect else None,
         seldom=bool(collect and (collect.every_us or collect.one_of)),
         keyed=bool(plan.workload.get("keys")),
+        topic_streams=int(plan.workload.get("publishers", 1)),
         last_change_ns=max(held, default=times.zero_ns or 0),
         clocks=clocks,
         declared=plan.declared,

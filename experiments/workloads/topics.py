@@ -1,13 +1,14 @@
 """Topics, of which subscribers follow some: how many, how popular each is, who joins and leaves when.
 
-A topic is a stream. Regions own topics in turn, from the most popular one, 0, on; a region's publishers
-publish in its topics. Who follows what follows from the run's seed and the subscriber's name alone.
+A stream is a publisher in a topic: a topic with several publishers has as many streams, one after the other,
+of regions in turn, and who follows it is subscribed to all of them. Regions own topics in turn, too, from the
+most popular one, 0, on. Who follows what follows from the run's seed and the subscriber's name alone.
 """
 
 from bisect import bisect
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from random import Random
 from typing import Any, Literal, Self
@@ -15,6 +16,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from experiments.workloads.workload import (
+    PUBLISHERS_MAX,
     RATE_PER_S_MAX,
     STREAMS_MAX,
     Stream,
@@ -62,8 +64,10 @@ class TopicsWorkload(Workload):
     """What is published: events of topics, for those who follow them."""
     topics: WholeNumber = Field(ge=1, le=STREAMS_MAX)
     """How many there are, all regions together."""
+    publishers: WholeNumber = Field(1, ge=1, le=PUBLISHERS_MAX)
+    """Regions that publish in each topic."""
     rate_per_s: EventRatePerS = Field(gt=0, le=RATE_PER_S_MAX)
-    """Events a second of each publisher, over the topics of its region."""
+    """Events a second of each publisher, over its region's streams."""
     subscriptions_: Following = Field(alias="subscriptions")
     """Who follows what, and when."""
 
@@ -71,22 +75,30 @@ class TopicsWorkload(Workload):
     def _enough_topics(self) -> Self:
         if self.subscriptions_.each is not None and self.subscriptions_.each > self.topics:
             raise problem(f"is more than there are topics, {self.topics}", "subscriptions", "each")
+        if self.topics * self.publishers > STREAMS_MAX:
+            raise problem(f"makes more than {STREAMS_MAX} streams of {self.topics} topics", "publishers")
         return self
 
     def as_plan(self) -> dict[str, Any]:
-        """{"kind", "topics", "event_size_bytes", "rate_per_s"}: subscribers are told theirs."""
+        """{"kind", "topics", "publishers", "event_size_bytes", "rate_per_s"}: subscribers are told theirs."""
         return {
             "kind": self.kind,
             "topics": self.topics,
+            "publishers": self.publishers,
             "event_size_bytes": self.event_size_bytes,
             "rate_per_s": self.rate_per_s,
             "closed_loop": False,
         }
 
     def streams_in(self, regions: Sequence[str]) -> tuple[Stream, ...]:
-        """The regions own the topics in turn."""
+        """Topic by topic those of its publishers; regions own topics in turn."""
         return tuple(
-            Stream(name=f"t{topic}", region=regions[topic % len(regions)]) for topic in range(self.topics)
+            Stream(
+                name=f"t{topic}" if self.publishers == 1 else f"t{topic}-{number}",
+                region=regions[(topic + number) % len(regions)],
+            )
+            for topic in range(self.topics)
+            for number in range(self.publishers)
         )
 
     def subscriptions(
@@ -103,8 +115,14 @@ class TopicsWorkload(Workload):
             begin_us, changes_us = following.times(duration_us, rng)
             topics = members[name] if following.each is None else popularity.drawn(following.each, rng)
             first = [Subscription(begin_us, topic) for topic in topics]
-            found[name] = (*first, *popularity.changes(topics, changes_us, rng))
+            asked = (*first, *popularity.changes(topics, changes_us, rng))
+            found[name] = tuple(each for topic in asked for each in self._streams_of(topic))
         return found
+
+    def _streams_of(self, topic: Subscription) -> Iterator[Subscription]:
+        """The subscriptions to a topic's streams."""
+        first = topic.number * self.publishers
+        return (replace(topic, number=first + number) for number in range(self.publishers))
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,3 +116,35 @@ def test_a_workload_that_a_system_does_not_take_is_refused_in_one_line(setting, 
         load_experiment("link-failure", [setting])
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def several(publishers, tmp_path, roles="{publisher: 1, member: 2}"):
+    path = tmp_path / "several.yaml"
+    path.write_text(
+        f"name: several\ntopology: four-regions\nsystem: scribe\nroles: {roles}\nduration: 5s\n"
+        f"workload: {{kind: topics, event_size: 20B, rate: 10/s, topics: 5, publishers: {publishers},"
+        " subscriptions: {each: 2}}\n"
+    )
+    return load_experiment(str(path))
+
+
+def test_a_topic_with_several_publishers_has_a_stream_of_each(tmp_path):
+    workload = several(3, tmp_path).workload
+    streams = workload.streams_in(["r0", "r1", "r2", "r3"])
+    assert [each.region for each in streams[:6]] == ["r0", "r1", "r2", "r1", "r2", "r3"]
+    assert [each.name for each in streams[:4]] == ["t0-0", "t0-1", "t0-2", "t1-0"]
+    assert len(streams) == 15
+    one = several(1, tmp_path).workload
+    for mine, topics in zip(followed(workload).values(), followed(one).values(), strict=True):
+        assert [each.number for each in mine] == [3 * each.number + at for each in topics for at in range(3)]
+
+
+def test_a_topic_has_at_most_as_many_publishers_as_there_are_regions(tmp_path):
+    assert several(4, tmp_path)
+    with pytest.raises(InputError, match="publishers: is more than there are regions, 4"):
+        several(5, tmp_path)
+
+
+def test_two_publishers_of_a_region_would_number_the_same_stream(tmp_path):
+    with pytest.raises(InputError, match="there can be one, publisher: 1"):
+        several(1, tmp_path, roles="{publisher: 2, member: 2}")

@@ -26,6 +26,13 @@ def promise(parameters: Mapping[str, Any]) -> Contract:
     return BEST_EFFORT if Parameters(**parameters).is_best_effort else EXACTLY_ONCE
 
 
+def roles_problem(counts: Mapping[str, int]) -> str | None:
+    """Why a region cannot have so many processes of each role, or None."""
+    if counts.get("publisher", 0) > 1:
+        return "a region's publisher numbers the events of its streams: there can be one, publisher: 1"
+    return None
+
+
 SYSTEM = System(
     declared=Declared(
         name="scribe",
@@ -41,6 +48,7 @@ SYSTEM = System(
     parameters=Parameters,
     machines=dict.fromkeys(("publisher", "member", "forwarder"), "node.protocols.scribe.node:pooled"),
     promise=promise,
+    roles_problem=roles_problem,
     codec="node.protocols.scribe.messages:CODEC",
     reading="analysis.systems.scribe:READING",
     report="analysis.systems.scribe_report:report",

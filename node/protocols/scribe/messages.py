@@ -21,9 +21,9 @@ Count = Annotated[int, Field("I", "events", "how many")]
 Payload = Annotated[bytes, Tail("bytes", "the events, one after the other")]
 
 
-def topic_key(stream: int) -> int:
-    """The key of the topic that a stream of the plan belongs to."""
-    return id_of(f"topic {stream}")
+def topic_key(topic: int) -> int:
+    """The key of a topic of the plan."""
+    return id_of(f"topic {topic}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,8 +85,8 @@ class ScribeNode:
         self._is_ready = False
         self._published = 0
         self.application: Application | None = None
-        self._following: dict[int, int] = {}  # by topic's key the stream
-        self._asked: set[int] = set()  # topics that are joined, and where that was not confirmed
+        self._following: dict[int, dict[int, bool]] = {}  # by topic's key; whether that is confirmed
+        self._publishers = spec.workload.get("publishers", 1)  # of a topic
         self.trees = Trees(self.parameters, rng, self._emit, self)
         self.roots = Roots(self.parameters, self.trees)
         self.publisher = Publisher(self.parameters, spec.start)
@@ -147,8 +147,9 @@ class ScribeNode:
         }
         delivered = {
             stream: self.trees.topic(key).next_of(stream) - 1
-            for key, stream in self._following.items()
-            if key not in self._asked
+            for key, streams in self._following.items()
+            for stream, is_confirmed in streams.items()
+            if is_confirmed
         }
         return m.Progress(published, delivered, self._schedule.is_stopped and self.publisher.is_silent)
 
@@ -176,21 +177,28 @@ class ScribeNode:
             if due.on:
                 self.follow(due.number)
             else:
-                key = topic_key(due.number)
-                self._following.pop(key, None)
-                self._asked.discard(key)
-                following = self.trees.topic(key).next_of(due.number)
-                self._record(RecordKind.UNSUBSCRIBING, due.number)
-                self._record(RecordKind.UNSUBSCRIBED, due.number, following)
-                self.trees.leave(key)
+                self._unfollow(due.number)
 
     def follow(self, stream: int) -> None:
         """Become a member of a stream's topic."""
-        key = topic_key(stream)
+        key = self._key(stream)
         self._record(RecordKind.SUBSCRIBING, stream)
-        self._following[key] = stream
-        self._asked.add(key)
+        self._following.setdefault(key, {})[stream] = False
         self.trees.join(key)
+
+    def _unfollow(self, stream: int) -> None:
+        key = self._key(stream)
+        following = self._following.get(key, {})
+        following.pop(stream, None)
+        self._record(RecordKind.UNSUBSCRIBING, stream)
+        self._record(RecordKind.UNSUBSCRIBED, stream, self.trees.topic(key).next_of(stream))
+        if not following:
+            self._following.pop(key, None)
+            self.trees.leave(key)
+
+    def _key(self, stream: int) -> int:
+        """The topic of a stream of the plan, which is a publisher in a topic."""
+        return topic_key(stream // self._publishers)
 
     def _publish(self, now_us: int) -> None:
         streams = self._spec.published_by(self._spec)
@@ -215,7 +223,7 @@ class ScribeNode:
 
     def publish(self, stream: int, count: int, payload: bytes, now_us: int) -> None:
         """Publish events of a stream."""
-        batch = self.publisher.publish(topic_key(stream), stream, count, payload, now_us)
+        batch = self.publisher.publish(self._key(stream), stream, count, payload, now_us)
         self._emit(_batch(RecordKind.PUBLISHED, batch))
 
     # --- What the layers tell
@@ -273,16 +281,16 @@ class ScribeNode:
 
     def on_event(self, topic: Topic, batch: Multicast) -> None:
         """See `tree.Listener`."""
-        if topic.key in self._following and topic.key not in self._asked:
+        if self._following.get(topic.key, {}).get(batch.stream):
             self._emit(_batch(RecordKind.DELIVERED, batch))
         if self.application is not None and topic.is_member:
             self.application.on_event(topic, batch)
 
     def on_joined(self, topic: Topic) -> None:
         """See `tree.Listener`."""
-        if topic.key in self._asked:
-            self._asked.discard(topic.key)
-            stream = self._following[topic.key]
+        following = self._following.get(topic.key, {})
+        for stream in [stream for stream, is_confirmed in following.items() if not is_confirmed]:
+            following[stream] = True
             self._record(RecordKind.SUBSCRIBED, stream, topic.next_of(stream))
         if self.application is not None:
             self.application.on_joined(topic)
@@ -297,11 +305,10 @@ class ScribeNode:
         self._emit(m.Log("denied", {"topic": f"{key:032x}", "right": right.name.lower()}, "warning"))
         if right == Right.PUBLISH:
             self.publisher.denied(key)
-        elif right == Right.SUBSCRIBE and key in self._following:
-            stream = self._following.pop(key)
-            self._asked.discard(key)
-            self._record(RecordKind.UNSUBSCRIBING, stream)
-            self._record(RecordKind.UNSUBSCRIBED, stream)
+        elif right == Right.SUBSCRIBE:
+            for stream in self._following.pop(key, {}):
+                self._record(RecordKind.UNSUBSCRIBING, stream)
+                self._record(RecordKind.UNSUBSCRIBED, stream)
         if self.application is not None:
             self.application.on_denied(key, right)
 

@@ -20,9 +20,10 @@ EVENT_BYTES = 20
 class Groups:
     """`members` nodes of four regions, the first of each publishes; every member follows some topics."""
 
-    def __init__(self, members=24, topics=6, seed=0, rate_per_s=20, **parameters):
+    def __init__(self, members=24, topics=6, seed=0, rate_per_s=20, of_each=1, **parameters):
         self.rng = Random(seed)
         self.count = topics
+        self.of_each = of_each  # publishers of a topic: regions, one after the other
         self.records = defaultdict(list)
         self.logs = []
         self.network = FlatNetwork(self.delay_us, self.told)
@@ -35,11 +36,12 @@ class Groups:
         self.members = {each.name: each for each in listed}
         self.addresses = {each.name: int(IPv4Address(each.address)) for each in listed}
         self.names = {address: name for name, address in self.addresses.items()}
+        workload = {"event_size_bytes": EVENT_BYTES, "rate_per_s": rate_per_s, "publishers": of_each}
         self.specs = {
             each.name: NodeSpec(
                 each.name, each.host, each.region, each.role, each.index, seed, "scribe", (),
-                each.address, parameters, {"event_size_bytes": EVENT_BYTES, "rate_per_s": rate_per_s},
-                tuple(f"r{topic % REGIONS}" for topic in range(topics)),
+                each.address, parameters, workload,
+                tuple(f"r{(topic + at) % REGIONS}" for topic in range(topics) for at in range(of_each)),
                 subscriptions=self.subscriptions(each, topics),
             )
             for each in listed
@@ -53,7 +55,8 @@ class Groups:
     def subscriptions(self, member, topics):
         if member.role != "member":
             return ()
-        return tuple(Subscription(0, topic) for topic in sorted(self.rng.sample(range(topics), topics // 2)))
+        followed, count = sorted(self.rng.sample(range(topics), topics // 2)), self.of_each
+        return tuple(Subscription(0, topic * count + at) for topic in followed for at in range(count))
 
     @property
     def now_us(self):

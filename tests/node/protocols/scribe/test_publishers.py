@@ -54,6 +54,25 @@ def test_a_publisher_comes_back_while_its_root_is_gone():
     assert epochs_got(groups, stream) == {0, 1}
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_several_publishers_of_a_topic_are_each_heard_once_and_in_order(seed):
+    groups = Groups(seed=seed, topics=4, of_each=3)
+    groups.run(3_000_000)
+    groups.cut((2, 3))
+    groups.run(5_000_000)
+    for _, [root] in sorted(groups.roots().items())[:2]:
+        if "publisher" not in root:
+            groups.kill(root)
+            groups.run(3_000_000)
+    groups.cut()
+    groups.run(5_000_000)
+    assert_whole(groups, least=2_000)
+    assert groups.published().keys() == set(range(12))
+    for flat in groups.network.nodes.values():
+        for topic in flat.machine.trees.topics.values():
+            assert len({stream // 3 for stream in topic.streams}) <= 1
+
+
 def test_what_is_missing_of_an_epoch_is_waited_for_before_the_next_one():
     state, second = StreamState(), first_of(1)
     one, two, three = (

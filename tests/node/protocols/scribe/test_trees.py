@@ -60,7 +60,7 @@ def test_who_leaves_gets_nothing_more_and_is_nobodys_child():
     groups.run(3_000_000)
     name = "r0/member-0"
     node = groups.node(name)
-    [(key, stream)] = node._following.items()
+    [(key, [stream])] = node._following.items()
     parents = groups.parents_of(name, key)
     assert parents
     node._following.pop(key)
