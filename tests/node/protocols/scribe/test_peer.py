@@ -1,6 +1,7 @@
 """The papers' interface: a few lines let nodes create, join and multicast, in virtual time and over TCP."""
 
 import asyncio
+import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from node.protocols.scribe.peer import ScribePeer
 from node.sim.flat_network import FlatNetwork
 from node.tcp.peer import serve
 
+HOSTS = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}."
+"""Addresses of this machine that no other process uses for this, which may run the same tests."""
 README = Path(scribe.__file__).with_name("README.md")
 
 
@@ -246,14 +249,14 @@ def test_over_tcp():
         topic = topic_of("news", "peer 1")
         first, second, third = (
             ScribePeer(
-                f"peer {n}", f"127.0.0.{n}", [] if n == 1 else ["127.0.0.1"], rng=Random(n), port=17_400
+                f"peer {n}", f"{HOSTS}{n}", [] if n == 1 else [f"{HOSTS}1"], rng=Random(n), port=17_400
             )
             for n in (1, 2, 3)
         )
         async with (
-            serve(first, CODEC, "127.0.0.1"),
-            serve(second, CODEC, "127.0.0.2"),
-            serve(third, CODEC, "127.0.0.3"),
+            serve(first, CODEC, f"{HOSTS}1"),
+            serve(second, CODEC, f"{HOSTS}2"),
+            serve(third, CODEC, f"{HOSTS}3"),
         ):
             third.handlers.joined = lambda topic: ready.set()
             third.join("", topic, got.append)
@@ -272,5 +275,6 @@ def test_over_tcp():
 @pytest.mark.parametrize("number", [0, 1])
 def test_the_readmes_examples_do_what_they_say(number, capsys):
     example = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)[number]
+    example = example.replace("127.0.0.", HOSTS)
     exec(compile(example, f"README.md, example {number + 1}", "exec"), {"__name__": "example"})
     assert capsys.readouterr().out == "b'hello'\n"
