@@ -95,19 +95,13 @@ class LeafProbe:
     reads: ClassVar = ("{id}",)
 
     id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
-    number: Annotated[int, Field("I", "", "of the probe")]
+    number: Annotated[int, Field("I", "", "of the probe, and of its answer")]
     nodes: Annotated[tuple[Believed, ...], Tail("rows", "its leaf set, and who failed", Believed)]
 
 
 @dataclass(frozen=True, slots=True)
-class LeafAnswer:
+class LeafAnswer(LeafProbe):
     """I am, and these are mine."""
-
-    reads: ClassVar = ("{id}",)
-
-    id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
-    number: Annotated[int, Field("I", "", "of the probe that it answers")]
-    nodes: Annotated[tuple[Believed, ...], Tail("rows", "its leaf set, and who failed", Believed)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +109,12 @@ class Ping:
     """How far away are you? Answered by PONG."""
 
     id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
-    number: Annotated[int, Field("I", "", "of the ping")]
+    number: Annotated[int, Field("I", "", "of the ping, and of its answer")]
 
 
 @dataclass(frozen=True, slots=True)
-class Pong:
+class Pong(Ping):
     """This far."""
-
-    id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
-    number: Annotated[int, Field("I", "", "of the ping that it answers")]
 
 
 @dataclass(frozen=True, slots=True)

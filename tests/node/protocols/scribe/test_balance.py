@@ -210,3 +210,22 @@ def test_a_node_that_stands_on_its_own_path_joins_elsewhere():
     groups.run(2_000_000)
     assert depths(groups)
     assert_nothing_lost(groups)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_nothing_is_lost_while_a_link_and_roots_fail(name):
+    groups = Groups(seed=3, **MECHANISMS[name])
+    groups.run(2_000_000)
+    groups.cut((2, 3))
+    groups.run(4_000_000)
+    for _, [root] in sorted(groups.roots().items())[:2]:
+        if "publisher" not in root:
+            groups.kill(root)
+            groups.run(1_500_000)
+    groups.cut()
+    groups.run(6_000_000)
+    assert_nothing_lost(groups)
+    assert depths(groups)
+    if name.startswith("remover"):
+        assert max(entries(groups)) <= REMOVER["entries_max"]
