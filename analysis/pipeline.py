@@ -188,7 +188,7 @@ def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> 
     with in_the_making(run, made) as folders:
         results = carry_out(workers, _first_tasks(case, folders), "turning messages into events")
     progress("following streams")
-    sources, clients = failover_events.sources(case.logged), _clients(case)
+    sources, clients = failover_events.sources(case.logged, metadata), _clients(case)
     events = run.table("events") if case.decoded else None
     content = ContentFiles.of(run, metadata, clients)
     streams: list[Task] = [

@@ -47,6 +47,7 @@ class FailoverKind(Enum):
     REROUTED = auto()  # asked for a stream anew: seen in packets
     MOVED = auto()  # says that it takes a stream from another one now
     NOTICED = auto()  # gave a peer up, or heard from it again
+    RELAYED = auto()  # sends a peer everything through another host, or no more
     CONFIGURED = auto()  # decided who the replicas are
     REPLICAS = auto()  # did something else about them
 
@@ -72,6 +73,7 @@ class FailoverEvent:
     joining: str | None = None
     host: str = ""
     peer_host: str | None = None
+    relay: str | None = None  # the host between, of RELAYED
 
 
 def subscriptions(messages: pa.Table, metadata: RunMetadata) -> pa.Table:
@@ -125,12 +127,20 @@ def from_logs(run: RunDirectory, metadata: RunMetadata) -> list[FailoverEvent]:
     return sorted(found[:ACTS_MAX], key=lambda act: act.t_ns)
 
 
-def sources(failover_events: Iterable[FailoverEvent]) -> dict[int, dict[str, Sources]]:
-    """Per stream and region, from whom the proxies say that they had it."""
+def sources(failover_events: Iterable[FailoverEvent], metadata: RunMetadata) -> dict[int, dict[str, Sources]]:
+    """Per stream and region, or host (`RunMetadata.by_host`), from whom servers say that they had it."""
+    acts = list(failover_events)
     rows: dict[int, dict[str, list[tuple[int, str]]]] = {}
-    for act in failover_events:
+    for act in acts:
         if act.what is FailoverKind.MOVED and act.stream is not None and act.peer is not None:
-            rows.setdefault(act.stream, {}).setdefault(act.region, []).append((act.t_ns, act.peer))
+            place, source = (act.host, act.peer_host) if metadata.by_host else (act.region, act.peer)
+            rows.setdefault(act.stream, {}).setdefault(place, []).append((act.t_ns, str(source)))
+    if metadata.reading.relayed:
+        relays = [act for act in acts if act.what is FailoverKind.RELAYED]
+        rows = {
+            stream: {host: _with_relays(host, parents, relays) for host, parents in by_host.items()}
+            for stream, by_host in rows.items()
+        }
     return {
         stream: {
             region: Sources(np.array([t for t, _ in switches], np.int64), tuple(peer for _, peer in switches))
@@ -138,6 +148,24 @@ def sources(failover_events: Iterable[FailoverEvent]) -> dict[int, dict[str, Sou
         }
         for stream, by_region in rows.items()
     }
+
+
+def _with_relays(
+    host: str, parents: list[tuple[int, str]], relays: Sequence[FailoverEvent]
+) -> list[tuple[int, str]]:
+    """A host's sources, with the relay through which each sent to it: "relay parent" where there was one."""
+    changes: list[tuple[int, str, FailoverEvent | None]] = [(t_ns, parent, None) for t_ns, parent in parents]
+    changes += [(act.t_ns, act.host, act) for act in relays if act.peer_host == host]
+    found: list[tuple[int, str]] = []
+    parent, through = "", dict[str, str | None]()
+    for t_ns, name, act in sorted(changes, key=lambda change: change[0]):
+        if act is None:
+            parent = name
+        else:
+            through[name] = act.relay
+        if parent:
+            found.append((t_ns, " ".join(filter(None, (through.get(parent), parent)))))
+    return found
 
 
 def on_fault(
@@ -203,6 +231,7 @@ def _logged(reading: Reading) -> dict[str, FailoverKind]:
     """What the events in logs are that are read."""
     return {
         **dict.fromkeys(reading.noticed, FailoverKind.NOTICED),
+        **dict.fromkeys(reading.relayed, FailoverKind.RELAYED),
         **dict.fromkeys(reading.membership, FailoverKind.REPLICAS),
         **dict.fromkeys(reading.membership[:1], FailoverKind.CONFIGURED),
         **({reading.moved: FailoverKind.MOVED} if reading.moved else {}),
@@ -223,6 +252,7 @@ def _act(record: Mapping[str, Any], what: FailoverKind, host: str, metadata: Run
         joining=record.get("joining"),
         host=host,
         peer_host=peer.name if peer else None,
+        relay=_named(record.get("relay"), metadata) or None,
     )
 
 

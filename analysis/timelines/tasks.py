@@ -318,7 +318,11 @@ class FollowStreams:
         cut = dated(with_wanted(cut, wanted), window)
         packets_tell = any(source.names for source in seen.values())
         history = recovery.History(
-            self.metadata, stream, cut, seen if packets_tell else self.logged.get(stream, {})
+            self.metadata,
+            stream,
+            cut,
+            seen if packets_tell else self.logged.get(stream, {}),
+            logged=not packets_tell,
         )
         return {
             "samples": latency.samples(stream, cut, self.metadata),

@@ -123,10 +123,11 @@ class Reading:
     events. rerouted: those of them that a server sends when it takes another way. noticed: what logs say when
     a fault was noticed. moved: what logs say when a server takes a stream from another one. membership: what
     logs say about who the replicas are, the first of which says it all. routed: messages that
-    carry another one to where a key leads, whoever that is. key_of: the key by which messages name a topic of
-    the plan, by its number. heartbeat: a message that only says that its sender lives, where
-    it lists no counters. ranks: messages that are sent all the time, from the least telling to the most;
-    those that carry events follow them in diagrams, then all others. colours: of
+    carry another one to where a key leads, whoever that is. relayed: what logs say when a peer is sent
+    everything through another host, and when no more. key_of: the key by which messages name a stream, or
+    its topic, that do not say its number. heartbeat: a message that only says that its sender lives, where it
+    lists no counters. ranks: messages that are sent all the time, from the least telling to the most; those
+    that carry events follow them in diagrams, then all others. colours: of
     messages in diagrams, by the names of `analysis.inspect.diagram.canvas`.
     """
 
@@ -139,6 +140,7 @@ class Reading:
     moved: str = ""
     membership: tuple[str, ...] = ()
     routed: tuple[str, ...] = ()
+    relayed: tuple[str, ...] = ()
     key_of: Callable[[int], int] | None = None
     heartbeat: str = ""
     ranks: tuple[str, ...] = ()

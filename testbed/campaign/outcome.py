@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.rundir import RunDirectory
-from experiments.summary import RECOVERY, WRONG
+from experiments.summary import METRICS, RECOVERY, WRONG
 from testbed.campaign import exit_codes
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ def _latency(latency: dict[str, Any]) -> str:
     """The percentiles, and by how much they may be wrong where several clocks measured them."""
     figures = {name: f"{number(value)} ms" for name, value in latency.items()}
     bar, bar_max = figures.pop("bar_ms", None), figures.pop("bar_max_ms", None)
-    shown = ", ".join(f"{name[:-3]} {figure}" for name, figure in figures.items())
+    whole = (name for name in figures if name not in METRICS["latency"] or METRICS["latency"][name].followed)
+    shown = ", ".join(f"{name[:-3]} {figures[name]}" for name in whole)
     return shown if bar is None else f"{shown} (clocks: ±{bar}, at most ±{bar_max})"
 
 

@@ -6,7 +6,7 @@ its type: any type that its `Reading` gives no rank is such a one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -27,6 +27,7 @@ class Ranks:
     ordinary: tuple[str, ...]  # sent all the time, what tells least first
     heartbeat: str  # the message that is one where it lists no counters
     colours: Mapping[str, str]
+    host_at: Mapping[str, str] = field(default_factory=dict)  # what to call addresses in labels
 
     @property
     def leaving_first(self) -> tuple[str, ...]:
@@ -43,7 +44,7 @@ class Ranks:
 
     def label(self, row: Mapping[str, Any]) -> str:
         """The message in one line."""
-        return HEARTBEAT if self.what(row) == HEARTBEAT else label(row, self.system)
+        return HEARTBEAT if self.what(row) == HEARTBEAT else label(row, self.system, self.host_at)
 
 
 @cache

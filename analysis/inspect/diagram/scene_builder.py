@@ -162,7 +162,8 @@ def command(
 
 
 def _ranks(record: AnalysedRun) -> Ranks:
-    return ranks_of(record.plan.system)
+    host_at = {host.address: host.name for host in record.plan.hosts}
+    return replace(ranks_of(record.plan.system), host_at=host_at)
 
 
 def _rows(run: RunDirectory, record: AnalysedRun, moment: TimeWindow) -> list[Row]:

@@ -110,6 +110,7 @@ class _Collector:
         self._made, self._zero_ns = made, zero_ns
         self._system = record.plan.system
         self._regions = {host.name: host.region for host in record.plan.hosts}
+        self._host_at = {host.address: host.name for host in record.plan.hosts}
         self._links = {frozenset((link.a, link.b)): number for number, link in enumerate(record.wan_links)}
         self._hosts: dict[str, int] = {}
         self._labels: dict[str, int] = {}
@@ -158,7 +159,7 @@ class _Collector:
             round((row["t_ns"] - self._zero_ns) / 1e6, 2),
             self._number(self._hosts, self._made.hosts, row["sender"] or "?"),
             self._number(self._hosts, self._made.hosts, row["receiver"] or "?"),
-            self._number(self._labels, self._made.labels, label(row, self._system)),
+            self._number(self._labels, self._made.labels, label(row, self._system, self._host_at)),
             taken,
             row["fate"][0],
             int(row["retransmitted"]),

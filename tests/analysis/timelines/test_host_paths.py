@@ -10,7 +10,7 @@ from analysis.schemas import MESSAGES
 from analysis.timelines import recovery, schemas
 from analysis.timelines.agreement import compare, coverage
 from analysis.timelines.events import from_messages
-from analysis.timelines.failover_events import FailoverEvent, FailoverKind, from_logs, on_fault
+from analysis.timelines.failover_events import FailoverEvent, FailoverKind, from_logs, on_fault, sources
 from analysis.timelines.host_paths import hops_of, host_sources, hosts_to
 from analysis.timelines.run_metadata import Fault
 from analysis.timelines.stream_groups import records_pieces
@@ -232,3 +232,43 @@ def test_what_hosts_of_the_way_did_about_the_stream_or_about_each_other_counts()
         acts, fault, fault.t_ns + 9, STREAM, "r3", struck=frozenset(), routes=METADATA.routes, hosts=way
     )
     assert found == acts[:2]
+
+
+def test_without_packets_logs_tell_who_is_whose_parent():
+    def adopted(t_ns: int, host: str, parent: str) -> FailoverEvent:
+        return FailoverEvent(
+            t_ns, FailoverKind.MOVED, METADATA.hosts[host].region, "r1", STREAM, host=host, peer_host=parent
+        )
+
+    acts = [
+        adopted(ZERO + place, host, parent) for place, (host, parent) in enumerate(list(TREE.items())[1:])
+    ]
+    moved = adopted(ZERO + CUT + S, "r3-client-0", "r0-client-0")
+    found = sources([*acts, moved], METADATA)[STREAM]
+    publishers = METADATA.publishing_hosts(STREAM)
+    before, after = (
+        hosts_to(found, publishers, "r3-client-0", ZERO + t_ns, logged=True) for t_ns in (CUT, CUT + 2 * S)
+    )
+    assert before == ("r2-driver-0", "r1-proxy-0", "r2-proxy-0", "r3-proxy-0", "r3-client-0")
+    assert after == ("r2-driver-0", "r1-proxy-0", "r0-client-0", "r3-client-0")
+    assert hosts_to(found, publishers, "r1-client-0", ZERO + CUT, logged=True) is None
+
+
+def test_what_logs_say_of_relays_is_part_of_the_way():
+    relaying = replace(METADATA, reading=replace(READING, relayed=("relay", "direct")))
+
+    def act(t_ns: int, what: FailoverKind, host: str, peer: str, relay: str | None = None) -> FailoverEvent:
+        region = METADATA.hosts[host].region
+        stream = STREAM if what is FailoverKind.MOVED else None
+        return FailoverEvent(t_ns, what, region, "r2", stream, host=host, peer_host=peer, relay=relay)
+
+    acts = [
+        act(1, FailoverKind.MOVED, "r3-proxy-0", "r2-proxy-0"),
+        act(2, FailoverKind.RELAYED, "r2-proxy-0", "r3-proxy-0", "r0-proxy-0"),
+        act(2, FailoverKind.RELAYED, "r2-proxy-0", "r3-client-0", "r1-proxy-0"),
+        act(4, FailoverKind.RELAYED, "r2-proxy-0", "r3-proxy-0"),
+    ]
+    found = sources(acts, relaying)[STREAM]["r3-proxy-0"]
+    assert [found.before(t_ns) for t_ns in (2, 3, 5)] == [
+        "r2-proxy-0", "r0-proxy-0 r2-proxy-0", "r2-proxy-0",
+    ]  # fmt: skip

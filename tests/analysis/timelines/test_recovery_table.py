@@ -136,7 +136,7 @@ def test_logs_are_read_for_the_few_records_that_matter(tmp_path):
         FailoverEvent(8, FailoverKind.MOVED, "r3", "r1", 2, host="r3-proxy-0", peer_host="r1-proxy-0"),
         FailoverEvent(9, FailoverKind.NOTICED, "r3", "r2", None, host="r3-proxy-0", peer_host="r2-proxy-0"),
     ]
-    assert sources(failover_events)[2]["r3"].before(9) == "r1"
+    assert sources(failover_events, FACTS)[2]["r3"].before(9) == "r1"
 
 
 def test_subscriptions_name_regions():

@@ -1,7 +1,9 @@
 """What a protocol sends all the time is known by the names of its messages."""
 
-from analysis.inspect.diagram.ranks import HEARTBEAT, ranks_of
+from analysis.inspect.diagram.ranks import HEARTBEAT, Ranks, ranks_of
+from analysis.messages import label as labels
 from node.systems import codecs
+from tests.analysis.messages.test_nested import CODEC
 
 RANKS = ranks_of("sprinkler")
 rank, what = RANKS.rank, RANKS.what
@@ -20,3 +22,11 @@ def test_what_is_seldom_outranks_data_and_data_outranks_gossip() -> None:
 def test_an_advertisement_without_counters_is_a_heartbeat() -> None:
     assert what({"type": "ADVERTISEMENT", "advertised": []}) == HEARTBEAT
     assert what({"type": "ADVERTISEMENT", "advertised": [{"stream": 0, "cnt": 3}]}) == "ADVERTISEMENT"
+
+
+def test_a_label_calls_addresses_by_the_names_of_hosts(monkeypatch) -> None:
+    monkeypatch.setattr(labels, "codec_of", lambda system: CODEC)
+    named = Ranks("toys", (), (), "", {}, {"10.0.2.3": "r2-node-1"})
+    row = {"type": "HELLO", "within": "DETOUR", "source": 0x0A000001, "target": 0x0A000203}
+    assert named.label(row) == "DETOUR for r2-node-1: HELLO"
+    assert Ranks("toys", (), (), "", {}).label(row) == "DETOUR for 10.0.2.3: HELLO"
