@@ -146,6 +146,7 @@ class LinkPlan:
     a_address: str = ""  # wan only: the gateways' addresses on it
     b_address: str = ""
     subnet: str = ""  # wan only: "10.255.0.4/30"
+    weight: Count = 0  # wan only: policy weight, by which routes are chosen before their delays
 
     def towards(self, direction: str) -> LinkParameters:
         """What this direction does to packets."""

@@ -24,7 +24,7 @@ def _names(plan: Plan) -> list[str]:
 
 def _edges(plan: Plan) -> list[Edge]:
     return [
-        Edge(link.name, link.a, link.b, link.forward.delay_us, link.backward.delay_us)
+        Edge(link.name, link.a, link.b, link.forward.delay_us, link.backward.delay_us, link.weight)
         for link in plan.links
         if link.kind == "wan"
     ]

@@ -138,6 +138,7 @@ def _wan_links(topology: Topology) -> Iterator[LinkPlan]:
             a_address=str(network[1]),
             b_address=str(network[2]),
             subnet=str(network),
+            weight=link.weight,
         )
 
 

@@ -20,10 +20,12 @@ from topologies.strict import (
     RateBitsPerS,
     SizeBytes,
     StrictModel,
+    WholeNumber,
     problem,
     spelled,
 )
 
+WEIGHT_MAX = 1_000_000
 REGIONS_MAX = 250  # one /16 of 10.0.0.0/8 each
 LINKS_MAX = 16_384  # one /30 of 10.255.0.0/16 each
 RESERVED_REGION_NAMES = frozenset({"lan", "default"})  # "lan-r0-..." names LAN links; `roles: {default: ...}`
@@ -114,6 +116,8 @@ class Link(BaseLink):
     """The two regions; forward is from the first to the second."""
     delay_us: DurationUs | None = Field(None, le=DELAY_US_MAX)
     """One-way delay; may be left out if `forward` and `backward` both give theirs."""
+    weight: WholeNumber = Field(0, ge=0, le=WEIGHT_MAX)
+    """Policy weight: routes have the least sum of them, and of these the least delay."""
     forward: LinkOverrides | None = None
     """Values that differ from the first region to the second."""
     backward: LinkOverrides | None = None

@@ -2,7 +2,8 @@
 
 Regions that share a link use it, always, even where a route through a third would be shorter, and nothing
 ever changes a route: so a cut is not healed by IP, but by the system under test. Regions without a link of
-their own are reached by the route with the least delay through others (Dijkstra, from the destination back).
+their own are reached by the route with the least policy weight through others, and of these with the least
+delay (Dijkstra, from the destination back). Links have no weight unless the topology gives them one.
 Who builds the network, simulates it or judges it by its packets must know the same routes.
 
 Whether a graph is connected at all is asked of it here, too.
@@ -26,6 +27,7 @@ class Edge:
     b: str
     forward_us: int  # from a to b
     backward_us: int
+    weight: int = 0
 
     def across(self, region: str) -> str:
         """The region at the other end."""
@@ -59,22 +61,23 @@ def _hops(source: str, target: str, table: Mapping[str, Mapping[str, Edge]]) -> 
 def _towards(target: str, edges: Sequence[Edge]) -> dict[str, Edge]:
     """The link by which each region sends to `target`. Ties go to the link that the topology names first."""
     taken: dict[str, Edge] = {}
-    heap: list[tuple[bool, int, int, str]] = []  # detour, delay, number of the link, region
+    heap: list[tuple[bool, int, int, int, str]] = []  # detour, weight, delay, number of the link, region
 
-    def offer(near: str, delay_us: int, *, detour: bool) -> None:
+    def offer(near: str, weight: int, delay_us: int, *, detour: bool) -> None:
         for number, edge in enumerate(edges):
+            sum_ = weight + edge.weight
             if edge.b == near:
-                heapq.heappush(heap, (detour, delay_us + edge.forward_us, number, edge.a))
+                heapq.heappush(heap, (detour, sum_, delay_us + edge.forward_us, number, edge.a))
             if edge.a == near:
-                heapq.heappush(heap, (detour, delay_us + edge.backward_us, number, edge.b))
+                heapq.heappush(heap, (detour, sum_, delay_us + edge.backward_us, number, edge.b))
 
-    offer(target, 0, detour=False)
+    offer(target, 0, 0, detour=False)
     while heap:
-        _, delay_us, number, region = heapq.heappop(heap)
+        _, weight, delay_us, number, region = heapq.heappop(heap)
         if region == target or region in taken:
             continue
         taken[region] = edges[number]
-        offer(region, delay_us, detour=True)
+        offer(region, weight, delay_us, detour=True)
     return taken
 
 

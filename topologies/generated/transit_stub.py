@@ -74,7 +74,11 @@ class TransitStub(Generated):
         return self.topology_of(
             network.names,
             (
-                {"between": [network.names[link.a], network.names[link.b]], "delay": f"{link.delay_us}us"}
+                {
+                    "between": [network.names[link.a], network.names[link.b]],
+                    "delay": f"{link.delay_us}us",
+                    "weight": link.weight,
+                }
                 for link in network.links
             ),
         )
