@@ -63,13 +63,35 @@ def spaced(places: Sequence[Place], *, apart: Place, size: Place) -> tuple[Place
     """A layout in pixels, from 0 to `size` or, where regions would cover each other, to more.
 
     apart: how far two regions must be from each other, across or down. Where a layout would have to become
-    more than `STRETCH_MAX` times as large, the regions stand in a circle instead.
+    more than `STRETCH_MAX` times as large, those that are too near are pushed apart; if that takes too long,
+    the regions stand in a circle instead.
     """
     points = np.array(places) * size
+    if _nearest(points, apart) < 1 / STRETCH_MAX:
+        points = _pushed_apart(points * STRETCH_MAX / 2, apart)
     if _nearest(points, apart) < 1 / STRETCH_MAX:
         points = _circle(len(places)) * size
     points /= min(1.0, _nearest(points, apart))
     return tuple((float(x), float(y)) for x, y in points - points.min(axis=0))
+
+
+def _pushed_apart(points: Points, apart: Place) -> Points:
+    """Each two that are too near move, half of the way each, along the axis where they are further apart."""
+    points = points.copy()
+    for _ in range(STEPS):
+        is_still = True
+        for a in range(len(points)):
+            for b in range(a):
+                gap = (points[a] - points[b]) / apart
+                axis = int(np.argmax(np.abs(gap)))
+                if abs(gap[axis]) < 1 - NEARLY / 100:
+                    is_still = False
+                    way = (1 - abs(gap[axis])) / 2 * apart[axis] * (1 if gap[axis] >= 0 else -1)
+                    points[a, axis] += way
+                    points[b, axis] -= way
+        if is_still:
+            break
+    return points
 
 
 def _nearest(points: Points, apart: Place) -> float:

@@ -165,7 +165,7 @@ def _draw_timeline(canvas: Drawing, plan: Plan, *, top: float, width: float) -> 
         if isinstance(fault, ChurnPlan):
             for change in [change for change in plan.changes if change.fault == fault.name][:MARKS_MAX]:
                 at = left + change.at_us * scale
-                canvas.line((at, y - LANE_HEIGHT / 2 + 3), (at, y + LANE_HEIGHT / 2 - 3), "mark")
+                canvas.line((at, y + LANE_HEIGHT / 4), (at, y + LANE_HEIGHT / 2 - 3), "mark")
         else:
             canvas.line((x, y - LANE_HEIGHT / 2 + 3), (x, bottom), "mark")
         label = f"{fault.name}: {fault.target}" if fault.name != fault.target else fault.name
