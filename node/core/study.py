@@ -28,9 +28,8 @@ class RouterPaths(Protocol):
     def mean_link_delay_us(self) -> float:
         """Of all links between routers."""
 
-    @property
-    def transit_links(self) -> Sequence[int]:
-        """Numbers of the links that join transit domains."""
+    def transit_links_of(self, router: int) -> Sequence[int]:
+        """Numbers of the links that join a transit router's domain to others."""
 
     def unicast_loads(self, sources: Ints, targets: Ints) -> Ints:
         """Packets over each link direction when each source sends one to its target."""

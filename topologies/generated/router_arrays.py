@@ -69,10 +69,18 @@ class RouterArrays:
         """Of all links between routers."""
         return self.network.mean_link_delay_us
 
-    @property
-    def transit_links(self) -> Sequence[int]:
-        """Numbers of the links that join transit domains."""
-        return [number for number, link in enumerate(self.network.links) if link.weight > 1]
+    def transit_links_of(self, router: int) -> Sequence[int]:
+        """Numbers of the links that join a transit router's domain to others."""
+        links, transit = list(enumerate(self.network.links)), self._transit
+        within = [(link.a, link.b) for _, link in links if link.weight == 1 and max(link.a, link.b) < transit]
+        size = 0
+        domain = {router}
+        while len(domain) > size:
+            size = len(domain)
+            domain |= {end for ends in within if not domain.isdisjoint(ends) for end in ends}
+        return [
+            number for number, link in links if link.weight > 1 and (link.a in domain) != (link.b in domain)
+        ]
 
     def crossing(self, links: Sequence[int]) -> Ints:
         """From each router to each, whether the route crosses one of these links between transit routers."""

@@ -3,7 +3,12 @@
 from dataclasses import replace
 
 from node.core.declaration import Study
-from node.protocols.scribe.studies.parameters import DepthParameters, GroupsParameters, JoinsParameters
+from node.protocols.scribe.studies.parameters import (
+    ChurnParameters,
+    DepthParameters,
+    GroupsParameters,
+    JoinsParameters,
+)
 
 BOUND = 64
 """Entries of a node, above which it is overloaded (2002, IV.E)."""
@@ -23,6 +28,12 @@ def _of_groups(description: str, parameters: GroupsParameters) -> Study:
 
 
 STUDIES = {
+    "scribe-churn": Study(
+        "sessions of 5 to 120 minutes, and a minute without a domain's transit links; not in the papers",
+        ChurnParameters(),
+        "node.protocols.scribe.studies.churn:carry_out",
+        "analysis.systems.scribe_churn:page",
+    ),
     "scribe-joins": Study(
         "an overlay of 10,000 nodes by joins, beside the same one made at once",
         JoinsParameters(),

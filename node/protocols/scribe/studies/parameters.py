@@ -74,3 +74,28 @@ class JoinsParameters:
             raise ValueError("nodes should be from 32 to 1000000")
         if not 1 <= self.routes <= 1_000_000:
             raise ValueError("routes should be from 1 to 1000000")
+
+
+@dataclass(frozen=True, slots=True)
+class ChurnParameters:
+    """Nodes that come and go. The topic of rank r has nodes r^-1.25 members, and an event a second."""
+
+    nodes: int = 1_000
+    topics: int = 20
+    session_min_min: int = 5
+    """The shortest mean session that is tried, in minutes, of 5, 15, 30, 60 and 120."""
+    duration_us: int = 600_000_000
+    """While events are published."""
+    heartbeat_us: int = 5_000_000
+    """Of ring and trees; nodes are missed after two and a half."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError that names the parameter."""
+        if not 64 <= self.nodes <= 100_000:
+            raise ValueError("nodes should be from 64 to 100000")
+        if not 1 <= self.topics <= self.nodes // 2:
+            raise ValueError("topics should be from 1 to half of nodes")
+        if not 1_000_000 <= self.heartbeat_us <= 60_000_000:
+            raise ValueError("heartbeat should be from 1s to 60s")
+        if not 60_000_000 <= self.duration_us <= 7_200_000_000:
+            raise ValueError("duration should be from 1min to 2h")

@@ -1,0 +1,88 @@
+"""What of events came while nodes came and went, or transit links were cut: not in the papers."""
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from analysis.pages.charting.chart_model import Axis
+from analysis.pages.report.formatting import number
+from analysis.pages.report.sweep_charts import SweepChart, sweep_series
+from analysis.pages.study.results import Results
+from analysis.pages.study.study_page import Beside, Content
+
+VARIANTS = ("exactly-once", "best-effort")
+NOT_THERE = "not measured"
+Row = dict[str, Any]
+
+
+def page(results: Results) -> Content:
+    """What the study came to."""
+    rows: list[Row] = [
+        row
+        for seed in results.seeds
+        for row in pq.read_table(results.directory.seed(seed) / "scenarios.parquet").to_pylist()
+    ]
+    beside: list[Beside] = []
+    for minutes in sorted({row["session_min"] for row in rows}, key=lambda each: (each == 0, each)):
+        for variant in VARIANTS:
+            mine = [row for row in rows if (row["session_min"], row["variant"]) == (minutes, variant)]
+            beside += _of_case(f"sessions of {minutes} min" if minutes else "a cut of 60 s", variant, mine)
+    charts = (
+        _chart(rows, "lost", "Events that did not come", "of those due, %", _lost),
+        _chart(rows, "repair", "Time until an orphan has another parent", "95 of 100 orphans, s", _repair),
+        _chart(rows, "maintenance", "Messages for maintenance", "a second and node", _maintenance),
+    )
+    notes = (
+        "Due is an event at a member that had subscribed before it and stayed for a minute after it.",
+        "A node that dies says nothing; another one joins in its place at once, and follows its topics.",
+        "The cut takes all links of one transit domain to others; routes do not change meanwhile.",
+    )
+    return Content(charts if rows else (), tuple(beside), notes)
+
+
+def _of_case(what: str, variant: str, rows: Sequence[Row]) -> list[Beside]:
+    if not rows:
+        return []
+
+    def told(name: str, value: str) -> Beside:
+        return Beside(f"{what}, {variant}: {name}", NOT_THERE, value)
+
+    middle = {name: median(row[name] for row in rows) for name in rows[0] if name != "variant"}
+    return [
+        told(
+            "events that came, of those due",
+            f"{100 - median(map(_lost, rows)):.4g} % of {number(middle['due'])}",
+        ),
+        told("delay, median and p99", f"{middle['delay_median_s']:.2g} s, {middle['delay_p99_s']:.3g} s"),
+        told(
+            "until an orphan has another parent, median and p95",
+            f"{middle['repair_median_s']:.3g} s, {middle['repair_p95_s']:.3g} s of {middle['repairs']:g}",
+        ),
+        told("messages for maintenance, a second and node", f"{middle['maintenance_per_s']:.3g}"),
+    ]
+
+
+def _lost(row: Row) -> float:
+    return 100.0 * float(row["due"] - row["came"]) / max(1, row["due"])
+
+
+def _repair(row: Row) -> float:
+    return float(row["repair_p95_s"])
+
+
+def _maintenance(row: Row) -> float:
+    return float(row["maintenance_per_s"])
+
+
+def _chart(rows: Sequence[Row], key: str, title: str, axis: str, measure: Any) -> SweepChart:
+    series = []
+    for place, variant in enumerate(VARIANTS):
+        mine = sorted({row["session_min"] for row in rows if row["session_min"]})
+        y = [
+            median(measure(row) for row in rows if (row["session_min"], row["variant"]) == (minutes, variant))
+            for minutes in mine
+        ]
+        series.append(sweep_series(variant, place, x=tuple(map(float, mine)), y=tuple(y)))
+    return SweepChart(key, title, Axis("mean session, min", "min"), Axis(axis), tuple(series))
