@@ -65,7 +65,7 @@ def _of_case(what: str, variant: str, rows: Sequence[Row]) -> list[Beside]:
 
 
 def _lost(row: Row) -> float:
-    return 100.0 * float(row["due"] - row["came"]) / max(1, row["due"])
+    return 100.0 * float(row["due"] - row["came"]) / float(max(1, row["due"]))
 
 
 def _repair(row: Row) -> float:

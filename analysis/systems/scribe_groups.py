@@ -4,17 +4,19 @@ The paper's curves are lost but for what its text says of them; that stands in t
 lines where it is a single number.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from analysis.pages.charting.chart_model import Axis, Mark, Series
+from analysis.pages.charting.chart_model import Axis, Series
 from analysis.pages.report.sweep_charts import SweepChart, sweep_series
 from analysis.pages.study.results import Results, Values
 from analysis.pages.study.study_page import Beside, Content
 
 CURVE_POINTS = 400
-PAPER_NODES, PAPER_GROUPS = 100_000, 1_500
+PAPER_NODES = 100_000
+PAPER_RDP = ((1.0, 0.022), (1.65, 0.5), (2.25, 0.8), (4.0, 0.98))
+"""RDP, and the share of members with no more (IV.B)."""
 LAN_TO = "each node's LAN link counts as two link directions"
 
 Measure = Callable[[int], float]
@@ -78,8 +80,13 @@ def _small_groups(results: Results) -> Content:
             results.shown(_per_link(results, "scribe")),
             "",
         ),
-        Beside("The same, IP multicast", "1.6", results.shown(_per_link(results, "ip"))),
+        Beside("The same, IP multicast", "1.6", results.shown(_per_link(results, "ip")), _FEWER),
         Beside("The same, unicasts", "2.9", results.shown(_per_link(results, "naive"))),
+        Beside(
+            "Packets, beside those of IP multicast",
+            "2.1" if collapsed else "3.8",
+            results.shown(lambda seed: _per_link(results, "scribe")(seed) / _per_link(results, "ip")(seed)),
+        ),
         *_link_facts(results),
     )
     return Content((*_nodes(results, "12", "13"), _links(results, "figure 14")), beside, _notes(results))
@@ -258,29 +265,43 @@ def _curve(name: str, number: int, values: Values) -> Series:
 
 
 def _delays(results: Results) -> SweepChart:
-    seed = results.seeds[0]
+    seed, count = results.seeds[0], int(_number(results, "groups")(results.seeds[0]))
     return SweepChart(
         "figure-7",
         "Delay penalty by group",
         Axis("delay relative to IP multicast"),
         Axis("groups with no more, cumulative"),
-        tuple(
-            _curve(name.upper(), number, results.column(seed, "groups", name))
-            for number, name in enumerate(("rad", "rmd"))
+        (
+            *(
+                _curve(name.upper(), number, results.column(seed, "groups", name))
+                for number, name in enumerate(("rad", "rmd"))
+            ),
+            *(
+                _said(f"{name}, paper", number, ((half, count / 2), (most, count)))
+                for number, (name, half, most) in enumerate((("RAD", 1.68, 2.0), ("RMD", 1.69, 4.26)))
+            ),
         ),
         of="figure 7",
-        marks=(Mark("paper: half of the groups, 1.68 and 1.69", 1.685),),
     )
 
 
+def _said(name: str, number: int, points: Sequence[tuple[float, float]]) -> Series:
+    """Points that the paper's text gives."""
+    x, y = zip(*points, strict=True)
+    return sweep_series(name, number, x=x, y=y, form="dots")
+
+
 def _rdp(results: Results) -> SweepChart:
+    ratios = _ratios(results, results.seeds[0])
     return SweepChart(
         "rdp",
         "Delay penalty of each member of the largest group",
         Axis("delay relative to IP unicast"),
         Axis("members with no more, cumulative"),
-        (_curve("RDP", 0, _ratios(results, results.seeds[0])),),
-        marks=(Mark("paper: median 1.65", 1.65),),
+        (
+            _curve("RDP", 0, ratios),
+            _said("paper", 1, tuple((at, share * len(ratios)) for at, share in PAPER_RDP)),
+        ),
     )
 
 

@@ -134,3 +134,16 @@ def test_what_is_wrong_is_said_in_a_line(asked, said, capsys, tmp_path, monkeypa
     told = capsys.readouterr().err
     assert said in told
     assert told.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_events_come_in_spite_of_churn_and_a_cut(tmp_path):
+    small = ["--set", "nodes=64", "--set", "topics=3", "--set", "duration=60s", "--set", "session_min_min=60"]
+    folder = made_once(tmp_path, "scribe-churn", *small)
+    rows = pq.read_table(folder / "scenarios.parquet").to_pylist()
+    assert [(row["session_min"], row["variant"]) for row in rows] == [
+        (minutes, variant) for minutes in (60, 120, 0) for variant in ("exactly-once", "best-effort")
+    ]
+    cut, cut_best_effort = rows[-2:]
+    assert cut["came"] == cut["due"] > cut_best_effort["came"] > 0
+    assert all(row["maintenance_per_s"] > 0 for row in rows)

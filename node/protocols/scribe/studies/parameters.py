@@ -84,7 +84,7 @@ class ChurnParameters:
     topics: int = 20
     session_min_min: int = 5
     """The shortest mean session that is tried, in minutes, of 5, 15, 30, 60 and 120."""
-    duration_us: int = 600_000_000
+    duration_us: int = 180_000_000
     """While events are published."""
     heartbeat_us: int = 5_000_000
     """Of ring and trees; nodes are missed after two and a half."""
