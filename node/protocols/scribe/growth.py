@@ -117,7 +117,7 @@ class Growth:
         join = message.message
         if not isinstance(join, Join):
             return
-        if not topic.is_attached and not topic.is_joining:
+        if not topic.is_on_its_way:
             self._trees.detach(topic)
             self._trees.join_at(topic, sender)
         self._trees.adopt(topic, replace(join, hops=max(join.hops - 1, 1), via=join.address))

@@ -16,6 +16,8 @@ from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.topic import Topic
 from node.protocols.scribe.tree import Trees
 
+GAP_RETRANSMITS = 3
+
 
 @dataclass(slots=True)
 class _Sent:
@@ -119,10 +121,26 @@ class Roots:
                 if topic.is_root and topic.streams:
                     for node in self._targets(topic):
                         self._bring_up(topic, node, now_us)
+                    self._close_gaps(topic, now_us)
+                if topic.is_settling and self._has_waited(topic) and not topic.has_gap:
+                    self._trees.settle(topic)
         for (key, stream), sender in self._unconfirmed.items():
             reached = self._trees.topic(key).next_of(stream)
             self.pastry.send(Replicated(key, stream, reached), sender)
         self._unconfirmed.clear()
+
+    def _close_gaps(self, topic: Topic, now_us: int) -> None:
+        """What a root misses is asked for again; what it is still not sent after a while, nobody has."""
+        for stream, state in topic.streams.items():
+            if not state.early or state.gap[0] != state.next:
+                state.gap = state.next, now_us
+                continue
+            if now_us - state.gap[1] >= GAP_RETRANSMITS * self._parameters.retransmit_us:
+                self._trees.give_up(topic, stream, min(state.early))
+            else:
+                self._trees.fetch_from(
+                    topic, *(node.address for node in self._targets(topic)), *topic.children
+                )
 
     def _bring_up(self, topic: Topic, node: NodeHandle, now_us: int) -> None:
         """Everything since what was sent before; after a while without progress since what is confirmed."""

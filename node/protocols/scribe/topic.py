@@ -29,6 +29,7 @@ class StreamState:
     early: dict[int, Multicast] = field(default_factory=dict)
     events: int = 0  # in `kept`
     told_us: int = 0  # when the last batch was sent to children
+    gap: tuple[int, int] = 0, 0  # what was missing when the root looked first, and when that was
 
     @property
     def first(self) -> int:
@@ -105,6 +106,7 @@ class Topic:
     key: int
     is_member: bool = False
     is_root: bool = False
+    is_settling: bool = False  # a root that held nothing: it waits for what others have
     root_since_us: int = 0
     is_joining: bool = False
     is_astray: bool = False  # the way that it joined by led to a loop: the next one is any other
@@ -131,12 +133,22 @@ class Topic:
     @property
     def is_attached(self) -> bool:
         """Whether it is in the tree: everything published from now on comes here."""
-        return self.is_root or self.parent is not None
+        return (self.is_root and not self.is_settling) or self.parent is not None
+
+    @property
+    def is_on_its_way(self) -> bool:
+        """Whether it is in the tree, or will be."""
+        return self.is_attached or self.is_root or self.is_joining
 
     @property
     def is_needed(self) -> bool:
         """Whether the node has to be in the tree."""
         return self.is_member or bool(self.children)
+
+    @property
+    def has_gap(self) -> bool:
+        """Whether something came before its time."""
+        return any(state.early for state in self.streams.values())
 
     def positions(self) -> tuple[Position, ...]:
         """How far this node has come, by stream."""

@@ -221,7 +221,7 @@ class Trees:
         if onward is not None:
             return onward
         topic = self.topic(key)
-        is_on_its_way = topic.is_attached or topic.is_joining
+        is_on_its_way = topic.is_on_its_way
         if self.adopt(topic, message) and not is_on_its_way:
             topic.is_joining = True
             self._set_retry(topic)
@@ -245,13 +245,21 @@ class Trees:
         topic.is_root, topic.is_joining, topic.parent, topic.path = True, False, None, ()
         topic.root_since_us = self.now_us
         self._emit(m.Log("became_root", {"topic": f"{topic.key:032x}"}))
-        for node in self.pastry.leaf_set.nearest(topic.key, self._parameters.replicas):
+        nearest = list(self.pastry.leaf_set.nearest(topic.key, self._parameters.replicas))
+        for node in nearest:
             self._ask(topic, node.address)
+        topic.is_settling = bool(nearest) and not topic.has_positions
+        if not topic.is_settling:
+            self._attached(topic)
+
+    def settle(self, topic: Topic) -> None:
+        """The root has what others had: whoever joined meanwhile may begin."""
+        topic.is_settling = False
         self._attached(topic)
 
     def _joined(self, topic: Topic, sender: Address, join: Join) -> None:
         """A join that was sent here by another node's word, which may be old."""
-        if topic.is_root or (topic.is_needed and (topic.is_attached or topic.is_joining)):
+        if topic.is_root or (topic.is_needed and topic.is_on_its_way):
             self.adopt(topic, join)
         else:
             self.pastry.send(Refused(topic.key), join.address)
@@ -264,7 +272,7 @@ class Trees:
             return False
         if not self.access.may_join(topic, join) or self.balance.hands_on(topic, join):
             return False
-        if not topic.has_positions and not topic.is_attached and not join.is_new:
+        if not (topic.has_positions or topic.is_attached or topic.is_root or join.is_new):
             topic.start_at(join.positions)
             topic.has_positions = True
         known = topic.children.get(child.address)
@@ -396,12 +404,13 @@ class Trees:
             self.pastry.send(Leave(topic.key), sender)
             return
         if self.take(topic, batch):
-            self._fetch_from(topic, topic.parent.address if topic.parent else sender)
+            self.fetch_from(topic, topic.parent.address if topic.parent else sender)
 
-    def _fetch_from(self, topic: Topic, address: Address) -> None:
+    def fetch_from(self, topic: Topic, *addresses: Address) -> None:
         """Ask for what is missing, unless that was asked for just now."""
         if self.now_us - topic.fetched_us >= self._parameters.retransmit_us // 2:
-            self._ask(topic, address)
+            for address in addresses:
+                self._ask(topic, address)
 
     def _ask(self, topic: Topic, address: Address) -> None:
         if self._parameters.is_best_effort:
@@ -435,11 +444,16 @@ class Trees:
                 self.pastry.send(Gone(topic.key, position.stream, first), to.address)
 
     def _gone(self, topic: Topic, sender: Address, message: Gone) -> None:
-        state = topic.state(message.stream)
-        if message.next > state.next and topic.is_needed:
-            fields = {"stream": message.stream, "from": state.next, "to": message.next - 1}
+        if topic.is_needed:
+            self.give_up(topic, message.stream, message.next)
+
+    def give_up(self, topic: Topic, stream: int, following: int) -> None:
+        """Nobody has the events of a stream before this one."""
+        state = topic.state(stream)
+        if following > state.next:
+            fields = {"stream": stream, "from": state.next, "to": following - 1}
             self._emit(m.Log("events_gone", fields, "warning"))
-            self._pass_on(topic, state.skip_to(message.next, self.now_us))
+            self._pass_on(topic, state.skip_to(following, self.now_us))
 
     # --- Repair
 
@@ -450,7 +464,7 @@ class Trees:
             return
         topic.heard_us = self.now_us
         if topic.is_behind(message.positions):
-            self._fetch_from(topic, sender)
+            self.fetch_from(topic, sender)
 
     def _refresh(self, topic: Topic, sender: Address, message: Refresh) -> None:
         child = topic.children.get(sender)
@@ -459,7 +473,7 @@ class Trees:
             return
         child.heard_us = self.now_us
         if topic.is_behind(message.positions):
-            self._fetch_from(topic, sender)
+            self.fetch_from(topic, sender)
 
     def failed(self, node: NodeHandle) -> None:
         """See `overlay.Application`."""
@@ -474,7 +488,7 @@ class Trees:
         """See `overlay.Application`: who was the root may be it no more."""
         for topic in self.topics.values():
             if topic.is_root and leaf_set.closest(topic.key) != self.pastry.own:
-                topic.is_root = False
+                topic.is_root = topic.is_settling = False
                 self._log("root_no_more", topic)
                 self.seek_parent(topic)
 

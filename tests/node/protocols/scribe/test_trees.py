@@ -71,3 +71,25 @@ def test_who_leaves_gets_nothing_more_and_is_nobodys_child():
     assert [record for _, record in groups.records[name] if record.stream == stream] == delivered
     if not node.trees.topics[key].children:
         assert groups.parents_of(name, key) == []
+
+
+def test_a_root_that_forgot_everything_goes_on_where_others_have_it():
+    """Nobody has the first events: all members came later."""
+    groups = Groups(members=12, topics=4)
+    groups.run(3_000_000)
+    root = next(
+        name
+        for key, [name] in sorted(groups.roots().items())
+        if "publisher" not in name and min(groups.node(name).trees.topics[key].streams) >= 0
+    )
+    for name in groups.node(root).trees.topics:
+        for node in groups.network.nodes.values():
+            topic = node.machine.trees.topics.get(name)
+            for state in topic.streams.values() if topic else ():
+                while state.kept and state.first < 20:
+                    state.kept.popleft()
+    groups.kill(root)
+    groups.run(100_000)
+    groups.start(root)
+    groups.run(8_000_000)
+    assert_whole(groups)
