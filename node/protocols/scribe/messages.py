@@ -151,7 +151,17 @@ class Fetch:
     topic: Topic
     id: Id
     address: Address
+    is_last_told: Annotated[int, Field("B", "", "1: say when that was all")]
     positions: Positions
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """You were sent all that I have."""
+
+    reads: ClassVar = ("{topic}",)
+
+    topic: Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +349,7 @@ class Denied:
 SCRIBE_MESSAGES = (
     Join, Adopted, Refused, TreePath, Leave, Multicast, TreeHeartbeat, Refresh, Fetch, Gone, Publish,
     Published, Replicate, Replicated, Offload, JoinAt, Grow, Rejoin, Shrink, ShrinkAnswer,
-    Create, Created, Denied,
+    Create, Created, Denied, Fetched,
 )  # fmt: skip
 FIRST_TYPE = 32  # after Pastry's
 

@@ -70,7 +70,8 @@ class Roots:
 
     def _has_waited(self, topic: Topic) -> bool:
         """Whether this root had time to get what the one before it had."""
-        return self._trees.now_us - topic.root_since_us >= self._parameters.retransmit_us
+        waited_us = self._trees.now_us - topic.root_since_us
+        return not topic.asked or waited_us >= self._parameters.retransmit_us
 
     def _tell_how_far(self, topic: Topic, message: Publish) -> None:
         """A publisher does not know how far its stream is."""
@@ -122,7 +123,7 @@ class Roots:
                     for node in self._targets(topic):
                         self._bring_up(topic, node, now_us)
                     self._close_gaps(topic, now_us)
-                if topic.is_settling and self._has_waited(topic) and not topic.has_gap:
+                if topic.is_settling and self._has_waited(topic):
                     self._trees.settle(topic)
         for (key, stream), sender in self._unconfirmed.items():
             reached = self._trees.topic(key).next_of(stream)

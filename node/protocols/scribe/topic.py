@@ -108,6 +108,7 @@ class Topic:
     is_root: bool = False
     is_settling: bool = False  # a root that held nothing: it waits for what others have
     root_since_us: int = 0
+    asked: set[Address] = field(default_factory=set)  # nodes that have not sent a new root all that they have
     is_joining: bool = False
     is_astray: bool = False  # the way that it joined by led to a loop: the next one is any other
     few_since_us: int | None = None  # since when it has so few children that the parent may take them

@@ -26,6 +26,7 @@ from node.protocols.scribe.messages import (
     Denied,
     Errand,
     Fetch,
+    Fetched,
     Gone,
     Grow,
     Join,
@@ -132,6 +133,7 @@ class Trees:
             TreeHeartbeat: self._heartbeat,
             Refresh: self._refresh,
             Fetch: self._fetch,
+            Fetched: self._fetched,
             Gone: self._gone,
         }
 
@@ -245,17 +247,25 @@ class Trees:
         topic.is_root, topic.is_joining, topic.parent, topic.path = True, False, None, ()
         topic.root_since_us = self.now_us
         self._emit(m.Log("became_root", {"topic": f"{topic.key:032x}"}))
-        nearest = list(self.pastry.leaf_set.nearest(topic.key, self._parameters.replicas))
-        for node in nearest:
-            self._ask(topic, node.address)
-        topic.is_settling = bool(nearest) and not topic.has_positions
+        nearest = self.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
+        if not self._parameters.is_best_effort:
+            topic.asked = {node.address for node in nearest}
+        for address in sorted(topic.asked):
+            self._ask(topic, address, is_last_told=True)
+        topic.is_settling = bool(topic.asked) and not topic.has_positions
         if not topic.is_settling:
             self._attached(topic)
 
+    def _fetched(self, topic: Topic, sender: Address, message: Fetched) -> None:
+        topic.asked.discard(sender)
+        if topic.is_settling and not topic.asked:
+            self.settle(topic)
+
     def settle(self, topic: Topic) -> None:
-        """The root has what others had: whoever joined meanwhile may begin."""
-        topic.is_settling = False
-        self._attached(topic)
+        """The root has what others had: who joined meanwhile may begin, unless something is missing still."""
+        if not topic.has_gap:
+            topic.is_settling = False
+            self._attached(topic)
 
     def _joined(self, topic: Topic, sender: Address, join: Join) -> None:
         """A join that was sent here by another node's word, which may be old."""
@@ -412,19 +422,21 @@ class Trees:
             for address in addresses:
                 self._ask(topic, address)
 
-    def _ask(self, topic: Topic, address: Address) -> None:
+    def _ask(self, topic: Topic, address: Address, *, is_last_told: bool = False) -> None:
         if self._parameters.is_best_effort:
             return
         topic.fetched_us = self.now_us
-        self.pastry.send(
-            Fetch(topic.key, self.pastry.own.id, self.pastry.own.address, topic.positions()), address
-        )
+        own = self.pastry.own
+        fetch = Fetch(topic.key, own.id, own.address, int(is_last_told), topic.positions())
+        self.pastry.send(fetch, address)
 
     def _fetch(self, topic: Topic, sender: Address, message: Fetch) -> None:
         asking = NodeHandle(message.id, message.address)
         if sender != asking.address:
             self.pastry.miss(asking)  # it may not be reached directly from here
         self._replay(topic, asking, message.positions)
+        if message.is_last_told:
+            self.pastry.send(Fetched(topic.key), asking.address)
 
     def _replay(self, topic: Topic, to: NodeHandle, positions: Iterable[Position]) -> None:
         """Send what is here; what is not kept any more is asked for further up, or gone."""
@@ -437,7 +449,7 @@ class Trees:
             for batch in state.since(wanted):
                 self.pastry.send(self._onward(topic, batch), to.address)
         if missing and topic.parent is not None and topic.parent != to:
-            self.pastry.send(Fetch(topic.key, to.id, to.address, tuple(missing)), topic.parent.address)
+            self.pastry.send(Fetch(topic.key, to.id, to.address, 0, tuple(missing)), topic.parent.address)
         elif topic.is_root:
             for position in missing:
                 first = topic.streams[position.stream].first
@@ -566,6 +578,8 @@ class Trees:
                     self.pastry.send(Refused(message.topic), message.address)
                 elif isinstance(message, Refresh):
                     self.pastry.send(Refused(message.topic), sender)
+                elif isinstance(message, Fetch) and message.is_last_told:
+                    self.pastry.send(Fetched(message.topic), sender)
             else:
                 carry(topic, sender, message)
         return carry is not None
