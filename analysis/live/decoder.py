@@ -49,10 +49,12 @@ class Decoder:
         self._hosts = hosts
         self._reading = reading
         publish, answer = reading.publish or ("", "")
+        # Where subscribers serve others, too, only the usual message is for them; others are to be kept.
+        carries = reading.carries[:1] if declared.by_host else reading.carries
         self._subscribers = declared.having(Trait.SUBSCRIBER)
         self._wanted = {
             role: {layout.type: layout for layout in map(codec.by_name.get, names) if layout is not None}
-            for trait, names in ((Trait.PUBLISHER, (publish, answer)), (Trait.SUBSCRIBER, reading.carries))
+            for trait, names in ((Trait.PUBLISHER, (publish, answer)), (Trait.SUBSCRIBER, carries))
             for role in declared.having(trait)
         }
         self._directions: dict[tuple[str, tuple[int, ...]], Direction | None] = {}

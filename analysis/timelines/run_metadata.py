@@ -143,11 +143,8 @@ class RunMetadata:
 
     @property
     def by_host(self) -> bool:
-        """Whether those who take events pass them on themselves.
-
-        Then what came to a host need not be delivered there, and paths lead from host to host.
-        """
-        return any({Trait.SUBSCRIBER, Trait.SERVER} <= set(traits) for traits in self.declared.roles.values())
+        """See `node.core.declaration.Declared`."""
+        return self.declared.by_host
 
     def publishing_hosts(self, stream: int) -> frozenset[str]:
         """The hosts that publish on a stream."""

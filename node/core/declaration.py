@@ -88,6 +88,14 @@ class Declared:
         assert set(traits) <= set(Trait), traits
         return tuple(role for role, its in self.roles.items() if set(its) & set(traits))
 
+    @property
+    def by_host(self) -> bool:
+        """Whether those who take events pass them on themselves.
+
+        Then what came to a host need not be delivered there, and paths lead from host to host.
+        """
+        return any({Trait.SUBSCRIBER, Trait.SERVER} <= set(traits) for traits in self.roles.values())
+
     def has(self, role: str, *traits: str) -> bool:
         """Whether a role has any of these traits; one that the system does not have has none."""
         return bool(set(self.roles.get(role, ())) & set(traits))

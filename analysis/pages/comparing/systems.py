@@ -84,7 +84,7 @@ def _properties(sides: Sequence[Side]) -> list[SystemLine]:
         SystemLine("Promised", tuple(f"{each.delivery}, order by {each.order}" for each in contracts)),
         SystemLine("Processes", tuple(str(len(side.record.plan.processes)) for side in sides)),
         SystemLine("Each event goes", tuple(map(_fanout, sides))),
-        SystemLine("On the wire for each delivery", tuple(map(_per_delivery, sides))),
+        SystemLine("Over links for each delivery", tuple(map(_per_delivery, sides))),
     ]
 
 

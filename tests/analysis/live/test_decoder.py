@@ -1,6 +1,7 @@
 """Decoding bit by bit finds what decoding the whole capture finds, wherever the capture is cut."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +17,7 @@ from analysis.live.source import SEGMENTS, read_segments
 from analysis.systems.sprinkler import READING
 from analysis.timelines.run_metadata import Host
 from experiments import capture_parts
+from experiments.declared import Trait
 from node.protocols.sprinkler.messages import (
     CODEC,
     Advertisement,
@@ -212,3 +214,17 @@ def test_an_empty_or_foreign_part_holds_no_segments(tmp_path: Path) -> None:
     for name, content in (("1.pcap", b""), ("2.pcap", b"not a capture at all, but text")):
         (tmp_path / name).write_bytes(content)
         assert list(read_segments(tmp_path / name, PORT)) == []
+
+
+def test_of_what_servers_keep_for_others_a_subscriber_that_is_one_gets_nothing(tmp_path: Path) -> None:
+    """Its usual message counts, and another one that carries events is for those that it serves."""
+    sparse = encoded(SparseEvents(0, 0, 2, 11, 1, 10, 0, 0, (1).to_bytes(4) + bytes(10)))
+    parts = write_parts(tmp_path / NAME, at_intervals(streamed(batch(1, 5) + sparse, [400])), {1})
+    found = {}
+    for declared in (oldest(), replace(oldest(), roles={"client": (Trait.SUBSCRIBER, Trait.SERVER)})):
+        decoder = Decoder({parts.name: client()}, CODEC, declared, READING)
+        tables = [
+            pa.Table.from_batches(read_segments(part, PORT), SEGMENTS) for part in capture_parts.parts(parts)
+        ]
+        found[declared.by_host] = [each.first_seq for table in tables for each in decoder.feed(table)]
+    assert found == {False: [1, 11], True: [1]}

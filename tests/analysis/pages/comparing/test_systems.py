@@ -46,7 +46,7 @@ def test_what_systems_promise_and_do_for_each_event_stands_first(table):
     said = {line.title: line.values for line in table.properties}
     assert said["A client gets"] == ("every event", "the topics that it follows")
     assert said["Each event goes"] == ("to 8.0 clients", "to 2.0 clients")
-    assert said["On the wire for each delivery"] == ("100\u00a0B", "not measured")
+    assert said["Over links for each delivery"] == ("100\u00a0B", "not measured")
 
 
 def test_numbers_of_both_stand_beside_each_other_and_what_one_lacks_is_a_dash(table):
