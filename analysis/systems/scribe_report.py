@@ -15,6 +15,7 @@ from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.sections import Captioned, Dot, Edge, Panel, Places, Row, Section, places
 from analysis.pages.report.tables import Table, label, quantity, table
 from analysis.systems.scribe_trees import Tree, dead_at, read_trees
+from analysis.timelines.confirmations import Planned, planned_subscriptions
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.declared import Trait
 from experiments.rundir import RunDirectory
@@ -39,6 +40,7 @@ class Instant:
     when: str
     trees: Mapping[int, Tree]
     dead: frozenset[str]
+    following: frozenset[tuple[str, int]]  # hosts and topics
 
 
 def report(record: AnalysedRun, run: RunDirectory) -> Sequence[Section]:
@@ -47,11 +49,12 @@ def report(record: AnalysedRun, run: RunDirectory) -> Sequence[Section]:
     trees = read_trees(run, metadata)
     if not trees.changes:
         return ()
+    planned = planned_subscriptions(record.plan, metadata)
     instants = []
     for at_s, when in _times(record):
         t_ns = metadata.zero_ns + round(at_s * 1e9)
         dead = dead_at(metadata, t_ns)
-        instants.append(Instant(at_s, when, trees.at(t_ns, dead), dead))
+        instants.append(Instant(at_s, when, trees.at(t_ns, dead), dead, _following(planned, at_s)))
     regions = {host.name: host.region for host in metadata.hosts.values()}
     found = Section(
         key="trees",
@@ -65,6 +68,17 @@ def report(record: AnalysedRun, run: RunDirectory) -> Sequence[Section]:
         ),
     )
     return (found,)
+
+
+def _following(planned: Planned, at_s: float) -> frozenset[tuple[str, int]]:
+    """Who is to follow which topic at a time."""
+    last = {
+        (host, each.number): each.on
+        for host, asked in planned.items()
+        for each in asked
+        if each.at_us <= at_s * 1e6
+    }
+    return frozenset(pair for pair, on in last.items() if on)
 
 
 def _times(record: AnalysedRun) -> list[tuple[float, str]]:
@@ -150,7 +164,8 @@ def _panel(
     new = {} if before is None else _new(before, instant, topic)
     edges = tuple(edge for child in tree.parents for edge in _edges(tree, child, where, is_new=child in new))
     dots = tuple(
-        Dot(*where.of[host], where.colours[host], *_dot(metadata, tree, instant, host)) for host in where.of
+        Dot(*where.of[host], where.colours[host], *_dot(metadata.topic_of(topic), tree, instant, host))
+        for host in where.of
     )
     title = f"{instant.when}, {seconds(instant.at_s)}"
     return Panel(
@@ -172,7 +187,7 @@ def _edges(tree: Tree, child: str, where: Places, *, is_new: bool) -> Iterator[E
             yield Edge(*where.of[one], *where.of[other], kind)
 
 
-def _dot(metadata: RunMetadata, tree: Tree, instant: Instant, host: str) -> tuple[str, str]:
+def _dot(topic: int, tree: Tree, instant: Instant, host: str) -> tuple[str, str]:
     """The kind of a host's dot, and what it says."""
     children = tree.children[host]
     said = f"{host}: {children} {'child' if children == 1 else 'children'}"
@@ -186,7 +201,7 @@ def _dot(metadata: RunMetadata, tree: Tree, instant: Instant, host: str) -> tupl
             if children
             else ("outside", f"{host}: not in the tree")
         )
-    kind = "member" if metadata.has(host, Trait.SUBSCRIBER) or not children else "forwarder"
+    kind = "member" if (host, topic) in instant.following else "forwarder"
     return kind, f"{said}, parent {tree.parents[host]}"
 
 
