@@ -1,4 +1,4 @@
-"""`cutset list`: the experiments, topologies and suites that come with Cutset, a line each.
+"""`cutset list`: the experiments, topologies, suites and studies that come with Cutset, a line each.
 
 On a terminal a description that is too long goes on below itself; elsewhere a line is never broken.
 """
@@ -17,8 +17,9 @@ DESCRIPTION_WIDTH_MIN = 20
 
 @click.command(name="list")
 def command() -> None:
-    """Show the experiments, topologies and suites there are."""
+    """Show the experiments, topologies, suites and studies there are."""
     from experiments.loader import experiment_names, load_experiment
+    from experiments.studies import listed
     from experiments.suite import read_suite, suite_names
     from topologies.loader import load_topology, topology_names
 
@@ -28,6 +29,9 @@ def command() -> None:
         _section("Topologies", topology_names(), lambda name: load_topology(name).description)
         click.echo()
         _section("Suites", suite_names(), lambda name: read_suite(name).suite.description)
+        click.echo()
+        studies = dict(listed())
+        _section("Studies", studies, lambda name: studies[name])
 
 
 def _section(title: str, names: Iterable[str], describe: Callable[[str], str]) -> None:
