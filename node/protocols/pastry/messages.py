@@ -66,6 +66,7 @@ class JoinRing:
 
     id: Annotated[int, Field("K", "", "the joining node's id", columns=("key",))]
     address: Annotated[int, Field("I", ADDRESS, "where it listens")]
+    rows: Annotated[int, Field("B", "rows", "that the joining node was sent so far")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,9 @@ class Ping:
 
 @dataclass(frozen=True, slots=True)
 class Pong(Ping):
-    """This far."""
+    """This far. And you? Answered by PONG, if it asks back."""
+
+    back: Annotated[int, Field("I", "", "the number of what it asks; 0: nothing")]
 
 
 @dataclass(frozen=True, slots=True)

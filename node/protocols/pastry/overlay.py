@@ -16,6 +16,7 @@ from outside.
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, Protocol
 
@@ -293,7 +294,8 @@ class Pastry:
             self._waiting.append(route)
             return
         if isinstance(route.message, JoinRing):
-            self._help_to_join(route.message, route.key, is_last=following is self.own)
+            self._help_to_join(route, route.message, is_last=following is self.own)
+            route = replace(route, message=self._with_rows(route.message))
         elif following is self.own:
             self._application.deliver(route.message, route.key)
             return
@@ -337,7 +339,7 @@ class Pastry:
         if not asked or self._attempts > 1:
             asked += [node.address for node in islice(self._last, LAST_ASKED)]
             self._last.rotate(-LAST_ASKED)
-        join = JoinRing(self.own.id, self.own.address)
+        join = JoinRing(self.own.id, self.own.address, 0)
         for address in dict.fromkeys(asked):
             self.reach.send(address, Route(self.own.id, 0, 0, Phase.PREFIX, join))
         self._emit(m.SetTimer(JOINING, self.reach.now_us + self._parameters.join_timeout_us))
@@ -349,16 +351,25 @@ class Pastry:
         else:
             self._join()
 
-    def _help_to_join(self, join: JoinRing, key: int, *, is_last: bool) -> None:
-        """Rows up to what both ids share, and at the end of the way the leaf set."""
-        joining = NodeHandle(join.id, join.address)
-        if joining.address == self.own.address:
+    def _help_to_join(self, route: Route, join: JoinRing, *, is_last: bool) -> None:
+        """The rows that no node before had, up to what both ids share: row i comes from the i-th hop. The
+        first node, which is near, also gives its neighbourhood set, the last one its leaf set.
+        """
+        if join.address == self.own.address:
             return
-        last = shared_digits(self.own.id, key, self._parameters.b)
-        rows = tuple(node for number in range(last + 1) for node in self.table.row(number))
-        self.reach.send(joining.address, JoinRows(self.own.id, (self.own, *rows)))
+        rows = [node for number in range(join.rows, self._rows(join.id)) for node in self.table.row(number)]
+        if not route.hops:
+            rows += (node for _, node in self.neighbourhood)
+        self.reach.send(join.address, JoinRows(self.own.id, tuple(dict.fromkeys((self.own, *rows)))))
         if is_last:
-            self.reach.send(joining.address, JoinLeaves(self.own.id, tuple(self.leaf_set.members)))
+            self.reach.send(join.address, JoinLeaves(self.own.id, tuple(self.leaf_set.members)))
+
+    def _rows(self, joining: int) -> int:
+        """How many rows of the table are of use to a node with this id."""
+        return shared_digits(self.own.id, joining, self._parameters.b) + 1
+
+    def _with_rows(self, join: JoinRing) -> JoinRing:
+        return replace(join, rows=min(max(join.rows, self._rows(join.id)), 255))
 
     def _join_rows(self, address: Address, message: JoinRows, relays: Relays | None) -> None:
         for node in message.nodes:
@@ -478,9 +489,12 @@ class Pastry:
 
     def _consider(self, node: NodeHandle) -> None:
         """Measure a node that may be of use in the routing table, and that was not measured lately."""
-        if self.table.is_wanted(node) and node.address not in self._considered:
+        if self._is_worth_measuring(node):
             self._remember_considered(node)
             self.reach.ping(node.address)
+
+    def _is_worth_measuring(self, node: NodeHandle) -> bool:
+        return self.table.is_wanted(node) and node.address not in self._considered
 
     def _remember_considered(self, node: NodeHandle) -> None:
         if len(self._considered) >= CONSIDERED_MAX:
@@ -498,8 +512,13 @@ class Pastry:
             self.neighbourhood = others[:size]
 
     def _ping(self, address: Address, message: Ping, relays: Relays | None) -> None:
-        self.reach.answer(address, relays, Pong(self.own.id, message.number))
-        self._consider(NodeHandle(message.id, address))
+        """An answer; where this node wants to know as well, that asks back."""
+        node = NodeHandle(message.id, address)
+        back = 0
+        if relays is None and self._is_worth_measuring(node):
+            self._remember_considered(node)
+            back = self.reach.ping_back(address)
+        self.reach.answer(address, relays, Pong(self.own.id, message.number, back))
 
     # --- Others
 

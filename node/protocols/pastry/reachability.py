@@ -332,8 +332,18 @@ class Reachability:
             self._pings[number] = address, self.now_us, told
             self._emit(SendTo(address, (Ping(self._own.id, number),)))
 
+    def ping_back(self, address: Address) -> int:
+        """The number of a ping that goes with the answer to another one; 0: none."""
+        if len(self._pings) >= PINGS_MAX:
+            return 0
+        number = self._numbers.following(self.now_us)
+        self._pings[number] = address, self.now_us, None
+        return number
+
     def ponged(self, address: Address, pong: Pong, relays: Relays | None) -> None:
-        """A ping's answer came."""
+        """A ping's answer came; where it asks back, it is answered."""
+        if pong.back and relays is None:
+            self._emit(SendTo(address, (Pong(self._own.id, pong.back, 0),)))
         asked, sent_us, told = self._pings.pop(pong.number, (None, 0, None))
         if asked == address and relays is None:
             self._go_directly(address)

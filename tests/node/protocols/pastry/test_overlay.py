@@ -1,14 +1,15 @@
 """An overlay routes every key to the node that a look at all ids says, whatever became of nodes and ways."""
 
 import math
+from itertools import pairwise
 
 import pytest
 
 from node.core import machine as m
 from node.core.peer_pool import ReceivedFrom
-from node.protocols.pastry.ids import NodeHandle, distance, id_of
+from node.protocols.pastry.ids import NodeHandle, distance, id_of, shared_digits
 from node.protocols.pastry.last_leaf_set import LastLeafSet
-from node.protocols.pastry.messages import JoinLeaves, LeafAnswer
+from node.protocols.pastry.messages import JoinLeaves, JoinRows, LeafAnswer
 from node.protocols.pastry.parameters import PastryParameters
 from node.sim.storage import Disk
 from tests.node.protocols.pastry.overlays import Node, Overlay, root_of, wrong_leaf_sets
@@ -284,3 +285,36 @@ def test_what_a_node_hands_on_after_its_return_is_not_taken_for_what_it_handed_o
         overlay.network.kill(7)
         overlay.network.start(7, Node(7, [3], overlay.parameters, overlay.delivered))
         overlay.run(2_000_000)
+
+
+def test_each_node_on_the_way_of_a_join_gives_the_rows_that_those_before_it_do_not_have():
+    """Row i from the i-th hop, the neighbourhood set from the first node, the leaf set from the last."""
+    overlay = Overlay(200, parameters=PastryParameters(heartbeat_us=0))
+    node_id = id_of("node 1000")
+    first = max(overlay.nodes, key=lambda each: distance(each.pastry.own.id, node_id)).pastry
+    near = {node for _, node in first.neighbourhood}
+    node, heard = joined(overlay, 1_000, [first.own.address])
+    overlay.run(2_000_000)
+    rows = [message for _, message in heard if isinstance(message, JoinRows)]
+    assert rows[0].id == first.own.id
+    assert near <= set(rows[0].nodes)
+    given = [
+        {shared_digits(each.id, message.id, 4) for each in message.nodes if each.id != message.id}
+        for message in (JoinRows(rows[0].id, tuple(set(rows[0].nodes) - near)), *rows[1:])
+    ]
+    assert len(given) > 1
+    assert all(max(one) < min(other) for one, other in pairwise(filter(None, given)))
+    (leaves,) = [address for address, message in heard if isinstance(message, JoinLeaves)]
+    assert leaves in {node.pastry.leaf_set.smaller[0].address, node.pastry.leaf_set.larger[0].address}
+
+
+def test_a_join_takes_as_many_messages_as_there_are_entries_to_measure():
+    """O(log N): two or three for each node that was told of, and twice as many as the leaf set holds."""
+    overlay = Overlay(300, parameters=PastryParameters(heartbeat_us=0))
+    before = overlay.network.sent
+    for address in range(1_000, 1_020):
+        overlay.where[address] = overlay.rng.random(), overlay.rng.random()
+        contact = min(sorted(overlay.network.nodes), key=lambda each: overlay.delay_us(each, address))
+        joined(overlay, address, [contact])
+        overlay.run(1_000_000)
+    assert (overlay.network.sent - before) / 20 < 200
