@@ -154,12 +154,13 @@ class RunMetadata:
     @cached_property
     def stream_at(self) -> dict[bytes, int]:
         """Streams by the keys by which messages name them, the first one of those with the same key."""
+        last_first = sorted(self.owner, reverse=True)
+        return {key: stream for stream in last_first if (key := self.key_of(stream)) is not None}
+
+    def key_of(self, stream: int) -> bytes | None:
+        """The key of a stream's topic; None where messages name none."""
         key_of = self.reading.key_of
-        if key_of is None:
-            return {}
-        width = WIDTHS[KEY]
-        newest_first = sorted(self.owner, reverse=True)
-        return {key_of(self.topic_of(stream)).to_bytes(width, "big"): stream for stream in newest_first}
+        return None if key_of is None else key_of(self.topic_of(stream)).to_bytes(WIDTHS[KEY], "big")
 
     def topic_of(self, stream: int) -> int:
         """The topic of a stream, which is one of its publishers (`experiments.workloads.topics`)."""

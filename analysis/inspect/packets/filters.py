@@ -202,7 +202,7 @@ def make_filter(asked: Query, metadata: RunMetadata, types: Collection[str]) -> 
         pairs=_pairs(asked.links, metadata) if asked.links else None,
         types=frozenset(_type(name, types) for name in asked.types),
         streams=streams,
-        stream_keys=frozenset(key for key, stream in metadata.stream_at.items() if stream in streams),
+        stream_keys=frozenset(key for stream in streams if (key := metadata.key_of(stream)) is not None),
         keys=frozenset(_digits(name, metadata) for name in asked.topics),
         seq=asked.seq,
         lost=asked.lost,
@@ -260,7 +260,7 @@ def stream_of(name: int | str, metadata: RunMetadata, option: str = "") -> int:
 
 def _digits(topic: str, metadata: RunMetadata) -> str:
     """The first digits of a topic's key: as given, or of the topic of a stream, by its number or name."""
-    keys = {stream: key.hex() for key, stream in metadata.stream_at.items()}
+    keys = {stream: key.hex() for stream in metadata.owner if (key := metadata.key_of(stream)) is not None}
     wanted = topic.lower()
     if not keys:
         raise InputError(

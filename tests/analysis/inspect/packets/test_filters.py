@@ -189,3 +189,12 @@ def test_a_topic_that_there_is_not_is_refused_with_those_that_there_are():
         by_topic(topics=("cafe",))
     with pytest.raises(InputError, match="name no topics by keys"):
         asked(topics=("65a1fc",))
+
+
+def test_all_streams_of_a_topic_lead_to_its_key():
+    metadata = facts_of()
+    two = replace(metadata, reading=replace(metadata.reading, key_of=key_of), topic_streams=2)
+    for query in (Query(topics=("s3",)), Query(streams=("s3",))):
+        wanted = make_filter(query, two, TYPES)
+        assert holds(wanted, key=key_of(1).to_bytes(16, "big"))
+        assert not holds(wanted, key=key_of(3).to_bytes(16, "big"))
