@@ -9,7 +9,8 @@ others to choose from.
 
 Open in the draft, and decided so: a node that was handed a child and is overloaded itself has the child join
 anew; that join ends at the node, and shows who is before it. A child that is asked to take another way, and
-knows none, says so and is kept.
+knows none, says so and is kept. A member without children is a forwarder, too: as "the nodes in the tree are
+called forwarders" (3.2).
 """
 
 from dataclasses import replace
