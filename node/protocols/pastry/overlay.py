@@ -56,6 +56,7 @@ TICK: m.Timer = ("pastry",)
 JOINING: m.Timer = ("join",)
 QUIET_US = 1_000_000  # between looks, where there are no heartbeats
 LAST_ASKED = 4  # nodes of the last leaf set that are asked at a time
+WAITS_MAX = 4  # times `join_timeout`, until a node asks anew that was sent a leaf set
 ALONE_AFTER = 5  # attempts of a node that returns, and that was told of nobody who runs
 
 
@@ -101,7 +102,7 @@ class Pastry:
         self._application = application
         self._contacts: Sequence[Address] = ()
         self._last: deque[NodeHandle] = deque()  # an earlier life's leaf set
-        self._attempts = 0
+        self._attempts = self._waits = 0
         self._memory = LastLeafSet(own, parameters.remember_us if parameters.heartbeat_us else 0)
         self._candidates = Candidates(self.leaf_set, parameters.leaf_set)
         self._has_leaves = False  # was sent a leaf set to begin with
@@ -345,8 +346,12 @@ class Pastry:
         self._emit(m.SetTimer(JOINING, self.reach.now_us + self._parameters.join_timeout_us))
 
     def _join_again(self) -> None:
-        """Whoever was sent a leaf set waits for its nodes; if none of them is left, all begins anew."""
-        if self._has_leaves and self._candidates.wanted:
+        """Whoever was sent a leaf set waits for its nodes; if none of them is left, or it takes too long, all
+        begins anew.
+        """
+        self._waits += 1
+        if self._has_leaves and self._candidates.wanted and self._waits % WAITS_MAX:
+            self._probe_candidates()
             self._emit(m.SetTimer(JOINING, self.reach.now_us + self._parameters.join_timeout_us))
         else:
             self._join()
