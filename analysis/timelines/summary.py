@@ -298,7 +298,8 @@ def _throughput(
     metadata: RunMetadata, deliveries: pa.Table | None
 ) -> tuple[dict[str, float | None], list[str]]:
     """Events that came while the drivers ran, a second, at one client, mean and at the slowest one, and their
-    bytes. Clients that were not there all the time do not count, unless there are no others.
+    bytes. Clients that were not there all the time do not count, unless there are no others; nor do those to
+    whom nothing was to come.
     """
     nothing: dict[str, float | None] = dict.fromkeys(THROUGHPUT)
     if not metadata.clients:
@@ -308,7 +309,9 @@ def _throughput(
     if deliveries is None or metadata.stopped_ns is None or metadata.stopped_ns <= metadata.zero_ns:
         return nothing, [] if deliveries is None else ["throughput: the publishers did not run to their end"]
     seconds = metadata.seconds(metadata.stopped_ns)
-    clients = list(metadata.steady_clients or metadata.clients)
+    concerned = set(deliveries.column("client").to_pylist())
+    there = metadata.steady_clients or metadata.clients
+    clients = [name for name in there if name in concerned] or list(there)
     client = codes(deliveries.column("client"), clients)
     events = ints(deliveries, "delivered_while_running")
     came = sums(client[client >= 0], events[client >= 0], len(clients))

@@ -138,6 +138,14 @@ def test_throughput_is_per_client_and_second_while_the_drivers_ran():
     }
 
 
+def test_a_client_to_whom_nothing_was_to_come_is_not_the_slowest():
+    rows = [delivery(client=client, delivered_while_running=14) for client in facts_of().clients[1:]]
+    found = summary_of(deliveries=rows)["throughput"]
+    assert (found["events_per_s"], found["slowest_client_events_per_s"]) == (1.0, 1.0)
+    nothing = [delivery(client=client, delivered_while_running=0) for client in facts_of().clients[1:2]]
+    assert summary_of(deliveries=[*rows[1:], *nothing])["throughput"]["slowest_client_events_per_s"] == 0
+
+
 def test_clients_that_were_not_there_all_the_time_do_not_make_throughput_lower():
     run = run_record("expect=[]", "faults=[{name: gone, at: 1s, leave: r0/client-0}]")
     rows = [
