@@ -198,15 +198,12 @@ class Scenario:
             self._network.reaches = lambda a, b: True
 
     def _follow(self) -> None:
-        waiting = []
+        self._joining = [each for each in self._joining if each in self._network.nodes]
         for address in self._joining:
-            node = self._machines[address]
-            if not node.pastry.is_active:
-                waiting.append(address)
-                continue
-            for stream in self._topics[address]:
-                self._network.call(address, partial(_follow, stream))
-        self._joining = [each for each in waiting if each in self._network.nodes]
+            if self._machines[address].pastry.is_active:
+                for stream in self._topics[address]:
+                    self._network.call(address, partial(_follow, stream))
+        self._joining = [each for each in self._joining if not self._machines[each].pastry.is_active]
 
     def _publish(self) -> None:
         for stream in range(self._parameters.topics):
