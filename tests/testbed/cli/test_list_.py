@@ -1,5 +1,6 @@
 """`cutset list`: a line each, and one bad file hides no other."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -13,9 +14,8 @@ def test_experiments_and_topologies_have_a_line_each(capsys):
     assert main.run(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Experiments"
-    assert "  link-failure         The link between two of four regions fails and comes back; " in "\n".join(
-        lines
-    )
+    said = "  link-failure +The link between two of four regions fails and comes back; "
+    assert any(re.match(said, line) for line in lines)
     described = {name: said for name, _, said in (line.strip().partition("  ") for line in lines)}
     assert described["three-regions"].strip() == (
         "Three regions in a full mesh, after figure 5a of the Sprinkler paper."
@@ -31,7 +31,9 @@ def test_on_a_terminal_a_long_description_goes_on_below_itself(capsys, monkeypat
     main.run(["list"])
     shown = click.unstyle(capsys.readouterr().out)
     assert max(map(len, whole.splitlines())) > 60 >= max(map(len, shown.splitlines()))
-    assert "  link-failure         The link between two of four regions\n" + " " * 23 + "fails and" in shown
+    assert re.search(
+        r"\n  link-failure +The link between two of four( regions)?\n {23,}(regions )?fails", shown
+    )
     assert shown.split() == whole.split()
 
 
