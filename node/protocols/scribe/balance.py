@@ -1,7 +1,7 @@
 """Which children a node keeps: what the papers add to the base mechanism, as far as it is asked for.
 
 Growth by load and shrinking (draft of 2001, 3.4), the bottleneck remover and collapse (2002, IV.E and F).
-See `tree.Balance` for when each is asked.
+See `layers.Balance` for when each is asked.
 """
 
 from collections.abc import Callable
@@ -34,22 +34,22 @@ class TreeBalance:
         self._shrinking = Shrinking(parameters, trees)
 
     def passes(self, key: int, join: Join) -> Join | None:
-        """See `tree.Balance`."""
+        """See `layers.Balance`."""
         return self.growth.passes(key, join) if self._grows_by_load else None
 
     def hands_on(self, topic: Topic, join: Join) -> bool:
-        """See `tree.Balance`."""
+        """See `layers.Balance`."""
         return self._grows_by_load and self.growth.hands_on(topic, join)
 
     def adopted(self) -> None:
-        """See `tree.Balance`."""
+        """See `layers.Balance`."""
         if self._grows_by_load:
             self.growth.relieve()
         elif self._is_bounded:
             self._remover.relieve()
 
     def look_after(self, topic: Topic) -> None:
-        """See `tree.Balance`."""
+        """See `layers.Balance`."""
         self._collapse.look_after(topic)
         self._shrinking.look_after(topic)
 

@@ -31,6 +31,7 @@ from node.protocols.scribe.messages import (
 )
 from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.publisher import Publisher
+from node.protocols.scribe.replay import Replay
 from node.protocols.scribe.root import Roots
 from node.protocols.scribe.topic import Topic
 from node.protocols.scribe.tree import Trees
@@ -60,10 +61,10 @@ class Application(Protocol):
         """See `overlay.Application`."""
 
     def on_event(self, topic: Topic, batch: Multicast) -> None:
-        """See `tree.Listener`."""
+        """See `layers.Listener`."""
 
     def on_joined(self, topic: Topic) -> None:
-        """See `tree.Listener`."""
+        """See `layers.Listener`."""
 
     def on_created(self, key: int) -> None:
         """See `access.AccessListener`."""
@@ -88,7 +89,8 @@ class ScribeNode:
         self._following: dict[int, dict[int, bool]] = {}  # by topic's key; whether that is confirmed
         self._publishers = spec.workload.get("publishers", 1)  # of a topic
         self.trees = Trees(self.parameters, rng, self._emit, self)
-        self.roots = Roots(self.parameters, self.trees)
+        events = self.trees.events = Replay(self.parameters, self.trees, self._emit, self)
+        self.roots = Roots(self.parameters, self.trees, events)
         self.publisher = Publisher(self.parameters, spec.start)
         own = NodeHandle(id_of(spec.name) if node_id is None else node_id, int(IPv4Address(spec.address)))
         self.pastry = Pastry(own, self.parameters, rng, self._emit, self)
@@ -275,19 +277,19 @@ class ScribeNode:
         self.trees.failed(node)
 
     def on_root(self, topic: Topic, message: Publish) -> None:
-        """See `tree.Listener`."""
+        """See `layers.Listener`."""
         if self.access.may_publish(topic, message):
             self.roots.publish(topic, message)
 
     def on_event(self, topic: Topic, batch: Multicast) -> None:
-        """See `tree.Listener`."""
+        """See `layers.Listener`."""
         if self._following.get(topic.key, {}).get(batch.stream):
             self._emit(_batch(RecordKind.DELIVERED, batch))
         if self.application is not None and topic.is_member:
             self.application.on_event(topic, batch)
 
     def on_joined(self, topic: Topic) -> None:
-        """See `tree.Listener`."""
+        """See `layers.Listener`."""
         following = self._following.get(topic.key, {})
         for stream in [stream for stream, is_confirmed in following.items() if not is_confirmed]:
             following[stream] = True

@@ -187,7 +187,7 @@ class ScribePeer:
 
 
 class _Upcalls:
-    """What the layers below tell, for the application's handlers (`node.Application`, `tree.Upcalls`)."""
+    """What the layers below tell, for the application's handlers (`node.Application`, `layers.Upcalls`)."""
 
     def __init__(self, handlers: Handlers, work: Callable[[], None]) -> None:
         self.message_handlers: dict[int, Callable[[Message], None]] = {}
@@ -208,13 +208,13 @@ class _Upcalls:
         self._handlers.new_leafs(leaf_set)
 
     def on_event(self, topic: Topic, batch: Multicast) -> None:
-        """See `tree.Listener`."""
+        """See `layers.Listener`."""
         handler = self.message_handlers.get(topic.key)
         if handler is not None and topic.key in self._joined:
             handler(Message(topic.key, batch.stream, batch.first_seq, bytes(batch.payload)))
 
     def on_joined(self, topic: Topic) -> None:
-        """See `tree.Listener`: told at each repair, passed on once."""
+        """See `layers.Listener`: told at each repair, passed on once."""
         if topic.key in self.message_handlers and topic.key not in self._joined:
             self._joined.add(topic.key)
             self._handlers.joined(topic.key)
@@ -235,16 +235,16 @@ class _Upcalls:
         self._joined.discard(key)
 
     def forward_handler(self, topic: Topic, batch: Multicast) -> Multicast:
-        """See `tree.Upcalls`."""
+        """See `layers.Upcalls`."""
         content = self._handlers.forward_handler(batch.payload)
         return batch if content is batch.payload else replace(batch, payload=content)
 
     def join_handler(self, topic: Topic, join: Join) -> None:
-        """See `tree.Upcalls`."""
+        """See `layers.Upcalls`."""
         self._handlers.join_handler(join)
 
     def fault_handler(self, topic: Topic, join: Join) -> Join:
-        """See `tree.Upcalls`."""
+        """See `layers.Upcalls`."""
         return self._handlers.fault_handler(join)
 
 

@@ -13,6 +13,7 @@ from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.scribe.messages import Multicast, Publish, Published, Replicate, Replicated
 from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.replay import Replay
 from node.protocols.scribe.topic import Topic
 from node.protocols.scribe.tree import Trees
 
@@ -31,10 +32,11 @@ class _Sent:
 class Roots:
     """What a node does for the topics whose root it is, and for those whose state it holds for their root."""
 
-    def __init__(self, parameters: Parameters, trees: Trees) -> None:
+    def __init__(self, parameters: Parameters, trees: Trees, events: Replay) -> None:
         self.pastry: Pastry
         self._parameters = parameters
         self._trees = trees
+        self._events = events
         self._answered: dict[tuple[int, int], int] = {}  # by topic and stream, what publishers were told
         self._sent: dict[tuple[int, Address], _Sent] = {}  # by topic and replica
         self._replicated_us = 0
@@ -57,7 +59,7 @@ class Roots:
         is_next = message.first_seq == before + 1 or self._parameters.is_best_effort
         if is_next or self._begins_epoch(topic, message.first_seq, before):
             events = message.first_seq, before, message.count, bytes(message.payload)
-            self._trees.take(topic, Multicast(topic.key, message.stream, *events))
+            self._events.take(topic, Multicast(topic.key, message.stream, *events))
             self._answer(topic, message.stream)
 
     def _begins_epoch(self, topic: Topic, first_seq: int, before: int) -> bool:
@@ -137,9 +139,9 @@ class Roots:
                 state.gap = state.next, now_us
                 continue
             if now_us - state.gap[1] >= GAP_RETRANSMITS * self._parameters.retransmit_us:
-                self._trees.give_up(topic, stream, min(state.early))
+                self._events.give_up(topic, stream, min(state.early))
             else:
-                self._trees.fetch_from(
+                self._events.fetch_from(
                     topic, *(node.address for node in self._targets(topic)), *topic.children
                 )
 
@@ -169,5 +171,5 @@ class Roots:
         if message.stream not in topic.streams and not topic.has_positions:
             topic.state(message.stream).next = message.after + 1
         events = message.first_seq, message.after, message.count, bytes(message.payload)
-        self._trees.take(topic, Multicast(topic.key, message.stream, *events))
+        self._events.take(topic, Multicast(topic.key, message.stream, *events))
         self._unconfirmed[topic.key, message.stream] = sender

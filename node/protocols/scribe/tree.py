@@ -5,21 +5,19 @@ before. What the papers leave open is decided so: a node that routes a join on p
 one where it began does not adopt itself; who was adopted is told so, and that tells it its parent. A node
 that is joining itself adopts too, and answers when it has a parent.
 
-Nothing is lost by a repair: a join says how far its sender has come, and the new parent sends it all that
-follows (draft of 2001, 3.5; 2002, III.D: "JOIN carries the last n, replay > n"). Who does not keep that far
-back asks its own parent for it, up to the root. Whoever sees that another has more than itself fetches it,
-be it parent, child or replica: so two trees of a divided network grow together without loss.
+What is handed on, and what is missed, is `replay`'s affair; which children a node keeps, `balance`'s.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect
 from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.overlay import Pastry
+from node.protocols.scribe.layers import Access, Balance, Events, Listener, Upcalls
 from node.protocols.scribe.messages import (
     Adopted,
     Create,
@@ -27,7 +25,6 @@ from node.protocols.scribe.messages import (
     Errand,
     Fetch,
     Fetched,
-    Gone,
     Grow,
     Join,
     Leave,
@@ -49,61 +46,6 @@ DEPTH_MAX = 64  # a path that is longer is a loop
 REFRESHES_MISSED = 3  # until a child is dropped
 
 
-class Listener(Protocol):
-    """Who is told what happens in the trees."""
-
-    def on_event(self, topic: Topic, batch: Multicast) -> None:
-        """A batch is in order here."""
-
-    def on_joined(self, topic: Topic) -> None:
-        """This node, a member, gets everything from now on."""
-
-    def on_root(self, topic: Topic, message: Publish) -> None:
-        """Something was published to a topic whose root is here."""
-
-
-class Balance(Protocol):
-    """Who decides which children a node keeps (`node.protocols.scribe.balance`)."""
-
-    def passes(self, key: int, join: Join) -> Join | None:
-        """What a node passes on of a join without becoming a forwarder; None: it has to be one."""
-
-    def hands_on(self, topic: Topic, join: Join) -> bool:
-        """Whether another node was asked to adopt the sender of a join in place of this one."""
-
-    def adopted(self) -> None:
-        """There is one child more, or some time has passed: others may have to go."""
-
-    def look_after(self, topic: Topic) -> None:
-        """Some time has passed."""
-
-    def timer(self, timer: m.Timer) -> bool:
-        """A timer fired; whether it is one of these."""
-
-
-class Access(Protocol):
-    """Who decides who may be in a tree (`node.protocols.scribe.access`)."""
-
-    def may_join(self, topic: Topic, join: Join) -> bool:
-        """Whether the sender of a join may; if not, it is told."""
-
-    def may_stay(self, topic: Topic) -> bool:
-        """Whether this node may be a member of a tree in which it stands; if not, it is none any more."""
-
-
-class Upcalls(Protocol):
-    """What an application may do to what passes (2002, III.D): the paper's three handlers."""
-
-    def forward_handler(self, topic: Topic, batch: Multicast) -> Multicast:
-        """A batch is about to go to children: as it is, or with another payload."""
-
-    def join_handler(self, topic: Topic, join: Join) -> None:
-        """A child was added."""
-
-    def fault_handler(self, topic: Topic, join: Join) -> Join:
-        """The parent seems to have failed: the join that is sent, as it is or changed."""
-
-
 class Trees:
     """All topics of a node, as an application of Pastry (`node.protocols.pastry.overlay.Application`)."""
 
@@ -117,6 +59,7 @@ class Trees:
         self.pastry: Pastry
         self.balance: Balance
         self.access: Access
+        self.events: Events
         self.upcalls: Upcalls | None = None
         self.topics: dict[int, Topic] = {}
         self._parameters = parameters
@@ -132,9 +75,7 @@ class Trees:
             Multicast: self._multicast,
             TreeHeartbeat: self._heartbeat,
             Refresh: self._refresh,
-            Fetch: self._fetch,
             Fetched: self._fetched,
-            Gone: self._gone,
         }
 
     @property
@@ -251,7 +192,7 @@ class Trees:
         if not self._parameters.is_best_effort:
             topic.asked = {node.address for node in nearest}
         for address in sorted(topic.asked):
-            self._ask(topic, address, is_last_told=True)
+            self.events.ask(topic, address, is_last_told=True)
         topic.is_settling = bool(topic.asked) and not topic.has_positions
         if not topic.is_settling:
             self._attached(topic)
@@ -315,9 +256,9 @@ class Trees:
             self.pastry.send(topic.grants, child.node.address)
         self.pastry.send(Adopted(topic.key, self.pastry.own.id, positions), child.node.address)
         self._tell_path(topic, child)
-        self._replay(topic, child.node, positions)
+        self.events.replay(topic, child.node, positions)
         if topic.is_behind(Position(*each) for each in asked.items()):
-            self._ask(topic, child.node.address)
+            self.events.ask(topic, child.node.address)
 
     def _tell_path(self, topic: Topic, child: Child) -> None:
         path = (*topic.path, self.pastry.own.id)
@@ -386,86 +327,14 @@ class Trees:
 
     # --- Events
 
-    def take(self, topic: Topic, batch: Multicast) -> bool:
-        """A batch came, whoever sent it; whether something before it is missing."""
-        state = topic.state(batch.stream)
-        if self._parameters.is_best_effort:
-            self._pass_on(topic, state.pass_by(batch))
-            return False
-        self._pass_on(topic, state.take(batch, self.now_us))
-        return batch.after >= state.next
-
-    def _pass_on(self, topic: Topic, batches: Iterable[Multicast]) -> None:
-        for batch in batches:
-            topic.state(batch.stream).told_us = self.now_us
-            onward = self._onward(topic, batch)
-            for child in topic.children.values():
-                if child.waiting is None:
-                    self.pastry.send(onward, child.node.address)
-            self._listener.on_event(topic, batch)
-
-    def _onward(self, topic: Topic, batch: Multicast) -> Multicast:
-        return batch if self.upcalls is None else self.upcalls.forward_handler(topic, batch)
-
     def _multicast(self, topic: Topic, sender: Address, batch: Multicast) -> None:
         if sender == topic.parent_address:
             topic.heard_us = self.now_us
         elif not topic.is_needed and not topic.is_root:
             self.pastry.send(Leave(topic.key), sender)
             return
-        if self.take(topic, batch):
-            self.fetch_from(topic, topic.parent.address if topic.parent else sender)
-
-    def fetch_from(self, topic: Topic, *addresses: Address) -> None:
-        """Ask for what is missing, unless that was asked for just now."""
-        if self.now_us - topic.fetched_us >= self._parameters.retransmit_us // 2:
-            for address in addresses:
-                self._ask(topic, address)
-
-    def _ask(self, topic: Topic, address: Address, *, is_last_told: bool = False) -> None:
-        if self._parameters.is_best_effort:
-            return
-        topic.fetched_us = self.now_us
-        own = self.pastry.own
-        fetch = Fetch(topic.key, own.id, own.address, int(is_last_told), topic.positions())
-        self.pastry.send(fetch, address)
-
-    def _fetch(self, topic: Topic, sender: Address, message: Fetch) -> None:
-        asking = NodeHandle(message.id, message.address)
-        if sender != asking.address:
-            self.pastry.miss(asking)  # it may not be reached directly from here
-        self._replay(topic, asking, message.positions)
-        if message.is_last_told:
-            self.pastry.send(Fetched(topic.key), asking.address)
-
-    def _replay(self, topic: Topic, to: NodeHandle, positions: Iterable[Position]) -> None:
-        """Send what is here; what is not kept any more is asked for further up, or gone."""
-        asked = by_stream(positions)
-        missing = []
-        for stream, state in topic.streams.items():
-            wanted = asked.get(stream, 1)
-            if wanted < state.first:
-                missing.append(Position(stream, wanted))
-            for batch in state.since(wanted):
-                self.pastry.send(self._onward(topic, batch), to.address)
-        if missing and topic.parent is not None and topic.parent != to:
-            self.pastry.send(Fetch(topic.key, to.id, to.address, 0, tuple(missing)), topic.parent.address)
-        elif topic.is_root:
-            for position in missing:
-                first = topic.streams[position.stream].first
-                self.pastry.send(Gone(topic.key, position.stream, first), to.address)
-
-    def _gone(self, topic: Topic, sender: Address, message: Gone) -> None:
-        if topic.is_needed:
-            self.give_up(topic, message.stream, message.next)
-
-    def give_up(self, topic: Topic, stream: int, following: int) -> None:
-        """Nobody has the events of a stream before this one."""
-        state = topic.state(stream)
-        if following > state.next:
-            fields = {"stream": stream, "from": state.next, "to": following - 1}
-            self._emit(m.Log("events_gone", fields, "warning"))
-            self._pass_on(topic, state.skip_to(following, self.now_us))
+        if self.events.take(topic, batch):
+            self.events.fetch_from(topic, topic.parent.address if topic.parent else sender)
 
     # --- Repair
 
@@ -476,7 +345,7 @@ class Trees:
             return
         topic.heard_us = self.now_us
         if topic.is_behind(message.positions):
-            self.fetch_from(topic, sender)
+            self.events.fetch_from(topic, sender)
 
     def _refresh(self, topic: Topic, sender: Address, message: Refresh) -> None:
         child = topic.children.get(sender)
@@ -485,7 +354,7 @@ class Trees:
             return
         child.heard_us = self.now_us
         if topic.is_behind(message.positions):
-            self.fetch_from(topic, sender)
+            self.events.fetch_from(topic, sender)
 
     def failed(self, node: NodeHandle) -> None:
         """See `overlay.Application`."""

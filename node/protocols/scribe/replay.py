@@ -1,0 +1,106 @@
+"""A node takes its topics' events, hands them on, keeps and replays them, and fetches what it misses.
+
+Nothing is lost by a repair of the tree: a join says how far its sender has come, and the new parent sends it
+all that follows (draft of 2001, 3.5; 2002, III.D: "JOIN carries the last n, replay > n"). Who does not keep
+that far back asks its own parent for it, up to the root. Whoever sees that another has more than itself
+fetches it, be it parent, child or replica: so two trees of a divided network grow together without loss.
+"""
+
+from collections.abc import Callable, Iterable
+
+from node.core import machine as m
+from node.core.peer_pool import Address, PeerEffect
+from node.protocols.pastry.ids import NodeHandle
+from node.protocols.scribe.layers import Listener
+from node.protocols.scribe.messages import Fetch, Fetched, Gone, Multicast, Position
+from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.topic import Topic, by_stream
+from node.protocols.scribe.tree import Trees
+
+
+class Replay:
+    """Of all topics of a node (`layers.Events`)."""
+
+    def __init__(
+        self, parameters: Parameters, trees: Trees, emit: Callable[[PeerEffect], None], listener: Listener
+    ) -> None:
+        self._parameters = parameters
+        self._trees = trees
+        self._emit = emit
+        self._listener = listener
+        trees.carry |= {Fetch: self._fetch, Gone: self._gone}
+
+    def take(self, topic: Topic, batch: Multicast) -> bool:
+        """See `layers.Events`."""
+        state = topic.state(batch.stream)
+        if self._parameters.is_best_effort:
+            self._pass_on(topic, state.pass_by(batch))
+            return False
+        self._pass_on(topic, state.take(batch, self._trees.now_us))
+        return batch.after >= state.next
+
+    def _pass_on(self, topic: Topic, batches: Iterable[Multicast]) -> None:
+        for batch in batches:
+            topic.state(batch.stream).told_us = self._trees.now_us
+            onward = self._onward(topic, batch)
+            for child in topic.children.values():
+                if child.waiting is None:
+                    self._trees.pastry.send(onward, child.node.address)
+            self._listener.on_event(topic, batch)
+
+    def _onward(self, topic: Topic, batch: Multicast) -> Multicast:
+        return batch if self._trees.upcalls is None else self._trees.upcalls.forward_handler(topic, batch)
+
+    def fetch_from(self, topic: Topic, *addresses: Address) -> None:
+        """See `layers.Events`."""
+        if self._trees.now_us - topic.fetched_us >= self._parameters.retransmit_us // 2:
+            for address in addresses:
+                self.ask(topic, address)
+
+    def ask(self, topic: Topic, address: Address, *, is_last_told: bool = False) -> None:
+        """See `layers.Events`."""
+        if self._parameters.is_best_effort:
+            return
+        topic.fetched_us = self._trees.now_us
+        own = self._trees.pastry.own
+        fetch = Fetch(topic.key, own.id, own.address, int(is_last_told), topic.positions())
+        self._trees.pastry.send(fetch, address)
+
+    def _fetch(self, topic: Topic, sender: Address, message: Fetch) -> None:
+        asking = NodeHandle(message.id, message.address)
+        if sender != asking.address:
+            self._trees.pastry.miss(asking)  # it may not be reached directly from here
+        self.replay(topic, asking, message.positions)
+        if message.is_last_told:
+            self._trees.pastry.send(Fetched(topic.key), asking.address)
+
+    def replay(self, topic: Topic, to: NodeHandle, positions: Iterable[Position]) -> None:
+        """See `layers.Events`."""
+        asked = by_stream(positions)
+        missing = []
+        for stream, state in topic.streams.items():
+            wanted = asked.get(stream, 1)
+            if wanted < state.first:
+                missing.append(Position(stream, wanted))
+            for batch in state.since(wanted):
+                self._trees.pastry.send(self._onward(topic, batch), to.address)
+        if missing and topic.parent is not None and topic.parent != to:
+            self._trees.pastry.send(
+                Fetch(topic.key, to.id, to.address, 0, tuple(missing)), topic.parent.address
+            )
+        elif topic.is_root:
+            for position in missing:
+                first = topic.streams[position.stream].first
+                self._trees.pastry.send(Gone(topic.key, position.stream, first), to.address)
+
+    def _gone(self, topic: Topic, sender: Address, message: Gone) -> None:
+        if topic.is_needed:
+            self.give_up(topic, message.stream, message.next)
+
+    def give_up(self, topic: Topic, stream: int, following: int) -> None:
+        """Nobody has the events of a stream before this one."""
+        state = topic.state(stream)
+        if following > state.next:
+            fields = {"stream": stream, "from": state.next, "to": following - 1}
+            self._emit(m.Log("events_gone", fields, "warning"))
+            self._pass_on(topic, state.skip_to(following, self._trees.now_us))
