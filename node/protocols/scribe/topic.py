@@ -141,6 +141,10 @@ class Topic:
         """Whether it is in the tree, or will be."""
         return self.is_attached or self.is_root or self.is_joining
 
+    def is_below(self, node: int, address: Address) -> bool:
+        """Whether a node, by its id and address, is the parent, or further up."""
+        return node in self.path or address == self.parent_address
+
     @property
     def is_needed(self) -> bool:
         """Whether the node has to be in the tree."""

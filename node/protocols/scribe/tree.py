@@ -164,6 +164,8 @@ class Trees:
         if onward is not None:
             return onward
         topic = self.topic(key)
+        if topic.is_below(message.id, message.address):
+            return message  # further on there is somebody who is not, the root at last
         is_on_its_way = topic.is_on_its_way
         if self.adopt(topic, message) and not is_on_its_way:
             topic.is_joining = True
@@ -218,7 +220,7 @@ class Trees:
     def adopt(self, topic: Topic, join: Join) -> bool:
         """Take the sender of a join for a child; whether that was done."""
         child = NodeHandle(join.id, join.address)
-        if join.id in topic.path or (topic.parent is not None and topic.parent == child):
+        if topic.is_below(join.id, join.address):
             self.pastry.send(Refused(topic.key), child.address)
             return False
         if not self.access.may_join(topic, join) or self.balance.hands_on(topic, join):
