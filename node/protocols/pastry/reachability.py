@@ -104,6 +104,7 @@ class Reachability:
         self._lost: dict[Address, _Lost] = {}
         self._heard_us: dict[Address, int] = {}
         self._direct_us: dict[Address, int] = {}  # as `_heard_us`, without a relay
+        self._returned_us: dict[Address, int] = {}  # when the direct way was found to work again
         self._answered: dict[tuple[Address, int], int] = {}  # how often probes were answered; oldest first
         self._used: set[Address] = set()  # sent to through a relay, since direct ways were tried last
         self._direct_again_us = 0
@@ -173,7 +174,7 @@ class Reachability:
         self._heard_us[address] = self.now_us
         if relays is None:
             self._direct_us[address] = self.now_us
-        elif address not in self.relays_of and not self._is_heard_directly(address):
+        elif not (address in self.relays_of or self._is_heard_directly(address) or self._is_back(address)):
             self._go_through(relays, address)
 
     def unheard(self, address: Address, relays: Relays) -> None:
@@ -184,6 +185,11 @@ class Reachability:
     def is_silent(self, address: Address, since_us: int) -> bool:
         """Whether nothing came from a node for so long, or ever."""
         return self.now_us - self._heard_us.get(address, -since_us) >= since_us
+
+    def _is_back(self, address: Address) -> bool:
+        """Whether the direct way works again, and the other may not have tried it yet."""
+        back_us = self.now_us - self._returned_us.get(address, -LONG_US)
+        return back_us <= self._parameters.direct_again_us
 
     def _is_heard_directly(self, address: Address) -> bool:
         quiet_us = self.now_us - self._direct_us.get(address, -LONG_US)
@@ -197,6 +203,7 @@ class Reachability:
 
     def _go_directly(self, address: Address) -> None:
         if self.relays_of.pop(address, None) is not None:
+            self._returned_us[address] = self.now_us
             self._emit(m.Log("no_relay", {"peer": address}))
 
     def answered(self, node: NodeHandle, number: int, relays: Relays | None) -> None:
@@ -378,9 +385,10 @@ class Reachability:
         for address in [address for address in self.relays_of if address not in self._used | known]:
             del self.relays_of[address]
         self._used.clear()
-        for times in (self._heard_us, self._direct_us):
+        for times in (self._heard_us, self._direct_us, self._returned_us):
             for address in [address for address in times if address not in known | self.relays_of.keys()]:
                 del times[address]
         for address in list(self.relays_of):
-            self._emit(Forget(address))
+            if not self._is_heard_directly(address):
+                self._emit(Forget(address))  # what waits on an old connection would keep it busy
             self.ping(address)

@@ -6,7 +6,7 @@ from random import Random
 from node.core import machine as m
 from node.core.peer_pool import ReceivedFrom, Unreachable
 from node.protocols.pastry.ids import NodeHandle, closest, id_of
-from node.protocols.pastry.messages import Ping
+from node.protocols.pastry.messages import Heartbeat, Ping
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.pastry.parameters import PastryParameters
 from node.sim.flat_network import FlatNetwork
@@ -48,6 +48,16 @@ class Node:
         self.effects = []
         self.pastry.reach.now_us = now_us
         self.pastry.route(message, key)
+        return self.effects
+
+    def send(self, to, now_us):
+        """Something that needs no answer; if nothing has come back for a while, the other is missed."""
+        self.effects = []
+        reach = self.pastry.reach
+        reach.now_us = now_us
+        if reach.is_silent(to.address, 1_500_000):
+            self.pastry.miss(to)
+        self.pastry.send(Heartbeat(self.pastry.own.id), to.address)
         return self.effects
 
     def progress(self):

@@ -318,3 +318,24 @@ def test_a_join_takes_as_many_messages_as_there_are_entries_to_measure():
         joined(overlay, address, [contact])
         overlay.run(1_000_000)
     assert (overlay.network.sent - before) / 20 < 200
+
+
+def talk(overlay, us):
+    """All of regions 2 and 3 send something to each other, all the time."""
+    sides = [[n.pastry.own for n in overlay.nodes if region(n.pastry.own.address) == r] for r in (2, 3)]
+    pairs = [(a, b) for here, there in (sides, sides[::-1]) for a in here for b in there]
+    until_us = overlay.network.clock.now_us + us
+    while overlay.network.clock.now_us < until_us:
+        for a, b in pairs:
+            overlay.network.call(a.address, lambda node, now, b=b: node.send(b, now))
+        overlay.run(100_000)
+
+
+def test_all_go_directly_again_though_each_tries_at_a_time_of_its_own():
+    overlay = Overlay(40, 5, gap_us=130_000)
+    overlay.network.reaches = lambda a, b: {region(a), region(b)} != {2, 3}
+    talk(overlay, 8_000_000)
+    assert any(node.pastry.reach.relays_of for node in overlay.nodes)
+    overlay.network.reaches = lambda a, b: True
+    talk(overlay, 2 * PastryParameters().direct_again_us + 1_000_000)
+    assert not any(node.pastry.reach.relays_of for node in overlay.nodes)
