@@ -66,6 +66,7 @@ def specs(
             seed=1000 * seed + number,
             system="sprinkler",
             members=tuple(members),
+            address=member.address,
             homes=tuple(region for region in names for _ in range(streams)),
             publishers=publishers,
             parameters=dict(parameters),

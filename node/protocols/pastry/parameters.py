@@ -18,11 +18,12 @@ class PastryParameters:
     heartbeat_timeout_us: int = 1_500_000
     """Without a word from the right neighbour, until it is probed."""
     probe_timeout_us: int = 500_000
-    """Until a probe is sent again, over more relays each time, and a message that was routed another way."""
+    """Until a probe is sent again, and a message that was routed goes another way."""
     probes: int = 3
     """Without an answer, until a node is taken for failed."""
     relays: int = 4
-    """Nodes that are asked to pass a probe on; twice as many with each further attempt."""
+    """Nodes that are asked to pass a probe on, others with each attempt; from the second one on each asks as
+    many in its turn."""
     direct_again_us: int = 5_000_000
     """Between attempts to reach a node without its relay, and one that was taken for failed."""
     join_timeout_us: int = 1_000_000

@@ -277,15 +277,13 @@ class Reachability:
 
     def _relays(self, probe: _Probe) -> list[Address]:
         """Through whom a probe goes: who told of the node, who is of use for others, and some more."""
-        doublings = probe.attempts - (1 if probe.is_missed else 2)
-        if doublings < 0:
+        if probe.attempts == 1 and not probe.is_missed:
             return []
         useful = Counter(relays[0] for relays in self.relays_of.values())
         chosen = [probe.told_by, *(relay for relay, _ in useful.most_common(1))]
         unfit = {probe.node.address, self._own.address}
         relays = [each for each in dict.fromkeys(chosen) if each is not None and each not in unfit]
-        wanted = (self._parameters.relays << doublings) - len(relays)
-        return relays + self._some_nodes(wanted, unfit.union(relays))
+        return relays + self._some_nodes(self._parameters.relays - len(relays), unfit.union(relays))
 
     def timed_out(self, address: Address) -> None:
         """A probe's time is over."""
