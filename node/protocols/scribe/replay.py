@@ -73,6 +73,8 @@ class Replay:
         self.replay(topic, asking, message.positions)
         if message.is_last_told:
             self._trees.pastry.send(Fetched(topic.key), asking.address)
+            if topic.is_behind(message.positions):
+                self.ask(topic, asking.address)
 
     def replay(self, topic: Topic, to: NodeHandle, positions: Iterable[Position]) -> None:
         """See `layers.Events`."""

@@ -61,6 +61,9 @@ class Roots:
             events = message.first_seq, before, message.count, bytes(message.payload)
             self._events.take(topic, Multicast(topic.key, message.stream, *events))
             self._answer(topic, message.stream)
+        elif message.first_seq != first_of(epoch_of(message.first_seq)):
+            events = message.first_seq, message.first_seq - 1, message.count, bytes(message.payload)
+            self._events.take(topic, Multicast(topic.key, message.stream, *events))  # before its time
 
     def _begins_epoch(self, topic: Topic, first_seq: int, before: int) -> bool:
         """Whether a publisher began anew: what the root has of its earlier epochs is all that there is.

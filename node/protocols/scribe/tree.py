@@ -370,9 +370,11 @@ class Trees:
     def new_leafs(self, leaf_set: LeafSet) -> None:
         """See `overlay.Application`: who was the root may be it no more."""
         for topic in self.topics.values():
-            if topic.is_root and leaf_set.closest(topic.key) != self.pastry.own:
+            closest = leaf_set.closest(topic.key)
+            if topic.is_root and closest != self.pastry.own:
                 topic.is_root = topic.is_settling = False
                 self._log("root_no_more", topic)
+                self.events.ask(topic, closest.address, is_last_told=True)  # so that it learns what is here
                 self.seek_parent(topic)
 
     def timer(self, timer: m.Timer) -> bool:
