@@ -57,7 +57,7 @@ JOINING: m.Timer = ("join",)
 QUIET_US = 1_000_000  # between looks, where there are no heartbeats
 LAST_ASKED = 4  # nodes of the last leaf set that are asked at a time
 WAITS_MAX = 4  # times `join_timeout`, until a node asks anew that was sent a leaf set
-ALONE_AFTER = 5  # attempts of a node that returns, and that was told of nobody who runs
+ALONE_AFTER = 5  # attempts of a node that returns
 
 
 class Application(Protocol):
@@ -328,10 +328,11 @@ class Pastry:
         """Ask a contact; without an answer another one, and some of the last leaf set.
 
         Whoever comes back and is told of nobody may be the first to do so: then all of these are gone, too.
-        They are asked again now and then, like all that have failed.
+        They are asked again now and then, like all that have failed. Where very many come back at the same
+        time, joins lead to nodes that are joining themselves: each begins with who was next to it, then.
         """
         self._attempts += 1
-        if not self._contacts and self._attempts > ALONE_AFTER:
+        if self._attempts > ALONE_AFTER and (self._last or not self._contacts):
             self._become_active()
             for node in self._last:
                 self.reach.probe(node)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from node.core import machine as m
 from tests.node.protocols.scribe.groups import Groups
 
 
@@ -93,3 +94,35 @@ def test_a_root_that_forgot_everything_goes_on_where_others_have_it():
     groups.start(root)
     groups.run(8_000_000)
     assert_whole(groups)
+
+
+def test_what_both_sides_of_a_division_took_comes_to_all():
+    """With several publishers of a topic, each side has a root that takes events of its own."""
+    groups = Groups(members=4, topics=30, of_each=2, seed=3)
+    groups.run(3_000_000)
+    groups.cut((0, 2), (0, 3), (1, 2), (1, 3))
+    groups.run(8_000_000)
+    groups.cut()
+    groups.run(20_000_000)
+    assert_whole(groups)
+
+
+def test_all_members_come_back_at_the_same_time():
+    """Joins lead to nodes that are joining themselves."""
+    groups = Groups(members=12, topics=4)
+    groups.run(6_000_000)
+    members = [name for name in groups.specs if "member" in name]
+    for name in members:
+        groups.kill(name)
+    groups.run(1_000_000)
+    for name in members:
+        groups.start(name)
+    groups.run(20_000_000)
+    for name in members:
+        groups.network.give(groups.addresses[name], m.Go(groups.now_us))
+    groups.run(5_000_000)
+    assert all(groups.node(name).pastry.is_active for name in members)
+    assert all(len(roots) == 1 for roots in groups.roots().values())
+    before = len(groups.records[members[0]])
+    groups.run(1_000_000)
+    assert len(groups.records[members[0]]) > before
