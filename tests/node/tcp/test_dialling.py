@@ -23,9 +23,11 @@ class TooLate:
     def __getattr__(self, name):
         return getattr(self._loop, name)
 
-    async def create_connection(self, factory, *target):
+    async def create_connection(self, factory, *target, **options):
         connection = factory()
-        dialling = self._loop.create_task(self._loop.create_connection(lambda: connection, *target))
+        dialling = self._loop.create_task(
+            self._loop.create_connection(lambda: connection, *target, **options)
+        )
         while not connection.number:
             await asyncio.sleep(0)
         dialling.cancel()
