@@ -77,5 +77,5 @@ class Events(Protocol):
     def ask(self, topic: Topic, address: Address, *, is_last_told: bool = False) -> None:
         """Ask for everything from here on; if wanted, to be told when that was all."""
 
-    def replay(self, topic: Topic, to: NodeHandle, positions: Iterable[Position]) -> None:
-        """Send what is here; what is not kept any more is asked for further up, or gone."""
+    def replay(self, topic: Topic, to: NodeHandle, positions: Iterable[Position]) -> tuple[Position, ...]:
+        """Send what is here; what is not kept any more is asked for further up, or gone, and returned."""

@@ -70,13 +70,17 @@ class Replay:
         asking = NodeHandle(message.id, message.address)
         if sender != asking.address:
             self._trees.pastry.miss(asking)  # it may not be reached directly from here
-        self.replay(topic, asking, message.positions)
+        missing = self.replay(topic, asking, message.positions)
+        if missing and sender == asking.address == topic.parent_address:
+            further = Fetch(topic.key, asking.id, asking.address, 0, missing)
+            for child in topic.children:
+                self._trees.pastry.send(further, child)  # it may have been a root where this node was not
         if message.is_last_told:
             self._trees.pastry.send(Fetched(topic.key), asking.address)
             if topic.is_behind(message.positions):
                 self.ask(topic, asking.address)
 
-    def replay(self, topic: Topic, to: NodeHandle, positions: Iterable[Position]) -> None:
+    def replay(self, topic: Topic, to: NodeHandle, positions: Iterable[Position]) -> tuple[Position, ...]:
         """See `layers.Events`."""
         asked = by_stream(positions)
         missing = []
@@ -94,6 +98,7 @@ class Replay:
             for position in missing:
                 first = topic.streams[position.stream].first
                 self._trees.pastry.send(Gone(topic.key, position.stream, first), to.address)
+        return tuple(missing)
 
     def _gone(self, topic: Topic, sender: Address, message: Gone) -> None:
         if topic.is_needed:

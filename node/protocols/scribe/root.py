@@ -17,7 +17,7 @@ from node.protocols.scribe.replay import Replay
 from node.protocols.scribe.topic import Topic
 from node.protocols.scribe.tree import Trees
 
-GAP_RETRANSMITS = 3
+GAP_RETRANSMITS = 8  # several nodes on the way may have to hear of what somebody has
 
 
 @dataclass(slots=True)

@@ -107,7 +107,8 @@ class Topic:
     is_member: bool = False
     is_root: bool = False
     is_settling: bool = False  # a root that held nothing: it waits for what others have
-    root_since_us: int = 0
+    is_handing_over: bool = False  # a root that is none any more: it stays for a while, for what it has
+    root_since_us: int = 0  # or not any more
     asked: set[Address] = field(default_factory=set)  # nodes that have not sent a new root all that they have
     is_joining: bool = False
     is_astray: bool = False  # the way that it joined by led to a loop: the next one is any other
@@ -148,7 +149,7 @@ class Topic:
     @property
     def is_needed(self) -> bool:
         """Whether the node has to be in the tree."""
-        return self.is_member or bool(self.children)
+        return self.is_member or bool(self.children) or self.is_handing_over
 
     @property
     def has_gap(self) -> bool:

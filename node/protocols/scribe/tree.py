@@ -44,6 +44,7 @@ REJOIN: str = "rejoin"
 TREE_TICK: m.Timer = ("trees",)
 DEPTH_MAX = 64  # a path that is longer is a loop
 REFRESHES_MISSED = 3  # until a child is dropped
+HAND_OVER_US = 10_000_000  # long enough for several nodes on the way to the new root to hear of it
 
 
 class Trees:
@@ -188,8 +189,9 @@ class Trees:
         if topic.is_root:
             return
         topic.is_root, topic.is_joining, topic.parent, topic.path = True, False, None, ()
-        topic.root_since_us = self.now_us
+        topic.is_handing_over, topic.root_since_us = False, self.now_us
         self._emit(m.Log("became_root", {"topic": f"{topic.key:032x}"}))
+        self._tell_paths(topic)
         nearest = self.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
         if not self._parameters.is_best_effort:
             topic.asked = {node.address for node in nearest}
@@ -262,6 +264,11 @@ class Trees:
         if topic.is_behind(Position(*each) for each in asked.items()):
             self.events.ask(topic, child.node.address)
 
+    def _tell_paths(self, topic: Topic) -> None:
+        for child in topic.children.values():
+            if child.waiting is None:
+                self._tell_path(topic, child)
+
     def _tell_path(self, topic: Topic, child: Child) -> None:
         path = (*topic.path, self.pastry.own.id)
         self.pastry.send(TreePath(topic.key, tuple(map(PathNode, path))), child.node.address)
@@ -309,9 +316,7 @@ class Trees:
             self._set_retry(topic)
         elif path != topic.path:
             topic.path = path
-            for child in topic.children.values():
-                if child.waiting is None:
-                    self._tell_path(topic, child)
+            self._tell_paths(topic)
 
     # --- Leaving
 
@@ -373,6 +378,7 @@ class Trees:
             closest = leaf_set.closest(topic.key)
             if topic.is_root and closest != self.pastry.own:
                 topic.is_root = topic.is_settling = False
+                topic.is_handing_over, topic.root_since_us = bool(topic.streams), self.now_us
                 self._log("root_no_more", topic)
                 self.events.ask(topic, closest.address, is_last_told=True)  # so that it learns what is here
                 self.seek_parent(topic)
@@ -421,6 +427,8 @@ class Trees:
         silent_us = now_us - REFRESHES_MISSED * self._parameters.refresh_us
         for child in [child for child in topic.children.values() if child.heard_us < silent_us]:
             del topic.children[child.node.address]
+        if topic.is_handing_over and now_us - topic.root_since_us > HAND_OVER_US:
+            topic.is_handing_over = False
         self._leave_if_needless(topic)
         if topic.is_attached and topic.was_quiet(now_us - self._parameters.tree_heartbeat_us):
             beat = TreeHeartbeat(topic.key, topic.positions())
