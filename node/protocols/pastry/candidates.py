@@ -9,29 +9,38 @@ from collections.abc import Iterable
 
 from node.core.peer_pool import Address
 from node.protocols.pastry.ids import NodeHandle
+from node.protocols.pastry.known_nodes import KnownNodes
 from node.protocols.pastry.leaf_set import LeafSet
+from node.protocols.pastry.reachability import Reachability
 
 
 class Candidates:
-    """For the leaf set of one node. They are kept until all probes are over."""
+    """For the leaf set of one node, of so many members. They are kept until all probes are over."""
 
-    def __init__(self, leaf_set: LeafSet, size: int) -> None:
-        self._leaf_set = leaf_set
+    def __init__(self, nodes: KnownNodes, size: int, reach: Reachability) -> None:
+        self._nodes = nodes
         self._size = size
+        self._reach = reach
         self._told: dict[Address, NodeHandle] = {}
 
-    def __contains__(self, node: NodeHandle) -> bool:
-        return node.address in self._told
-
-    def hear(self, nodes: Iterable[NodeHandle]) -> None:
-        """Others take these for alive."""
+    def hear(self, nodes: Iterable[NodeHandle], told_by: Address) -> None:
+        """Another node takes these for alive: find out whether those live that belong into the leaf set."""
         for node in nodes:
-            if self._leaf_set.would_take(node):
+            if self._nodes.leaf_set.would_take(node):
                 self._told[node.address] = node
+        self.probe(told_by)
 
-    def fail(self, node: NodeHandle) -> None:
-        """It gives no answer: those that stood behind it may belong there now."""
-        self._told.pop(node.address, None)
+    def fail(self, node: NodeHandle) -> bool:
+        """It gives no answer: those that stood behind it may belong there now. Whether it was one."""
+        if self._told.pop(node.address, None) is None:
+            return False
+        self.probe()
+        return True
+
+    def probe(self, told_by: Address | None = None) -> None:
+        """Ask those that are wanted whether they live."""
+        for node in self.wanted:
+            self._reach.probe(node, told_by)
 
     def clear(self) -> None:
         """All that belong there are there."""
@@ -42,7 +51,8 @@ class Candidates:
         """Those that belong into the leaf set and are not in it."""
         if not self._told:
             return []
-        whole = LeafSet(self._leaf_set.own, self._size)
-        for node in (*self._leaf_set.members, *self._told.values()):
+        leaf_set = self._nodes.leaf_set
+        whole = LeafSet(leaf_set.own, self._size)
+        for node in (*leaf_set.members, *self._told.values()):
             whole.add(node)
-        return [node for node in whole.members if node not in self._leaf_set]
+        return [node for node in whole.members if node not in leaf_set]

@@ -134,8 +134,8 @@ class DirectOverlay:
     def settle(self, pastry: Pastry) -> None:
         """Give a node what it would have after its join; it needs none."""
         place = self.places[pastry.own.address]
-        pastry.table = GivenTable(pastry.own.id, self._b, self, place)
-        pastry.leaf_set = LeafSet.given(pastry.own, 2 * self._half, *self.leaf_set_of(place))
+        pastry.nodes.table = GivenTable(pastry.own.id, self._b, self, place)
+        pastry.nodes.leaf_set = LeafSet.given(pastry.own, 2 * self._half, *self.leaf_set_of(place))
         pastry.is_active = True
 
 

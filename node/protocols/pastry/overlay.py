@@ -1,31 +1,26 @@
 """Pastry: a ring of nodes, each message routed to the live one whose id is closest to its key.
 
-Section 2 of both Scribe papers: routing by prefix (`route`), joins through a node that is known, which fill
-the routing table row by row. Leaf sets agree as in MSPastry (DSN 2004, figure 2): each change is confirmed by
-a probe of the node concerned, probes carry leaf sets and failures, and a node takes messages only when all of
-its leaf set has answered. A message that would have to go to a node which is being probed waits for the
+Section 2 of both Scribe papers. Leaf sets agree as in MSPastry (DSN 2004, figure 2): each change is confirmed
+by a probe of the node concerned, probes carry leaf sets and failures, and a node takes messages only when all
+of its leaf set has answered. A message that would have to go to a node which is being probed waits for the
 probe's end, so that no two nodes deliver for one key while a third one merely is slow.
 
-No message goes round in a loop: as long as it is routed by prefix, each node shares more digits with the key
-or is closer to it; as soon as a leaf set covers the key, each node is closer (`Phase`).
-
-How nodes are reached is `reachability`'s; what is delivered is the application's. Time and randomness come
-from outside.
+Who is next on a way is `known_nodes`' affair, how a node gets into the ring `joining`'s, how nodes are reached
+`reachability`'s; what is delivered is the application's. Time and randomness come from outside.
 """
 
-from bisect import insort
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import replace
-from itertools import chain, islice
+from collections.abc import Callable, Container, Iterable
 from typing import Any, Protocol
 
 from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect
-from node.protocols.pastry import hops
+from node.protocols.pastry import hops, joining
 from node.protocols.pastry.candidates import Candidates
 from node.protocols.pastry.hops import Hops
-from node.protocols.pastry.ids import NodeHandle, closest, distance, shared_digits
+from node.protocols.pastry.ids import NodeHandle
+from node.protocols.pastry.joining import Joining
+from node.protocols.pastry.known_nodes import KnownNodes
 from node.protocols.pastry.last_leaf_set import LastLeafSet
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.messages import (
@@ -47,17 +42,12 @@ from node.protocols.pastry.messages import (
 )
 from node.protocols.pastry.parameters import PastryParameters
 from node.protocols.pastry.reachability import Reachability, Relays
-from node.protocols.pastry.routing_table import RoutingTable
 
 HOPS_MAX = 255
 WAITING_MAX = 1_024  # messages that wait for a probe, or for this node to have joined
 CONSIDERED_MAX = 128  # nodes that are remembered as measured
 TICK: m.Timer = ("pastry",)
-JOINING: m.Timer = ("join",)
 QUIET_US = 1_000_000  # between looks, where there are no heartbeats
-LAST_ASKED = 4  # nodes of the last leaf set that are asked at a time
-WAITS_MAX = 4  # times `join_timeout`, until a node asks anew that was sent a leaf set
-ALONE_AFTER = 5  # attempts of a node that returns
 
 
 class Application(Protocol):
@@ -92,20 +82,23 @@ class Pastry:
     ) -> None:
         self.own = own
         self.is_active = False
-        self.leaf_set = LeafSet(own, parameters.leaf_set)
-        self.table = RoutingTable(own.id, parameters.b)
-        self.neighbourhood: list[tuple[int, NodeHandle]] = []  # the nearest ones, with their round-trip times
         self.reach = Reachability(own, parameters, rng, emit, self)
+        self.nodes = KnownNodes(own, parameters, self.reach.is_suspect)
         self._parameters = parameters
         self._rng = rng
         self._emit = emit
         self._application = application
-        self._contacts: Sequence[Address] = ()
-        self._last: deque[NodeHandle] = deque()  # an earlier life's leaf set
-        self._attempts = self._waits = 0
         self._memory = LastLeafSet(own, parameters.remember_us if parameters.heartbeat_us else 0)
-        self._candidates = Candidates(self.leaf_set, parameters.leaf_set)
-        self._has_leaves = False  # was sent a leaf set to begin with
+        self._candidates = Candidates(self.nodes, parameters.leaf_set, self.reach)
+        self._joining = Joining(
+            self.nodes,
+            self._candidates,
+            self.reach,
+            self._become_active,
+            parameters=parameters,
+            rng=rng,
+            emit=emit,
+        )
         self._failed: dict[Address, NodeHandle] = {}
         self._considered: set[Address] = set()
         self._waiting: deque[Route] = deque(maxlen=WAITING_MAX)
@@ -124,20 +117,20 @@ class Pastry:
             Unheard: self._unheard,
         }
 
+    @property
+    def leaf_set(self) -> LeafSet:
+        """The node's neighbours on the ring."""
+        return self.nodes.leaf_set
+
     # --- What an application calls
 
-    def start(self, contacts: Sequence[Address], now_us: int, stored: Iterable[m.StoredSegment] = ()) -> None:
+    def start(self, contacts: Iterable[Address], now_us: int, stored: Iterable[m.StoredSegment] = ()) -> None:
         """Join through one of these nodes, and through those of the leaf set that is stored if there is no
         answer; without any this is the first node of a ring.
         """
         self.reach.now_us = now_us
-        self._contacts = [each for each in contacts if each != self.own.address]
-        self._last.extend(self._memory.restored(stored))
-        self._emit(m.SetTimer(TICK, now_us + self._parameters.heartbeat_us or QUIET_US))
-        if self._contacts or self._last:
-            self._join()
-        else:
-            self._become_active()
+        self._emit(m.SetTimer(TICK, now_us + (self._parameters.heartbeat_us or QUIET_US)))
+        self._joining.start(contacts, self._memory.restored(stored))
 
     def route(self, message: Any, key: int) -> None:
         """To the live node whose id is closest to the key."""
@@ -148,7 +141,7 @@ class Pastry:
 
         A message that gets nowhere the usual way may get there so (2002, IV.E; draft of 2001, 3.4.1 and 3.5).
         """
-        others = [node for node in self._detours(key) if node.address not in avoided]
+        others = [node for node in self.nodes.detours(key) if node.address not in avoided]
         if not others or not self.is_active:
             return False
         phase = Phase.LEAF_SET if self.leaf_set.covers(key) else Phase.PREFIX
@@ -172,10 +165,6 @@ class Pastry:
         """Whether it is being found out by which way a node is reached, if at all."""
         return node is not None and self.reach.is_suspect(node)
 
-    def known(self) -> Iterable[NodeHandle]:
-        """All nodes in the leaf set and the routing table; some may be given twice."""
-        return chain(self.leaf_set.smaller, self.leaf_set.larger, self.table)
-
     # --- Inputs
 
     def take(self, address: Address, message: Any, now_us: int) -> None:
@@ -196,9 +185,9 @@ class Pastry:
         self.reach.now_us = now_us
         if timer == TICK:
             self._tick()
-        elif timer == JOINING:
+        elif timer == joining.TIMER:
             if not self.is_active:
-                self._join_again()
+                self._joining.timed_out()
         elif timer[0] == "probe":
             self.reach.timed_out(int(timer[1]))
         elif timer[0] == hops.TIMER:
@@ -210,64 +199,12 @@ class Pastry:
     def unreachable(self, address: Address, now_us: int) -> None:
         """A connection was lost."""
         self.reach.now_us = now_us
-        for node in self.known():
+        for node in self.nodes:
             if node.address == address:
                 self.miss(node)
                 return
 
     # --- Routing
-
-    def following(self, key: int, phase: int) -> tuple[NodeHandle, int]:
-        """To whom a message for a key goes next (this node itself: it is delivered), and how.
-
-        Leaf set, routing table, and the rare case, in this order (2001, section 2).
-        """
-        if phase == Phase.LEAF_SET or self.leaf_set.covers(key):
-            return self.leaf_set.closest(key), Phase.LEAF_SET
-        entry = self.table.entry(key)
-        if entry is not None and not self.reach.is_suspect(entry):
-            return entry, Phase.PREFIX
-        b, own = self._parameters.b, self.own.id
-        row, far = shared_digits(own, key, b), distance(own, key)
-        closer = (
-            node
-            for node in self.known()
-            if distance(node.id, key) < far
-            and shared_digits(node.id, key, b) >= row
-            and not self.reach.is_suspect(node)
-        )
-        return min(closer, key=lambda node: distance(node.id, key), default=self.own), Phase.PREFIX
-
-    def _before(self, joining: NodeHandle, key: int) -> tuple[NodeHandle, int]:
-        """To whom a join goes where the joining node is known already: it came back, or sent a probe."""
-        others = [node for node in self.known() if node.address != joining.address]
-        if self.leaf_set.covers(key):
-            others = [node for node in others if node in self.leaf_set]
-            return closest(key, (self.own, *others)), Phase.LEAF_SET
-        row, far = shared_digits(self.own.id, key, self._parameters.b), distance(self.own.id, key)
-        closer = [
-            node
-            for node in others
-            if distance(node.id, key) < far
-            and shared_digits(node.id, key, self._parameters.b) >= row
-            and not self.reach.is_suspect(node)
-        ]
-        return min(closer, key=lambda node: distance(node.id, key), default=self.own), Phase.PREFIX
-
-    def _detours(self, key: int) -> list[NodeHandle]:
-        """All known nodes to which a message for a key may go next without going round in a loop."""
-        b, own = self._parameters.b, self.own.id
-        row, far, is_near = shared_digits(own, key, b), distance(own, key), self.leaf_set.covers(key)
-        known = dict.fromkeys(chain(self.known(), (node for _, node in self.neighbourhood)))
-        return [
-            node
-            for node in known
-            if (
-                (distance(node.id, key) < far and (is_near or shared_digits(node.id, key, b) >= row))
-                or (not is_near and shared_digits(node.id, key, b) > row)
-            )
-            and not self.reach.is_suspect(node)
-        ]
 
     def _route(self, address: Address, route: Route, relays: Relays | None) -> None:
         if route.number:
@@ -288,15 +225,15 @@ class Pastry:
         if not self.is_active:
             self._waiting.append(route)
             return
-        following, phase = self.following(route.key, route.phase)
-        if isinstance(route.message, JoinRing) and following.address == route.message.address:
-            following, phase = self._before(following, route.key)
+        join = route.message if isinstance(route.message, JoinRing) else None
+        following, phase = self.nodes.following(route.key, route.phase)
+        if join is not None and following.address == join.address:
+            following, phase = self.nodes.before(following, route.key)
         if self.reach.is_suspect(following):
             self._waiting.append(route)
             return
-        if isinstance(route.message, JoinRing):
-            self._help_to_join(route, route.message, is_last=following is self.own)
-            route = replace(route, message=self._with_rows(route.message))
+        if join is not None:
+            route = self._joining.help(route, join, is_last=following is self.own)
         elif following is self.own:
             self._application.deliver(route.message, route.key)
             return
@@ -324,81 +261,25 @@ class Pastry:
 
     # --- Joining
 
-    def _join(self) -> None:
-        """Ask a contact; without an answer another one, and some of the last leaf set.
-
-        Whoever comes back and is told of nobody may be the first to do so: then all of these are gone, too.
-        They are asked again now and then, like all that have failed. Where very many come back at the same
-        time, joins lead to nodes that are joining themselves: each begins with who was next to it, then.
-        """
-        self._attempts += 1
-        if self._attempts > ALONE_AFTER and (self._last or not self._contacts):
-            self._become_active()
-            for node in self._last:
-                self.reach.probe(node)
-            return
-        asked = [self._contacts[self._rng.randrange(len(self._contacts))]] if self._contacts else []
-        if not asked or self._attempts > 1:
-            asked += [node.address for node in islice(self._last, LAST_ASKED)]
-            self._last.rotate(-LAST_ASKED)
-        join = JoinRing(self.own.id, self.own.address, 0)
-        for address in dict.fromkeys(asked):
-            self.reach.send(address, Route(self.own.id, 0, 0, Phase.PREFIX, join))
-        self._emit(m.SetTimer(JOINING, self.reach.now_us + self._parameters.join_timeout_us))
-
-    def _join_again(self) -> None:
-        """Whoever was sent a leaf set waits for its nodes; if none of them is left, or it takes too long, all
-        begins anew.
-        """
-        self._waits += 1
-        if self._has_leaves and self._candidates.wanted and self._waits % WAITS_MAX:
-            self._probe_candidates()
-            self._emit(m.SetTimer(JOINING, self.reach.now_us + self._parameters.join_timeout_us))
-        else:
-            self._join()
-
-    def _help_to_join(self, route: Route, join: JoinRing, *, is_last: bool) -> None:
-        """The rows that no node before had, up to what both ids share: row i comes from the i-th hop. The
-        first node, which is near, also gives its neighbourhood set, the last one its leaf set.
-        """
-        if join.address == self.own.address:
-            return
-        rows = [node for number in range(join.rows, self._rows(join.id)) for node in self.table.row(number)]
-        if not route.hops:
-            rows += (node for _, node in self.neighbourhood)
-        self.reach.send(join.address, JoinRows(self.own.id, tuple(dict.fromkeys((self.own, *rows)))))
-        if is_last:
-            self.reach.send(join.address, JoinLeaves(self.own.id, tuple(self.leaf_set.members)))
-
-    def _rows(self, joining: int) -> int:
-        """How many rows of the table are of use to a node with this id."""
-        return shared_digits(self.own.id, joining, self._parameters.b) + 1
-
-    def _with_rows(self, join: JoinRing) -> JoinRing:
-        return replace(join, rows=min(max(join.rows, self._rows(join.id)), 255))
-
     def _join_rows(self, address: Address, message: JoinRows, relays: Relays | None) -> None:
         for node in message.nodes:
             self._consider(node)
 
     def _join_leaves(self, address: Address, message: JoinLeaves, relays: Relays | None) -> None:
-        if self.is_active:
-            return
-        self._has_leaves = True
-        self._candidates.hear((NodeHandle(message.id, address), *message.nodes))
-        self._probe_candidates(address)
-        self._become_active_if_joined()
+        if not self.is_active:
+            self._joining.take_leaves(address, message)
+            self._become_active_if_joined()
 
     def _become_active_if_joined(self) -> None:
         """The leaf set is as those in it say: what else is being probed was in it, and is watched anyway."""
-        is_known = self._has_leaves and self.leaf_set.members
+        is_known = self._joining.has_leaves and self.leaf_set.members
         if not self.is_active and is_known and not self._candidates.wanted:
             self._become_active()
 
     def _become_active(self) -> None:
         self.is_active = True
-        self._emit(m.CancelTimer(JOINING))
-        for node in set(self.known()):
+        self._emit(m.CancelTimer(joining.TIMER))
+        for node in set(self.nodes):
             self._consider(node)
         self._application.new_leafs(self.leaf_set)
         self._pass_on_waiting()
@@ -441,28 +322,16 @@ class Pastry:
             elif other.address not in self._failed and self.leaf_set.would_take(other):
                 told.append(other)
         if told:
-            self._candidates.hear(told)
-            self._probe_candidates(node.address)
+            self._candidates.hear(told, node.address)
         if changed and self.is_active:
             self._application.new_leafs(self.leaf_set)
 
-    def _probe_candidates(self, told_by: Address | None = None) -> None:
-        for node in self._candidates.wanted:
-            self.reach.probe(node, told_by)
-
     def failed(self, node: NodeHandle) -> None:
         """See `reachability.Watcher`."""
-        was_leaf = self.leaf_set.remove(node)
-        if node in self._candidates:
-            self._candidates.fail(node)
+        was_leaf = self.nodes.remove(node)
+        if self._candidates.fail(node) or was_leaf:
             self._failed[node.address] = node
-            self._probe_candidates()
-        self.table.remove(node)
-        self.neighbourhood = [each for each in self.neighbourhood if each[1] != node]
-        for rtt_us, near in self.neighbourhood:  # the slot of the one that failed may be theirs
-            self.table.offer(near, rtt_us)
         if was_leaf:
-            self._failed[node.address] = node
             for member in self.leaf_set.members:
                 self.reach.probe(member)
             if self.is_active:
@@ -491,7 +360,7 @@ class Pastry:
 
     def relays(self) -> Iterable[NodeHandle]:
         """See `reachability.Watcher`."""
-        return self.known()
+        return self.nodes
 
     def _consider(self, node: NodeHandle) -> None:
         """Measure a node that may be of use in the routing table, and that was not measured lately."""
@@ -500,7 +369,7 @@ class Pastry:
             self.reach.ping(node.address)
 
     def _is_worth_measuring(self, node: NodeHandle) -> bool:
-        return self.table.is_wanted(node) and node.address not in self._considered
+        return self.nodes.table.is_wanted(node) and node.address not in self._considered
 
     def _remember_considered(self, node: NodeHandle) -> None:
         if len(self._considered) >= CONSIDERED_MAX:
@@ -510,12 +379,7 @@ class Pastry:
     def measured(self, node: NodeHandle, rtt_us: int) -> None:
         """See `reachability.Watcher`."""
         self._remember_considered(node)
-        self.table.offer(node, rtt_us)
-        size, known = self._parameters.neighbourhood, self.neighbourhood
-        if len(known) < size or rtt_us < known[-1][0]:
-            others = [each for each in known if each[1].id != node.id]
-            insort(others, (rtt_us, node), key=lambda each: (each[0], each[1].id))
-            self.neighbourhood = others[:size]
+        self.nodes.measured(node, rtt_us)
 
     def _ping(self, address: Address, message: Ping, relays: Relays | None) -> None:
         """An answer; where this node wants to know as well, that asks back."""

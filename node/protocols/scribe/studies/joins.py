@@ -116,7 +116,7 @@ class _Joins:
             took, direct = self._delays(ways)
             columns = {"hops": [len(way) - 1 for way in ways], "took_us": took, "direct_us": direct}
             self._given.write("routes", {"made": [made] * len(ways), **columns})
-            entries = [len(pastry.table) for pastry in nodes]
+            entries = [len(pastry.nodes.table) for pastry in nodes]
             self._given.write("tables", {"made": [made] * len(nodes), "entries": entries})
             missed = sum(self._root_of(key) != way[-1] for way, key in zip(ways, keys, strict=True))
             self._given.put(**{f"missed_{made.replace(' ', '_')}": missed})
@@ -142,7 +142,7 @@ def _way(nodes: list[Pastry], start: Address, key: int) -> list[Address]:
     way, phase = [start], int(Phase.PREFIX)
     while len(way) <= HOPS_MAX:
         pastry = nodes[way[-1]]
-        following, phase = pastry.following(key, phase)
+        following, phase = pastry.nodes.following(key, phase)
         if following.address == way[-1]:
             break
         way.append(following.address)

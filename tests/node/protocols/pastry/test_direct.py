@@ -74,12 +74,12 @@ def test_each_entry_is_the_nearest_node_that_fits_and_none_is_missing(joined, ki
             if other is not node:
                 row = shared_digits(own, other.pastry.own.id, QUIET.b)
                 fitting.setdefault((row, digit(other.pastry.own.id, row, QUIET.b)), []).append(2 * delay)
-        rows = node.pastry.table.rows
+        rows = node.pastry.nodes.table.rows
         found = {(row, column): rtt for row, slots in rows.items() for column, (_, rtt) in slots.items()}
         assert found == {slot: min(rtts) for slot, rtts in fitting.items()}
         for row, slots in rows.items():
             assert all(
-                node.pastry.table.slot(each.id) == (row, column) for column, (each, _) in slots.items()
+                node.pastry.nodes.table.slot(each.id) == (row, column) for column, (each, _) in slots.items()
             )
 
 
@@ -102,7 +102,7 @@ def ways(nodes, proximity):
     for _ in range(1_500):
         key, at, phase, way = rng.getrandbits(128), rng.choice(nodes).pastry, Phase.PREFIX, []
         while True:
-            following, phase = at.following(key, phase)
+            following, phase = at.nodes.following(key, phase)
             if following is at.own:
                 break
             way.append((at.own.address, following.address))
@@ -118,7 +118,7 @@ def test_joins_lead_to_the_same_hops_entries_and_delays(joined, settled):
     nodes, proximity = settled
     (hops, ratio), (joined_hops, joined_ratio) = ways(nodes, proximity), ways(joined.nodes, proximity)
     entries, joined_entries = (
-        fmean(len(node.pastry.table) for node in some) for some in (nodes, joined.nodes)
+        fmean(len(node.pastry.nodes.table) for node in some) for some in (nodes, joined.nodes)
     )
     assert joined_hops == pytest.approx(hops, rel=0.05)
     assert joined_ratio == pytest.approx(ratio, rel=0.08)

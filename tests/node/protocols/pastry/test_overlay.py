@@ -292,7 +292,7 @@ def test_each_node_on_the_way_of_a_join_gives_the_rows_that_those_before_it_do_n
     overlay = Overlay(200, parameters=PastryParameters(heartbeat_us=0))
     node_id = id_of("node 1000")
     first = max(overlay.nodes, key=lambda each: distance(each.pastry.own.id, node_id)).pastry
-    near = {node for _, node in first.neighbourhood}
+    near = {node for _, node in first.nodes.neighbourhood}
     node, heard = joined(overlay, 1_000, [first.own.address])
     overlay.run(2_000_000)
     rows = [message for _, message in heard if isinstance(message, JoinRows)]

@@ -32,7 +32,7 @@ def way_up(population, address, key):
     way, phase = [address], Phase.PREFIX
     while True:
         pastry = population.nodes[way[-1]].pastry
-        following, phase = pastry.following(key, phase)
+        following, phase = pastry.nodes.following(key, phase)
         if following is pastry.own:
             return way
         way.append(following.address)

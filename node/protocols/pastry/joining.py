@@ -1,0 +1,126 @@
+"""How a node gets into the ring, and how it helps others to: joins through a node that is known.
+
+Section 2 of both Scribe papers: a join is routed to the joining node's own id. Row i of its routing table
+comes from the i-th node on the way, the neighbourhood set from the first one, the leaf set from the last.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from node.core import machine as m
+from node.core.peer_pool import Address, PeerEffect
+from node.protocols.pastry.candidates import Candidates
+from node.protocols.pastry.ids import NodeHandle, shared_digits
+from node.protocols.pastry.known_nodes import KnownNodes
+from node.protocols.pastry.messages import JoinLeaves, JoinRing, JoinRows, Phase, Route
+from node.protocols.pastry.parameters import PastryParameters
+from node.protocols.pastry.reachability import Reachability
+
+TIMER: m.Timer = ("join",)
+LAST_ASKED = 4  # nodes of the last leaf set that are asked at a time
+WAITS_MAX = 4  # times `join_timeout`, until a node asks anew that was sent a leaf set
+ALONE_AFTER = 5  # attempts of a node that returns
+
+
+class Joining:
+    """Of one node. begin: what is done when it stands in the ring.
+
+    has_leaves: it was sent a leaf set to begin with.
+    """
+
+    def __init__(
+        self,
+        nodes: KnownNodes,
+        candidates: Candidates,
+        reach: Reachability,
+        begin: Callable[[], None],
+        *,
+        parameters: PastryParameters,
+        rng: m.Randomness,
+        emit: Callable[[PeerEffect], None],
+    ) -> None:
+        self.has_leaves = False
+        self._own = nodes.own
+        self._parameters = parameters
+        self._rng = rng
+        self._emit = emit
+        self._reach = reach
+        self._nodes = nodes
+        self._candidates = candidates
+        self._begin = begin
+        self._contacts: Sequence[Address] = ()
+        self._last: deque[NodeHandle] = deque()  # an earlier life's leaf set
+        self._attempts = self._waits = 0
+
+    # --- The node that joins
+
+    def start(self, contacts: Iterable[Address], last: Iterable[NodeHandle]) -> None:
+        """Join through one of these, or one of the last leaf set; without any this is the first of a ring."""
+        self._contacts = [each for each in contacts if each != self._own.address]
+        self._last.extend(last)
+        if self._contacts or self._last:
+            self._ask()
+        else:
+            self._begin()
+
+    def _ask(self) -> None:
+        """Ask a contact; without an answer another one, and some of the last leaf set.
+
+        Whoever comes back and is told of nobody may be the first to do so: then all of these are gone, too.
+        They are asked again now and then, like all that have failed. Where very many come back at the same
+        time, joins lead to nodes that are joining themselves: each begins with who was next to it, then.
+        """
+        self._attempts += 1
+        if self._attempts > ALONE_AFTER and (self._last or not self._contacts):
+            self._begin()
+            for node in self._last:
+                self._reach.probe(node)
+            return
+        asked = [self._contacts[self._rng.randrange(len(self._contacts))]] if self._contacts else []
+        if not asked or self._attempts > 1:
+            asked += [node.address for node in islice(self._last, LAST_ASKED)]
+            self._last.rotate(-LAST_ASKED)
+        join = JoinRing(self._own.id, self._own.address, 0)
+        for address in dict.fromkeys(asked):
+            self._reach.send(address, Route(self._own.id, 0, 0, Phase.PREFIX, join))
+        self._wait()
+
+    def _wait(self) -> None:
+        self._emit(m.SetTimer(TIMER, self._reach.now_us + self._parameters.join_timeout_us))
+
+    def timed_out(self) -> None:
+        """Whoever was sent a leaf set waits for its nodes; if none of them is left, or it takes too long, all
+        begins anew.
+        """
+        self._waits += 1
+        if self.has_leaves and self._candidates.wanted and self._waits % WAITS_MAX:
+            self._candidates.probe()
+            self._wait()
+        else:
+            self._ask()
+
+    def take_leaves(self, address: Address, message: JoinLeaves) -> None:
+        """The leaf set of the closest node: its nodes are probed."""
+        self.has_leaves = True
+        self._candidates.hear((NodeHandle(message.id, address), *message.nodes), address)
+
+    # --- The nodes on its way
+
+    def help(self, route: Route, join: JoinRing, *, is_last: bool) -> Route:
+        """Send what the joining node needs of this one; returns the join as it goes on.
+
+        Of rows those that no node before had, up to what both ids share.
+        """
+        rows_here = shared_digits(self._own.id, join.id, self._parameters.b) + 1
+        if join.address != self._own.address:
+            table = self._nodes.table
+            rows = [node for number in range(join.rows, rows_here) for node in table.row(number)]
+            if not route.hops:
+                rows += (node for _, node in self._nodes.neighbourhood)
+            self._reach.send(join.address, JoinRows(self._own.id, tuple(dict.fromkeys((self._own, *rows)))))
+            if is_last:
+                leaves = tuple(self._nodes.leaf_set.members)
+                self._reach.send(join.address, JoinLeaves(self._own.id, leaves))
+        return replace(route, message=replace(join, rows=min(max(join.rows, rows_here), 255)))
