@@ -5,8 +5,8 @@ by a probe of the node concerned, probes carry leaf sets and failures, and a nod
 of its leaf set has answered. A message that would have to go to a node which is being probed waits for the
 probe's end, so that no two nodes deliver for one key while a third one merely is slow.
 
-Who is next on a way is `known_nodes`' affair, how a node gets into the ring `joining`'s, how nodes are reached
-`reachability`'s; what is delivered is the application's. Time and randomness come from outside.
+Who is next on a way is `known_nodes`' affair, how a node gets into the ring `joining`'s, how nodes are
+reached `reachability`'s; what is delivered is the application's. Time and randomness come from outside.
 """
 
 from collections import deque

@@ -109,6 +109,7 @@ class Access:
         self._creations: dict[int, _Creation] = {}
         self._replications: dict[int, _Replication] = {}
         trees.carry |= {Create: self._told, Created: self._created, Denied: self._denied}
+        trees.opening |= {Create, Denied}
         trees.access = self
 
     # --- The creator

@@ -37,6 +37,7 @@ class Growth:
         self._rng = rng
         self._refused: dict[int, dict[Address, int]] = {}  # by topic who sent this node another way, and when
         trees.carry |= {Grow: self._grow, Rejoin: self._rejoin}
+        trees.opening.add(Grow)  # for who was not in the tree
 
     @property
     def is_overloaded(self) -> bool:

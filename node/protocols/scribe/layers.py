@@ -42,6 +42,16 @@ class Balance(Protocol):
         """A timer fired; whether it is one of these."""
 
 
+class Succession(Protocol):
+    """Who decides whether this node is a root (`node.protocols.scribe.succession`)."""
+
+    def become_root(self, topic: Topic) -> None:
+        """The tree begins here. What others have that the node has not is fetched."""
+
+    def look_after(self, topic: Topic) -> None:
+        """Some time has passed."""
+
+
 class Access(Protocol):
     """Who decides who may be in a tree (`node.protocols.scribe.access`)."""
 

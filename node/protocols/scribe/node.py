@@ -33,6 +33,7 @@ from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.publisher import Publisher
 from node.protocols.scribe.replay import Replay
 from node.protocols.scribe.root import Roots
+from node.protocols.scribe.succession import Succession
 from node.protocols.scribe.topic import Topic
 from node.protocols.scribe.tree import Trees
 
@@ -90,7 +91,9 @@ class ScribeNode:
         self._publishers = spec.workload.get("publishers", 1)  # of a topic
         self.trees = Trees(self.parameters, rng, self._emit, self)
         events = self.trees.events = Replay(self.parameters, self.trees, self._emit, self)
-        self.roots = Roots(self.parameters, self.trees, events)
+        self._succession = Succession(self.parameters, self.trees, events, self._emit)
+        self.trees.succession = self._succession
+        self.roots = Roots(self.parameters, self.trees, events, self._succession)
         self.publisher = Publisher(self.parameters, spec.start)
         own = NodeHandle(id_of(spec.name) if node_id is None else node_id, int(IPv4Address(spec.address)))
         self.pastry = Pastry(own, self.parameters, rng, self._emit, self)
@@ -251,7 +254,7 @@ class ScribeNode:
         """See `overlay.Application`."""
         if isinstance(message, Create):
             topic = self.trees.topic(key)
-            self.trees.become_root(topic)
+            self._succession.become_root(topic)
             self.access.deliver(topic, message)
         elif isinstance(message, (Join, Publish)):
             self.trees.deliver(message, key)
@@ -267,7 +270,7 @@ class ScribeNode:
     def new_leafs(self, leaf_set: LeafSet) -> None:
         """See `overlay.Application`."""
         self.roots.new_leafs()
-        self.trees.new_leafs(leaf_set)
+        self._succession.new_leafs(leaf_set)
         if self.application is not None:
             self.application.new_leafs(leaf_set)
 

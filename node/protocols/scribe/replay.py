@@ -29,6 +29,7 @@ class Replay:
         self._emit = emit
         self._listener = listener
         trees.carry |= {Fetch: self._fetch, Gone: self._gone}
+        trees.unknown[Fetch] = Fetched
 
     def take(self, topic: Topic, batch: Multicast) -> bool:
         """See `layers.Events`."""

@@ -14,10 +14,9 @@ from node.protocols.pastry.overlay import Pastry
 from node.protocols.scribe.messages import Multicast, Publish, Published, Replicate, Replicated
 from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.replay import Replay
+from node.protocols.scribe.succession import Succession
 from node.protocols.scribe.topic import Topic
 from node.protocols.scribe.tree import Trees
-
-GAP_RETRANSMITS = 8  # several nodes on the way may have to hear of what somebody has
 
 
 @dataclass(slots=True)
@@ -32,11 +31,12 @@ class _Sent:
 class Roots:
     """What a node does for the topics whose root it is, and for those whose state it holds for their root."""
 
-    def __init__(self, parameters: Parameters, trees: Trees, events: Replay) -> None:
+    def __init__(self, parameters: Parameters, trees: Trees, events: Replay, succession: Succession) -> None:
         self.pastry: Pastry
         self._parameters = parameters
         self._trees = trees
         self._events = events
+        self._succession = succession
         self._answered: dict[tuple[int, int], int] = {}  # by topic and stream, what publishers were told
         self._sent: dict[tuple[int, Address], _Sent] = {}  # by topic and replica
         self._replicated_us = 0
@@ -71,16 +71,11 @@ class Roots:
         A root that is new may not have it all yet, and waits; the publisher sends again.
         """
         is_first = first_seq == first_of(epoch_of(first_seq)) and first_seq > before
-        return is_first and self._has_waited(topic)
-
-    def _has_waited(self, topic: Topic) -> bool:
-        """Whether this root had time to get what the one before it had."""
-        waited_us = self._trees.now_us - topic.root_since_us
-        return not topic.asked or waited_us >= self._parameters.retransmit_us
+        return is_first and self._succession.has_waited(topic)
 
     def _tell_how_far(self, topic: Topic, message: Publish) -> None:
         """A publisher does not know how far its stream is."""
-        if self._has_waited(topic):
+        if self._succession.has_waited(topic):
             following = topic.next_of(message.stream)
             answer = Published(topic.key, self.pastry.own.id, message.stream, following)
             self.pastry.send(answer, message.address)
@@ -127,26 +122,12 @@ class Roots:
                 if topic.is_root and topic.streams:
                     for node in self._targets(topic):
                         self._bring_up(topic, node, now_us)
-                    self._close_gaps(topic, now_us)
-                if topic.is_settling and self._has_waited(topic):
-                    self._trees.settle(topic)
+                if topic.is_root:
+                    self._succession.look_after_root(topic)
         for (key, stream), sender in self._unconfirmed.items():
             reached = self._trees.topic(key).next_of(stream)
             self.pastry.send(Replicated(key, stream, reached), sender)
         self._unconfirmed.clear()
-
-    def _close_gaps(self, topic: Topic, now_us: int) -> None:
-        """What a root misses is asked for again; what it is still not sent after a while, nobody has."""
-        for stream, state in topic.streams.items():
-            if not state.early or state.gap[0] != state.next:
-                state.gap = state.next, now_us
-                continue
-            if now_us - state.gap[1] >= GAP_RETRANSMITS * self._parameters.retransmit_us:
-                self._events.give_up(topic, stream, min(state.early))
-            else:
-                self._events.fetch_from(
-                    topic, *(node.address for node in self._targets(topic)), *topic.children
-                )
 
     def _bring_up(self, topic: Topic, node: NodeHandle, now_us: int) -> None:
         """Everything since what was sent before; after a while without progress since what is confirmed."""

@@ -5,7 +5,8 @@ before. What the papers leave open is decided so: a node that routes a join on p
 one where it began does not adopt itself; who was adopted is told so, and that tells it its parent. A node
 that is joining itself adopts too, and answers when it has a parent.
 
-What is handed on, and what is missed, is `replay`'s affair; which children a node keeps, `balance`'s.
+What is handed on, and what is missed, is `replay`'s affair; which children a node keeps, `balance`'s; who is
+the root, `succession`'s.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,17 +16,11 @@ from typing import Any
 from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect
 from node.protocols.pastry.ids import NodeHandle
-from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.overlay import Pastry
-from node.protocols.scribe.layers import Access, Balance, Events, Listener, Upcalls
+from node.protocols.scribe.layers import Access, Balance, Events, Listener, Succession, Upcalls
 from node.protocols.scribe.messages import (
     Adopted,
-    Create,
-    Denied,
     Errand,
-    Fetch,
-    Fetched,
-    Grow,
     Join,
     Leave,
     Multicast,
@@ -44,7 +39,6 @@ REJOIN: str = "rejoin"
 TREE_TICK: m.Timer = ("trees",)
 DEPTH_MAX = 64  # a path that is longer is a loop
 REFRESHES_MISSED = 3  # until a child is dropped
-HAND_OVER_US = 10_000_000  # long enough for several nodes on the way to the new root to hear of it
 
 
 class Trees:
@@ -61,6 +55,7 @@ class Trees:
         self.balance: Balance
         self.access: Access
         self.events: Events
+        self.succession: Succession
         self.upcalls: Upcalls | None = None
         self.topics: dict[int, Topic] = {}
         self._parameters = parameters
@@ -76,7 +71,14 @@ class Trees:
             Multicast: self._multicast,
             TreeHeartbeat: self._heartbeat,
             Refresh: self._refresh,
-            Fetched: self._fetched,
+        }
+        self.opening: set[type] = set()  # messages that make a topic known
+        self.unknown: dict[type, Callable[[int], Any]] = {  # the answer where a topic is not known
+            Join: Refused,
+            Adopted: Leave,
+            Multicast: Leave,
+            TreeHeartbeat: Leave,
+            Refresh: Refused,
         }
 
     @property
@@ -177,40 +179,12 @@ class Trees:
     def deliver(self, message: Any, key: int) -> None:
         """See `overlay.Application`: this node is the topic's root."""
         topic = self.topic(key)
-        self.become_root(topic)
+        self.succession.become_root(topic)
         if isinstance(message, Join):
             if message.address != self.pastry.own.address:
                 self.adopt(topic, message)
         elif isinstance(message, Publish):
             self._listener.on_root(topic, message)
-
-    def become_root(self, topic: Topic) -> None:
-        """The tree begins here. What others have that the node has not is fetched."""
-        if topic.is_root:
-            return
-        topic.is_root, topic.is_joining, topic.parent, topic.path = True, False, None, ()
-        topic.is_handing_over, topic.root_since_us = False, self.now_us
-        self._emit(m.Log("became_root", {"topic": f"{topic.key:032x}"}))
-        self._tell_paths(topic)
-        nearest = self.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
-        if not self._parameters.is_best_effort:
-            topic.asked = {node.address for node in nearest}
-        for address in sorted(topic.asked):
-            self.events.ask(topic, address, is_last_told=True)
-        topic.is_settling = bool(topic.asked) and not topic.has_positions
-        if not topic.is_settling:
-            self._attached(topic)
-
-    def _fetched(self, topic: Topic, sender: Address, message: Fetched) -> None:
-        topic.asked.discard(sender)
-        if topic.is_settling and not topic.asked:
-            self.settle(topic)
-
-    def settle(self, topic: Topic) -> None:
-        """The root has what others had: who joined meanwhile may begin, unless something is missing still."""
-        if not topic.has_gap:
-            topic.is_settling = False
-            self._attached(topic)
 
     def _joined(self, topic: Topic, sender: Address, join: Join) -> None:
         """A join that was sent here by another node's word, which may be old."""
@@ -264,7 +238,8 @@ class Trees:
         if topic.is_behind(Position(*each) for each in asked.items()):
             self.events.ask(topic, child.node.address)
 
-    def _tell_paths(self, topic: Topic) -> None:
+    def tell_paths(self, topic: Topic) -> None:
+        """Tell all children who is between the root and them."""
         for child in topic.children.values():
             if child.waiting is None:
                 self._tell_path(topic, child)
@@ -285,9 +260,10 @@ class Trees:
         topic.heard_us, topic.refreshed_us, topic.is_joining = self.now_us, self.now_us, False
         topic.start_at(message.positions)
         self._emit(m.CancelTimer((REJOIN, f"{topic.key:032x}")))
-        self._attached(topic)
+        self.attached(topic)
 
-    def _attached(self, topic: Topic) -> None:
+    def attached(self, topic: Topic) -> None:
+        """The topic has a place in the tree now: what waited for that begins."""
         topic.has_positions = True
         if topic.is_member and self.access.may_stay(topic):
             self._listener.on_joined(topic)
@@ -316,7 +292,7 @@ class Trees:
             self._set_retry(topic)
         elif path != topic.path:
             topic.path = path
-            self._tell_paths(topic)
+            self.tell_paths(topic)
 
     # --- Leaving
 
@@ -372,17 +348,6 @@ class Trees:
                 self._leave_if_needless(topic)
             topic.replicas.pop(node.address, None)
 
-    def new_leafs(self, leaf_set: LeafSet) -> None:
-        """See `overlay.Application`: who was the root may be it no more."""
-        for topic in self.topics.values():
-            closest = leaf_set.closest(topic.key)
-            if topic.is_root and closest != self.pastry.own:
-                topic.is_root = topic.is_settling = False
-                topic.is_handing_over, topic.root_since_us = bool(topic.streams), self.now_us
-                self._log("root_no_more", topic)
-                self.events.ask(topic, closest.address, is_last_told=True)  # so that it learns what is here
-                self.seek_parent(topic)
-
     def timer(self, timer: m.Timer) -> bool:
         """A timer fired; whether it is one of the trees'."""
         if timer == TREE_TICK:
@@ -427,8 +392,7 @@ class Trees:
         silent_us = now_us - REFRESHES_MISSED * self._parameters.refresh_us
         for child in [child for child in topic.children.values() if child.heard_us < silent_us]:
             del topic.children[child.node.address]
-        if topic.is_handing_over and now_us - topic.root_since_us > HAND_OVER_US:
-            topic.is_handing_over = False
+        self.succession.look_after(topic)
         self._leave_if_needless(topic)
         if topic.is_attached and topic.was_quiet(now_us - self._parameters.tree_heartbeat_us):
             beat = TreeHeartbeat(topic.key, topic.positions())
@@ -445,22 +409,13 @@ class Trees:
 
     def receive(self, sender: Address, message: Any) -> bool:
         """A message came from a node; whether it is one of the trees'."""
-        carry = self.carry.get(type(message))
-        if carry is not None:
-            topic = self.topics.get(message.topic)
-            if topic is None and isinstance(message, Grow):  # for who was not in the tree
-                topic = self.topic(message.topic)
-            if topic is None:
-                if type(message) in {Multicast, TreeHeartbeat, Adopted}:
-                    self.pastry.send(Leave(message.topic), sender)
-                elif isinstance(message, (Create, Denied)):
-                    carry(self.topic(message.topic), sender, message)
-                elif isinstance(message, Join):
-                    self.pastry.send(Refused(message.topic), message.address)
-                elif isinstance(message, Refresh):
-                    self.pastry.send(Refused(message.topic), sender)
-                elif isinstance(message, Fetch) and message.is_last_told:
-                    self.pastry.send(Fetched(message.topic), sender)
-            else:
-                carry(topic, sender, message)
-        return carry is not None
+        kind = type(message)
+        carry = self.carry.get(kind)
+        if carry is None:
+            return False
+        topic = self.topic(message.topic) if kind in self.opening else self.topics.get(message.topic)
+        if topic is not None:
+            carry(topic, sender, message)
+        elif kind in self.unknown:
+            self.pastry.send(self.unknown[kind](message.topic), sender)
+        return True

@@ -1,0 +1,108 @@
+"""How a node becomes a topic's root, and ceases to be it, so that nothing is lost of what another took.
+
+A new root asks the nodes nearest to it, who held the state of the one before; until they have sent what they
+have, neither its members nor its children begin. What it misses it asks for again; what nobody sends after a
+while, nobody has. Who is the root no more, since a closer node came or a division has healed, tells the new
+one how far it has come, and stays in the tree until that can have fetched the rest.
+"""
+
+from collections.abc import Callable
+
+from node.core import machine as m
+from node.core.peer_pool import Address, PeerEffect
+from node.protocols.pastry.leaf_set import LeafSet
+from node.protocols.scribe.messages import Fetched
+from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.replay import Replay
+from node.protocols.scribe.topic import StreamState, Topic
+from node.protocols.scribe.tree import Trees
+
+HAND_OVER_US = 10_000_000  # long enough for several nodes on the way to the new root to hear of it
+FIRST_RETRANSMITS = 3  # until a root begins with what it has, where all of it comes later
+GAP_RETRANSMITS = 8  # the same within what it has: several nodes on the way may have to hear of the rest
+
+
+class Succession:
+    """Of the topics of one node (`layers.Succession`)."""
+
+    def __init__(
+        self, parameters: Parameters, trees: Trees, events: Replay, emit: Callable[[PeerEffect], None]
+    ) -> None:
+        self._parameters = parameters
+        self._trees = trees
+        self._events = events
+        self._emit = emit
+        trees.carry[Fetched] = self._fetched
+
+    # --- A new root
+
+    def become_root(self, topic: Topic) -> None:
+        """See `layers.Succession`."""
+        if topic.is_root:
+            return
+        topic.is_root, topic.is_joining, topic.parent, topic.path = True, False, None, ()
+        topic.is_handing_over, topic.root_since_us = False, self._trees.now_us
+        self._emit(m.Log("became_root", {"topic": f"{topic.key:032x}"}))
+        self._trees.tell_paths(topic)
+        if not self._parameters.is_best_effort:
+            nearest = self._trees.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
+            topic.asked = {node.address for node in nearest}
+        for address in sorted(topic.asked):
+            self._events.ask(topic, address, is_last_told=True)
+        topic.is_settling = bool(topic.asked) and not topic.has_positions
+        if not topic.is_settling:
+            self._trees.attached(topic)
+
+    def _fetched(self, topic: Topic, sender: Address, message: Fetched) -> None:
+        topic.asked.discard(sender)
+        if not topic.asked:
+            self._settle(topic)
+
+    def has_waited(self, topic: Topic) -> bool:
+        """Whether a root had time to get what the one before it had."""
+        waited_us = self._trees.now_us - topic.root_since_us
+        return not topic.asked or waited_us >= self._parameters.retransmit_us
+
+    def _settle(self, topic: Topic) -> None:
+        """Who joined meanwhile may begin, unless something is missing still."""
+        if topic.is_settling and not topic.has_gap:
+            topic.is_settling = False
+            self._trees.attached(topic)
+
+    def look_after_root(self, topic: Topic) -> None:
+        """Some time has passed: what is missing is asked for again, or given up."""
+        missing = False
+        for stream, state in topic.streams.items():
+            if not state.early or state.gap[0] != state.next:
+                state.gap = state.next, self._trees.now_us
+            elif self._trees.now_us - state.gap[1] < self._patience_us(state):
+                missing = True
+            else:
+                self._events.give_up(topic, stream, min(state.early))
+        if missing:
+            nearest = self._trees.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
+            self._events.fetch_from(topic, *(node.address for node in nearest), *topic.children)
+        if self.has_waited(topic):
+            self._settle(topic)
+
+    def _patience_us(self, state: StreamState) -> int:
+        times = GAP_RETRANSMITS if state.kept else FIRST_RETRANSMITS
+        return times * self._parameters.retransmit_us
+
+    # --- The one before
+
+    def new_leafs(self, leaf_set: LeafSet) -> None:
+        """The ring has changed: who was a root may be it no more."""
+        for topic in self._trees.topics.values():
+            closest = leaf_set.closest(topic.key)
+            if topic.is_root and closest != leaf_set.own:
+                topic.is_root = topic.is_settling = False
+                topic.is_handing_over, topic.root_since_us = bool(topic.streams), self._trees.now_us
+                self._emit(m.Log("root_no_more", {"topic": f"{topic.key:032x}", "peer": None}))
+                self._events.ask(topic, closest.address, is_last_told=True)  # it learns what is here
+                self._trees.seek_parent(topic)
+
+    def look_after(self, topic: Topic) -> None:
+        """See `layers.Succession`."""
+        if topic.is_handing_over and self._trees.now_us - topic.root_since_us > HAND_OVER_US:
+            topic.is_handing_over = False
