@@ -135,6 +135,9 @@ def sources(failover_events: Iterable[FailoverEvent], metadata: RunMetadata) -> 
         if act.what is FailoverKind.MOVED and act.stream is not None and act.peer is not None:
             place, source = (act.host, act.peer_host) if metadata.by_host else (act.region, act.peer)
             rows.setdefault(act.stream, {}).setdefault(place, []).append((act.t_ns, str(source)))
+    if metadata.by_host:
+        for stream, by_host in rows.items():
+            _add_first(by_host, metadata.publishing_hosts(stream))
     if metadata.reading.relayed:
         relays = [act for act in acts if act.what is FailoverKind.RELAYED]
         rows = {
@@ -148,6 +151,13 @@ def sources(failover_events: Iterable[FailoverEvent], metadata: RunMetadata) -> 
         }
         for stream, by_region in rows.items()
     }
+
+
+def _add_first(by_host: dict[str, list[tuple[int, str]]], publishers: Collection[str]) -> None:
+    """Who is a source, and said of none of its own, has it from the publisher."""
+    named = {source for switches in by_host.values() for _, source in switches}
+    if publishers:
+        by_host |= {host: [(0, min(publishers))] for host in sorted(named - by_host.keys() - set(publishers))}
 
 
 def _with_relays(

@@ -41,18 +41,12 @@ def host_sources(events: pa.Table, metadata: RunMetadata) -> dict[str, Sources]:
 
 
 def hosts_to(
-    sources: Mapping[str, Sources], publishers: Collection[str], host: str, t_ns: int, *, logged: bool = False
+    sources: Mapping[str, Sources], publishers: Collection[str], host: str, t_ns: int
 ) -> tuple[str, ...] | None:
-    """The hosts by which the stream came to one just before `t_ns`, its publisher first; None if unknown.
-
-    logged: the sources are what servers said of themselves. Then who said nothing, but was a source, had it
-    from the publisher.
-    """
+    """The hosts by which the stream came to one just before `t_ns`, its publisher first; None if unknown."""
     way = [host]
     while way[-1] not in publishers:
         source = sources[way[-1]].before(t_ns) if way[-1] in sources else None
-        if source is None and logged and len(way) > 1:
-            source = min(publishers, default=None)
         if source is None or len(way) > HOSTS_MAX:
             return None
         way += source.split()

@@ -53,7 +53,6 @@ class History:
     stream: int
     cut: SequenceIntervals
     seen: Mapping[str, Sources]
-    logged: bool = False  # the sources are what servers said of themselves; else packets showed them
 
     @property
     def owner(self) -> str:
@@ -80,7 +79,7 @@ class History:
         """The hosts on the path to a host just before `t_ns`; None where that is not known."""
         if self._straight or not self.metadata.by_host:
             return None
-        return hosts_to(self.seen, self._publishers, place, t_ns, logged=self.logged)
+        return hosts_to(self.seen, self._publishers, place, t_ns)
 
     @cached_property
     def _publishers(self) -> frozenset[str]:

@@ -322,7 +322,6 @@ class FollowStreams:
             stream,
             cut,
             seen if packets_tell else self.logged.get(stream, {}),
-            logged=not packets_tell,
         )
         return {
             "samples": latency.samples(stream, cut, self.metadata),
