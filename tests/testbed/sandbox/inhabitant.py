@@ -21,12 +21,16 @@ def main() -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         time.sleep(600)
-    if "--obey" in sys.argv:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+    obeys = "--obey" in sys.argv
+    if obeys:  # blocked until it is waited for: one that came just before a sleep would be heard after it
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     else:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.wait()
     Channel.inherited().post({"did": "settle"})
+    if obeys:
+        signal.sigtimedwait({signal.SIGTERM}, 600)
+        sys.exit(7)
     time.sleep(600)
 
 
