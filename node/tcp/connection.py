@@ -3,6 +3,10 @@
 The connection knows its node only through `Owner`. Reading goes through `node.core.framing` and the
 protocol's codec; what cannot be read is reported once, and then nothing more is read. "Writable" means that
 nearly all that was handed over has gone to the kernel.
+
+A connection closes by halves: we say that nothing more comes, and throw away what still arrives until the
+peer closes, too. Closed at once, with anything unread, the kernel would send a reset (RFC 9293, section
+3.6.1), and the peer might lose our last words.
 """
 
 import asyncio
@@ -17,7 +21,8 @@ from node.core.message_layout import Codec
 
 WRITABLE_BYTES = 65_536  # at most this much may still wait in the process when a connection takes more
 NOT_SENT_BYTES = 131_072  # waiting in the kernel, never sent: advertisements stand in line behind it
-UNREAD_BYTES = 4_096  # taken and thrown away at a time, after what could not be read
+UNREAD_BYTES = 65_536  # taken and thrown away at a time, after what could not be read
+LINGER_S = 2.0  # that a peer which still sends has to hear why we closed
 
 
 class Owner(Protocol):
@@ -56,7 +61,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._full = False
         self._awaited = False
-        self._broken = False
+        self._deaf = False
 
     # --- asyncio's callbacks
 
@@ -73,11 +78,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """See asyncio.BufferedProtocol."""
-        return self._buffer.room() if not self._broken else memoryview(bytearray(UNREAD_BYTES))
+        return self._buffer.room() if not self._deaf else memoryview(bytearray(UNREAD_BYTES))
 
     def buffer_updated(self, nbytes: int) -> None:
         """Decode what is whole; messages before a bad one still count."""
-        if self._broken:
+        if self._deaf:
             return
         messages: list[Any] = []
         problem, decode = "", self._codec.decode
@@ -85,7 +90,7 @@ class Connection(asyncio.BufferedProtocol):
             for frame in self._buffer.filled(nbytes):
                 messages.append(decode(frame))
         except RemoteProtocolError as error:
-            self._broken = True
+            self._deaf = True
             problem = str(error)
         if messages:
             self._owner.received(self, messages)
@@ -145,17 +150,23 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def close(self, *, abort: bool) -> None:
-        """Close after what is written has gone, or at once."""
+        """Close after what is written has gone and the peer has closed or `LINGER_S` are over, or at once."""
         self._awaited = False
-        if self._transport is not None:
-            if abort and not self._transport.is_closing():
-                # Without this the kernel would go on sending what it holds, for as long as its own back-off
-                # lasts, to a peer that has long been given up (socket(7), SO_LINGER).
-                linger = struct.pack("ii", 1, 0)
-                self._transport.get_extra_info("socket").setsockopt(
-                    socket.SOL_SOCKET, socket.SO_LINGER, linger
-                )
-            if abort:
-                self._transport.abort()
-            else:
-                self._transport.close()
+        if self._transport is None:
+            return
+        if abort:
+            self._abort(self._transport)
+        elif not self._transport.is_closing():
+            self._deaf = True
+            self._transport.write_eof()
+            self._transport.resume_reading()
+            asyncio.get_running_loop().call_later(LINGER_S, self._transport.close)
+
+    @staticmethod
+    def _abort(transport: asyncio.Transport) -> None:
+        if not transport.is_closing():
+            # Without this the kernel would go on sending what it holds, for as long as its own back-off
+            # lasts, to a peer that has long been given up (socket(7), SO_LINGER).
+            linger = struct.pack("ii", 1, 0)
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        transport.abort()

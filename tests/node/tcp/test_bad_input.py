@@ -1,5 +1,6 @@
 """Bad input to real processes: a clear REFUSED to the sender, one line in the log, everyone else unharmed."""
 
+import select
 import socket
 from contextlib import contextmanager
 from random import Random
@@ -8,7 +9,7 @@ import pytest
 
 from node.core.deliveries import RecordKind
 from node.core.errors import RemoteProtocolError
-from node.core.framing import FRAME_LIMIT_BYTES, HEADER, FrameBuffer
+from node.core.framing import FRAME_LIMIT_BYTES, HEADER, FrameBuffer, frames_in
 from node.protocols.sprinkler import messages as wire
 from node.protocols.sprinkler.messages import CODEC, Hello, Refusal, Refused, Role
 from tests.node.tcp.launched import launcher, log_lines, loopback_specs, records
@@ -154,3 +155,18 @@ def send_and_leave(spec, data):
             return
         except RemoteProtocolError as error:
             raise AssertionError("a node sent what is no message") from error
+
+
+def test_who_is_still_sending_is_told_too(tmp_path):
+    """What comes after the answer is unread when the node closes: a reset would meet who still sends."""
+    with live(tmp_path) as nodes:
+        spec = nodes["r0/proxy-0"]
+        address = next(member.address for member in spec.members if member.name == spec.name)
+        with socket.create_connection((address, spec.parameters["port"]), timeout=30) as raw:
+            raw.sendall(bytes(64))
+            assert select.select([raw], [], [], 30)[0]
+            for _ in range(64):
+                raw.sendall(bytes(65_536))
+            raw.shutdown(socket.SHUT_WR)
+            answer = b"".join(iter(lambda: raw.recv(4096), b""))
+    assert [type(CODEC.decode(frame)) for frame in frames_in(answer)][-1] is Refused
