@@ -77,10 +77,11 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class ConnectFailed:
-    """Connect(peer) came to nothing."""
+    """Connect(peer) came to nothing. is_refused: the peer's host answers, and nobody listens there."""
 
     peer: str
     reason: str
+    is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,10 +56,14 @@ class ReceivedFrom:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """Input: what was sent to an address lately may not have come; nothing is tried again."""
+    """Input: what was sent to an address lately may not have come; nothing is tried again.
+
+    is_refused: its host answers, and nobody listens there.
+    """
 
     address: Address
     reason: str
+    is_refused: bool = False
 
 
 PeerInput = m.Input | ReceivedFrom | Unreachable
@@ -132,7 +136,7 @@ class PeerPool:
                 peer = self._peers[int(given.peer)]
                 peer.is_dialling = False
                 if peer.connection is None:
-                    self._lost(peer, given.reason)
+                    self._lost(peer, given.reason, is_refused=given.is_refused)
             case m.Disconnected():
                 self._disconnected(given.connection, given.reason)
             case m.Malformed():
@@ -246,7 +250,7 @@ class PeerPool:
         else:
             self._drop_if_unused(peer)
 
-    def _lost(self, peer: _Peer, reason: str) -> None:
+    def _lost(self, peer: _Peer, reason: str, *, is_refused: bool = False) -> None:
         """Where nothing was under way, a connection that ends is none of the machine's business."""
         quiet_us = self._now_us - peer.used_us
         peer.connection = None
@@ -254,7 +258,7 @@ class PeerPool:
         peer.waiting.clear()
         self._drop_if_unused(peer)
         if is_news:
-            self._give(Unreachable(peer.address, reason))
+            self._give(Unreachable(peer.address, reason, is_refused))
 
     # --- Bounds
 

@@ -16,6 +16,7 @@ from node.sim.process import End, Node, TraceEntry
 from node.sim.wires import Hop, Line, LinkDirection, Port, Region, Wires
 
 CLOSED = "closed by peer"
+REFUSED = "refused"
 HostAndRegion = tuple[str, Region]  # a host and its region
 Give = Callable[[Node, m.Input], None]
 
@@ -84,12 +85,12 @@ class Connections:
             if any(link.cuts for link in (*links, *self._route(place, here))):
                 self._clock.at(ends_us, fail, "timed out")
             elif other is None or other.finished or other.listening != given.port:
-                self._clock.at(self._clock.now_us + delay_us, fail, "refused")
+                self._clock.at(self._clock.now_us + delay_us, fail, REFUSED)
             else:
                 self._open(node, other, given.peer, ends_us)
 
         def fail(reason: str) -> None:
-            self._give(node, m.ConnectFailed(given.peer, reason))
+            self._give(node, m.ConnectFailed(given.peer, reason, is_refused=reason == REFUSED))
 
         self._clock.at(self._clock.now_us + delay_us, arrive)
 

@@ -115,7 +115,7 @@ class FlatNetwork:
     def _refuse(self, between: tuple[Address, Address]) -> None:
         source, target = between
         if source in self.nodes:
-            self._give(self.nodes[source], Unreachable(target, "refused"))
+            self._give(self.nodes[source], Unreachable(target, "refused", is_refused=True))
 
     def _fire(self, planned: tuple[FlatNode, m.Timer, int]) -> None:
         node, timer, serial = planned

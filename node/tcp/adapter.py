@@ -205,7 +205,7 @@ class Adapter:
         if connection.number:
             connection.connection_lost(error)
         else:
-            self.give(m.ConnectFailed(effect.peer, reason))
+            self.give(m.ConnectFailed(effect.peer, reason, isinstance(error, ConnectionRefusedError)))
 
     def _start(self, work: Any) -> None:
         task = self._loop.create_task(work)

@@ -32,8 +32,9 @@ from typing import Annotated, Any, ClassVar
 
 from node.core import machine as m
 from node.core.message_layout import Field
-from node.protocols.pastry.ids import ID_BITS
-from node.protocols.pastry.messages import Relay, Route
+from node.protocols.pastry.messages import Route
+from node.protocols.reachability.messages import Relay
+from node.protocols.reachability.nodes import ID_BITS
 from node.protocols.scribe.peer import Message, ScribePeer
 from node.sim.flat_network import FlatNetwork
 from tests.golden.reading import in_words

@@ -8,10 +8,10 @@ would belong into it, and their neighbours as well, once round the ring.
 from collections.abc import Iterable
 
 from node.core.peer_pool import Address
-from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.known_nodes import KnownNodes
 from node.protocols.pastry.leaf_set import LeafSet
-from node.protocols.pastry.reachability import Reachability
+from node.protocols.reachability.nodes import NodeHandle
+from node.protocols.reachability.reachability import Reachability
 
 
 class Candidates:

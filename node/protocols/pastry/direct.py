@@ -15,10 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from node.protocols.pastry.ids import ID_BITS, NodeHandle
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.pastry.routing_table import RoutingTable, Row
+from node.protocols.reachability.nodes import ID_BITS, NodeHandle
 
 Places = npt.NDArray[Any]
 """Nodes, by their place in the order of ids."""

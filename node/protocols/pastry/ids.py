@@ -3,30 +3,11 @@
 Pastry, section 2 of both Scribe papers; ids are SHA-1 of a name, cut to their first 128 bits.
 """
 
-import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
 
-from node.core.message_layout import ADDRESS, Field
+from node.protocols.reachability.nodes import ID_BITS, NodeHandle
 
-ID_BITS = 128
 RING = 1 << ID_BITS
-
-
-@dataclass(frozen=True, slots=True)
-class NodeHandle:
-    """A node: its id, and where it listens (an IPv4 address as a number)."""
-
-    reads: ClassVar = ("{id}",)
-
-    id: Annotated[int, Field("K", "", "the node's id", columns=("key",))]
-    address: Annotated[int, Field("I", ADDRESS, "where it listens")]
-
-
-def id_of(name: str) -> int:
-    """The id of a node or the key of a topic, by its name."""
-    return int.from_bytes(hashlib.sha1(name.encode(), usedforsecurity=False).digest()[: ID_BITS // 8], "big")
 
 
 def digit(of: int, row: int, b: int) -> int:

@@ -12,11 +12,12 @@ from itertools import islice
 from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect
 from node.protocols.pastry.candidates import Candidates
-from node.protocols.pastry.ids import NodeHandle, shared_digits
+from node.protocols.pastry.ids import shared_digits
 from node.protocols.pastry.known_nodes import KnownNodes
 from node.protocols.pastry.messages import JoinLeaves, JoinRing, JoinRows, Phase, Route
 from node.protocols.pastry.parameters import PastryParameters
-from node.protocols.pastry.reachability import Reachability
+from node.protocols.reachability.nodes import NodeHandle
+from node.protocols.reachability.reachability import Reachability
 
 TIMER: m.Timer = ("join",)
 LAST_ASKED = 4  # nodes of the last leaf set that are asked at a time
@@ -53,6 +54,11 @@ class Joining:
         self._contacts: Sequence[Address] = ()
         self._last: deque[NodeHandle] = deque()  # an earlier life's leaf set
         self._attempts = self._waits = 0
+
+    @property
+    def known(self) -> tuple[Sequence[Address], Sequence[NodeHandle]]:
+        """What this was started with."""
+        return self._contacts, tuple(self._last)
 
     # --- The node that joins
 

@@ -9,11 +9,12 @@ from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from node.protocols.pastry.ids import NodeHandle, closest, distance, shared_digits
+from node.protocols.pastry.ids import closest, distance, shared_digits
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.messages import Phase
 from node.protocols.pastry.parameters import PastryParameters
 from node.protocols.pastry.routing_table import RoutingTable
+from node.protocols.reachability.nodes import NodeHandle
 
 
 class KnownNodes:
@@ -90,13 +91,15 @@ class KnownNodes:
         return [node for node in known if is_fit(node) and not self._is_suspect(node)]
 
     def _closest(self, key: int, nodes: Iterable[NodeHandle]) -> NodeHandle:
-        """Of those that share no fewer digits with the key than the node itself and are closer; or itself."""
+        """Of those that share no fewer digits with the key than the node itself and are closer; or itself.
+
+        One that is being probed only where there is no other: the message waits for it, for this node is not
+        the closest while that lives.
+        """
         row, far = shared_digits(self.own.id, key, self._b), distance(self.own.id, key)
         fit = (
             node
             for node in nodes
-            if distance(node.id, key) < far
-            and shared_digits(node.id, key, self._b) >= row
-            and not self._is_suspect(node)
+            if distance(node.id, key) < far and shared_digits(node.id, key, self._b) >= row
         )
-        return min(fit, key=lambda node: distance(node.id, key), default=self.own)
+        return min(fit, key=lambda node: (self._is_suspect(node), distance(node.id, key)), default=self.own)

@@ -9,8 +9,8 @@ lives.
 from collections.abc import Iterable, Iterator, Sequence
 
 from node.core import machine as m
-from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.messages import JoinLeaves
+from node.protocols.reachability.nodes import NodeHandle
 
 
 class LastLeafSet:

@@ -6,7 +6,8 @@ On a ring of fewer nodes than the leaf set holds, a node stands on both sides, a
 from collections.abc import Callable
 from itertools import chain
 
-from node.protocols.pastry.ids import RING, NodeHandle, closest
+from node.protocols.pastry.ids import RING, closest
+from node.protocols.reachability.nodes import NodeHandle
 
 
 class LeafSet:

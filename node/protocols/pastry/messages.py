@@ -2,15 +2,16 @@
 
 Pastry's own (section 2 of both Scribe papers) are ROUTE, JOIN_RING, JOIN_ROWS and JOIN_LEAVES. Those of
 MSPastry (Castro, Costa, Rowstron: Performance and Dependability of Structured Peer-to-Peer Overlays, DSN
-2004) are LEAF_PROBE and its reply, by which leaf sets agree (figure 2), and ROUTED, the acknowledgement of
-each hop (3.2). RELAY carries a message round a link that is cut.
+2004) are LEAF_PROBE and its reply, by which leaf sets agree (figure 2). How nodes are reached is
+`node.protocols.reachability`'s, as are the messages for that.
 """
 
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from node.core.message_layout import ADDRESS, Field, Layout, Tail, Values
-from node.protocols.pastry.ids import NodeHandle
+from node.protocols.reachability.messages import Ping, Pong, Relay, Routed, Unheard
+from node.protocols.reachability.nodes import NodeHandle
 
 
 class Phase(Values):
@@ -49,13 +50,6 @@ class Route:
     hops: Annotated[int, Field("B", "nodes", "that passed it on")]
     phase: Annotated[int, Field("B", "", "how it was passed on last", Phase)]
     message: Annotated[Any, Tail("message", "for the application of the node where the key leads")]
-
-
-@dataclass(frozen=True, slots=True)
-class Routed:
-    """I have it: it is mine to bring on. Without this it is sent another way."""
-
-    number: Annotated[int, Field("I", "", "of the ROUTE that came")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,21 +100,6 @@ class LeafAnswer(LeafProbe):
 
 
 @dataclass(frozen=True, slots=True)
-class Ping:
-    """How far away are you? Answered by PONG."""
-
-    id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
-    number: Annotated[int, Field("I", "", "of the ping, and of its answer")]
-
-
-@dataclass(frozen=True, slots=True)
-class Pong(Ping):
-    """This far. And you? Answered by PONG, if it asks back."""
-
-    back: Annotated[int, Field("I", "", "the number of what it asks; 0: nothing")]
-
-
-@dataclass(frozen=True, slots=True)
 class Heartbeat:
     """I live: to the left neighbour on the ring."""
 
@@ -128,29 +107,15 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Relay:
-    """Pass this on to a node that I do not reach."""
-
-    reads: ClassVar = ("for {target}",)
-
-    source: Annotated[int, Field("I", ADDRESS, "address of the node that does not reach it")]
-    target: Annotated[int, Field("I", ADDRESS, "address of the node for which it is")]
-    first: Annotated[int, Field("I", ADDRESS, "address of the relay")]
-    second: Annotated[int, Field("I", ADDRESS, "address of a relay after the first, or 0")]
-    search: Annotated[int, Field("B", "nodes", "that the first one may try as second ones")]
-    message: Annotated[Any, Tail("message", "what it is")]
-
-
-@dataclass(frozen=True, slots=True)
-class Unheard:
-    """Through a relay: I do not hear you directly, whether you hear me or not."""
+class Goodbye:
+    """I go, and answer no more: to all that a node knows."""
 
     id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
 
 
 PASTRY_MESSAGES = (
     Route, JoinRing, JoinRows, JoinLeaves, LeafProbe, LeafAnswer, Ping, Pong, Heartbeat, Relay, Routed,
-    Unheard,
+    Unheard, Goodbye,
 )  # fmt: skip
 
 

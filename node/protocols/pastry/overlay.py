@@ -14,11 +14,9 @@ from collections.abc import Callable, Container, Iterable
 from typing import Any, Protocol
 
 from node.core import machine as m
-from node.core.peer_pool import Address, PeerEffect
-from node.protocols.pastry import hops, joining
+from node.core.peer_pool import Address, PeerEffect, Unreachable
+from node.protocols.pastry import joining
 from node.protocols.pastry.candidates import Candidates
-from node.protocols.pastry.hops import Hops
-from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.joining import Joining
 from node.protocols.pastry.known_nodes import KnownNodes
 from node.protocols.pastry.last_leaf_set import LastLeafSet
@@ -26,6 +24,7 @@ from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.messages import (
     Belief,
     Believed,
+    Goodbye,
     Heartbeat,
     JoinLeaves,
     JoinRing,
@@ -33,15 +32,14 @@ from node.protocols.pastry.messages import (
     LeafAnswer,
     LeafProbe,
     Phase,
-    Ping,
-    Pong,
-    Relay,
     Route,
-    Routed,
-    Unheard,
 )
 from node.protocols.pastry.parameters import PastryParameters
-from node.protocols.pastry.reachability import Reachability, Relays
+from node.protocols.reachability import hops
+from node.protocols.reachability.hops import Hops
+from node.protocols.reachability.messages import Ping, Pong, Relay, Routed, Unheard
+from node.protocols.reachability.nodes import NodeHandle, id_of
+from node.protocols.reachability.reachability import Reachability, Relays
 
 HOPS_MAX = 255
 WAITING_MAX = 1_024  # messages that wait for a probe, or for this node to have joined
@@ -80,14 +78,22 @@ class Pastry:
         emit: Callable[[PeerEffect], None],
         application: Application,
     ) -> None:
-        self.own = own
         self.is_active = False
-        self.reach = Reachability(own, parameters, rng, emit, self)
-        self.nodes = KnownNodes(own, parameters, self.reach.is_suspect)
         self._parameters = parameters
         self._rng = rng
         self._emit = emit
         self._application = application
+        self._considered: set[Address] = set()
+        self._waiting: deque[Route] = deque(maxlen=WAITING_MAX)
+        self._hops = Hops[Route](parameters.probe_timeout_us, emit)
+        self._be(own)
+
+    def _be(self, own: NodeHandle) -> None:
+        """Have this id; nobody is known."""
+        parameters, rng, emit = self._parameters, self._rng, self._emit
+        self.own = own
+        self.reach = Reachability(own, parameters, rng, emit, self)
+        self.nodes = KnownNodes(own, parameters, self.reach.is_suspect)
         self._memory = LastLeafSet(own, parameters.remember_us if parameters.heartbeat_us else 0)
         self._candidates = Candidates(self.nodes, parameters.leaf_set, self.reach)
         self._joining = Joining(
@@ -100,9 +106,6 @@ class Pastry:
             emit=emit,
         )
         self._failed: dict[Address, NodeHandle] = {}
-        self._considered: set[Address] = set()
-        self._waiting: deque[Route] = deque(maxlen=WAITING_MAX)
-        self._hops = Hops(parameters.probe_timeout_us, emit)
         self._carry: dict[type, Callable[[Address, Any, Relays | None], None]] = {
             Route: self._route,
             Routed: lambda address, message, relays: self._hops.routed(message.number),
@@ -115,6 +118,7 @@ class Pastry:
             Heartbeat: lambda address, message, relays: None,  # that it was heard is all
             Relay: self._relay,
             Unheard: self._unheard,
+            Goodbye: lambda address, message, relays: self.reach.left(NodeHandle(message.id, address)),
         }
 
     @property
@@ -157,6 +161,12 @@ class Pastry:
         """To a node, through relays if it takes some."""
         self.reach.send(address, message)
 
+    def leave(self, others: Iterable[Address] = ()) -> None:
+        """Tell all that are known here, and these, that this node goes: none has to find it out."""
+        known = sorted({node.address for node in self.nodes}.union(others) - {self.own.address})
+        for address in known:
+            self.reach.send(address, Goodbye(self.own.id))
+
     def miss(self, node: NodeHandle) -> None:
         """An application misses something from a node: find out whether it lives, and by which way."""
         self.reach.probe(node, is_missed=True)
@@ -196,12 +206,14 @@ class Pastry:
             return False
         return True
 
-    def unreachable(self, address: Address, now_us: int) -> None:
-        """A connection was lost."""
+    def unreachable(self, given: Unreachable, now_us: int) -> None:
+        """A connection was lost, or could not be opened."""
         self.reach.now_us = now_us
+        if given.is_refused:
+            self.reach.refused(given.address)
         for node in self.nodes:
-            if node.address == address:
-                self.miss(node)
+            if node.address == given.address:
+                self.reach.probe(node)
                 return
 
     # --- Routing
@@ -266,9 +278,22 @@ class Pastry:
             self._consider(node)
 
     def _join_leaves(self, address: Address, message: JoinLeaves, relays: Relays | None) -> None:
-        if not self.is_active:
-            self._joining.take_leaves(address, message)
-            self._become_active_if_joined()
+        if self.is_active:
+            return
+        if message.id == self.own.id and address != self.own.address:
+            self._take_another_id()
+            return
+        self._joining.take_leaves(address, message)
+        self._become_active_if_joined()
+
+    def _take_another_id(self) -> None:
+        """The join ended at a node that has this one's id (X = Z)."""
+        now_us, known = self.reach.now_us, self._joining.known
+        self._emit(m.Log("id_taken", {"id": f"{self.own.id:032x}"}, "warning"))
+        self._be(NodeHandle(id_of(f"{self.own.id:032x}"), self.own.address))
+        self.reach.now_us = now_us
+        self._considered.clear()
+        self._joining.start(*known)
 
     def _become_active_if_joined(self) -> None:
         """The leaf set is as those in it say: what else is being probed was in it, and is watched anyway."""
@@ -337,6 +362,8 @@ class Pastry:
             if self.is_active:
                 self._application.new_leafs(self.leaf_set)
         self._application.failed(node)
+        for handed in self._hops.handed_to(node):
+            self._pass_on(handed.route)
         self.answered()
 
     def answered(self) -> None:

@@ -6,7 +6,8 @@ that is Pastry's locality. Only rows that have an entry are held.
 
 from collections.abc import Iterator
 
-from node.protocols.pastry.ids import NodeHandle, digit, shared_digits
+from node.protocols.pastry.ids import digit, shared_digits
+from node.protocols.reachability.nodes import NodeHandle
 
 UNMEASURED_US = 1 << 62
 """Further away than anything that was measured."""

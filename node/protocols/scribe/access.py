@@ -16,7 +16,7 @@ from typing import Protocol
 
 from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect
-from node.protocols.pastry.ids import ID_BITS, id_of
+from node.protocols.reachability.nodes import ID_BITS, id_of
 from node.protocols.scribe.messages import Create, Created, Denied, Grant, Join, Publish, Right
 from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.topic import Topic

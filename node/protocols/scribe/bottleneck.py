@@ -14,7 +14,7 @@ Loops are `tree`'s to find: each child knows the path from the root, and a join 
 from functools import partial
 
 from node.core.peer_pool import Address
-from node.protocols.pastry.ids import NodeHandle
+from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.messages import Offload, Sibling
 from node.protocols.scribe.survey import Findings, Surveys
 from node.protocols.scribe.topic import Child, Topic

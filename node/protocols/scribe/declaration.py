@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from node.core.declaration import Contract, Declared, System, Trait
+from node.core.declaration import Contract, Declared, System, Trait, Wait
 from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.studies.declaration import STUDIES
 
 EXACTLY_ONCE = Contract(
-    published="sent",
+    published="sent-then-acknowledged",
     audience="topic",
     since="subscription",
     order="stream",
@@ -17,13 +17,19 @@ EXACTLY_ONCE = Contract(
     survives=None,
     settle_us=8_000_000,
 )
-BEST_EFFORT = replace(EXACTLY_ONCE, order="none", delivery="best-effort")
+BEST_EFFORT = replace(EXACTLY_ONCE, published="sent", order="none", delivery="best-effort")
 """2002, III: no promise at all, and no order; but what comes was published, and to whom it belongs."""
 
 
 def promise(parameters: Mapping[str, Any]) -> Contract:
     """What Scribe promises with these parameters."""
     return BEST_EFFORT if Parameters(**parameters).is_best_effort else EXACTLY_ONCE
+
+
+def waits(parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
+    """A probe that gives up before an answer can come finds all nodes failed, and asks ever more of them."""
+    probes, timeout_us = parameters["probes"], parameters["probe_timeout_us"]
+    return (Wait("probe_timeout_us", probes * timeout_us, probes, is_relayed=True),)
 
 
 def roles_problem(counts: Mapping[str, int]) -> str | None:
@@ -48,6 +54,7 @@ SYSTEM = System(
     parameters=Parameters,
     machines=dict.fromkeys(("publisher", "member", "forwarder"), "node.protocols.scribe.node:pooled"),
     promise=promise,
+    waits=waits,
     roles_problem=roles_problem,
     codec="node.protocols.scribe.messages:CODEC",
     reading="analysis.systems.scribe:READING",

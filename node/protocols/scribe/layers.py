@@ -5,7 +5,7 @@ from typing import Protocol
 
 from node.core import machine as m
 from node.core.peer_pool import Address
-from node.protocols.pastry.ids import NodeHandle
+from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.messages import Join, Multicast, Position, Publish
 from node.protocols.scribe.topic import Topic
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from node.core.message_layout import ADDRESS, SEQ, Codec, Field, Layout, Tail, Values
-from node.protocols.pastry.ids import NodeHandle, id_of
 from node.protocols.pastry.messages import pastry_layouts
+from node.protocols.reachability.nodes import NodeHandle, id_of
 
 Topic = Annotated[int, Field("K", "", "the topic's key", columns=("key",))]
 Id = Annotated[int, Field("K", "", "the node's id", columns=())]

@@ -13,9 +13,9 @@ from node.core.framing import FRAME_LIMIT_BYTES
 from node.core.peer_pool import Address, PeerEffect, PeerInput, PeerPool, ReceivedFrom, Unreachable
 from node.core.schedule import Schedule
 from node.core.specification import NodeSpec
-from node.protocols.pastry.ids import NodeHandle, id_of
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.overlay import Pastry
+from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.scribe.access import Access
 from node.protocols.scribe.balance import TreeBalance
 from node.protocols.scribe.messages import (
@@ -88,6 +88,7 @@ class ScribeNode:
         self._published = 0
         self.application: Application | None = None
         self._following: dict[int, dict[int, bool]] = {}  # by topic's key; whether that is confirmed
+        self._unplaced: set[int] = set()  # streams that are followed, from a number on that is not known yet
         self._publishers = spec.workload.get("publishers", 1)  # of a topic
         self.trees = Trees(self.parameters, rng, self._emit, self)
         events = self.trees.events = Replay(self.parameters, self.trees, self._emit, self)
@@ -115,7 +116,7 @@ class ScribeNode:
             case m.TimerFired():
                 self._timer(given.timer, now_us)
             case Unreachable():
-                self.pastry.unreachable(given.address, now_us)
+                self.pastry.unreachable(given, now_us)
             case m.Started():
                 self._effects.append(m.Record(RecordKind.SESSION, 0, 0, 0, 0))
                 self._effects.append(m.SetTimer(TICK, now_us + self.parameters.tick_us))
@@ -128,6 +129,8 @@ class ScribeNode:
             case m.Nudge():
                 pass  # the application has something to do
             case m.Finish():
+                if not self._schedule.is_stopped:  # else all end
+                    self.pastry.leave(self.trees.neighbours())
                 self._effects.append(m.Finished())
         if self.application is not None:
             self.application.work()
@@ -196,10 +199,20 @@ class ScribeNode:
         following = self._following.get(key, {})
         following.pop(stream, None)
         self._record(RecordKind.UNSUBSCRIBING, stream)
-        self._record(RecordKind.UNSUBSCRIBED, stream, self.trees.topic(key).next_of(stream))
+        self._record(RecordKind.UNSUBSCRIBED, stream, self._place(self.trees.topic(key), stream))
+        self._unplaced.discard(stream)
         if not following:
             self._following.pop(key, None)
             self.trees.leave(key)
+
+    def _place(self, topic: Topic, stream: int) -> int:
+        """The first event of a stream that is missing here; 0 if nothing of it is known.
+
+        Then it has not begun, or a root that came after all who held it does not know how far it was: the
+        first event that comes shows it.
+        """
+        following = topic.next_of(stream)
+        return following if following > 1 else 0
 
     def _key(self, stream: int) -> int:
         """The topic of a stream of the plan, which is a publisher in a topic."""
@@ -236,7 +249,9 @@ class ScribeNode:
     def receive(self, sender: Address, message: Any) -> None:
         """See `overlay.Application`."""
         if isinstance(message, Published):
-            self.publisher.published(sender, message, self.trees.now_us)
+            for batch in self.publisher.published(sender, message, self.trees.now_us):
+                numbers = batch.stream, batch.first_seq, batch.count, batch.count
+                self._emit(m.Record(RecordKind.ACKNOWLEDGED, *numbers))
         elif isinstance(message, Publish):
             topic = self.trees.topic(message.topic)
             if topic.is_root:
@@ -287,6 +302,9 @@ class ScribeNode:
     def on_event(self, topic: Topic, batch: Multicast) -> None:
         """See `layers.Listener`."""
         if self._following.get(topic.key, {}).get(batch.stream):
+            if batch.stream in self._unplaced:
+                self._unplaced.discard(batch.stream)
+                self._record(RecordKind.SUBSCRIBED, batch.stream, batch.first_seq)
             self._emit(_batch(RecordKind.DELIVERED, batch))
         if self.application is not None and topic.is_member:
             self.application.on_event(topic, batch)
@@ -296,7 +314,10 @@ class ScribeNode:
         following = self._following.get(topic.key, {})
         for stream in [stream for stream, is_confirmed in following.items() if not is_confirmed]:
             following[stream] = True
-            self._record(RecordKind.SUBSCRIBED, stream, topic.next_of(stream))
+            place = self._place(topic, stream)
+            self._record(RecordKind.SUBSCRIBED, stream, place)
+            if not place:
+                self._unplaced.add(stream)
         if self.application is not None:
             self.application.on_joined(topic)
 

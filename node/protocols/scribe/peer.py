@@ -23,8 +23,8 @@ from typing import Any
 from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect, PeerInput
 from node.core.specification import Member, NodeSpec
-from node.protocols.pastry.ids import ID_BITS, NodeHandle, id_of
 from node.protocols.pastry.leaf_set import LeafSet
+from node.protocols.reachability.nodes import ID_BITS, NodeHandle, id_of
 from node.protocols.scribe.access import grants_of, shown
 from node.protocols.scribe.messages import Join, Multicast, Right
 from node.protocols.scribe.node import ScribeNode

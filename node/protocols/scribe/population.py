@@ -17,8 +17,9 @@ from node.core.deliveries import RecordKind
 from node.core.peer_pool import Address
 from node.core.specification import NodeSpec
 from node.protocols.pastry.direct import DirectOverlay, Proximity
-from node.protocols.pastry.ids import NodeHandle, closest, id_of
-from node.protocols.pastry.messages import Ping
+from node.protocols.pastry.ids import closest
+from node.protocols.reachability.messages import Ping
+from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.scribe.messages import Multicast, topic_key
 from node.protocols.scribe.node import ScribeNode
 from node.sim.flat_network import FlatNetwork

@@ -10,12 +10,13 @@ often it was started first asks the root how far the stream is, with a PUBLISH o
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from node.core.epochs import epoch_of, first_of
 from node.core.peer_pool import Address
-from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.overlay import Pastry
+from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.messages import Publish, Published
 from node.protocols.scribe.parameters import Parameters
 
@@ -91,21 +92,23 @@ class Publisher:
         else:
             self.pastry.send(message, publication.root.address)
 
-    def published(self, sender: Address, message: Published, now_us: int) -> None:
-        """The root's answer."""
+    def published(self, sender: Address, message: Published, now_us: int) -> Sequence[Publish]:
+        """The root's answer; the batches that it acknowledges."""
         publication = self.publications.get(message.stream)
         if publication is None:
-            return
+            return ()
         is_here = sender == self.pastry.own.address
         publication.root = None if is_here else NodeHandle(message.id, sender)
         if not publication.is_known:
             self._begin(publication, message.next)
-            return
-        unanswered = publication.unanswered
+            return ()
+        unanswered, acknowledged = publication.unanswered, []
         while unanswered and unanswered[0].first_seq + unanswered[0].count <= message.next:
             batch = unanswered.popleft()
+            acknowledged.append(batch)
             publication.acknowledged = batch.first_seq + batch.count - 1
             publication.sent_us = now_us
+        return acknowledged
 
     def _begin(self, publication: Publication, following: int) -> None:
         """The root has the stream up to there: if that is something, an earlier process began it."""

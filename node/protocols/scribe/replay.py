@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect
-from node.protocols.pastry.ids import NodeHandle
+from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.layers import Listener
 from node.protocols.scribe.messages import Fetch, Fetched, Gone, Multicast, Position
 from node.protocols.scribe.parameters import Parameters

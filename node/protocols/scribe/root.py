@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from node.core.epochs import epoch_of, first_of
 from node.core.peer_pool import Address
-from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.overlay import Pastry
+from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.messages import Multicast, Publish, Published, Replicate, Replicated
 from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.replay import Replay

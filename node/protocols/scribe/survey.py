@@ -9,8 +9,8 @@ from functools import partial
 
 from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect
-from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.overlay import Pastry
+from node.protocols.reachability.nodes import NodeHandle
 
 SURVEY = "survey"
 

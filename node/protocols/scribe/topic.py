@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from node.core.peer_pool import Address
-from node.protocols.pastry.ids import NodeHandle
+from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.messages import Create, Multicast, Position
 
 EARLY_MAX = 1_024  # batches of a stream that came before their time; further ones are fetched again

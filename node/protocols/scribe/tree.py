@@ -15,8 +15,8 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect
-from node.protocols.pastry.ids import NodeHandle
 from node.protocols.pastry.overlay import Pastry
+from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.layers import Access, Balance, Events, Listener, Succession, Upcalls
 from node.protocols.scribe.messages import (
     Adopted,
@@ -89,6 +89,11 @@ class Trees:
     def entries(self) -> int:
         """How many children there are in all topics together."""
         return sum(len(topic.children) for topic in self.topics.values())
+
+    def neighbours(self) -> set[Address]:
+        """Parents and children in all trees."""
+        parents = {topic.parent.address for topic in self.topics.values() if topic.parent is not None}
+        return parents.union(*(topic.children for topic in self.topics.values()))
 
     # --- What a member asks for
 

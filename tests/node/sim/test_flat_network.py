@@ -87,7 +87,7 @@ def test_who_sends_to_a_node_that_is_gone_hears_so_after_both_ways(network):
     network.kill(1)
     send(network, 0, 1, "lost")
     network.run(10_000)
-    assert heard(network, 0) == [(4_000, Unreachable(1, "refused"))]
+    assert heard(network, 0) == [(4_000, Unreachable(1, "refused", is_refused=True))]
 
 
 def test_nobody_hears_of_a_node_that_is_gone_behind_a_cut(network):

@@ -23,14 +23,14 @@ from node.core.peer_pool import Address, PeerEffect
 from node.core.specification import Member, NodeSpec
 from node.core.study import RouterPaths, Surroundings
 from node.protocols.pastry.direct import DirectOverlay
-from node.protocols.pastry.ids import NodeHandle, id_of
 from node.protocols.pastry.messages import Route
+from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.scribe.messages import Multicast, Publish, Published, Replicate, Replicated
 from node.protocols.scribe.node import ScribeNode
 from node.protocols.scribe.studies.parameters import ChurnParameters
-from node.protocols.scribe.studies.quiet import quiet
 from node.sim.flat_network import FlatNetwork
 from node.sim.proximity import Routers
+from node.sim.quiet import quiet
 
 LAN_US = 1_000
 SECOND_US = 1_000_000
@@ -231,7 +231,8 @@ class Scenario:
     def _told(self, address: Address, time_us: int, effect: m.Effect) -> None:
         if type(effect) is m.Record:
             if effect.kind == RecordKind.SUBSCRIBED:
-                self._since.setdefault((address, effect.stream), effect.first_seq)
+                if not self._since.get((address, effect.stream)):
+                    self._since[address, effect.stream] = effect.first_seq
             elif effect.kind == RecordKind.DELIVERED:
                 got = self._got[address, effect.stream]
                 for seq in range(effect.first_seq, effect.first_seq + effect.count):

@@ -3,6 +3,10 @@
 Nodes are points on a plane. They join one small batch after the other, and after each of some numbers of
 subscribers the depth of every one of them is looked up: how many nodes an event passes on its way from the
 root, which is at 0.
+
+Beside it stands why a bound does not make the tree as flat as its entries would allow: how many nodes are
+full, how many hang higher than by the base mechanism, and how many of these have children. A join ends at the
+first node of its route that is in the tree, whatever room there is above.
 """
 
 from collections.abc import Iterator
@@ -10,11 +14,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from node.core.study import Surroundings
+from node.protocols.pastry.messages import Phase
 from node.protocols.scribe.messages import topic_key
 from node.protocols.scribe.population import Population
 from node.protocols.scribe.studies.parameters import DepthParameters
-from node.protocols.scribe.studies.quiet import quiet
 from node.sim.proximity import Plane
+from node.sim.quiet import quiet
 
 SIDE_US = 60_000
 """What it takes along a side of the plane; it scales all delays, and depth does not depend on it."""
@@ -60,6 +65,7 @@ def _measure(nodes: Population, subscribers: list[int], bound: int, given: Surro
     assert all(each in depths for each in subscribers), f"c = {bound}: a subscriber is in no tree"
     mine = np.array([depths[each] for each in subscribers])
     _, entries = nodes.children()
+    lifted, inner = _lifted(nodes, subscribers)
     given.write(
         "depths",
         {
@@ -69,8 +75,25 @@ def _measure(nodes: Population, subscribers: list[int], bound: int, given: Surro
             "most": [int(mine.max())],
             "tree": [len(depths)],
             "entries_most": [max(entries)],
+            "inner": [sum(map(bool, entries))],
+            "full": [sum(count >= bound for count in entries) if bound else 0],
+            "lifted": [lifted],
+            "lifted_inner": [inner],
         },
     )
+
+
+def _lifted(nodes: Population, subscribers: list[int]) -> tuple[int, int]:
+    """Subscribers whose parent is not the next node on their route; and those of them that have children."""
+    key, lifted, inner = topic_key(STREAM), 0, 0
+    for address in subscribers:
+        node = nodes.nodes[address]
+        topic = node.trees.topics[key]
+        following, _ = node.pastry.nodes.following(key, Phase.PREFIX)
+        if topic.parent_address not in {None, following.address}:
+            lifted += 1
+            inner += bool(topic.children)
+    return lifted, inner
 
 
 def depths_of(nodes: Population) -> dict[int, int]:

@@ -13,8 +13,8 @@ import numpy as np
 from node.core.study import Ints, RouterPaths, Surroundings
 from node.protocols.scribe.population import Population, Tree
 from node.protocols.scribe.studies.parameters import GROUP_MIN, GroupsParameters
-from node.protocols.scribe.studies.quiet import quiet
 from node.sim.proximity import Routers
+from node.sim.quiet import quiet
 
 LAN_US = 1_000
 FLUSH = 100

@@ -17,15 +17,16 @@ from node.core.peer_pool import Address
 from node.core.specification import Member, NodeSpec
 from node.core.study import Surroundings
 from node.protocols.pastry.direct import DirectOverlay
-from node.protocols.pastry.ids import NodeHandle, closest, id_of
+from node.protocols.pastry.ids import closest
 from node.protocols.pastry.messages import Phase
 from node.protocols.pastry.overlay import HOPS_MAX, Pastry
+from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.scribe.node import ScribeNode
 from node.protocols.scribe.population import QUIET
 from node.protocols.scribe.studies.parameters import JoinsParameters
-from node.protocols.scribe.studies.quiet import quiet
 from node.sim.flat_network import FlatNetwork
 from node.sim.proximity import Routers
+from node.sim.quiet import quiet
 
 LAN_US = 1_000
 JOIN_US = 5_000_000

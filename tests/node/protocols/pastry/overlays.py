@@ -5,10 +5,12 @@ from random import Random
 
 from node.core import machine as m
 from node.core.peer_pool import ReceivedFrom, Unreachable
-from node.protocols.pastry.ids import NodeHandle, closest, id_of
-from node.protocols.pastry.messages import Heartbeat, Ping
+from node.protocols.pastry.ids import closest
+from node.protocols.pastry.messages import Heartbeat
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.pastry.parameters import PastryParameters
+from node.protocols.reachability.messages import Ping
+from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.sim.flat_network import FlatNetwork
 
 PLANE_US = 60_000
@@ -41,7 +43,7 @@ class Node:
             case m.TimerFired():
                 self.pastry.timer(given.timer, now_us)
             case Unreachable():
-                self.pastry.unreachable(given.address, now_us)
+                self.pastry.unreachable(given, now_us)
         return self.effects
 
     def route(self, message, key, now_us):

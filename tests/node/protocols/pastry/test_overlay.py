@@ -7,10 +7,11 @@ import pytest
 
 from node.core import machine as m
 from node.core.peer_pool import ReceivedFrom
-from node.protocols.pastry.ids import NodeHandle, distance, id_of, shared_digits
+from node.protocols.pastry.ids import distance, shared_digits
 from node.protocols.pastry.last_leaf_set import LastLeafSet
-from node.protocols.pastry.messages import JoinLeaves, JoinRows, LeafAnswer
+from node.protocols.pastry.messages import JoinLeaves, JoinRows, LeafAnswer, Relay
 from node.protocols.pastry.parameters import PastryParameters
+from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.sim.storage import Disk
 from tests.node.protocols.pastry.overlays import Node, Overlay, root_of, wrong_leaf_sets
 
@@ -70,6 +71,22 @@ def test_when_a_quarter_of_all_nodes_is_gone_the_rest_agrees(seed):
     assert_settled(overlay)
 
 
+def test_nobody_asks_relays_for_a_process_that_is_gone_while_its_host_answers():
+    overlay = Overlay(48, 2)
+    overlay.run(REPAIR_US)
+    relayed = []
+
+    def watch(source, target, messages):
+        relayed.extend(message for message in messages if isinstance(message, Relay))
+
+    overlay.network.watch = watch
+    for address in range(12):
+        overlay.network.kill(address)
+    overlay.run(2 * REPAIR_US)
+    assert_settled(overlay)
+    assert relayed == []
+
+
 def test_nodes_that_come_and_go_leave_a_ring_that_agrees():
     overlay = Overlay(30, 3)
     for address in range(30, 60):
@@ -96,6 +113,16 @@ def test_where_two_regions_do_not_reach_each_other_all_agree_through_relays(seed
     overlay.run(2 * PastryParameters().direct_again_us)
     assert_settled(overlay)
     assert not any(node.pastry.reach.relays_of for node in overlay.nodes)
+
+
+@pytest.mark.parametrize("seed", [5, 6, 7])
+def test_where_it_takes_three_relays_all_agree(seed):
+    overlay = Overlay(40, seed)
+    overlay.network.reaches = lambda a, b: abs(a % 5 - b % 5) <= 1  # five groups in a row
+    overlay.run(12 * REPAIR_US)
+    assert wrong_leaf_sets(overlay.nodes, HALF) == 0
+    ways = [len(way) for node in overlay.nodes for way in node.pastry.reach.relays_of.values()]
+    assert max(ways) == 3
 
 
 def test_nobody_delivers_wrongly_while_a_cut_is_being_noticed():
@@ -339,3 +366,17 @@ def test_all_go_directly_again_though_each_tries_at_a_time_of_its_own():
     overlay.network.reaches = lambda a, b: True
     talk(overlay, 2 * PastryParameters().direct_again_us + 1_000_000)
     assert not any(node.pastry.reach.relays_of for node in overlay.nodes)
+
+
+@pytest.mark.parametrize("contact", [0, 3, 9])
+def test_a_node_whose_id_another_one_has_takes_a_new_one(contact):
+    """X = Z in the join; whether the one that it joins through has the id, or is only on the way."""
+    overlay = Overlay(10)
+    taken = overlay.nodes[3].pastry.own
+    overlay.where[10] = overlay.rng.random(), overlay.rng.random()
+    overlay.network.start(10, Node(10, [contact], overlay.parameters, overlay.delivered, taken.id))
+    overlay.run(4_000_000)
+    ids = [node.pastry.own.id for node in overlay.nodes]
+    assert len(set(ids)) == 11
+    assert overlay.nodes[3].pastry.own == taken
+    assert_settled(overlay)

@@ -17,6 +17,17 @@ WAN_US = (1_000, 17_000, 37_000, 23_000)
 EVENT_BYTES = 20
 
 
+def since_and_got(records):
+    """By stream the first number that a member is to get, 0 if it was never told, and all that it got."""
+    since, got = {}, defaultdict(list)
+    for _, record in records:
+        if record.kind == RecordKind.SUBSCRIBED:
+            since[record.stream] = since.get(record.stream) or record.first_seq
+        elif record.kind == RecordKind.DELIVERED:
+            got[record.stream] += range(record.first_seq, record.first_seq + record.count)
+    return since, got
+
+
 class Groups:
     """`members` nodes of four regions, the first of each publishes; every member follows some topics."""
 
@@ -149,12 +160,7 @@ class Groups:
             stayed = self.starts[name] == 1 and self.addresses[name] in self.network.nodes
             if "member" not in name or not stayed:
                 continue
-            since, got = {}, defaultdict(list)
-            for _, record in records:
-                if record.kind == RecordKind.SUBSCRIBED:
-                    since[record.stream] = record.first_seq
-                elif record.kind == RecordKind.DELIVERED:
-                    got[record.stream] += range(record.first_seq, record.first_seq + record.count)
+            since, got = since_and_got(records)
             for stream, first in since.items():
                 must = {seq for seq in published[stream] if seq >= first}
                 lost += len(must - set(got[stream]))

@@ -12,7 +12,8 @@ import pytest
 
 from node.core.message_layout import Field
 from node.protocols import scribe
-from node.protocols.pastry.ids import closest, id_of
+from node.protocols.pastry.ids import closest
+from node.protocols.reachability.nodes import id_of
 from node.protocols.scribe.access import topic_at, topic_of
 from node.protocols.scribe.messages import CODEC, Right, codec
 from node.protocols.scribe.peer import ScribePeer

@@ -102,3 +102,26 @@ def test_a_peer_that_does_not_know_its_last_number_finds_out():
     peers.run(4)
     assert [each.content for each in got] == [b"0", b"1", b"2", b"3", b"4", b"5"]
     assert [each.seq for each in got] == [1, 2, 3, first_of(1), first_of(1) + 1, first_of(1) + 2]
+
+
+def numbers(groups, name, kind):
+    """(stream, number) of all events in a node's records of a kind, in order."""
+    found = [record for _, record in groups.records[name] if record.kind == kind]
+    return [(each.stream, each.first_seq + n) for each in found for n in range(each.count)]
+
+
+def test_a_publisher_writes_down_once_what_was_acknowledged_and_all_of_it_at_last():
+    groups = Groups()
+    name = "r1/publisher-0"
+    groups.run(3_000_000)
+    groups.cut((1, 0), (1, 2), (1, 3))
+    groups.run(3_000_000)
+    sent = numbers(groups, name, RecordKind.PUBLISHED)
+    taken = numbers(groups, name, RecordKind.ACKNOWLEDGED)
+    assert 0 < len(taken) < len(sent)
+    assert set(taken) < set(sent)
+    groups.cut()
+    groups.run(10_000_000)
+    groups.finish()
+    taken = numbers(groups, name, RecordKind.ACKNOWLEDGED)
+    assert sorted(taken) == sorted(numbers(groups, name, RecordKind.PUBLISHED))

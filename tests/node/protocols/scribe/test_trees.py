@@ -3,7 +3,9 @@
 import pytest
 
 from node.core import machine as m
-from tests.node.protocols.scribe.groups import Groups
+from node.core.deliveries import RecordKind
+from node.protocols.pastry.messages import Goodbye
+from tests.node.protocols.scribe.groups import Groups, since_and_got
 
 
 def assert_whole(groups, least=1_000):
@@ -126,3 +128,75 @@ def test_all_members_come_back_at_the_same_time():
     before = len(groups.records[members[0]])
     groups.run(1_000_000)
     assert len(groups.records[members[0]]) > before
+
+
+def test_who_subscribes_at_a_root_that_knows_nothing_is_told_where_it_begins_by_the_first_event():
+    """All who held a topic are gone for good; what their successors never had is not theirs to get."""
+    groups = Groups(members=24, topics=12, replicas=0)
+    groups.run(6_000_000)
+    members = [name for name in groups.specs if "member" in name]
+    before = {name: len(groups.records[name]) for name in members}
+    for name in members:
+        groups.kill(name)
+    groups.run(3_500_000)
+    for name in members:
+        groups.start(name)
+        groups.tell_one(name)
+    groups.run(12_000_000)
+    groups.finish()
+    published, late = groups.published(), 0
+    for name in members:
+        records = groups.records[name][before[name] :]
+        since, got = since_and_got(records)
+        assert since.keys() == {each.number for each in groups.specs[name].subscriptions}
+        for stream, first in since.items():
+            assert got[stream] == sorted(seq for seq in published[stream] if seq >= first > 0)
+            at_once = next(each for _, each in records if each.kind == RecordKind.SUBSCRIBED)
+            late += at_once.first_seq == 0 and first > 1
+    assert late, "every root knew how far its streams were"
+
+
+def test_a_node_that_leaves_says_goodbye_and_nobody_waits_for_it():
+    """Its children have other parents, and its neighbours other leaf sets, after some round trips."""
+    groups = Groups()
+    groups.run(3_000_000)
+    name, address = next(
+        (name, groups.addresses[name])
+        for name in groups.specs
+        if "member" in name and any(topic.children for topic in groups.node(name).trees.topics.values())
+    )
+    knew = [node.machine for node in groups.network.nodes.values() if address in known(node.machine)]
+    assert len(knew) > 8
+    assert end(groups, name) >= len(knew)
+    groups.run(500_000)
+    assert [node.pastry.own.address for node in knew if address in known(node)] == []
+    assert all(
+        topic.parent or topic.is_root
+        for node in knew
+        for topic in node.trees.topics.values()
+        if topic.is_needed
+    )
+    assert_whole(groups)
+
+
+def known(node):
+    """The addresses of a node's neighbours, on the ring and in trees."""
+    return {each.address for each in node.pastry.leaf_set.members} | node.trees.neighbours()
+
+
+def test_when_all_end_nobody_says_goodbye():
+    groups = Groups(members=8, topics=2)
+    groups.run(1_000_000)
+    groups.finish(1_000_000)
+    assert end(groups, "r0/member-0") == 0
+
+
+def end(groups, name):
+    """Let a node end by itself; how many it tells."""
+    told = []
+    groups.network.watch = lambda source, target, messages: told.extend(map(type, messages))
+    groups.network.give(groups.addresses[name], m.Finish())
+    groups.run(1)
+    groups.network.watch = None
+    groups.kill(name)
+    return told.count(Goodbye)

@@ -6,11 +6,12 @@ relays at the same time, nodes that are known (as SWIM asks others to ping, and 
 one hop): whoever answers through a relay is alive. If it is not heard directly, or does not answer directly
 in time, it is sent everything through the relay until the direct way works again, and told so: it may hear
 all the while, and not be heard. Where one relay is not enough, as in a ring of regions, relays try second
-ones; messages carry their whole way, so that none goes round in a loop. Only who answers to nobody has
-failed. Failed ones are asked again now and then, so that a ring that was divided grows together. A timer that
-comes late shows that the node itself is slow, and blames nobody.
+ones, and those that they need themselves; messages carry their whole way, so that none goes round in a loop.
+Only who answers to nobody has failed, or whose host says that no process is there. Failed ones are asked
+again now and then, so that a ring that was divided grows together. A timer that comes late shows that the
+node itself is slow, and blames nobody.
 
-This module knows nothing of rings. What a probe says, and what follows, is its `Watcher`'s.
+This module knows nothing of rings or spaces. What a probe says, and what follows, is its `Watcher`'s.
 """
 
 from collections import Counter
@@ -20,16 +21,17 @@ from typing import Any, Protocol
 
 from node.core import machine as m
 from node.core.peer_pool import Address, Forget, PeerEffect, SendTo
-from node.protocols.pastry.ids import NodeHandle
-from node.protocols.pastry.messages import Ping, Pong, Relay, Unheard
-from node.protocols.pastry.numbers import Numbers
-from node.protocols.pastry.parameters import PastryParameters
+from node.protocols.reachability.messages import Ping, Pong, Relay, Unheard
+from node.protocols.reachability.nodes import NodeHandle
+from node.protocols.reachability.numbers import Numbers
+from node.protocols.reachability.parameters import ReachabilityParameters
 
 ANSWERED_MAX = 1_024  # probes that are remembered
 ANSWERS_MAX = 3  # to copies of one probe that came by different ways
 FAILED_MAX = 64  # nodes that are asked again
 AGAIN_MAX = 12  # times `direct_again`: the longest time between asking a failed node again
 PINGS_MAX = 1_024
+WAY_MAX = 3  # relays between two nodes
 LONG_US = 1 << 60  # longer ago than anything
 
 Told = Callable[[int], None]
@@ -37,7 +39,7 @@ Told = Callable[[int], None]
 
 
 Relays = tuple[Address, ...]
-"""One or two nodes through which another is reached, in the order of the way."""
+"""Up to `WAY_MAX` nodes through which another is reached, in the order of the way."""
 
 
 class Watcher(Protocol):
@@ -79,6 +81,12 @@ class _Lost:
     node: NodeHandle
     again_us: int
     wait_us: int
+    is_refused: bool  # its host answered that nobody listens there: no relay finds more
+
+
+def _padded(way: Relays) -> Relays:
+    """As a message says it: 0 where there is no relay more."""
+    return (*way, *(0 for _ in range(WAY_MAX - len(way))))
 
 
 class Reachability:
@@ -87,7 +95,7 @@ class Reachability:
     def __init__(
         self,
         own: NodeHandle,
-        parameters: PastryParameters,
+        parameters: ReachabilityParameters,
         rng: m.Randomness,
         effects: Callable[[PeerEffect], None],
         watcher: Watcher,
@@ -139,30 +147,37 @@ class Reachability:
     def _send_through(
         self, relays: Relays, address: Address, messages: Sequence[Any], search: int = 0
     ) -> None:
-        first, second = relays[0], relays[1] if len(relays) > 1 else 0
-        own = self._own.address
-        relayed = tuple(Relay(own, address, first, second, search, message) for message in messages)
+        own, (first, second, third) = self._own.address, _padded(relays)
+        relayed = tuple(Relay(own, address, first, second, third, search, each) for each in messages)
         self._emit(SendTo(first, relayed))
 
     def pass_on(self, relay: Relay) -> None:
         """What another node does not reach itself; if it searches, through second relays, too."""
-        own, target = self._own.address, relay.target
-        if relay.first == own and relay.second:
-            self._emit(SendTo(relay.second, (relay,)))
+        own, way = self._own.address, relay.way
+        if own not in way:
             return
-        self._emit(SendTo(target, (relay,)))
-        if relay.first == own and relay.search:
-            known = self.relays_of.get(target, ())[:1]
-            others = self._some_nodes(relay.search, {relay.source, target, *known})
-            for second in (*known, *others):
-                self._emit(SendTo(second, (replace(relay, second=second, search=0),)))
+        after = way.index(own) + 1
+        self._emit(SendTo(way[after] if after < len(way) else relay.target, (relay,)))
+        if relay.search:
+            for further in self._further(relay):
+                first, second, third = _padded((*way, *further))
+                onward = replace(relay, first=first, second=second, third=third, search=0)
+                self._emit(SendTo(further[0], (onward,)))
+
+    def _further(self, relay: Relay) -> list[Relays]:
+        """By which relays a search goes on: those that this node needs itself, and some others."""
+        known, passed = self.relays_of.get(relay.target, ()), {relay.source, relay.target, *relay.way}
+        fits = known and len(relay.way) + len(known) <= WAY_MAX and passed.isdisjoint(known)
+        others = self._some_nodes(relay.search, passed.union(known[:1] if fits else ()))
+        return [*([known] if fits else ()), *((other,) for other in others)]
 
     def way_back(self, relay: Relay) -> Relays:
         """The relays by which something came, the last one first."""
-        return (relay.second, relay.first) if relay.second else (relay.first,)
+        return relay.way[::-1]
 
     def _some_nodes(self, count: int, without: Container[Address]) -> list[Address]:
-        known = sorted({node.address for node in self._watcher.relays()})
+        """Relays by chance, of those that are reached without one."""
+        known = sorted({node.address for node in self._watcher.relays()} - self.relays_of.keys())
         rest = [address for address in known if address not in without and address != self._own.address]
         wanted = max(0, min(count, len(rest)))
         return [rest.pop(self._rng.randrange(len(rest))) for _ in range(wanted)]
@@ -172,6 +187,9 @@ class Reachability:
     def heard(self, address: Address, relays: Relays | None) -> None:
         """Something came from a node, maybe through relays."""
         self._heard_us[address] = self.now_us
+        lost = self._lost.get(address)
+        if lost is not None:
+            lost.again_us = min(lost.again_us, self.now_us + self._parameters.direct_again_us)
         if relays is None:
             self._direct_us[address] = self.now_us
         elif not (address in self.relays_of or self._is_heard_directly(address) or self._is_back(address)):
@@ -186,6 +204,10 @@ class Reachability:
         """Whether nothing came from a node for so long, or ever."""
         return self.now_us - self._heard_us.get(address, -since_us) >= since_us
 
+    def is_failed(self, address: Address) -> bool:
+        """Whether a node is known that gives no answer, by any way."""
+        return address in self._lost
+
     def _is_back(self, address: Address) -> bool:
         """Whether the direct way works again, and the other may not have tried it yet."""
         back_us = self.now_us - self._returned_us.get(address, -LONG_US)
@@ -197,7 +219,8 @@ class Reachability:
 
     def _go_through(self, relays: Relays, address: Address) -> None:
         if self.relays_of.get(address) != relays:
-            self._emit(m.Log("relay", {"peer": address, "relay": relays[0]}))
+            further = {"further": list(relays[1:])} if len(relays) > 1 else {}
+            self._emit(m.Log("relay", {"peer": address, "relay": relays[0], **further}))
             self.relays_of[address] = relays
             self._used.add(address)
 
@@ -305,12 +328,27 @@ class Reachability:
         probe.until_us = self.now_us + self._parameters.probe_timeout_us
         self._emit(m.SetTimer(("probe", str(probe.node.address)), probe.until_us))
 
-    def _give_up(self, probe: _Probe) -> None:
+    def refused(self, address: Address) -> None:
+        """A node's host answers, and no process listens there: that is the end of a probe, by any way."""
+        probe = self._probes.get(address)
+        if probe is not None and probe.relays is None:
+            self._give_up(probe, is_refused=True)
+
+    def left(self, node: NodeHandle) -> None:
+        """A node said that it goes: there is nothing to find out."""
+        self._probes.pop(node.address, None)
+        self.relays_of.pop(node.address, None)
+        self._emit(Forget(node.address))
+        self._emit(m.Log("goodbye", {"peer": node.address}))
+        self._watcher.failed(node)
+        self._settle()
+
+    def _give_up(self, probe: _Probe, *, is_refused: bool = False) -> None:
         address = probe.node.address
         del self._probes[address]
         self.relays_of.pop(address, None)
         self._emit(Forget(address))
-        self._bury(probe.node)
+        self._bury(probe.node, is_refused=is_refused)
         if not probe.is_hope or any(node == probe.node for node in self._watcher.relays()):
             self._emit(m.Log("failed", {"peer": address}))
             self._watcher.failed(probe.node)
@@ -320,11 +358,11 @@ class Reachability:
         if not self.is_probing:
             self._watcher.settled()
 
-    def _bury(self, node: NodeHandle) -> None:
+    def _bury(self, node: NodeHandle, *, is_refused: bool) -> None:
         known = self._lost.pop(node.address, None)
         again_us = self._parameters.direct_again_us
         wait_us = min(known.wait_us * 2, again_us * AGAIN_MAX) if known else again_us
-        self._lost[node.address] = _Lost(node, self.now_us + wait_us, wait_us)
+        self._lost[node.address] = _Lost(node, self.now_us + wait_us, wait_us, is_refused)
         while len(self._lost) > FAILED_MAX:
             del self._lost[next(iter(self._lost))]
 
@@ -364,15 +402,16 @@ class Reachability:
         for number in [number for number, (_, sent_us, _) in self._pings.items() if sent_us <= late_us]:
             del self._pings[number]
         for lost in [lost for lost in self._lost.values() if lost.again_us <= self.now_us]:
-            self._ask_again(lost.node)
+            self._ask_again(lost)
         if self.now_us >= self._direct_again_us:
             self._direct_again_us = self.now_us + self._parameters.direct_again_us
             self._try_directly()
 
-    def _ask_again(self, node: NodeHandle) -> None:
-        """Whether a node that failed is back: once, over most relays."""
+    def _ask_again(self, lost: _Lost) -> None:
+        """Whether a node that failed is back: once, over most relays; directly first where its host lives."""
+        node = lost.node
         if node.address not in self._probes:
-            attempts = max(0, self._parameters.probes - 1)
+            attempts = 0 if lost.is_refused else max(0, self._parameters.probes - 1)
             probe = _Probe(node, None, is_missed=False, is_hope=True, attempts=attempts)
             self._probes[node.address] = probe
             self._attempt(probe)

@@ -7,36 +7,53 @@ under the same number.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect
-from node.protocols.pastry.ids import NodeHandle
-from node.protocols.pastry.messages import Route
-from node.protocols.pastry.numbers import Numbers
+from node.protocols.reachability.nodes import NodeHandle
+from node.protocols.reachability.numbers import Numbers
 
 TAKEN_MAX = 1_024
 TIMER = "hop"
 
 
+class Routable(Protocol):
+    """A message that goes from node to node."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def number(self) -> int:
+        """Of the sender's; 0: it has none yet."""
+
+    @property
+    def hops(self) -> int:
+        """How many nodes passed it on."""
+
+
+R = TypeVar("R", bound=Routable)
+
+
 @dataclass(frozen=True, slots=True)
-class Handed:
+class Handed(Generic[R]):
     """A message, and to whom it was handed."""
 
     node: NodeHandle
-    route: Route
+    route: R
 
 
-class Hops:
+class Hops(Generic[R]):
     """Of one node. `timeout_us` is after how long a message without an answer is handed on anew."""
 
     def __init__(self, timeout_us: int, emit: Callable[[PeerEffect], None]) -> None:
         self._timeout_us = timeout_us
         self._emit = emit
         self._numbers = Numbers()
-        self._handed: dict[int, Handed] = {}
+        self._handed: dict[int, Handed[R]] = {}
         self._taken: dict[tuple[Address, int], None] = {}  # the latest ones, oldest first
 
-    def hand(self, node: NodeHandle, route: Route, now_us: int) -> Route:
+    def hand(self, node: NodeHandle, route: R, now_us: int) -> R:
         """The message as it is sent to a node, with its number: a new one, unless it was handed on before."""
         if not route.number:
             route = replace(route, number=self._numbers.following(now_us))
@@ -49,9 +66,16 @@ class Hops:
         if self._handed.pop(number, None) is not None:
             self._emit(m.CancelTimer((TIMER, str(number))))
 
-    def late(self, number: int) -> Handed | None:
+    def late(self, number: int) -> Handed[R] | None:
         """What has no answer, to be handed on anew."""
         return self._handed.pop(number, None)
+
+    def handed_to(self, node: NodeHandle) -> list[Handed[R]]:
+        """What a node that failed has not acknowledged, to be handed on anew at once."""
+        numbers = [number for number, handed in self._handed.items() if handed.node == node]
+        for number in numbers:
+            self._emit(m.CancelTimer((TIMER, str(number))))
+        return [self._handed.pop(number) for number in numbers]
 
     def is_new(self, sender: Address, number: int) -> bool:
         """Whether a message did not come before."""

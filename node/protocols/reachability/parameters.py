@@ -1,0 +1,26 @@
+"""What an experiment may set of how nodes find out who is reached."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ReachabilityParameters:
+    """Times are microseconds."""
+
+    probe_timeout_us: int = 500_000
+    """Until a probe is sent again, and a message that was routed goes another way."""
+    probes: int = 3
+    """Without an answer, until a node is taken for failed."""
+    relays: int = 4
+    """Nodes that are asked to pass a probe on, others with each attempt; from the second one on each asks as
+    many in its turn."""
+    direct_again_us: int = 5_000_000
+    """Between attempts to reach a node without its relay, and one that was taken for failed."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError that names the parameter."""
+        if not 1 <= self.probes <= 8:
+            raise ValueError("probes should be from 1 to 8")
+        for name in ("probe_timeout_us", "direct_again_us"):
+            if getattr(self, name) < 1_000:
+                raise ValueError(f"{name.removesuffix('_us')} should be at least 1ms")

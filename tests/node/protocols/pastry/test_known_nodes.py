@@ -1,0 +1,35 @@
+"""Who is next on a message's way, where some of those who are closer are being probed."""
+
+from node.protocols.pastry.ids import distance
+from node.protocols.pastry.known_nodes import KnownNodes
+from node.protocols.pastry.messages import Phase
+from node.protocols.pastry.parameters import PastryParameters
+from node.protocols.reachability.nodes import NodeHandle
+
+STEP = 1 << 124
+KEY = 3 * STEP
+
+
+def known(suspects):
+    """Node 8 of a ring of 16 knows its neighbours 7 and 9 only: key 3 is beyond its leaf set."""
+    handles = {place: NodeHandle(place * STEP, place) for place in range(16)}
+    nodes = KnownNodes(handles[8], PastryParameters(leaf_set=2), lambda node: node.address in suspects)
+    for place in (7, 9):
+        nodes.leaf_set.add(handles[place])
+    for place in (6, 5):
+        nodes.measured(handles[place], 1_000)
+    assert not nodes.leaf_set.covers(KEY)
+    return nodes
+
+
+def test_of_those_that_are_closer_one_that_answers_comes_first():
+    following, _ = known(suspects={5}).following(KEY, Phase.PREFIX)
+    assert following.address == 6
+
+
+def test_a_node_is_not_the_closest_because_all_that_are_closer_are_being_probed():
+    nodes = known(suspects={5, 6, 7, 9})
+    following, phase = nodes.following(KEY, Phase.PREFIX)
+    assert following.address == 5
+    assert phase == Phase.PREFIX
+    assert distance(following.id, KEY) < distance(nodes.own.id, KEY)
