@@ -1,74 +1,96 @@
 """Events with attributes, for who subscribes to ranges of their values.
 
-Subscriptions are drawn from templates: which attributes they name, and how much of all that these can be they
-want of each; a template is as frequent as its weight says. Where a range lies, and the values of events, are
-drawn with all values alike. Who asks for what follows from the run's seed and the subscriber's name alone.
+Subscriptions are drawn from templates: which attributes they name, and what they want of each; a template
+is as frequent as its weight says. Where ranges lie, and the values of events, are drawn with all values
+alike, by Zipf's law, or as a stream of events has them: quotes of stocks, or rows of a user's file. Who asks
+for what follows from the run's seed and the subscriber's name alone. The draws themselves stand in
+`node.core`: what the plan says is all that publishers, and studies, need.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from hashlib import blake2b
+from math import ceil
+from pathlib import Path
 from random import Random
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from experiments.workloads.workload import RATE_PER_S_MAX, Stream, Subscribing, Workload
+from experiments.workloads.attributes import Attribute
+from experiments.workloads.templates import ATTRIBUTES_MAX, Template
+from experiments.workloads.workload import (
+    RATE_PER_S_MAX,
+    SKEW_MAX,
+    Stream,
+    Subscribing,
+    Workload,
+)
+from node.core import content
 from node.core.specification import Subscription
-from topologies.strict import EventRatePerS, Fraction, Name, StrictModel, WholeNumber, problem, suggestion
+from topologies.document import FieldPath, shown_path
+from topologies.errors import InputError
+from topologies.strict import (
+    EventRatePerS,
+    Name,
+    StrictModel,
+    WholeNumber,
+    problem,
+    problems_under,
+    suggestion,
+)
 
-ATTRIBUTES_MAX = 100
+if TYPE_CHECKING:
+    from node.core.value_distributions import Floats
+
 TEMPLATES_MAX = 100
 EACH_MAX = 10_000
+STOCKS_MAX = 10_000
 VALUE_BYTES = 8
 """Of an attribute in an event, if a system writes it as a double."""
-
-
-class Attribute(StrictModel):
-    """What an event has a value of."""
-
-    name: Name
-    """What templates call it."""
-    type: Literal["real", "integer"] = "real"
-    """Of its values."""
-    min: float = 0.0
-    """The lowest value."""
-    max: float
-    """The highest value."""
-
-    @model_validator(mode="after")
-    def _some_values(self) -> Self:
-        if self.max <= self.min:
-            raise problem(f"should be more than min, {self.min:g}", "max")
-        if self.type == "integer" and not (self.min.is_integer() and self.max.is_integer()):
-            raise problem("has a bound that is no integer")
-        return self
-
-    def part(self, share: float, rng: Random) -> tuple[float, float]:
-        """A range of so much of all values, anywhere among them."""
-        if self.type == "integer":
-            size = max(1, round(share * (self.max - self.min + 1)))
-            low = self.min + rng.randrange(int(self.max - self.min) + 2 - size)
-            return low, low + size - 1
-        width = share * (self.max - self.min)
-        low = rng.uniform(self.min, self.max - width)
-        return low, min(low + width, self.max)
-
-
-class Template(StrictModel):
-    """A kind of subscription."""
-
-    weight: float = Field(1.0, gt=0)
-    """How frequent it is beside the others."""
-    ranges: dict[Name, Fraction] = Field(max_length=ATTRIBUTES_MAX)
-    """How much of the values of each attribute it wants, such as 10%; of one that is not named, all."""
+ROWS_TEXT_MAX = 6 << 20
+"""Of what one publisher is told of its rows."""
+US_PER_S = 1_000_000
 
 
 class Asking(Subscribing):
     """What subscribers ask for."""
 
     each: WholeNumber = Field(1, ge=1, le=EACH_MAX)
-    """Subscriptions of each subscriber."""
-    templates: tuple[Template, ...] = Field(min_length=1, max_length=TEMPLATES_MAX)
-    """What they are like."""
+    """Subscriptions of each subscriber; one with several ranges of an attribute counts once."""
+    templates: tuple[Template, ...] = Field((), max_length=TEMPLATES_MAX)
+    """What they are like; the preset's unless given."""
+
+
+class Events(StrictModel):
+    """Where events come from, if they are not drawn as the attributes say."""
+
+    file: Annotated[str, Field(max_length=4096)] | None = None
+    """Rows of a CSV or Parquet file, relative to this one; after the last one the first follows again."""
+    columns: dict[Name, str] = Field(default_factory=dict, max_length=ATTRIBUTES_MAX)
+    """What the file calls attributes, where that is not their name."""
+    stocks: WholeNumber | None = Field(None, ge=1, le=STOCKS_MAX)
+    """How many stocks a preset's quotes are of; 100 unless given."""
+    skew: float | None = Field(None, gt=0, le=SKEW_MAX, strict=True)
+    """By Zipf's law, of the stocks' popularity with subscribers, and of their volumes; 1 unless given."""
+    seed: WholeNumber | None = Field(None, ge=0)
+    """Of the quotes, which are the same whatever the run's seed is; 1 unless given."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.columns and self.file is None:
+            raise problem("are of a file, and there is none", "columns")
+        if self.columns and len(set(self.columns.values())) < len(self.columns):
+            raise problem("gives two attributes the same column", "columns")
+        if self.file is not None and self.quotes:
+            raise problem("cannot be together with quotes of stocks: take one of the two away", "file")
+        return self
+
+    @property
+    def quotes(self) -> dict[str, Any]:
+        """What is asked of the quotes."""
+        asked = {"stocks": self.stocks, "skew": self.skew, "seed": self.seed}
+        return {name: value for name, value in asked.items() if value is not None}
 
 
 class ContentWorkload(Workload):
@@ -76,8 +98,12 @@ class ContentWorkload(Workload):
 
     kind: Literal["content"]
     """What is published: events with values, for those whose subscriptions match."""
-    attributes: tuple[Attribute, ...] = Field(min_length=1, max_length=ATTRIBUTES_MAX)
-    """What events have values of."""
+    preset: Literal["stock-quotes", "stock-quotes-uniform"] | None = None
+    """Attributes and templates of Meghdoot's evaluation; its events, or uniform ones."""
+    attributes: tuple[Attribute, ...] = Field((), max_length=ATTRIBUTES_MAX)
+    """What events have values of; the preset's unless given."""
+    events: Events = Field(default_factory=lambda: Events.model_validate({}))
+    """Where events come from; drawn as the attributes say unless given."""
     rate_per_s: EventRatePerS = Field(gt=0, le=RATE_PER_S_MAX)
     """Events a second of each publisher."""
     subscriptions_: Asking = Field(alias="subscriptions")
@@ -85,27 +111,70 @@ class ContentWorkload(Workload):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        names = [each.name for each in self.attributes]
+        self._check_preset()
+        names = [each["name"] for each in self.described["attributes"]]
         if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
             raise problem(f"there are two {twice}", "attributes")
-        for number, template in enumerate(self.subscriptions_.templates):
-            for name in template.ranges:
-                if name not in names:
-                    path = ("subscriptions", "templates", number, "ranges", name)
-                    raise problem(f"there is no such attribute{suggestion(name, names)}", *path)
+        for name in self.events.columns:
+            if name not in names:
+                raise problem(
+                    f"there is no such attribute{suggestion(name, names)}", "events", "columns", name
+                )
         if self.event_size_bytes < VALUE_BYTES * len(names):
             least = VALUE_BYTES * len(names)
             raise problem(f"is less than {len(names)} values need, {least} B", "event_size")
         return self
 
+    def _check_preset(self) -> None:
+        if self.preset is None:
+            for path, given in (
+                (("attributes",), self.attributes),
+                (("subscriptions", "templates"), self.subscriptions_.templates),
+            ):
+                if not given:
+                    raise problem("is missing: list them, or take a preset such as stock-quotes", *path)
+            if self.events.quotes:
+                raise problem("has quotes of stocks, which need preset: stock-quotes", "events")
+        elif self.attributes:
+            raise problem("cannot be together with a preset, which has its own", "attributes")
+
+    @cached_property
+    def described(self) -> Mapping[str, Any]:
+        """{"attributes", "events", "templates"} as nodes are told them. Raises a problem."""
+        if self.preset is None:
+            given: dict[str, Any] = {
+                "attributes": [each.as_plan() for each in self.attributes],
+                "events": {"source": "drawn"},
+            }
+        else:
+            from node.core import stock_quotes
+
+            uniform = self.preset == "stock-quotes-uniform"
+            given = stock_quotes.workload(uniform=uniform, **self.events.quotes)
+        if self.events.file is not None:
+            given["events"] = {"source": "rows"}
+        if self.subscriptions_.templates:
+            attributes = {each.name: each for each in content.attributes_of(given)}
+            given["templates"] = list(self._templates(attributes))
+        return given
+
+    def _templates(self, attributes: dict[str, content.Attribute]) -> Iterator[dict[str, Any]]:
+        for place, template in enumerate(self.subscriptions_.templates):
+            with problems_under("subscriptions", "templates", place):
+                for name in template.ranges:
+                    if name not in attributes:
+                        raise problem(
+                            f"there is no such attribute{suggestion(name, attributes)}", "ranges", name
+                        )
+                yield template.as_plan(attributes)
+
     def as_plan(self) -> dict[str, Any]:
-        """{"kind", "attributes", "event_size_bytes", "rate_per_s"}: subscribers are told theirs."""
+        """{"kind", "attributes", "events", "templates", "event_size_bytes", "rate_per_s"}: subscribers are
+        told theirs, publishers their rows.
+        """
         return {
             "kind": self.kind,
-            "attributes": [
-                {"name": each.name, "kind": each.type, "low": each.min, "high": each.max}
-                for each in self.attributes
-            ],
+            **self.described,
             "event_size_bytes": self.event_size_bytes,
             "rate_per_s": self.rate_per_s,
             "closed_loop": False,
@@ -119,36 +188,81 @@ class ContentWorkload(Workload):
         self, subscribers: Sequence[str], duration_us: int, seed: int
     ) -> Mapping[str, tuple[Subscription, ...]]:
         """See `Workload.subscriptions`. Numbers count the subscriptions of each subscriber."""
+        import numpy as np
+
+        from node.core.event_values import EventValues
+        from node.core.subscription_draws import SubscriptionDraws
+
         asking = self.subscriptions_
         asking.refuse_too_many(duration_us)
-        weights = [template.weight for template in asking.templates]
+        rows = self._rows()
+        draws = SubscriptionDraws(self.described, EventValues(self.described, seed, rows=rows))
         found = {}
         for name in subscribers:
-            rng = Random(f"subscriptions {seed} {name}")  # noqa: S311  to be replayed, not to be kept secret
+            who = f"subscriptions {seed} {name}"
+            rng = Random(who)  # noqa: S311  to be replayed, not to be kept secret
             begin_us, changes_us = asking.times(duration_us, rng)
             times_us = [begin_us] * asking.each + list(changes_us)
-            templates = rng.choices(asking.templates, weights, k=len(times_us))
-            asked = [
-                Subscription(at_us, number, ranges=self._ranges(template, rng))
-                for number, (at_us, template) in enumerate(zip(times_us, templates, strict=True))
-            ]
-            found[name] = tuple(_with_ends(asked, asking.each, rng))
+            generator = np.random.default_rng(int.from_bytes(blake2b(who.encode(), digest_size=8).digest()))
+            wishes = draws.draw(len(times_us), generator).by_wish()
+            found[name] = tuple(_with_ends(_numbered(times_us, wishes), asking.each, rng))
         return found
 
-    def _ranges(self, template: Template, rng: Random) -> tuple[tuple[float, float], ...]:
-        return tuple(
-            each.part(template.ranges[each.name], rng)
-            if each.name in template.ranges
-            else (each.min, each.max)
-            for each in self.attributes
-        )
+    def problems(self, streams: int, duration_us: int) -> Iterator[tuple[FieldPath, str]]:
+        """See `Workload.problems`."""
+        try:
+            self.rows(streams, duration_us)
+        except InputError as error:
+            yield ("events", "file"), str(error)
+
+    def rows(self, streams: int, duration_us: int) -> Sequence[str]:
+        """See `Workload.rows`. A stream has every so many rows, as many as it can publish."""
+        rows = self._rows()
+        if rows is None:
+            return ()
+        from node.core.event_values import packed
+
+        most = ceil(self.rate_per_s * duration_us / US_PER_S) + 1
+        found = [packed(rows[stream::streams][:most]) for stream in range(streams)]
+        if len(rows) < streams:
+            raise self._file_error(f"has {len(rows)} rows, fewer than there are streams, {streams}")
+        if max(map(len, found)) > ROWS_TEXT_MAX:
+            raise self._file_error(
+                f"gives a publisher more than {ROWS_TEXT_MAX >> 20} MiB: lower the rate or the duration"
+            )
+        return found
+
+    def _file_error(self, said: str) -> InputError:
+        return InputError(shown_path(Path(str(self.events.file))), None, "", said)
+
+    def _rows(self) -> "Floats | None":
+        """Of the file, if there is one. Raises InputError."""
+        if self.events.file is None:
+            return None
+        from experiments.workloads.event_rows import columns_of, read_rows
+
+        attributes = content.attributes_of(self.described)
+        return read_rows(Path(self.events.file), columns_of(attributes, self.events.columns))
 
 
-def _with_ends(asked: Sequence[Subscription], each: int, rng: Random) -> list[Subscription]:
-    """The subscriptions; each after the first ones takes the place of one before it, which ends."""
-    found, now = list(asked[:each]), list(asked[:each])
-    for new in asked[each:]:
-        old = now.pop(rng.randrange(each))
-        now.append(new)
-        found += [Subscription(new.at_us, old.number, False, old.ranges), new]
+def _numbered(
+    times_us: Sequence[int], wishes: Sequence[Sequence[tuple[content.Range, ...]]]
+) -> list[list[Subscription]]:
+    """The subscriptions of each wish."""
+    number, found = 0, []
+    for at_us, wish in zip(times_us, wishes, strict=True):
+        found.append([Subscription(at_us, number + n, ranges=ranges) for n, ranges in enumerate(wish)])
+        number += len(wish)
     return found
+
+
+def _with_ends(wishes: Sequence[Sequence[Subscription]], each: int, rng: Random) -> Iterator[Subscription]:
+    """The subscriptions; each wish after the first ones takes the place of one before it, which ends."""
+    now = list(wishes[:each])
+    for wish in now:
+        yield from wish
+    for new in wishes[each:]:
+        for old in now.pop(rng.randrange(each)):
+            yield Subscription(new[0].at_us, old.number, False, old.ranges)
+        now.append(new)
+        yield from new

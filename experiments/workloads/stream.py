@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from experiments.workloads.workload import RATE_PER_S_MAX, STREAMS_MAX, Stream, Workload
+from experiments.workloads.workload import RATE_PER_S_MAX, SKEW_MAX, STREAMS_MAX, Stream, Workload
 from topologies.strict import (
     DurationUs,
     EventRatePerS,
@@ -23,7 +23,6 @@ LAST_MAX = 1 << 62
 KEY_BYTES_MAX = 255
 ONE_OF_MAX = 1_000_000_000
 KEYS_MAX = 1_000_000_000
-SKEW_MAX = 10.0
 
 
 class Collect(StrictModel):

@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from experiments.workloads.workload import (
     PUBLISHERS_MAX,
     RATE_PER_S_MAX,
+    SKEW_MAX,
     STREAMS_MAX,
     Stream,
     Subscribing,
@@ -26,7 +27,6 @@ from experiments.workloads.workload import (
 from node.core.specification import Subscription
 from topologies.strict import EventRatePerS, WholeNumber, problem
 
-SKEW_MAX = 10.0
 MEMBERS_MAX = 1_000_000
 DRAWS_MAX = 20
 """For each topic of a subscriber; then the rest is taken from all that are left, weighing each."""

@@ -1,13 +1,14 @@
 """What every workload says: the size of events and their rate; and what it computes for the plan."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from node.core.specification import Subscription
+from topologies.document import FieldPath
 from topologies.strict import DurationUs, Name, SizeBytes, StrictModel, problem
 
 EVENT_SIZE_BYTES_MAX = 65_536
@@ -16,6 +17,8 @@ PUBLISHERS_MAX = 10_000
 NAME_LENGTH_MAX = 60
 RATE_PER_S_MAX = 100_000_000
 CHANGES_MAX = 1_000_000
+SKEW_MAX = 10.0
+"""Of Zipf's law."""
 
 
 class Stream(StrictModel):
@@ -69,3 +72,14 @@ class Workload(StrictModel, ABC):
     ) -> Mapping[str, tuple[Subscription, ...]]:
         """What each of these processes asks for, in order of time; nothing where all get all."""
         return {}
+
+    def problems(self, streams: int, duration_us: int) -> Iterator[tuple[FieldPath, str]]:
+        """Path in the workload and what is wrong there, of what it reads from files of its own."""
+        yield from ()
+
+    def rows(self, streams: int, duration_us: int) -> Sequence[str]:
+        """What events are about where that stands in a file: of each stream, by number, as nodes are told it.
+
+        Raises InputError for what `problems` names.
+        """
+        return ()

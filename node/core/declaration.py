@@ -9,7 +9,7 @@ user, never from an experiment or from a run directory.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from typing import Any, Literal, Self, get_args
@@ -30,7 +30,7 @@ class Trait(StrEnum):
     PEER = "peer"  # finds the others by itself, through one that it is told of
 
 
-Published = Literal["acknowledged", "sent"]
+Published = Literal["acknowledged", "sent", "sent-then-acknowledged"]
 Audience = Literal["all", "topic", "content"]
 Since = Literal["beginning", "subscription"]
 Order = Literal["none", "publisher", "stream", "total"]
@@ -54,9 +54,11 @@ CHOICES = {
 class Contract:
     """What a system promises: who gets what, in which order, how often, and through which faults.
 
-    survives: kinds of faults (`cut`, `kill`…) through which the promise holds; None: any. What is published
-    while another fault acts need not come. settle_us: how long what has been published, subscribed or mended
-    may be under way before it counts.
+    published: what a publisher's record says, that the system has an event or that it was sent; with
+    `sent-then-acknowledged` each by a record of its own, and what was not acknowledged when its publisher
+    died need not come. survives: kinds of faults (`cut`, `kill`…) through which the promise holds; None:
+    any. What is published while another fault acts need not come. settle_us: how long what has been
+    published, subscribed or mended may be under way before it counts.
     """
 
     published: Published = "acknowledged"
@@ -131,7 +133,9 @@ class Reading:
     events. rerouted: those of them that a server sends when it takes another way. noticed: what logs say when
     a fault was noticed. moved: what logs say when a server takes a stream from another one. membership: what
     logs say about who the replicas are, the first of which says it all. routed: messages that
-    carry another one to where a key leads, whoever that is. relayed: what logs say when a peer is sent
+    carry another one to where a key leads, whoever that is. visits: messages by which an event goes over the
+    part of a space that it affects, and to those who asked for it; none where events affect no such part.
+    relayed: what logs say when a peer is sent
     everything through another host, and when no more. key_of: the key by which messages name a stream, or
     its topic, that do not say its number. heartbeat: a message that only says that its sender lives, where it
     lists no counters. ranks: messages that are sent all the time, from the least telling to the most; those
@@ -148,11 +152,27 @@ class Reading:
     moved: str = ""
     membership: tuple[str, ...] = ()
     routed: tuple[str, ...] = ()
+    visits: tuple[str, ...] = ()
     relayed: tuple[str, ...] = ()
     key_of: Callable[[int], int] | None = None
     heartbeat: str = ""
     ranks: tuple[str, ...] = ()
     colours: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """How long nodes wait for an answer from any other before they act as if there were none.
+
+    us: all attempts together, of which there are so many. parameter: the name of the one that says how long
+    an attempt waits, as in `Parameters`. is_relayed: an answer may have to come through a third host. A
+    topology with a greater round trip is refused (`experiments.checks`).
+    """
+
+    parameter: str
+    us: int
+    attempts: int = 1
+    is_relayed: bool = False
 
 
 Code = Any
@@ -179,6 +199,11 @@ def _any_roles(counts: Mapping[str, int]) -> str | None:
     return None
 
 
+def _no_waits(parameters: Mapping[str, Any]) -> Iterable[Wait]:
+    """Any round trip will do."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class System:
     """A system and its code: a dataclass of parameters, what builds the machine of each role, codec, reading.
@@ -186,6 +211,7 @@ class System:
     report: what makes the sections that its runs' reports have besides (`analysis.pages.report.sections`).
     roles_problem: why a region cannot have so many processes of each role, or None. promise: the contract
     with these parameters, all of them, where that depends on them; what is declared is that of the defaults.
+    waits: with these parameters, what no round trip may be longer than.
     studies: experiments with very many machines, by name.
     """
 
@@ -197,6 +223,7 @@ class System:
     report: Code = None
     roles_problem: Callable[[Mapping[str, int]], str | None] = _any_roles
     promise: Callable[[Mapping[str, Any]], Contract] | None = None
+    waits: Callable[[Mapping[str, Any]], Iterable[Wait]] = _no_waits
     studies: Mapping[str, Study] = field(default_factory=dict)
 
     def problem(self) -> str | None:
@@ -239,7 +266,14 @@ class System:
         if layouts is None or not isinstance(self.reading, Reading):
             return None
         reading, publish = self.reading, self.reading.publish or ()
-        named = (*reading.carries, *publish, *reading.asks, *reading.rerouted, *reading.routed)
+        named = (
+            *reading.carries,
+            *publish,
+            *reading.asks,
+            *reading.rerouted,
+            *reading.routed,
+            *reading.visits,
+        )
         named = (*named, reading.heartbeat, *reading.ranks, *reading.colours)
         if unknown := [name for name in named if name and name not in layouts]:
             return f"reading: the codec has no message {unknown[0]!r:.40}"

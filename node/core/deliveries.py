@@ -41,7 +41,9 @@ LENGTH_BITS = 64  # of the longest part
 
 
 class RecordKind(IntEnum):
-    """DELIVERED: by a client. PUBLISHED: acknowledged to a driver. SESSION: the process started (again).
+    """DELIVERED: by a client. PUBLISHED: acknowledged to a driver, or sent by it, as the contract says.
+    ACKNOWLEDGED: the system has what a driver sent and put down as PUBLISHED then. SESSION: the process
+    started (again).
 
     TOMBSTONE: a client got a placeholder for `count` collected events. SPARSE: it got `count` events, and
     placeholders for the others of the `covered` sequence numbers. EPOCH: the events that follow are of
@@ -49,7 +51,8 @@ class RecordKind(IntEnum):
 
     SUBSCRIBING, SUBSCRIBED, UNSUBSCRIBING, UNSUBSCRIBED: a client asked for a stream, or that it ends, and
     was told that it is so. `first_seq` is the first event that it is to get, or not to get any more; 0 where
-    it cannot know. Only of systems that deliver from a subscription on.
+    it cannot know. Another SUBSCRIBED says it as soon as it knows. Only of systems that deliver from a
+    subscription on.
     """
 
     DELIVERED = 0
@@ -62,6 +65,7 @@ class RecordKind(IntEnum):
     SUBSCRIBED = 7
     UNSUBSCRIBING = 8
     UNSUBSCRIBED = 9
+    ACKNOWLEDGED = 10
 
 
 @dataclass(frozen=True, slots=True)

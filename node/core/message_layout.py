@@ -33,10 +33,11 @@ from typing import Any, Literal, Self, get_type_hints
 from node.core.errors import RemoteProtocolError
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, Frame, encode_header
 
-WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8, "K": 16}
+WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8, "K": 16, "d": 8}
 """Bytes of a field by its format: those of struct, and K for keys of 128 bits, which are numbers, too."""
 NESTED_MAX = 4  # messages within each other
 KEY = "K"
+DOUBLE = "d"
 KEY_SHOWN = 6  # hexadecimal digits by which people tell keys apart
 SEQ = "seq"  # the unit of sequence numbers, which `node.core.epochs` writes for people
 ADDRESS = "IPv4"  # the unit of addresses that are numbers

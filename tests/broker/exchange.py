@@ -13,6 +13,7 @@ from node.core import content
 from node.core import machine as m
 from node.core.declaration import Contract, Declared, Reading, System, Trait
 from node.core.deliveries import RecordKind
+from node.core.event_values import EventValues
 from node.core.message_layout import SEQ, Codec, Field, Layout, Tail
 from node.core.small_machine import SmallMachine
 
@@ -87,11 +88,15 @@ class Node(SmallMachine):
 class Publisher(Node):
     last = 0
 
+    def begin(self):
+        super().begin()
+        self.values = EventValues.of(self.spec)
+
     def tick(self):
         [stream], size = self.spec.published_by(self.spec), self.spec.workload["event_size_bytes"]
         while self.peers and self.last < self.due_events():
             self.last += 1
-            values = content.draw_values(self.attributes, self.rng)
+            values = self.values.one(self.last - 1)
             event = packed(values).ljust(size, b".")
             self.send(*self.peers.values(), Publish(stream, self.last, key_of(event), event))
             self.record(RecordKind.PUBLISHED, stream, self.last, 1, event)
@@ -121,14 +126,14 @@ class Exchange(Node):
         else:
             event = bytes(message.payload)
             values = struct.unpack_from(f">{len(self.attributes)}d", event)
-            for each in self.wanted_by(values):
+            for each in self.wanted_by(content.event_ranges(self.attributes, values)):
                 self.tell(each, Notify(message.stream, message.first_seq, message.key, event))
 
-    def wanted_by(self, values):
+    def wanted_by(self, about):
         return [
             connection
             for connection, mine in self.asked.items()
-            if any(content.matches(ranges, values) for ranges in mine.values())
+            if any(content.matches(ranges, about) for ranges in mine.values())
         ]
 
     def tell(self, connection, message):

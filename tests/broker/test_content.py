@@ -5,6 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from analysis import pipeline
+from analysis.pages.report import write_report
+from analysis.pipeline import analyze_here
+from analysis.timelines.tasks import CheckClients
+from experiments.rundir import RunDirectory
 from node.systems import build_machine
 from testbed.cli import main
 
@@ -34,8 +39,8 @@ def tells_a_stranger(exchange):
     """One event, once, while no subscription changes: all do at 3.0 to 3.5 s, and at 6.0 to 6.5 s."""
     usual, told = exchange.wanted_by, []
 
-    def wanted_by(values):
-        wanted = usual(values)
+    def wanted_by(about):
+        wanted = usual(about)
         strangers = sorted(exchange.asked.keys() - set(wanted))
         if told or not strangers or not 4_600_000 < exchange.now_us - exchange.schedule.start_us < 4_900_000:
             return wanted
@@ -46,11 +51,20 @@ def tells_a_stranger(exchange):
 
 
 def swaps_for_one(exchange):
-    """One of those that get two events, one after the other, gets them the other way round, once."""
-    usual, held = exchange.tell, []
+    """Of two events, one directly after the other, that the same four or more get, one gets the second one
+    first, once: who is late is plain.
+    """
+    wanted_by, usual, told, held = exchange.wanted_by, exchange.tell, [[]], []
+
+    def next_event(about):
+        wanted = wanted_by(about)
+        if len(held) == 1 and (held[0][0] not in wanted or len(set(wanted) & set(told[-1])) < 4):
+            usual(*held.pop())
+        told.append(wanted)
+        return wanted
 
     def tell(connection, message):
-        if not held and exchange.now_us > 5_000_000:
+        if not held and exchange.now_us > 5_000_000 and len(told[-1]) >= 4:
             held.append((connection, message))
         elif len(held) == 1 and connection == held[0][0]:
             usual(connection, message)
@@ -59,11 +73,48 @@ def swaps_for_one(exchange):
         else:
             usual(connection, message)
 
-    exchange.tell = tell
+    exchange.wanted_by, exchange.tell = next_event, tell
 
 
 def test_the_exchange_keeps_its_contract_through_a_cut(wrong_with):
     assert wrong_with(FILE, build_machine) == {}
+
+
+def test_the_summary_and_the_report_say_how_selective_subscriptions_were(summary_with, tmp_path):
+    summary = summary_with(FILE, build_machine, "workload.subscriptions.change=null", "faults=[]")
+    content, events = summary["content"], summary["events"]
+    assert content["clients"]["mean"] * events["published"] == pytest.approx(events["delivered"], rel=0.05)
+    assert content["clients"]["mean"] < content["subscriptions"]["mean"] < 24
+    assert content["clients"]["p50"] <= content["clients"]["p95"] <= content["clients"]["max"] <= 12
+    [run] = tmp_path.iterdir()
+    page = write_report(RunDirectory.open(run)).read_text()
+    assert "Events by how many they were for" in page
+    assert " clients on average: half of the events for at most " in page
+
+
+def test_clients_are_shared_out_so_that_no_task_has_too_many_matches(summary_with, tmp_path, monkeypatch):
+    before = summary_with(FILE, build_machine)
+    [run] = map(RunDirectory.open, tmp_path.iterdir())
+    clients, usual = [], CheckClients.run
+    monkeypatch.setattr(CheckClients, "run", lambda task: (clients.append(len(task.clients)), usual(task))[1])
+    monkeypatch.setattr(pipeline, "PAIRS_TOGETHER", 5 * (before["events"]["published"] + 20))
+    after = analyze_here(run, progress=lambda text: None)
+    assert clients == [5, 5, 2]
+    assert {name: after[name] for name in ("events", "subscriptions", "content", "latency")} == {
+        name: before[name] for name in ("events", "subscriptions", "content", "latency")
+    }
+
+
+PARTIAL = "workload.attributes=[{name: price, max: 100, unspecified: 30%}, {name: volume, max: 9}]"
+QUOTES = (
+    "workload.preset=stock-quotes", "workload.attributes=null", "workload.event_size=60B",
+    "workload.subscriptions={each: 60, within: 500ms, change: 3s}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", [(PARTIAL,), QUOTES], ids=["partial", "quotes"])
+def test_it_does_so_for_partial_events_and_for_quotes_of_stocks(wrong_with, settings):
+    assert wrong_with(FILE, build_machine, *settings) == {}
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,7 @@ def contracts(of, file):
 
 SENT = Contract("sent", "all", "beginning", settle_us=500_000)
 ACKNOWLEDGED = replace(SENT, published="acknowledged")
+BOTH = replace(SENT, published="sent-then-acknowledged")
 SINCE = replace(SENT, since="subscription")
 TOPIC = Contract("sent", "topic", "subscription", settle_us=1_500_000)
 CONTENT = Contract("sent", "content", "subscription", settle_us=1_000_000)
@@ -169,15 +170,18 @@ CONTENT = Contract("sent", "content", "subscription", settle_us=1_000_000)
 @pytest.mark.parametrize(
     ("file", "role", "change", "of", "figure", "breaks"),
     [
-        *((PEERS, "peer", nothing, of, "", always) for of in (SENT, ACKNOWLEDGED)),
+        *((PEERS, "peer", nothing, of, "", always) for of in (SENT, ACKNOWLEDGED, BOTH)),
         (BROKERS, "subscriber", nothing, TOPIC, "", always),
         (EXCHANGE, "subscriber", nothing, CONTENT, "", always),
-        *((PEERS, "peer", nth_delivery(drops), of, "lost", no_losses) for of in (SENT, ACKNOWLEDGED, SINCE)),
+        *(
+            (PEERS, "peer", nth_delivery(drops), of, "lost", no_losses)
+            for of in (SENT, ACKNOWLEDGED, BOTH, SINCE)
+        ),
         *((PEERS, "peer", nth_delivery(repeats), of, "duplicated", once_at_most) for of in (SENT, SINCE)),
         *((PEERS, "peer", late, of, "out_of_order", in_order) for of in (SENT, ACKNOWLEDGED)),
         *((PEERS, "peer", nth_delivery(garbles), of, "corrupted", always) for of in (SENT, ACKNOWLEDGED)),
         *((PEERS, "peer", records_twice, of, "published_twice", always) for of in (SENT, ACKNOWLEDGED)),
-        (PEERS, "peer", nth_delivery(invents), SENT, "stray", always),
+        *((PEERS, "peer", nth_delivery(invents), of, "stray", always) for of in (SENT, BOTH)),
         (BROKERS, "broker", tells_a_stranger, TOPIC, "stray", always),
     ],
 )
@@ -225,7 +229,7 @@ def test_an_event_that_nobody_published_is_told_whatever_may_come_again(records_
 
 def test_every_kind_of_promise_is_in_the_table():
     """A new choice of a contract needs a row above."""
-    assert set(CHOICES["published"]) == {"sent", "acknowledged"}
+    assert set(CHOICES["published"]) == {"sent", "acknowledged", "sent-then-acknowledged"}
     assert set(CHOICES["audience"]) == {"all", "topic", "content"}
     assert set(CHOICES["order"]) == {"none", "publisher", "stream", "total"}
     assert set(CHOICES["delivery"]) == {*LOSSLESS, *NO_REPEATS, "best-effort"}

@@ -1,10 +1,13 @@
 """Content: templates become ranges, from the seed alone; what does not fit together is refused."""
 
+import json
+
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from experiments.workloads.content import ContentWorkload
 from experiments.workloads.kinds import AnyWorkload
+from node.core import content
 from topologies.document import Document, validated
 from topologies.errors import InputError
 
@@ -72,6 +75,150 @@ def test_it_reads_back_from_its_own_json_and_follows_from_the_seed():
     written = workload.model_dump(mode="json", by_alias=True, exclude_none=True)
     assert ContentWorkload.model_validate(written) == workload
     assert asked(workload) == asked(workload) != asked(workload, seed=2)
+
+
+SYMBOL = {"name": "symbol", "type": "string", "min": "aaa", "max": "zzz"}
+SIDE = {"name": "side", "type": "string", "values": ["buy", "sell"]}
+DAY = {"name": "day", "type": "date", "min": "1998-01-02", "max": "2002-12-31"}
+
+
+def test_strings_and_dates_become_ordinals():
+    attributes = read(attributes=[SYMBOL, SIDE, DAY], templates=[{"ranges": {}}]).as_plan()["attributes"]
+    symbol, side, day = content.attributes_of({"attributes": attributes})
+    assert (symbol.text(symbol.low), symbol.text(symbol.high)) == ("aaa", "zzz")
+    assert (side.low, side.high, side.labels) == (0, 1, ("buy", "sell"))
+    assert (day.low, day.high) == (10228, 12052)
+
+
+def test_wishes_are_equality_one_sided_between_fixed_and_several():
+    ranges = {
+        "price": [{"min": 10, "max": 30}, {"min": 50}, {"value": 45}],
+        "symbol": "equal", "volume": "above", "day": {"max": "1998-12-31"},
+    }  # fmt: skip
+    workload = read(
+        attributes=[PRICE, VOLUME, SYMBOL, DAY], size="40B", each=2, templates=[{"ranges": ranges}]
+    )
+    for mine in asked(workload).values():
+        assert [each.number for each in mine] == list(range(6))
+        prices = [each.ranges[0] for each in mine]
+        assert prices == [(10, 30), (50, 200), (45, 45)] * 2
+        for one, two in ((mine[0], mine[1]), (mine[3], mine[5])):
+            assert one.ranges[1:] == two.ranges[1:]
+        for each in mine:
+            _, volume, symbol, day = each.ranges
+            assert symbol[0] == symbol[1]
+            assert volume[1] == 100
+            assert day == (10228, 10591)
+
+
+def test_wishes_of_several_ranges_end_together():
+    templates = [{"ranges": {"price": ["1%", "2%"]}}]
+    for mine in asked(read(each=2, change="3s", templates=templates)).values():
+        active = set()
+        for each in mine:
+            active = active | {each.number} if each.on else active - {each.number}
+        assert len(mine) == 2 * (2 + 2 * 3)
+        assert len(active) == 4
+        assert {number ^ 1 for number in active} == active
+
+
+def test_the_preset_is_the_papers_schema_and_templates():
+    workload = TypeAdapter(AnyWorkload).validate_python(PRESET)
+    plan = workload.as_plan()
+    assert [each["name"] for each in plan["attributes"]][:3] == ["date", "symbol", "open"]
+    assert [each["weight"] for each in plan["templates"]] == [20, 35, 35, 5, 5]
+    assert plan["events"] == {"source": "stocks", "stocks": 100, "skew": 1.0, "seed": 1}
+    assert json.loads(json.dumps(plan)) == json.loads(json.dumps(workload.as_plan()))
+    uniform = TypeAdapter(AnyWorkload).validate_python(PRESET | {"preset": "stock-quotes-uniform"})
+    assert uniform.as_plan()["events"]["source"] == "drawn"
+    assert asked(uniform) == asked(workload)  # the same quotes are in their minds
+    own = PRESET | {"subscriptions": {"templates": [{"ranges": {"volume": {"min": 1000}}}]}}
+    assert asked(TypeAdapter(AnyWorkload).validate_python(own), 1)["r0/s-0"][0].ranges[6] == (
+        1000,
+        310_000_000,
+    )
+
+
+PRESET = {
+    "kind": "content", "preset": "stock-quotes", "event_size": "60B", "rate": "5/s", "subscriptions": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"preset": "stocks"}, "preset: should be 'stock-quotes' or 'stock-quotes-uniform', not 'stocks'"),
+        ({"attributes": [PRICE]}, "attributes: cannot be together with a preset, which has its own"),
+        ({"events": {"stocks": 0}}, "events.stocks: should be greater than or equal to 1, not 0"),
+        ({"events": {"file": "x.csv", "skew": 1.0}}, "events.file: cannot be together with quotes of stocks"),
+        ({"events": {"columns": {"open": "Open"}}}, "events.columns: are of a file, and there is none"),
+        (
+            {"events": {"file": "x.csv", "columns": {"opn": "Open"}}},
+            "events.columns.opn: there is no such attribute: did you mean open?",
+        ),
+        (
+            {"preset": None},
+            "attributes: is missing: list them, or take a preset such as stock-quotes",
+        ),
+        (
+            {"preset": None, "attributes": [PRICE]},
+            "subscriptions.templates: is missing: list them, or take a preset such as stock-quotes",
+        ),
+        (
+            {"preset": None, "attributes": [PRICE], "events": {"stocks": 5},
+             "subscriptions": {"templates": [{"ranges": {}}]}},
+            "events: has quotes of stocks, which need preset: stock-quotes",
+        ),
+    ],
+)  # fmt: skip
+def test_presets_and_events_that_do_not_fit_are_refused(fields, said):
+    with pytest.raises(InputError) as raised:
+        validated(ContentWorkload, Document("file", PRESET | fields, {}))
+    assert str(raised.value).startswith(f"file: {said}")
+
+
+def wish(ranges, **attribute):
+    return {
+        "attributes": [{"name": "price", "max": 200.0} | attribute],
+        "templates": [{"ranges": {"price": ranges}}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"attributes": [{"name": "price"}]}, "attributes.0.max: is missing"),
+        ({"attributes": [PRICE | {"max": True}]}, "attributes.0.max: should be a number, a word or a date"),
+        ({"attributes": [PRICE | {"max": "high"}]}, "attributes.0.max: should be a number, not 'high'"),
+        ({"attributes": [DAY | {"max": "31/Dec/02"}]}, "attributes.0.max: '31/Dec/02' is no date such as"),
+        ({"attributes": [DAY | {"min": "2003-01-01"}]}, "attributes.0.max: should be more than min"),
+        ({"attributes": [SYMBOL | {"max": "z" * 12}]}, "attributes.0: has more than 11 letters; values:"),
+        ({"attributes": [SYMBOL | {"max": "BRK.B"}]}, "attributes.0.max: 'BRK.B' is no word of at most 5"),
+        ({"attributes": [SIDE | {"values": ["a", "b", "a"]}]}, "attributes.0.values: has 'a' twice"),
+        ({"attributes": [SIDE | {"type": "real"}]}, "attributes.0.values: are for type: string, not real"),
+        ({"attributes": [SIDE | {"max": "z"}]}, "attributes.0.values: cannot be together with min and max"),
+        ({"attributes": [PRICE | {"unspecified": 0.1}]}, "attributes.0.unspecified: 0.1 has no unit"),
+        (
+            {"attributes": [PRICE | {"drawn": {"peak": 300}}]},
+            "attributes.0.drawn.peak: '300' is not from 0 to 200",
+        ),
+        ({"attributes": [PRICE | {"drawn": {"distribution": "events"}}]}, "attributes.0.drawn.distribution"),
+        (wish("cheap"), "subscriptions.templates.0.ranges.price: should be a share such as 1%, or equal,"),
+        (wish("120%"), "subscriptions.templates.0.ranges.price: 120% is more than 100%"),
+        (wish({}), "subscriptions.templates.0.ranges.price: should have a value, or min, max or both"),
+        (wish({"min": 1, "value": 2}), "subscriptions.templates.0.ranges.price: should have a value, or min"),
+        (wish({"min": 50, "max": 10}), "subscriptions.templates.0.ranges.price.max: should not be less"),
+        (wish({"min": 0, "max": 300}), "subscriptions.templates.0.ranges.price.max: '300' is not from"),
+        (wish({"value": "x"}), "subscriptions.templates.0.ranges.price.value: should be a number, not 'x'"),
+        (wish([]), "subscriptions.templates.0.ranges.price: should have at least 1 item"),
+        (wish(["10%"] * 11), "subscriptions.templates.0.ranges.price: should have at most 10 items"),
+    ],
+)  # fmt: skip
+def test_attributes_and_wishes_that_make_no_sense_are_refused_in_one_line(fields, said):
+    with pytest.raises(InputError) as raised:
+        validated(ContentWorkload, Document("file", given(**{"size": "16B"} | fields), {}))
+    assert str(raised.value).startswith(f"file: {said}")
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,16 @@ def test_a_field_that_somebody_changed_is_read_or_refused_in_a_line(wrong: Any) 
     assert broken == []
 
 
+@pytest.mark.parametrize(
+    "wrong", [7, "price", [7], [{}], [{"name": "price", "kind": "real", "low": "0", "high": 1.0}], {"a": {}}]
+)
+def test_attributes_that_are_none_are_refused(wrong: Any) -> None:
+    content = whole()
+    content["plan"]["workload"]["attributes"] = wrong
+    with pytest.raises(InputError, match="attributes: are no attributes"):
+        record_from_json(content)
+
+
 def test_changes_of_older_versions_are_those_of_the_plan_in_their_order() -> None:
     content = whole()
     older = content | {"schema": 1, "changes": []}

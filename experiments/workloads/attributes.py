@@ -1,0 +1,147 @@
+"""What events have values of, as people write it: names, types, bounds, and how values are distributed."""
+
+from math import isfinite
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from experiments.workloads.workload import SKEW_MAX
+from node.core import content
+from node.core.ordinals import LENGTH_MAX
+from topologies.strict import Fraction, Name, StrictModel, WholeNumber, problem, problems_under
+
+PARTS_MAX = 100_000
+LABELS_MAX = 10_000
+LABEL_LENGTH_MAX = 60
+WHOLE_MAX = float(1 << 53)
+"""Up to which whole numbers are exact as doubles."""
+
+
+def _bound(given: Any) -> float | str:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not isfinite(given):
+        raise problem(f"should be a number, a word or a date, not {given!r:.40}")
+    return float(given)
+
+
+Value = Annotated[
+    float | str,
+    BeforeValidator(_bound),
+    WithJsonSchema({"type": ["number", "string"], "examples": [10, "aapl", "2002-12-31"]}),
+]
+"""A value of an attribute: a number, a word, or a date such as 2002-12-31."""
+Label = Annotated[str, Field(min_length=1, max_length=LABEL_LENGTH_MAX)]
+
+
+class Drawn(StrictModel):
+    """How values are distributed."""
+
+    distribution: Literal["uniform", "zipf"] = "zipf"
+    """uniform: all alike. zipf: the k-th most popular part of the values in proportion to 1 / k^skew."""
+    skew: float = Field(1.0, gt=0, le=SKEW_MAX, strict=True)
+    """The exponent of zipf."""
+    parts: WholeNumber = Field(1000, ge=1, le=PARTS_MAX)
+    """Into so many equal parts all values are cut; within one all are alike."""
+    peak: Value | None = None
+    """The most popular value; the others by their distance from it. The lowest one unless given."""
+
+    def as_plan(self, attribute: content.Attribute) -> dict[str, Any]:
+        """As the draws read it. Raises a problem if the peak is none of the attribute's values."""
+        peak = None if self.peak is None else number(self.peak, attribute, "peak")
+        return {"kind": self.distribution, "skew": self.skew, "parts": self.parts, "peak": peak}
+
+
+class Wanted(Drawn):
+    """How the values that subscriptions name are distributed."""
+
+    distribution: Literal["uniform", "zipf", "events"] = "zipf"  # type: ignore[assignment]
+    """Also events: as an event of the stream has them, the same one for all such attributes."""
+
+
+class Attribute(StrictModel):
+    """What an event has a value of."""
+
+    name: Name
+    """What templates call it."""
+    type: Literal["real", "integer", "string", "date"] = "real"
+    """Of its values."""
+    min: Value | None = None
+    """The lowest value; 0, or a, unless given."""
+    max: Value | None = None
+    """The highest value."""
+    values: Annotated[tuple[Label, ...], Field(min_length=2, max_length=LABELS_MAX)] | None = None
+    """The strings that there are, in order, where they are not all words from min to max."""
+    unspecified: Fraction = 0.0
+    """So many of the events leave it out."""
+    drawn: Drawn | None = None
+    """How values of events are distributed; all are alike unless given."""
+    wanted: Wanted | None = None
+    """How the values that subscriptions name are distributed; all are alike unless given."""
+
+    @model_validator(mode="after")
+    def _some_values(self) -> Self:
+        attribute = self.core()
+        if attribute.high <= attribute.low:
+            raise problem(f"should be more than min, {attribute.text(attribute.low)}", "max")
+        if attribute.is_whole and max(-attribute.low, attribute.high) > WHOLE_MAX:
+            raise problem(f"has a bound beyond {WHOLE_MAX:.0f}, from where not all integers are exact")
+        for name, distribution in (("drawn", self.drawn), ("wanted", self.wanted)):
+            with problems_under(name):
+                if distribution is not None:
+                    distribution.as_plan(attribute)
+        return self
+
+    def core(self) -> content.Attribute:
+        """As the nodes know it. Raises a problem if it has no such values."""
+        if self.values is not None:
+            return self._labelled(self.values)
+        if self.max is None:
+            raise problem("is missing", "max")
+        low, high = ("a" if self.type == "string" else 0.0) if self.min is None else self.min, self.max
+        if self.type == "date" and self.min is None:
+            raise problem("is missing", "min")
+        if self.type == "string":
+            length = max(len(str(low)), len(str(high)))
+            if length > LENGTH_MAX:
+                raise problem(f"has more than {LENGTH_MAX} letters; values: [...] lists other strings")
+            widest = content.Attribute(self.name, self.type, 0.0, float("inf"), length)
+        else:
+            widest = content.Attribute(self.name, self.type, float("-inf"), float("inf"))
+        ends = (number(low, widest, "min"), number(high, widest, "max"))
+        return content.Attribute(self.name, self.type, *ends, length=widest.length)
+
+    def _labelled(self, labels: tuple[str, ...]) -> content.Attribute:
+        if self.type != "string":
+            raise problem(f"are for type: string, not {self.type}", "values")
+        if self.min is not None or self.max is not None:
+            raise problem("cannot be together with min and max: take one of them away", "values")
+        if twice := next((each for place, each in enumerate(labels) if each in labels[:place]), None):
+            raise problem(f"has {twice!r} twice", "values")
+        return content.Attribute(self.name, self.type, 0.0, len(labels) - 1.0, labels=labels)
+
+    def as_plan(self) -> dict[str, Any]:
+        """{"name", "kind", "low", "high"}, and, where they are given, "length", "labels", "unspecified",
+        "drawn", "wanted".
+        """
+        attribute = self.core()
+        more: dict[str, Any] = {
+            "length": attribute.length,
+            "labels": attribute.labels,
+            "unspecified": self.unspecified,
+            "drawn": self.drawn and self.drawn.as_plan(attribute),
+            "wanted": self.wanted and self.wanted.as_plan(attribute),
+        }
+        plain = {"name": self.name, "kind": self.type, "low": attribute.low, "high": attribute.high}
+        return plain | {name: value for name, value in more.items() if value}
+
+
+def number(value: float | str, attribute: content.Attribute, *path: str | int) -> float:
+    """The value's number. Raises a problem at `path` if it is none of the attribute's."""
+    is_text = attribute.kind in {"string", "date"}
+    if isinstance(value, str) != is_text:
+        raise problem(f"should be a {content.NOUNS[attribute.kind]}, not {value!r:.40}", *path)
+    try:
+        return attribute.number(value if isinstance(value, str) else repr(value).removesuffix(".0"))
+    except ValueError as error:
+        raise problem(str(error), *path) from None

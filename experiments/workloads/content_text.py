@@ -1,0 +1,144 @@
+"""What a plan publishes and asks for by content, as lines for people: attributes, events, subscriptions, and
+how many of these an event matches, by the plan's own first events.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from experiments.declared import Trait
+from experiments.plan import Plan, ProcessPlan
+from node.core.content import Attribute, Range, attributes_of
+from node.core.content_matching import EventIndex
+from node.core.event_values import EventValues
+from node.core.value_distributions import Floats
+
+Row = tuple[str, ...]
+SHOWN = 3
+"""Events and subscriptions, as examples."""
+MATCHED = 2000
+"""Events by which it is told how selective subscriptions are."""
+
+
+def attribute_rows(plan: Plan) -> Iterator[Row]:
+    """Each attribute with its type, its bounds, and how its values are distributed."""
+    described = plan.workload["attributes"]
+    for attribute, given in zip(attributes_of(plan.workload), described, strict=True):
+        parts = [
+            f"{attribute.text(attribute.low)} to {attribute.text(attribute.high)}",
+            _distribution("events", given.get("drawn"), attribute),
+            _distribution("subscriptions", given.get("wanted"), attribute),
+            f"{given['unspecified'] * 100:.4g}% of events leave it out" if given.get("unspecified") else "",
+        ]
+        yield attribute.name, attribute.kind, "; ".join(filter(None, parts))
+
+
+def _distribution(whose: str, given: Mapping[str, Any] | None, attribute: Attribute) -> str:
+    if given is None or given["kind"] == "uniform":
+        return ""
+    if given["kind"] == "events":
+        return f"{whose}: as events have it"
+    peak = "" if given.get("peak") is None else f", most at {attribute.text(given['peak'])}"
+    return f"{whose}: Zipf, skew {given['skew']:g}{peak}"
+
+
+def event_rows(plan: Plan) -> Iterator[Row]:
+    """Where events come from, and the first ones of the first publisher."""
+    events, share = plan.workload["events"], f"every {_nth(len(plan.streams))} of each publisher"
+    sources = {
+        "drawn": "values are drawn",
+        "rows": f"rows of a file, {share}",
+        "stocks": f"quotes of {events.get('stocks')} stocks, {share}",
+    }
+    yield "", sources[events["source"]]
+    for publisher, values in list(_values(plan))[:1]:
+        for number in range(SHOWN):
+            told = zip(values.attributes, values.one(number), strict=True)
+            said = ", ".join(f"{each.name} {each.text(value)}" for each, value in told if not isnan(value))
+            yield publisher.name, said
+
+
+def _nth(number: int) -> str:
+    return f"{number}th" if number > 3 else ("", "1st", "2nd", "3rd")[number]
+
+
+def _values(plan: Plan) -> Iterator[tuple[ProcessPlan, EventValues]]:
+    """The publishers with their events."""
+    for process in plan.having(Trait.PUBLISHER):
+        for stream in plan.streams:
+            if not {process.region, process.name}.isdisjoint(stream.publishers):
+                place = stream.number, len(plan.streams)
+                yield process, EventValues(plan.workload, process.seed, *place, process.rows)
+                break
+
+
+def subscription_rows(plan: Plan) -> Iterator[Row]:
+    """Templates with their shares, some subscriptions, and how selective all are."""
+    attributes = attributes_of(plan.workload)
+    templates = plan.workload["templates"]
+    weights = sum(template["weight"] for template in templates)
+    for template in templates:
+        wanted = [
+            f"{name} {_predicates(each, attributes, name)}" for name, each in template["ranges"].items()
+        ]
+        yield f"{template['weight'] / weights:.1%}", ", ".join(wanted) or "everything"
+    first = [
+        (process, asked)
+        for process in plan.processes
+        for number, asked in enumerate(process.subscriptions)
+        if asked.on and (number == 0 or asked.at_us == process.subscriptions[0].at_us)
+    ]
+    for process, asked in first[:SHOWN]:
+        yield process.name, _ranges(asked.ranges, attributes)
+    if first:
+        yield "", _selectivity(plan, np.array([asked.ranges for _, asked in first], float))
+
+
+def _predicates(wanted: Sequence[Mapping[str, Any]], attributes: Sequence[Attribute], name: str) -> str:
+    [attribute] = [each for each in attributes if each.name == name]
+    said = []
+    for each in wanted:
+        if each["kind"] == "share":
+            said.append(f"{each['share'] * 100:.4g}%")
+        elif each["kind"] == "fixed":
+            said.append(_range((each["low"], each["high"]), attribute))
+        else:
+            said.append(each["kind"])
+    return " or ".join(said)
+
+
+def _ranges(ranges: Sequence[Range], attributes: Sequence[Attribute]) -> str:
+    """Of those that are not everything."""
+    said = [
+        f"{each.name} {_range(wanted, each)}"
+        for wanted, each in zip(ranges, attributes, strict=True)
+        if wanted != (each.low, each.high)
+    ]
+    return ", ".join(said) or "everything"
+
+
+def _range(wanted: Range, attribute: Attribute) -> str:
+    low, high = (attribute.text(each) for each in wanted)
+    if wanted[0] == wanted[1]:
+        return f"= {low}"
+    if wanted[0] == attribute.low:
+        return f"<= {high}"
+    return f">= {low}" if wanted[1] == attribute.high else f"{low} to {high}"
+
+
+def _selectivity(plan: Plan, ranges: Floats) -> str:
+    """How many of the first subscriptions the first events match."""
+    publishers = list(_values(plan))
+    values = [each.many(0, -(-MATCHED // len(publishers))) for _, each in publishers]
+    if not values:
+        return f"{len(ranges):,} at first"
+    events = np.concatenate(values)
+    domains = [(each.low, each.high) for each in attributes_of(plan.workload)]
+    matched = np.zeros(len(events), np.int64)
+    for _, event in EventIndex(domains, events.T).matches(ranges[:, :, 0].T, ranges[:, :, 1].T):
+        matched += np.bincount(event, minlength=len(events))
+    matching = f"an event matches {matched.mean():.3g} on average, median {np.median(matched):.3g}"
+    none = f"{(matched == 0).mean():.1%} of {len(events):,} match none"
+    return f"{len(ranges):,} at first: {matching}, at most {matched.max():,}; {none}"

@@ -1,0 +1,149 @@
+"""Events that are rows of a user's file, CSV or Parquet: read within limits, each cell a value of its
+attribute.
+
+A column goes by its attribute's name unless the workload says otherwise; other columns are not read. An
+empty cell, or a null, is unspecified. What is wrong is one line that names row (of data, from 1) and column.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from node.core.content import UNSPECIFIED, Attribute
+from node.core.value_distributions import Floats
+from topologies.document import shown_path
+from topologies.errors import InputError
+from topologies.strict import suggestion
+
+FILE_BYTES_MAX = 1 << 30
+ROWS_MAX = 5_000_000
+BLOCK_BYTES = 1 << 22
+PARQUET = ".parquet"
+SUFFIXES = (".csv", ".csv.gz", PARQUET)
+
+Columns = tuple[tuple[Attribute, str], ...]
+"""Attributes, and what their columns are called."""
+
+
+def read_rows(path: Path, columns: Columns) -> Floats:
+    """The file's rows, a column for each attribute. Raises InputError."""
+    file = shown_path(path)
+    if not path.name.endswith(SUFFIXES):
+        raise InputError(file, None, "", f"should end in {', '.join(SUFFIXES)}")
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise InputError(file, None, "", f"cannot be read: {error.strerror}") from None
+    if status.st_size > FILE_BYTES_MAX:
+        raise InputError(file, None, "", f"is larger than {FILE_BYTES_MAX >> 20} MiB")
+    return _read(path, file, columns, (status.st_size, status.st_mtime_ns))
+
+
+class _CellError(Exception):
+    """A cell that is no value of its attribute; `row` counts from 0 within the batch."""
+
+    def __init__(self, row: int, problem: str) -> None:
+        super().__init__(problem)
+        self.row, self.problem = row, problem
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, file: str, columns: Columns, _state: tuple[int, int]) -> Floats:
+    """Read once as long as the file is the same: every point of a sweep asks for it."""
+    read = _parquet if path.name.endswith(PARQUET) else _csv
+    parts: list[Floats] = []
+    before = 0
+    try:
+        for batch in read(path, file, [name for _, name in columns]):
+            if before + batch.num_rows > ROWS_MAX:
+                raise InputError(file, None, "", f"has more than {ROWS_MAX:,} rows")
+            parts.append(_rows(batch, columns, before, file))
+            before += batch.num_rows
+    except (pa.ArrowException, OSError) as error:
+        said = str(error).partition("\n")[0]
+        where = f"after row {before}: " if before else ""
+        raise InputError(file, None, "", f"cannot be read: {where}{said}") from None
+    if not before:
+        raise InputError(file, None, "", "has no rows")
+    return np.concatenate(parts)
+
+
+def _rows(batch: pa.RecordBatch, columns: Columns, before: int, file: str) -> Floats:
+    found = np.empty((batch.num_rows, len(columns)))
+    for place, (attribute, name) in enumerate(columns):
+        try:
+            found[:, place] = _values(batch.column(place), attribute)
+        except _CellError as error:
+            where = f"row {before + error.row + 1}, column {name}"
+            raise InputError(file, None, where, error.problem) from None
+    return found
+
+
+def _csv(path: Path, file: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Everything as text: what a cell should be is its attribute's matter."""
+    options = pa.csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
+    )
+    blocks = pa.csv.ReadOptions(block_size=BLOCK_BYTES)
+    with pa.csv.open_csv(path, read_options=blocks, convert_options=options) as reader:
+        _refuse_missing(reader.schema.names, names, file)
+        for batch in reader:
+            yield batch.select(names)
+
+
+def _parquet(path: Path, file: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    with pa.parquet.ParquetFile(path) as source:
+        _refuse_missing(source.schema_arrow.names, names, file)
+        for batch in source.iter_batches(columns=list(names)):
+            yield batch.select(names)
+
+
+def _refuse_missing(there: Sequence[str], names: Sequence[str], file: str) -> None:
+    for name in names:
+        if name not in there:
+            raise InputError(file, None, "", f"has no column {name}{suggestion(name, there)}")
+        if list(there).count(name) > 1:
+            raise InputError(file, None, "", f"has several columns {name}")
+
+
+def _values(cells: pa.Array, attribute: Attribute) -> Floats:
+    """One column's values. Raises _CellError."""
+    numeric = pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)
+    if numeric and attribute.kind in {"real", "integer"}:
+        return _numbers(cells, attribute)
+    if pa.types.is_timestamp(cells.type) and attribute.kind == "date":
+        cells = cells.cast(pa.date32(), safe=False)
+    texts = cells.cast(pa.string()).dictionary_encode()  # each text is read once
+    known = np.full(len(texts.dictionary) + 1, UNSPECIFIED)
+    for place, text in enumerate(texts.dictionary.to_pylist()):
+        try:
+            known[place] = attribute.number(text.strip())
+        except ValueError as error:
+            row = pc.index(texts.indices, pa.scalar(place, texts.indices.type)).as_py()
+            raise _CellError(row, str(error)) from None
+    found: Floats = known[texts.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)]
+    return found
+
+
+def _numbers(cells: pa.Array, attribute: Attribute) -> Floats:
+    found: Floats = cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    wrong = ~np.isnan(found) & ~((attribute.low <= found) & (found <= attribute.high))
+    if attribute.is_whole:
+        wrong |= ~np.isnan(found) & (found != np.floor(found))
+    for row in np.flatnonzero(wrong)[:1].tolist():
+        try:
+            attribute.number(repr(float(found[row])))
+        except ValueError as error:
+            raise _CellError(row, str(error)) from None
+    return found
+
+
+def columns_of(attributes: Sequence[Attribute], named: Mapping[str, str]) -> Columns:
+    """The attributes with the columns that these names lead to."""
+    return tuple((each, named.get(each.name, each.name)) for each in attributes)

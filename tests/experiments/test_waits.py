@@ -1,0 +1,61 @@
+"""A system that gives up before an answer can come is refused on such a topology, in one line."""
+
+import pytest
+
+from experiments.loader import load_experiment
+from testbed.cli import main
+from topologies.document import files_in
+from topologies.loader import FOLDER, load_topology
+from topologies.round_trips import greatest_detour, greatest_direct
+
+EXPERIMENT = """
+name: waits
+topology: {topology}
+system: {system}
+parameters: {parameters}
+roles: {roles}
+workload: {workload}
+duration: 5s
+"""
+SCRIBE = {"system": "scribe", "roles": "{publisher: 1, member: 2}"}
+SCRIBE |= {"workload": "{kind: topics, event_size: 50B, rate: 10/s, topics: 2, subscriptions: {each: 1}}"}
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(topology, parameters="{}", **more):
+        path = tmp_path / "waits.yaml"
+        path.write_text(EXPERIMENT.format(topology=topology, parameters=parameters, **SCRIBE, **more))
+        return str(path)
+
+    return write
+
+
+def test_probes_that_give_up_before_an_answer_by_a_detour_can_come_are_refused(written, capsys):
+    path = written("ring-8", "{probe_timeout: 250ms}")
+    assert main.run(["plan", path]) == 2
+    said = capsys.readouterr().err.strip()
+    assert said.count("\n") == 0
+    assert said.endswith(
+        "parameters.probe_timeout: waits 750ms in 3 attempts, but the round trip r4-r5 through r7 takes "
+        "998ms: make it 333ms or more"
+    )
+
+
+def test_what_is_advised_is_enough_and_less_is_not(written):
+    load_experiment(written("ring-8", "{probe_timeout: 333ms}"))
+    with pytest.raises(Exception, match="make it 333ms or more"):
+        load_experiment(written("ring-8", "{probe_timeout: 332ms}"))
+    load_experiment(written("ring-8", "{probe_timeout: 250ms, probes: 4}"))
+
+
+def test_where_no_detour_helps_the_route_itself_counts(written):
+    direct = greatest_direct(load_topology("star-4"))
+    assert greatest_detour(load_topology("star-4")) is None
+    with pytest.raises(Exception, match=f"round trip {direct} takes"):
+        load_experiment(written("star-4", "{probe_timeout: 50ms}"))
+
+
+@pytest.mark.parametrize("topology", [file.stem for file in files_in(FOLDER)])
+def test_the_defaults_do_on_every_topology_that_ships(written, topology):
+    load_experiment(written(topology))
