@@ -1,0 +1,160 @@
+"""Whether a node knows all its neighbours: then their zones cover its boundary.
+
+What they do not cover is someone's who is not known: two nodes that split at once miss each other's new
+neighbours, or a message was lost. So the nodes nearest to the gap are asked who is there (FIND). If that
+gives no answer again and again, whoever was there failed together with all that knew of it; then the box
+behind the gap is taken over, and belongs to whoever turns out to claim any of it.
+
+The areas of what neighbours and a zone share are compared with that of the zone's face: two sums, unless
+there is a gap.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from node.core import machine as m
+from node.core.peer_pool import Address
+from node.protocols.can.claims import VERSION_MAX, Claims
+from node.protocols.can.messages import Find, coordinates_of, point_of
+from node.protocols.can.parameters import CanParameters
+from node.protocols.can.takeover import Takeover
+from node.protocols.can.territory import Territory
+from node.protocols.can.zones import Point, Zone
+from node.protocols.reachability.reachability import Reachability
+
+TIMER: m.Timer = ("boundary",)
+ASKED = 8  # nodes, about one gap
+GAPS_MAX = 4  # that are looked after at a time
+HOPS_MAX = 16
+ROUNDABOUT = 3  # nodes nearest to a point, one of which a question is passed on to
+PATIENCE = 12  # looks at one gap, until it is taken over
+GAP_VERSION = VERSION_MAX // 2  # of what is taken over unknown: any other claim comes before it
+SMALL = 1e-9  # of a face: rounding
+
+
+@dataclass(slots=True)
+class BoundaryWatch:
+    """Of one node."""
+
+    claims: Claims
+    territory: Territory
+    takeover: Takeover
+    reach: Reachability
+    parameters: CanParameters
+    rng: m.Randomness
+    emit: Callable[[m.Effect], None]
+    _is_set: bool = False
+    _looks: int = 0  # since there was no gap
+
+    def doubt(self) -> None:
+        """See `layers.Boundary`: look soon, for what is missing may be on its way."""
+        if not self._is_set:
+            self._is_set = True
+            self.emit(m.SetTimer(TIMER, self.reach.now_us + self.parameters.join_timeout_us))
+
+    def timed_out(self) -> None:
+        """Look."""
+        self._is_set = False
+        gaps = list(zip(range(GAPS_MAX), self._gaps(), strict=False))
+        self._looks = self._looks + 1 if gaps else 0
+        for _, (point, box) in gaps:
+            if self._looks < PATIENCE or self.takeover.is_orphan(box):
+                self._ask(point)
+            else:
+                self.emit(m.Log("gap", {"volume": box.volume}))
+                self.territory.gain({box: GAP_VERSION}, None)
+        if gaps:
+            self.doubt()
+
+    # --- Gaps
+
+    def _gaps(self) -> Iterator[tuple[Point, Zone]]:
+        """A point in each, and the box behind it."""
+        for zone in list(self.claims.own.versions):
+            low, high = np.asarray(zone.low), np.asarray(zone.high)
+            table = self.claims.table
+            rows = np.flatnonzero(table.adjacent(zone))
+            shared = np.minimum(table.high[rows], high) - np.maximum(table.low[rows], low)
+            above, below = table.low[rows] == high, table.high[rows] == low
+            np.copyto(shared, 1.0, where=above | below)
+            areas = np.multiply.reduce(shared / np.where(above | below, 1.0, high - low), axis=1)
+            for dimension in range(zone.dimensions):
+                for is_above, touches in ((False, below), (True, above)):
+                    edge = zone.high[dimension] if is_above else zone.low[dimension]
+                    if edge == float(is_above):
+                        continue
+                    beside = touches[:, dimension]
+                    if areas[beside].sum() < 1.0 - SMALL:
+                        zones = [table.zones[row] for row in rows[beside]]
+                        yield from self._behind(zone, dimension, is_above, zones)
+
+    def _behind(
+        self, zone: Zone, dimension: int, is_above: bool, beside: list[Zone]
+    ) -> Iterator[tuple[Point, Zone]]:
+        outer = _with_side(
+            zone, dimension, *((zone.high[dimension], 1.0) if is_above else (0.0, zone.low[dimension]))
+        )
+        rest = [outer]
+        for each in beside:
+            shadow = _with_side(each, dimension, outer.low[dimension], outer.high[dimension])
+            rest = [part for box in rest for part in box.without(shadow)]
+        for box in rest:
+            at = zone.high[dimension] if is_above else float(np.nextafter(zone.low[dimension], 0.0))
+            point = (*box.middle[:dimension], at, *box.middle[dimension + 1 :])
+            gap = self._up_to_others(box, dimension, is_above)
+            if not gap.is_empty:  # else someone claims both sides of the face: that will be settled
+                yield point, gap
+
+    def _up_to_others(self, box: Zone, dimension: int, is_above: bool) -> Zone:
+        """As much of it as no known zone has."""
+        low, high = box.low[dimension], box.high[dimension]
+        for row in np.flatnonzero(self.claims.table.intersecting(box)).tolist():
+            other = self.claims.table.zones[row]
+            if is_above:
+                high = min(high, other.low[dimension])
+            else:
+                low = max(low, other.high[dimension])
+        return _with_side(box, dimension, low, high)
+
+    # --- Asking
+
+    def _ask(self, point: Point) -> None:
+        own = self.claims.own.node.address
+        message = Find(own, 0, coordinates_of(point))
+        nearest = self._nearest(point, ASKED)
+        others = [address for address in self.claims.others if address not in nearest]
+        chosen = [others.pop(self.rng.randrange(len(others))) for _ in range(min(ASKED, len(others)))]
+        for address in chain(nearest, chosen):
+            self.reach.send(address, message)
+
+    def _nearest(self, point: Point, count: int) -> list[Address]:
+        own = self.claims.own.node.address
+        order = np.argsort(self.claims.table.distances(point), kind="stable").tolist()
+        owners = dict.fromkeys(self.claims.table.owners[row] for row in order)
+        return [address for address in owners if address != own][:count]
+
+    def find(self, sender: Address, message: Find) -> None:
+        """Someone looks for the owner of a point: who it is, or on to a node that is near it.
+
+        Not always to the nearest: that may know no more than the one who asks.
+        """
+        point = point_of(message.point)
+        rows = np.flatnonzero(self.claims.table.containing(point)).tolist()
+        holders = [self.claims.holder(self.claims.table.owners[row]) for row in rows]
+        for holder in holders:
+            if holder.node.address != message.address:
+                self.reach.send(message.address, *holder.told())
+        if not holders and message.hops < HOPS_MAX:
+            others = [each for each in self._nearest(point, ASKED) if each not in {message.address, sender}]
+            for address in others[self.rng.randrange(ROUNDABOUT) :][:1]:
+                self.reach.send(address, Find(message.address, message.hops + 1, message.point))
+
+
+def _with_side(zone: Zone, dimension: int, low: float, high: float) -> Zone:
+    return Zone(
+        (*zone.low[:dimension], low, *zone.low[dimension + 1 :]),
+        (*zone.high[:dimension], high, *zone.high[dimension + 1 :]),
+    )

@@ -1,0 +1,43 @@
+"""An overlay as joins would have made it, made at once: nodes, their zones and who is beside whom.
+
+For simulations of very many nodes. Zones are those of a partition: here they are split one after the other,
+the largest or one by chance, or they come from elsewhere.
+"""
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from node.protocols.can.claims import Holder
+from node.protocols.can.overlay import Can
+from node.protocols.can.zone_table import ZoneTable
+from node.protocols.can.zones import Zone, whole_space
+
+
+def halved(count: int, dimensions: int) -> list[Zone]:
+    """So many zones: of the largest ones, the first is halved along its longest side."""
+    heap = [(-1.0, 0, whole_space(dimensions))]
+    heapify(heap)
+    for number in range(1, count):
+        _, _, zone = heappop(heap)
+        side = zone.longest_side
+        below, above = zone.split(side, (zone.low[side] + zone.high[side]) / 2)
+        heappush(heap, (-below.volume, 2 * number, below))
+        heappush(heap, (-above.volume, 2 * number + 1, above))
+    return sorted(zone for _, _, zone in heap)
+
+
+def divide(nodes: Sequence[Can], zones: Sequence[Zone]) -> None:
+    """Each node has one of the zones, and knows its neighbours; the zones are a partition of the space.
+
+    No application is told, and nothing is sent.
+    """
+    table = ZoneTable[int](zones[0].dimensions)
+    for number, (node, zone) in enumerate(zip(nodes, zones, strict=True)):
+        table.add(number, zone)
+        node.claims.have({zone: 0})
+    for node, zone in zip(nodes, zones, strict=True):
+        for row in np.flatnonzero(table.adjacent(zone)).tolist():
+            other = nodes[table.owners[row]].claims.own
+            node.claims.know(Holder(other.node, other.sequence, dict(other.versions)))

@@ -1,0 +1,159 @@
+"""Zones that go from one node to another: to one that joins, and from one that leaves.
+
+The giver has a zone no more when it says GRANT, so that nobody else thinks so, and what it passes on comes
+after that. It says so until it hears GRANTED; if the other fails before, it takes the zone back.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from node.core import machine as m
+from node.core.peer_pool import Address
+from node.protocols.can.claims import VERSION_MAX, Claims, Holder
+from node.protocols.can.messages import Claim, Grant, Granted, Heirs, Join, sides_of, zone_of
+from node.protocols.can.parameters import CanParameters
+from node.protocols.can.territory import Territory
+from node.protocols.can.zones import Zone
+from node.protocols.reachability.nodes import NodeHandle
+from node.protocols.reachability.numbers import Numbers
+from node.protocols.reachability.reachability import Reachability
+
+TIMER = "grant"
+TAKEN_MAX = 256
+RECENT_MAX = 64
+RECENT_US = 2_000_000  # longer than word of another split is under way
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A zone that was granted and not confirmed yet."""
+
+    to: NodeHandle
+    zone: Zone
+    version: int
+
+
+class Grants:
+    """Of one node."""
+
+    def __init__(
+        self,
+        claims: Claims,
+        territory: Territory,
+        reach: Reachability,
+        parameters: CanParameters,
+        emit: Callable[[m.Effect], None],
+    ) -> None:
+        self._claims = claims
+        self._territory = territory
+        self._reach = reach
+        self._parameters = parameters
+        self._emit = emit
+        self._numbers = Numbers()
+        self._given: dict[int, _Given] = {}
+        self._recent: dict[int, tuple[_Given, int]] = {}
+        self._taken: dict[tuple[Address, int], None] = {}  # the latest ones, oldest first
+
+    @property
+    def is_giving(self) -> bool:
+        """Whether some grant is not confirmed."""
+        return bool(self._given)
+
+    # --- The giver
+
+    def to_joining(self, join: Join, zone: Zone, version: int) -> None:
+        """To a node that has none, and of which all neighbours of the zone are told at once."""
+        node = NodeHandle(join.id, join.address)
+        own = self._claims.own.node
+        if any(given.to == node for given in self._given.values()):
+            return  # it asks again; the grant is repeated, too
+        introduced = Claim(join.id, join.address, join.sequence, 1, version, sides_of(zone))
+        heirs = Heirs(join.id, join.address, 0, (own,))
+        number = self._number(node, zone, version)
+        neighbours = self._about(zone)
+        self._send(number)
+        self._reach.send(node.address, *neighbours)
+        self._territory.give(zone, node, introduced, heirs)
+        self._reach.send(node.address, *self._claims.own.told())
+        self._territory.hear(introduced, own.address, is_introduced=True)
+        self._territory.hear_heirs(heirs)
+
+    def to_neighbour(self, node: NodeHandle, zone: Zone, version: int) -> None:
+        """To one that has zones already."""
+        number = self._number(node, zone, version)
+        neighbours = self._about(zone)
+        self._send(number)
+        self._reach.send(node.address, *neighbours)
+        self._territory.give(zone, node)
+
+    def _about(self, zone: Zone) -> list[Any]:
+        """What the new owner has to know of those beside it."""
+        beside = dict.fromkeys(holder for holder, _ in self._claims.beside(zone))
+        told: list[Any] = []
+        for holder in beside:
+            told += (*holder.told(), *holder.named())
+        return told
+
+    def _number(self, node: NodeHandle, zone: Zone, version: int) -> int:
+        number = self._numbers.following(self._reach.now_us)
+        self._given[number] = given = _Given(node, zone, version)
+        self._recent[number] = given, self._reach.now_us
+        if len(self._recent) > RECENT_MAX:
+            del self._recent[next(iter(self._recent))]
+        return number
+
+    def _send(self, number: int) -> None:
+        given = self._given[number]
+        own = self._claims.own.node.id
+        self._reach.send(given.to.address, Grant(own, number, given.version, sides_of(given.zone)))
+        timer = (TIMER, str(number))
+        self._emit(m.SetTimer(timer, self._reach.now_us + self._parameters.join_timeout_us))
+
+    def granted(self, message: Granted) -> None:
+        """The other has it."""
+        if self._given.pop(message.number, None) is not None:
+            self._emit(m.CancelTimer((TIMER, str(message.number))))
+
+    def timed_out(self, number: int) -> None:
+        """No answer: the other may not have heard."""
+        given = self._given.get(number)
+        if given is not None:
+            self._send(number)
+            self._reach.send(given.to.address, *self._claims.own.told())
+            self._reach.probe(given.to, is_missed=True)
+
+    def failed(self, node: NodeHandle) -> None:
+        """What it was given and may not have taken is this node's again."""
+        for number in [number for number, given in self._given.items() if given.to == node]:
+            given = self._given.pop(number)
+            self._emit(m.CancelTimer((TIMER, str(number))))
+            version = min(given.version + 1, VERSION_MAX)
+            self._territory.gain({given.zone: version}, None)
+
+    def introduce(self, holder: Holder, sender: Address) -> None:
+        """News of a node, which may not know to whom this one has given a zone lately, nor be known there."""
+        since_us = self._reach.now_us - RECENT_US
+        for number, (given, given_us) in list(self._recent.items()):
+            if given_us < since_us:
+                del self._recent[number]
+            elif given.to.address not in {holder.node.address, sender} and any(
+                zone.adjacent(given.zone) for zone in holder.versions
+            ):
+                self._reach.send(given.to.address, *holder.told())
+
+    # --- The taker
+
+    def take(self, sender: Address, message: Grant, *, is_joining: bool) -> bool:
+        """A zone is given to this node; whether that is news. Who gives to a joining one tells all others."""
+        self._reach.send(sender, Granted(message.number))
+        if (sender, message.number) in self._taken:
+            return False
+        self._taken[sender, message.number] = None
+        if len(self._taken) > TAKEN_MAX:
+            del self._taken[next(iter(self._taken))]
+        giver = NodeHandle(message.id, sender)
+        self._claims.original = None
+        versions = {zone_of(message.sides): message.version}
+        self._territory.gain(versions, giver, is_announced=is_joining)
+        return True

@@ -1,0 +1,116 @@
+"""How a node gets its first zone (2.1): it asks for a part of the one that has a point, through a node that
+is there, until it is given one.
+
+The one that has the point splits it, where its application says, or at the middle of the longest side. A node
+that has several zones, after it took some over, gives one away as it is.
+"""
+
+from collections.abc import Callable, Iterable
+
+from node.core import machine as m
+from node.core.peer_pool import Address
+from node.protocols.can.claims import Claims
+from node.protocols.can.grants import Grants
+from node.protocols.can.layers import Application
+from node.protocols.can.messages import Join, Route, coordinates_of, point_of
+from node.protocols.can.parameters import CanParameters
+from node.protocols.can.replicas import Replicas
+from node.protocols.can.zones import Point, Zone
+from node.protocols.reachability.nodes import NodeHandle
+from node.protocols.reachability.reachability import Reachability
+
+TIMER: m.Timer = ("join",)
+SAME_US = 10_000  # between messages that were sent at once
+
+
+class Joining:
+    """Of one node: its own join, and those of others into its zones."""
+
+    def __init__(
+        self,
+        claims: Claims,
+        grants: Grants,
+        replicas: Replicas,
+        *,
+        reach: Reachability,
+        application: Application,
+        parameters: CanParameters,
+        rng: m.Randomness,
+        emit: Callable[[m.Effect], None],
+    ) -> None:
+        self._claims = claims
+        self._grants = grants
+        self._replicas = replicas
+        self._reach = reach
+        self._application = application
+        self._parameters = parameters
+        self._rng = rng
+        self._emit = emit
+        self._contacts: list[Address] = []
+        self._point: Point | None = None
+        self._is_direct = False
+        self._attempts = 0
+        self._giver: Address | None = None
+        self._given_us = 0
+
+    # --- This node's
+
+    def start(self, contacts: Iterable[Address], point: Point | None, *, is_direct: bool = False) -> None:
+        """Ask one of these nodes after the other. is_direct: for a part of their own zones."""
+        own = self._claims.own
+        own.sequence = max(own.sequence, self._reach.now_us)
+        self._contacts = [each for each in contacts if each != own.node.address]
+        self._point, self._is_direct = point, is_direct
+        self._attempts = 0
+        self.try_again()
+
+    def try_again(self) -> None:
+        """Send the join, to another contact each time, and to another point unless one is wanted."""
+        if not self._contacts:
+            return
+        own = self._claims.own
+        contact = self._contacts[self._attempts % len(self._contacts)]
+        self._attempts += 1
+        point = self._point or tuple(self._rng.random() for _ in range(self._claims.table.dimensions))
+        join = Join(own.node.id, own.node.address, own.sequence + 1, coordinates_of(point))
+        if self._is_direct:
+            self._reach.send(contact, join)
+        else:
+            self._reach.send(contact, Route(0, 0, join))
+        self._emit(m.SetTimer(TIMER, self._reach.now_us + self._parameters.join_timeout_us))
+
+    def is_given_by(self, address: Address) -> bool:
+        """Whether a node gave this one its first zone just now: then it tells others so."""
+        return address == self._giver and self._reach.now_us - self._given_us <= SAME_US
+
+    def given(self, address: Address) -> None:
+        """A node gave this one its first zone."""
+        self._giver, self._given_us = address, self._reach.now_us
+        self._emit(m.CancelTimer(TIMER))
+
+    # --- Others'
+
+    def admit(self, join: Join) -> None:
+        """A node asks for a part of a zone of this one."""
+        point = point_of(join.point)
+        zones = self._claims.own.versions
+        zone = next((each for each in zones if each.contains(point)), None)
+        zone = zone or max(zones, key=lambda each: each.volume)
+        part = self._part(zone, join)
+        if part is None:
+            self._replicas.add(NodeHandle(join.id, join.address))
+        else:
+            self._grants.to_joining(join, part, zones[zone])
+
+    def _part(self, zone: Zone, join: Join) -> Zone | None:
+        """The half that has the joining node's point, or the upper one; none for a replica."""
+        if len(self._claims.own.versions) > 1:
+            return zone
+        wanted = self._application.split(zone, NodeHandle(join.id, join.address))
+        if wanted == "copy":
+            return None
+        if wanted is None:
+            side = zone.longest_side
+            wanted = side, (zone.low[side] + zone.high[side]) / 2
+        below, above = zone.split(*wanted)
+        return below if below.contains(point_of(join.point)) else above

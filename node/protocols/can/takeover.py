@@ -1,0 +1,195 @@
+"""Zones of nodes that failed: who takes them over (2.3), and when.
+
+Each node names its heirs beforehand, in order: those with copies; a neighbour whose zone makes a box with
+its own; the one with the smallest zones. So all neighbours agree, and nobody has to know the neighbours of
+its neighbours: whoever misses a node reports to its heir, who takes the zones over when it has found out for
+itself that the node has failed, and tells those who reported. An heir that does not do so in time is followed
+by the next one; after the last one each neighbour tries, one after the other by chance.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from node.core import machine as m
+from node.core.peer_pool import Address
+from node.protocols.can.claims import VERSION_MAX, Claims, Holder, Versions
+from node.protocols.can.messages import Heirs, Report, Tell
+from node.protocols.can.parameters import CanParameters
+from node.protocols.can.territory import Territory
+from node.protocols.can.zones import Zone
+from node.protocols.reachability.nodes import NodeHandle
+from node.protocols.reachability.reachability import Reachability
+
+TIMER = "orphan"
+REPORTS_MAX = 1_024
+LATE = 4  # times `takeover_us` among which those choose by chance who are no heirs
+
+
+@dataclass(slots=True)
+class _Orphan:
+    """What a node had that failed, as far as nobody is known to have it."""
+
+    node: NodeHandle
+    zones: Versions
+    heirs: list[NodeHandle]
+    replicas: tuple[NodeHandle, ...] = ()  # but for this node
+    is_late: bool = False  # there is no heir left
+
+
+@dataclass(slots=True)
+class Takeover:
+    """Of one node."""
+
+    claims: Claims
+    territory: Territory
+    reach: Reachability
+    parameters: CanParameters
+    rng: m.Randomness
+    emit: Callable[[m.Effect], None]
+    adopt: Callable[[tuple[NodeHandle, ...]], None] = lambda nodes: None
+    _orphans: dict[Address, _Orphan] = field(default_factory=dict)
+    _reported: dict[Address, dict[Address, None]] = field(default_factory=dict)
+    _named: tuple[NodeHandle, ...] = ()
+
+    # --- Beforehand
+
+    def name_heirs(self) -> None:
+        """Tell neighbours who follows this node, if that has changed."""
+        own = self.claims.own
+        named = own.replicas + tuple(each for each in self.successors() if each not in own.replicas)
+        if named != self._named:
+            self._named = named
+            message = Heirs(own.node.id, own.node.address, len(own.replicas), named)
+            for holder in (own, *self.claims.others.values()):
+                for address in holder.addresses:
+                    if address != own.node.address:
+                        self.reach.send(address, message)
+
+    def heirs(self) -> Heirs | None:
+        """What a neighbour is told that may have missed it."""
+        own = self.claims.own
+        return Heirs(own.node.id, own.node.address, len(own.replicas), self._named) if self._named else None
+
+    def successors(self) -> list[NodeHandle]:
+        """Neighbours, in the order in which they should take this node's zones over."""
+        table = self.claims.table
+        fits = np.zeros(len(table), np.bool_)
+        near = np.zeros(len(table), np.bool_)
+        for zone in self.claims.own.versions:
+            same = (table.low == np.asarray(zone.low)) & (table.high == np.asarray(zone.high))
+            adjacent = table.adjacent(zone)
+            near |= adjacent
+            fits |= adjacent & (np.count_nonzero(same, axis=1) == table.dimensions - 1)
+        others = self.claims.others
+        order: dict[NodeHandle, tuple[bool, float, int]] = {}
+        for row in np.flatnonzero(near).tolist():
+            holder = others.get(table.owners[row])
+            if holder is not None:
+                volume = sum(zone.volume for zone in holder.versions)
+                key = (not fits[row], volume, holder.node.id)
+                order[holder.node] = min(key, order.get(holder.node, key))
+        return sorted(order, key=lambda node: order[node])[: self.parameters.heirs]
+
+    # --- A node failed
+
+    def failed(self, holder: Holder) -> None:
+        """What it had is to be taken over."""
+        heirs = [each for each in holder.heirs if each != holder.node]
+        self._orphans[holder.node.address] = orphan = _Orphan(
+            holder.node,
+            dict(holder.versions),
+            heirs,
+            tuple(each for each in holder.replicas if each != self.claims.own.node),
+        )
+        for other in list(self.claims.others.values()):
+            for zone in other.versions:
+                self.claimed(zone)
+        for zone in self.claims.own.versions:
+            self.claimed(zone)
+        if orphan.zones:
+            self._next_heir(orphan)
+
+    def _next_heir(self, orphan: _Orphan) -> None:
+        own = self.claims.own
+        while orphan.heirs and self.reach.is_failed(orphan.heirs[0].address):
+            del orphan.heirs[0]
+        if orphan.heirs and orphan.heirs[0] == own.node:
+            self._take_over(orphan)
+            return
+        wait_us = self.parameters.takeover_us
+        if orphan.heirs:
+            heir = orphan.heirs.pop(0)
+            self.reach.send(heir.address, *own.told(), Report(orphan.node.id, orphan.node.address))
+        elif orphan.is_late:
+            self._take_over(orphan)
+            return
+        else:
+            orphan.is_late = True
+            wait_us += int(wait_us * LATE * self.rng.random())
+        timer = (TIMER, str(orphan.node.address))
+        self.emit(m.SetTimer(timer, self.reach.now_us + wait_us))
+
+    def timed_out(self, address: Address) -> None:
+        """Nobody has taken a node's zones over."""
+        orphan = self._orphans.get(address)
+        if orphan is not None:
+            self._next_heir(orphan)
+
+    def _take_over(self, orphan: _Orphan) -> None:
+        address = orphan.node.address
+        versions = {zone: min(version + 1, VERSION_MAX) for zone, version in orphan.zones.items()}
+        self.emit(m.Log("takeover", {"peer": address, "count": len(versions)}))
+        self._remove(address)
+        is_replica = self.claims.original == address
+        self.claims.original = None
+        self.territory.gain(versions, self.claims.own.node if is_replica else None)
+        if is_replica:
+            self.adopt(orphan.replicas)
+        for reporter in self._reported.pop(address, ()):
+            self._tell(reporter)
+
+    def _tell(self, address: Address) -> None:
+        self.reach.send(address, Tell(self.claims.own.node.id), *self.claims.own.told())
+
+    def report(self, sender: Address, report: Report) -> None:
+        """A node misses another one, whose heir this one is."""
+        known = self.claims.others.get(report.address)
+        if known is not None or report.address in self._orphans:
+            reporters = self._reported.setdefault(report.address, {})
+            reporters[sender] = None
+            if len(reporters) > REPORTS_MAX:
+                del reporters[next(iter(reporters))]
+            if known is not None:
+                self.reach.probe(known.node, is_missed=True)
+        if known is None:
+            self._tell(sender)
+
+    # --- What became of it (`layers.Orphans`)
+
+    def claimed(self, zone: Zone) -> None:
+        """Someone has this zone."""
+        for address, orphan in list(self._orphans.items()):
+            if any(each.intersects(zone) for each in orphan.zones):
+                orphan.zones = {
+                    part: version for each, version in orphan.zones.items() for part in each.without(zone)
+                }
+                if not orphan.zones:
+                    self._remove(address)
+
+    def returned(self, address: Address) -> None:
+        """A node lives, after all: who missed it may reach it through this one."""
+        self._remove(address)
+        known = self.claims.others.get(address)
+        for reporter in self._reported.pop(address, ()):
+            if known is not None:
+                self.reach.send(reporter, *known.told())
+
+    def is_orphan(self, zone: Zone) -> bool:
+        """Whether some of a box is to be taken over from a node that failed."""
+        return any(each.intersects(zone) for orphan in self._orphans.values() for each in orphan.zones)
+
+    def _remove(self, address: Address) -> None:
+        if self._orphans.pop(address, None) is not None:
+            self.emit(m.CancelTimer((TIMER, str(address))))

@@ -1,0 +1,283 @@
+"""A node's zones as they come and go, and what it tells of them and hears of others'.
+
+Each change is told at once to all neighbours (2.3's immediate update). A neighbour learns of new neighbours
+from others, and says HEARTBEAT to them; to whom that is news answers, and so either knows the other's zones.
+What two nodes claim at once is settled as `claims` says: a third node that sees it tells the one that has to
+give way, which gives way when the other tells it directly: who holds something in trust does not give it back
+to a node that is gone.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from node.core import machine as m
+from node.core.peer_pool import Address
+from node.protocols.can.claims import Claims, Holder, Listening, Versions
+from node.protocols.can.layers import Application, Boundary, Orphans
+from node.protocols.can.messages import Claim, Heartbeat, Heirs, Tell
+from node.protocols.can.zones import Zone
+from node.protocols.reachability.nodes import NodeHandle
+from node.protocols.reachability.reachability import Reachability
+
+LOGGED_DIGITS = 9
+
+
+class Territory:
+    """Of one node. `orphans`, `boundary` and `introduce`, which is told of whom this node hears, are set by
+    whoever puts the parts together.
+    """
+
+    orphans: Orphans
+    boundary: Boundary
+    introduce: Callable[[Holder, Address], None]
+
+    def __init__(
+        self,
+        claims: Claims,
+        reach: Reachability,
+        application: Application,
+        emit: Callable[[m.Effect], None],
+        *,
+        homeless: Callable[[], None],
+        failed: Callable[[NodeHandle], None],
+    ) -> None:
+        """homeless: is told that this node has no zone any more. failed: that one has a new life."""
+        self.claims = claims
+        self._reach = reach
+        self._application = application
+        self._emit = emit
+        self._homeless = homeless
+        self._failed = failed
+        self._listening = Listening()
+        self._own = claims.own.node
+        self._turn = 0
+
+    # --- Changes of this node's zones
+
+    def gain(self, versions: Versions, giver: NodeHandle | None, *, is_announced: bool = False) -> None:
+        """These zones are this node's now. is_announced: by the giver."""
+        self._have(merged(self.claims.own.versions | versions))
+        for zone in versions:
+            self._application.gained(zone, giver)
+            self.orphans.claimed(zone)
+        if not is_announced:
+            self.announce()
+        self.boundary.doubt()
+        self._application.zones_changed()
+
+    def give(self, zone: Zone, to: NodeHandle, *others: Any, is_silent: bool = False) -> None:
+        """All of a box that is this node's becomes another's; neighbours are told, and told `others` before.
+
+        is_silent: of what was given before the last part, nothing is told.
+        """
+        versions: Versions = {}
+        lost = []
+        for own, version in self.claims.own.versions.items():
+            versions |= dict.fromkeys(own.without(zone), version)
+            if own.intersects(zone):
+                lost.append(own.intersection(zone))
+        self._have(versions)
+        for each in lost:
+            self._application.gave(each, to)
+        if not is_silent:
+            self.announce(*others)
+            if versions:
+                self.drop_strangers()
+            else:
+                self._homeless()
+            self._application.zones_changed()
+
+    def _have(self, versions: Versions) -> None:
+        self.claims.have(versions)
+        volume = sum(zone.volume for zone in versions)
+        told = [logged(zone, version) for zone, version in versions.items()]
+        self._emit(m.Log("zones", {"count": len(versions), "volume": volume, "zones": told}))
+
+    def announce(self, *others: Any) -> None:
+        """Tell all neighbours which zones this node has."""
+        told = (*others, *self.claims.own.told())
+        for address in (*self.claims.others, *(each.address for each in self.claims.own.replicas)):
+            self._reach.send(address, *told)
+
+    def drop_strangers(self) -> None:
+        """Forget those that are beside this node's zones no more."""
+        for address in self.claims.strangers():
+            self.claims.forget(address)
+
+    # --- What others tell
+
+    def hear(self, claim: Claim, sender: Address, *, is_introduced: bool = False) -> None:
+        """A claim came. is_introduced: whom it is about hears of this node from the sender."""
+        if claim.address == self._own.address:
+            return
+        holder = self._listening.hear(claim, self._reach.now_us)
+        if holder is not None:
+            self._learn(holder, sender, is_introduced=is_introduced)
+
+    def hear_heirs(self, heirs: Heirs) -> None:
+        """Who follows a node."""
+        holder = self.claims.others.get(heirs.address)
+        if holder is not None and holder.node.id == heirs.id:
+            before, holder.replicas = holder.replicas, heirs.nodes[: heirs.replicas]
+            holder.heirs = heirs.nodes
+            if holder.replicas != before:
+                self._application.zones_changed()
+        for node in heirs.nodes:
+            self.claims.meet(node)
+
+    def meet(self, node: NodeHandle, sequence: int) -> None:
+        """A node lives, and its zones have this number; whether that is known, and it knows this one's."""
+        known = self.claims.others.get(node.address)
+        for replica in self.claims.own.replicas:
+            if replica.address == node.address:
+                if replica != node:
+                    self._failed(replica)
+                return
+        if known is not None and known.node != node:
+            if sequence > known.sequence:
+                self._is_reborn(known)
+            known = None
+        if known is None:
+            self.orphans.returned(node.address)
+            if self.claims.own.versions:
+                self._reach.send(node.address, Tell(self._own.id), *self.claims.own.told())
+        elif known.sequence < sequence:
+            self._reach.send(node.address, Tell(self._own.id))
+
+    def _learn(self, holder: Holder, sender: Address, *, is_introduced: bool) -> None:
+        address = holder.node.address
+        known = self.claims.others.get(address)
+        if known is not None and known.node != holder.node and holder.sequence > known.sequence:
+            self._is_reborn(known)
+            known = None
+        is_direct = sender == address
+        if self.claims.is_past(holder):
+            if is_direct and known is not None and holder.sequence == known.sequence:
+                self._give_way(known)  # so far only others told of it
+            return
+        if is_direct:
+            self.orphans.returned(address)
+        if self.claims.concerns(holder):
+            self.claims.know(holder)
+            if address == self.claims.original and holder.versions:
+                self.drop_strangers()
+            is_own = not self.claims.own.versions  # a replica speaks to nobody
+            if known is None and not (is_direct or is_introduced or is_own):
+                self._greet(holder, sender)
+        else:
+            self.claims.forget(address)
+            self.claims.remember(holder)
+        for zone in holder.versions:
+            self.orphans.claimed(zone)
+        if not is_introduced:
+            self.introduce(holder, sender)
+        if known is None or not _is_within(holder.versions, known.versions):
+            self._settle(holder, sender)
+        self._look_at(known)
+        self._application.zones_changed()
+
+    def _greet(self, holder: Holder, told_by: Address) -> None:
+        """A node that was heard of is to hear of this one; one that does not answer may have a way to it."""
+        self._reach.send(holder.node.address, Heartbeat(self._own.id, self.claims.own.sequence))
+        if self._reach.is_failed(holder.node.address):
+            self._reach.probe(holder.node, told_by)
+
+    def _is_reborn(self, known: Holder) -> None:
+        """Another node is where it was: what that one had is nobody's."""
+        self._failed(known.node)
+
+    def _look_at(self, before: Holder | None) -> None:
+        """Whether what a node has no more has become another's that is known."""
+        if before is None:
+            return
+        for zone in before.versions:
+            rest = [zone]
+            for row in self.claims.table.intersecting(zone).nonzero()[0]:
+                taken = self.claims.table.zones[row]
+                rest = [part for each in rest for part in each.without(taken)]
+            if any(part.adjacent(own) for part in rest for own in self.claims.own.versions):
+                self.boundary.doubt()
+                return
+
+    # --- Several claims to one volume
+
+    def _settle(self, holder: Holder, sender: Address) -> None:
+        """Look whether what a node claims is claimed by others; this node may have to give way."""
+        own = self.claims.own
+        if not own.versions:  # a replica finds out for itself who is gone
+            for other, _, _ in list(self.claims.overlapping(holder.versions, holder.node.address)):
+                self._reach.probe(other.node)
+            return
+        for other, others_zone, zone in list(self.claims.overlapping(holder.versions, holder.node.address)):
+            if other.node.address == sender:
+                continue  # it knows what it tells; its own claims follow
+            is_theirs = holder.rank(zone) < other.rank(others_zone)
+            winner, loser = (holder, other) if is_theirs else (other, holder)
+            if loser is not own:
+                self._reach.send(loser.node.address, *winner.told())
+                if other is not own:
+                    self._reach.send(other.node.address, Tell(self._own.id))
+            elif sender != winner.node.address:
+                self._reach.send(winner.node.address, Tell(self._own.id))
+        if sender == holder.node.address:
+            self._give_way(holder)
+
+    def contend(self) -> None:
+        """Now and then: what was told of claims to one volume may have been lost. Speak to those with claims
+        to this node's, and look whether one of the others, another one each time, disagrees with any.
+        """
+        own = self.claims.own
+        rivals = [holder for holder, _, _ in self.claims.overlapping(own.versions, own.node.address)]
+        for holder in dict.fromkeys(rivals):
+            self._reach.send(holder.node.address, Tell(own.node.id), *own.told())
+        others = list(self.claims.others.values())
+        if others:
+            self._turn = (self._turn + 1) % len(others)
+            self._settle(others[self._turn], own.node.address)
+
+    def _give_way(self, holder: Holder) -> None:
+        """A node says itself what it has: what it has rather than this one is not this one's any more."""
+        own = self.claims.own
+        lost = [
+            zone.intersection(mine)
+            for zone in holder.versions
+            for mine in own.versions
+            if zone.intersects(mine) and holder.rank(zone) < own.rank(mine)
+        ]
+        for number, zone in enumerate(lost):
+            self.give(zone, holder.node, is_silent=number + 1 < len(lost))
+
+
+def _is_within(zones: Iterable[Zone], others: Iterable[Zone]) -> bool:
+    """Whether each box is in one of some others: then a node claims nothing that it did not claim before."""
+    return all(any(other.covers(zone) for other in others) for zone in zones)
+
+
+def logged(zone: Zone, version: int) -> list[float]:
+    """A zone in a log: how often it was taken over, then its lower and upper edge in each dimension."""
+    edges = (edge for both in zip(zone.low, zone.high, strict=True) for edge in both)
+    return [version, *(round(edge, LOGGED_DIGITS) for edge in edges)]
+
+
+def merged(versions: Versions) -> Versions:
+    """The same volume in as few boxes as pairs make, of zones that were taken over as often: what is held in
+    trust does not weaken the claim to what is the node's own.
+    """
+    zones = dict(versions)
+    pair = _pair(zones)
+    while pair is not None:
+        first, second, both = pair
+        zones[both] = zones.pop(first)
+        del zones[second]
+        pair = _pair(zones)
+    return zones
+
+
+def _pair(versions: Versions) -> tuple[Zone, Zone, Zone] | None:
+    listed = list(versions)
+    for number, first in enumerate(listed):
+        for second in listed[:number]:
+            both = first.merged(second) if versions[first] == versions[second] else None
+            if both is not None:
+                return first, second, both
+    return None

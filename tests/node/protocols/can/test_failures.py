@@ -1,0 +1,213 @@
+"""Whatever became of nodes and ways, zones are a partition again and all neighbours are known."""
+
+from random import Random
+
+import pytest
+
+from node.protocols.can.parameters import CanParameters
+from tests.node.protocols.can.overlays import Overlay, shared, unowned, wrong
+from tests.node.protocols.can.test_overlay import assert_settled
+
+REPAIR_US = CanParameters().repair_us
+DIRECT_AGAIN_US = CanParameters().direct_again_us
+
+
+def region(address):
+    """Of four."""
+    return address % 4
+
+
+def side(address):
+    """Of two, which have two regions each."""
+    return region(address) < 2
+
+
+def zones(overlay):
+    """Who has what."""
+    return {node.can.own.address: sorted(node.can.zones) for node in overlay.nodes}
+
+
+def logged(overlay, event):
+    """How often nodes log something from now on."""
+    found = []
+    overlay.network._told = lambda address, us, effect: found.append(effect) if _is(effect, event) else None
+    return found
+
+
+def _is(effect, event):
+    return getattr(effect, "event", None) == event
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("dimensions", [2, 14])
+def test_what_a_failed_node_had_has_no_owner_until_the_repair_and_one_then(seed, dimensions):
+    overlay = Overlay(24, dimensions, seed)
+    gone = overlay.rng.choice(overlay.nodes).can
+    volume = sum(zone.volume for zone in gone.zones)
+    overlay.network.kill(gone.own.address)
+    assert unowned(overlay.nodes) == pytest.approx(volume)
+    for _ in range(REPAIR_US // 250_000):
+        overlay.run(250_000)
+        assert unowned(overlay.nodes) in (pytest.approx(0), pytest.approx(volume))
+        assert shared(overlay.nodes) == 0
+    assert unowned(overlay.nodes) == pytest.approx(0)
+    overlay.run(2_000_000)
+    assert_settled(overlay)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_when_a_quarter_of_all_nodes_is_gone_the_rest_agrees(seed):
+    overlay = Overlay(40, 2 + 3 * seed, seed)
+    for address in overlay.rng.sample(sorted(overlay.network.nodes), 10):
+        overlay.network.kill(address)
+    overlay.run(4 * REPAIR_US)
+    assert_settled(overlay)
+
+
+def test_when_a_whole_corner_of_the_space_is_gone_it_is_found_and_taken_over():
+    """Nobody is left who knew the nodes in its middle."""
+    overlay = Overlay(60, 2, 3)
+    for node in overlay.nodes:
+        if all(zone.high[0] <= 0.5 and zone.high[1] <= 0.75 for zone in node.can.zones):
+            overlay.network.kill(node.can.own.address)
+    assert unowned(overlay.nodes) > 0.3
+    overlay.run(6 * REPAIR_US)
+    assert_settled(overlay)
+
+
+def test_nodes_that_come_and_go_leave_an_overlay_that_agrees():
+    overlay = Overlay(24, 4, 3)
+    for address in range(25, 49):
+        overlay.network.kill(overlay.rng.choice(sorted(overlay.network.nodes)))
+        overlay.join(address)
+        overlay.run(500_000)
+    overlay.run(3 * REPAIR_US)
+    assert_settled(overlay)
+
+
+@pytest.mark.parametrize("away_us", [0, 100_000, 3_000_000, 20_000_000])
+def test_a_node_that_was_started_again_is_another_one(away_us):
+    overlay = Overlay(16, 3, 5)
+    overlay.network.kill(7)
+    overlay.run(away_us)
+    overlay.join(7)
+    overlay.run(2 * REPAIR_US)
+    assert_settled(overlay)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("is_one_way", [False, True])
+def test_a_link_that_is_cut_makes_relays_and_no_takeovers(seed, is_one_way):
+    overlay = Overlay(32, 2 + 3 * seed, seed)
+    before = zones(overlay)
+    cut = [(2, 3)] if is_one_way else [(2, 3), (3, 2)]
+    overlay.network.reaches = lambda a, b: (region(a), region(b)) not in cut
+    for _ in range(15):
+        overlay.run(1_000_000)
+        assert zones(overlay) == before
+    points, delivered = overlay.route(100)
+    assert {number for number, _ in delivered} == set(range(len(points)))
+    overlay.network.reaches = lambda a, b: True
+    overlay.run(3 * DIRECT_AGAIN_US)
+    assert not any(node.can.reach.relays_of for node in overlay.nodes)
+    assert_settled(overlay)
+    assert zones(overlay) == before
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_sides_of_a_partition_go_on_and_all_get_back_what_was_theirs(seed):
+    overlay = Overlay(16, 2 + 3 * seed, seed)
+    before = zones(overlay)
+    overlay.network.reaches = lambda a, b: side(a) == side(b)
+    overlay.run(4 * REPAIR_US)
+    for each in (True, False):
+        assert wrong([node for node in overlay.nodes if side(node.can.own.address) == each]) == (0, 0, [])
+    overlay.network.reaches = lambda a, b: True
+    overlay.run(6 * REPAIR_US)
+    assert zones(overlay) == before
+    assert_settled(overlay)
+
+
+def test_nodes_that_joined_in_a_partition_give_way_and_join_again():
+    overlay = Overlay(12, 2, 1)
+    overlay.network.reaches = lambda a, b: side(a) == side(b)
+    overlay.run(3 * REPAIR_US)
+    for address in range(13, 21):
+        there = [each for each in overlay.network.nodes if side(each) == side(address)]
+        overlay.join(address).contacts = there[:3]
+        overlay.run(300_000)
+    overlay.network.reaches = lambda a, b: True
+    overlay.run(8 * REPAIR_US)
+    assert_settled(overlay)
+
+
+def test_a_node_that_stood_still_gets_its_zones_back():
+    overlay = Overlay(16, 2, 2)
+    before = zones(overlay)
+    takeovers = logged(overlay, "takeover")
+    overlay.network.reaches = lambda a, b: 7 not in {a, b}
+    overlay.run(2 * REPAIR_US)
+    assert takeovers
+    assert shared(overlay.nodes) > 0, "who stands still knows nothing of it"
+    overlay.network.reaches = lambda a, b: True
+    overlay.run(4 * REPAIR_US)
+    assert zones(overlay)[7] == before[7]
+    assert_settled(overlay)
+
+
+WHAT = ("crash", "cut", "one way", "partition", "restart", "join")
+
+
+class Mishaps:
+    """A random history of an overlay."""
+
+    def __init__(self, seed):
+        self.rng = Random(seed)
+        self.count = self.rng.choice([6, 12, 24])
+        gap_us = self.rng.choice([0, 50_000, 300_000])
+        self.overlay = Overlay(self.count, self.rng.choice([2, 2, 3, 4, 6, 8, 14]), seed, gap_us)
+
+    def happen(self):
+        """Several things, some before what was before is repaired."""
+        network = self.overlay.network
+        for _ in range(6):
+            self.one(self.rng.choice(WHAT), network)
+            self.overlay.run(self.rng.choice([500_000, 3_000_000, 10_000_000, 20_000_000]))
+            if self.rng.random() < 0.5:
+                network.reaches = lambda a, b: True
+        network.reaches = lambda a, b: True
+
+    def one(self, what, network):
+        """One of them."""
+        there = sorted(network.nodes)
+        if what == "crash" and len(there) > 4:
+            for address in self.rng.sample(there, self.rng.randint(1, max(1, len(there) // 6))):
+                network.kill(address)
+        elif what == "restart":
+            address = self.rng.choice(there)
+            network.kill(address)
+            self.overlay.run(self.rng.choice([0, 100_000, 3_000_000]))
+            self.overlay.join(address)
+        elif what == "join":
+            for _ in range(self.rng.randint(1, 4)):
+                self.count += 1
+                self.overlay.join(self.count)
+        elif what == "cut":
+            network.reaches = lambda a, b: {region(a), region(b)} != {2, 3}
+        elif what == "one way":
+            network.reaches = lambda a, b: (region(a), region(b)) != (2, 3)
+        elif what == "partition":
+            network.reaches = lambda a, b: side(a) == side(b)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_happens_in_the_end_the_space_is_divided(seed):
+    mishaps = Mishaps(seed)
+    mishaps.happen()
+    overlay = mishaps.overlay
+    overlay.run(2 * REPAIR_US)  # of what was under way, too
+    for _ in range(20):
+        overlay.run(4_000_000)
+        if wrong(overlay.nodes) == (0, 0, []):
+            break
+    assert_settled(overlay)

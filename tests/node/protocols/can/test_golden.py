@@ -1,0 +1,46 @@
+"""Golden scenarios of CAN: nodes do exactly what the scripts say."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.golden import space_scenario
+from tests.golden.script import FOLLOWED
+
+GOLDEN = Path(space_scenario.__file__).parent / "can"
+SCRIPTS = sorted(GOLDEN.glob("*.txt"))
+
+
+def followed(name, *words):
+    """What followed in a script, without times, of lines with any of these words."""
+    lines = (GOLDEN / f"{name}.txt").read_text().splitlines()
+    said = [line.split(maxsplit=1)[1] for line in lines if line.startswith(FOLLOWED)]
+    return [line for line in said if any(word in line for word in words)]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_the_scenario_goes_as_written(script):
+    text = script.read_text()
+    assert space_scenario.run(text) == text
+
+
+def test_each_hop_is_nearer_to_the_point():
+    hops = ["c -> d  ROUTE HELLO", "d -> e  ROUTE HELLO", "e: deliver HELLO"]
+    assert followed("join-and-route", "HELLO")[-3:] == hops
+
+
+def test_the_heir_takes_over_and_nobody_else_does():
+    assert followed("takeover", ": takeover") == ["c: takeover d"]
+    assert "b -> c  REPORT d failed" in followed("takeover", "REPORT")
+
+
+def test_after_a_partition_each_node_has_what_it_had():
+    zones = followed("partition", "beside")
+    assert any("v1" in line for line in zones[:4])
+    assert sorted(zones[4:]) == sorted(followed("two-splits-at-once", "beside"))
+
+
+def test_nodes_that_got_their_zones_at_once_hear_of_each_other():
+    told = followed("two-splits-at-once", "CLAIM")
+    assert "a -> c  CLAIM d 0.5..1.0, 0.5..1.0" in told
+    assert "b -> d  CLAIM c 0.0..0.5, 0.5..1.0" in told

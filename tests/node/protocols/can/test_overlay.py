@@ -1,0 +1,104 @@
+"""An overlay divides the space and routes every point to its zone's owner, by a look at all zones."""
+
+import pytest
+
+from node.protocols.can.parameters import CanParameters
+from tests.node.protocols.can.overlays import Overlay, table_of, wrong
+
+REPAIR_US = 12_000_000
+
+
+def assert_settled(overlay, nodes=None, count=200):
+    """Zones are a partition, neighbours are exact, and each point is delivered once, where it belongs."""
+    nodes = nodes or overlay.nodes
+    assert wrong(nodes) == (0, 0, [])
+    points, delivered = overlay.route(count, nodes)
+    assert sorted(number for number, _ in delivered) == list(range(count))
+    table = table_of(nodes)
+    for number, where in delivered:
+        (row,) = table.containing(points[number]).nonzero()[0]
+        assert table.owners[row] == where
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 9, 40])
+@pytest.mark.parametrize("dimensions", [1, 2, 6, 14])
+def test_nodes_that_join_one_after_the_other_divide_the_space(count, dimensions):
+    assert_settled(Overlay(count, dimensions))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nodes_that_all_join_at_once_agree(seed):
+    assert_settled(Overlay(40, 2 + seed, seed, gap_us=0))
+
+
+def test_the_same_seed_gives_the_same_messages():
+    first, second = Overlay(30, 3, 5), Overlay(30, 3, 5)
+    assert first.network.sent == second.network.sent
+    assert first.route(50) == second.route(50)
+
+
+def test_without_failures_nothing_is_sent_but_for_joins():
+    overlay = Overlay(30, 3, 1, parameters=CanParameters(heartbeat_us=0))
+    sent = overlay.network.sent
+    overlay.run(60_000_000)
+    assert overlay.network.sent == sent
+    assert_settled(overlay)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_who_leaves_hands_its_zones_over_and_nothing_that_is_routed_is_lost(seed):
+    overlay = Overlay(24, 2 + 4 * seed, seed)
+    leaving = overlay.rng.sample(overlay.nodes, 6)
+    points = [tuple(overlay.rng.random() for _ in range(overlay.dimensions)) for _ in range(60)]
+    for number, point in enumerate(points):
+        if number % 10 == 0:
+            address = leaving[number // 10].can.own.address
+            overlay.network.call(address, lambda node, now: node.act(now, lambda can: can.leave()))
+        overlay.send(overlay.rng.choice(overlay.nodes), number, point)
+        overlay.run(30_000)
+    overlay.run(3_000_000)
+    for node in leaving:
+        assert node.can.has_left
+        overlay.network.kill(node.can.own.address)
+    assert sorted(number for number, _ in overlay.delivered) == list(range(60))
+    assert_settled(overlay)
+
+
+def test_a_zone_that_was_given_to_a_node_which_died_is_given_to_another():
+    overlay = Overlay(12, 2, 3)
+    leaving = overlay.rng.choice(overlay.nodes).can
+    heir = leaving._takeover.successors()[0].address
+    overlay.network.kill(heir)
+    overlay.network.call(leaving.own.address, lambda node, now: node.act(now, lambda can: can.leave()))
+    overlay.run(20_000_000)
+    assert leaving.has_left
+    overlay.network.kill(leaving.own.address)
+    overlay.run(20_000_000)
+    assert_settled(overlay)
+
+
+def test_the_last_one_may_leave():
+    overlay = Overlay(1)
+    overlay.network.call(1, lambda node, now: node.act(now, lambda can: can.leave()))
+    assert overlay.nodes[0].can.has_left
+
+
+def test_a_node_may_ask_another_one_for_a_part_of_its_zone():
+    overlay = Overlay(9, 2, 1)
+    asked = overlay.rng.choice(overlay.nodes).can
+    (before,) = asked.zones
+    node = overlay.join(10)
+    node.contacts, node.is_direct = [asked.own.address], True
+    overlay.run(3_000_000)
+    assert before.covers(node.can.zones[0])
+    assert_settled(overlay)
+
+
+def test_the_application_says_where_a_zone_is_split():
+    overlay = Overlay(1, 3)
+    overlay.nodes[0].splits = lambda zone: (2, 0.9)
+    overlay.join(2)
+    overlay.run(1_000_000)
+    volumes = sorted(node.can.zones[0].volume for node in overlay.nodes)
+    assert volumes == pytest.approx([0.1, 0.9])
+    assert_settled(overlay)

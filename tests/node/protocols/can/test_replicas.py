@@ -1,0 +1,98 @@
+"""Nodes that have copies of a zone know what its owner knows, and take it over when that fails."""
+
+import pytest
+
+from node.protocols.can.parameters import CanParameters
+from tests.node.protocols.can.overlays import Overlay, unowned, wrong
+from tests.node.protocols.can.test_overlay import assert_settled
+
+REPAIR_US = CanParameters().repair_us
+
+
+def with_replicas(count=2, seed=1, dimensions=2):
+    """An overlay, a node of it, and its replicas."""
+    overlay = Overlay(16, dimensions, seed)
+    owner = overlay.rng.choice(overlay.nodes)
+    owner.splits = lambda zone: "copy"
+    replicas = []
+    for address in range(17, 17 + count):
+        replicas.append(overlay.join(address))
+        replicas[-1].contacts, replicas[-1].is_direct = [owner.can.own.address], True
+        overlay.run(4_000_000)
+    return overlay, owner, replicas
+
+
+def owners(overlay):
+    """Those with zones of their own."""
+    return [node for node in overlay.nodes if node.can.zones]
+
+
+def knows(node, owner):
+    """Whether a replica knows the same zones as the owner."""
+    own = {(owner.can.own.address, zone) for zone in owner.can.zones}
+    return set(node.can.claims.table) == set(owner.can.claims.table) and own <= set(node.can.claims.table)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_replica_has_no_zone_and_knows_what_its_owner_knows(seed):
+    overlay, owner, replicas = with_replicas(seed=seed)
+    assert wrong(owners(overlay)) == (0, 0, [])
+    for replica in replicas:
+        assert replica.can.is_active
+        assert not replica.can.zones
+        assert list(replica.can.claims.held) == list(owner.can.zones)
+        assert knows(replica, owner)
+    addresses = (owner.can.own.address, *(replica.can.own.address for replica in replicas))
+    for neighbour in owners(overlay):
+        if neighbour is not owner and owner.can.own.address in neighbour.can.claims.others:
+            known = neighbour.can.claims.others[owner.can.own.address]
+            assert known.addresses == addresses
+    points, delivered = overlay.route(100)
+    assert sorted(number for number, _ in delivered) == list(range(len(points)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_first_replica_takes_over_and_the_others_follow_it(seed):
+    overlay, owner, (first, second) = with_replicas(seed=seed)
+    zones = owner.can.zones
+    overlay.network.kill(owner.can.own.address)
+    overlay.run(REPAIR_US)
+    assert unowned(owners(overlay)) == pytest.approx(0)
+    assert first.can.zones == zones
+    overlay.run(2_000_000)
+    assert second.can.claims.original == first.can.own.address
+    assert knows(second, first)
+    overlay.network.kill(second.can.own.address)
+    overlay.run(REPAIR_US)
+    assert first.can.claims.own.replicas == ()
+    assert_settled(overlay)
+
+
+def test_a_replica_learns_of_splits_and_of_neighbours_that_failed():
+    overlay, owner, (first, second) = with_replicas()
+    owner.splits = None
+    (before,) = owner.can.zones
+    joining = overlay.join(30)
+    joining.contacts, joining.is_direct = [owner.can.own.address], True
+    overlay.run(3_000_000)
+    assert owner.can.zones != (before,)
+    gone = next(iter(owner.can.claims.others))
+    overlay.network.kill(gone)
+    overlay.run(2 * REPAIR_US)
+    for replica in (first, second):
+        assert list(replica.can.claims.held) == list(owner.can.zones)
+        assert knows(replica, owner)
+
+
+def test_who_leaves_gives_its_zones_to_a_replica():
+    overlay, owner, (first, second) = with_replicas()
+    (zone,) = owner.can.zones
+    address = owner.can.own.address
+    overlay.network.call(address, lambda node, now: node.act(now, lambda can: can.leave()))
+    overlay.run(3_000_000)
+    assert owner.can.has_left
+    overlay.network.kill(address)
+    assert first.can.zones == (zone,)
+    overlay.run(2 * REPAIR_US)
+    assert second.can.zones, "nobody has to be followed any more, so it joined again"
+    assert_settled(overlay)

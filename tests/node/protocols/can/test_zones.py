@@ -1,0 +1,155 @@
+"""Zones against points: what is said of boxes holds for what is in them."""
+
+from math import dist
+from random import Random
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from node.protocols.can.zone_table import ZoneTable
+from node.protocols.can.zones import Point, Zone, whole_space
+from tests.node.protocols.can.partitions import partition, points
+
+BITS = 8
+"""Edges of the zones below are multiples of 1/8: a grid's cells are in or out as a whole."""
+
+SPACES = st.tuples(st.integers(1, 14), st.integers(1, 60), st.randoms(use_true_random=False))
+
+
+def boxes(dimensions: int) -> st.SearchStrategy[Zone]:
+    """Boxes with edges on a grid."""
+    side = st.tuples(st.integers(0, BITS - 1), st.integers(1, BITS)).filter(lambda each: each[0] < each[1])
+    return st.lists(side, min_size=dimensions, max_size=dimensions).map(
+        lambda sides: Zone(tuple(low / BITS for low, _ in sides), tuple(high / BITS for _, high in sides))
+    )
+
+
+def cells(*zones: Zone) -> set[tuple[int, ...]]:
+    """The cells of the grid that are in zones."""
+    found = set()
+    for zone in zones:
+        ranges = [
+            range(round(low * BITS), round(high * BITS))
+            for low, high in zip(zone.low, zone.high, strict=True)
+        ]
+        grid = np.meshgrid(*ranges, indexing="ij")
+        found |= set(zip(*(each.ravel().tolist() for each in grid), strict=True))
+    return found
+
+
+TWO = st.integers(1, 3).flatmap(lambda dimensions: st.tuples(boxes(dimensions), boxes(dimensions)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(SPACES)
+def test_each_point_is_in_one_zone_of_a_partition_and_the_table_says_so(
+    space: tuple[int, int, Random],
+) -> None:
+    dimensions, count, rng = space
+    zones = partition(count, dimensions, rng)
+    table = table_of(zones)
+    assert abs(sum(zone.volume for zone in zones) - 1) < 1e-9
+    for point in points(zones, 5, rng):
+        containing = [zone.contains(point) for zone in zones]
+        assert sum(containing) == 1
+        assert table.containing(point).tolist() == containing
+        assert all(zone.distance(point) == 0 for zone, has in zip(zones, containing, strict=True) if has)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SPACES)
+def test_a_table_answers_as_its_zones_do_one_by_one(space: tuple[int, int, Random]) -> None:
+    dimensions, count, rng = space
+    zones = partition(count, dimensions, rng)
+    table = table_of(zones)
+    for number in rng.sample(range(count), count // 3):
+        table.remove(number, zones[number])
+    left = [(number, zone) for number, zone in enumerate(zones) if (number, zone) in table]
+    assert sorted(table) == left
+    assert sorted(zip(table.owners, table.zones, strict=True)) == left
+    for zone in rng.choices(zones, k=5):
+        assert table.adjacent(zone).tolist() == [zone.adjacent(other) for other in table.zones]
+        assert table.intersecting(zone).tolist() == [zone.intersects(other) for other in table.zones]
+    for point in points(zones, 5, rng):
+        assert np.allclose(table.distances(point), [zone.distance(point) for zone in table.zones])
+        near = table.touching(Zone(point, point))
+        assert near.tolist() == [zone.nearest(point) == point for zone in table.zones]
+
+
+@given(TWO)
+def test_what_two_boxes_have_in_common_are_the_cells_of_both(two: tuple[Zone, Zone]) -> None:
+    first, second = two
+    common = cells(first) & cells(second)
+    assert first.intersects(second) == bool(common)
+    assert first.covers(second) == (cells(second) <= cells(first))
+    assert cells(first.intersection(second)) == common
+    assert first.intersection(second).is_empty == (not common)
+
+
+@given(TWO)
+def test_what_is_left_of_a_box_without_another_one_is_cut_into_boxes(two: tuple[Zone, Zone]) -> None:
+    first, second = two
+    rest = first.without(second)
+    assert cells(*rest) == cells(first) - cells(second)
+    assert sum(len(cells(each)) for each in rest) == len(cells(*rest)), "they overlap"
+
+
+@given(TWO)
+def test_two_boxes_merge_where_their_cells_are_a_box(two: tuple[Zone, Zone]) -> None:
+    first, second = two
+    both = cells(first) | cells(second)
+    merged = first.merged(second)
+    if merged is not None:
+        assert cells(merged) == both
+    hull = Zone(tuple(map(min, first.low, second.low)), tuple(map(max, first.high, second.high)))
+    is_box = not first.intersects(second) and cells(hull) == both
+    assert (merged is not None) == is_box
+
+
+@given(TWO)
+def test_boxes_are_adjacent_where_a_cell_of_one_lies_beside_a_cell_of_the_other(
+    two: tuple[Zone, Zone],
+) -> None:
+    first, second = two
+    beside = {
+        (*cell[:each], cell[each] + step, *cell[each + 1 :])
+        for cell in cells(first)
+        for each in range(first.dimensions)
+        for step in (-1, 1)
+    }
+    is_beside = bool(beside & cells(second)) and not first.intersects(second)
+    assert first.adjacent(second) == is_beside == second.adjacent(first)
+
+
+@given(boxes(3), st.integers(0, 2), st.floats(0.01, 0.99))
+def test_a_split_is_undone_by_merging(zone: Zone, dimension: int, share: float) -> None:
+    at = zone.low[dimension] + share * (zone.high[dimension] - zone.low[dimension])
+    below, above = zone.split(dimension, at)
+    assert below.merged(above) == zone == above.merged(below)
+    assert below.adjacent(above)
+
+
+@given(boxes(3), st.tuples(*[st.floats(0, 1)] * 3))
+def test_the_distance_to_a_box_is_that_of_its_nearest_point(zone: Zone, point: Point) -> None:
+    assert np.isclose(zone.distance(point), dist(zone.nearest(point), point) ** 2)
+    sides = [np.linspace(low, high, 5) for low, high in zip(zone.low, zone.high, strict=True)]
+    others = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 3)
+    assert (np.sum((others - point) ** 2, axis=1) >= zone.distance(point) - 1e-12).all()
+
+
+def test_the_top_of_the_space_is_part_of_it_and_nothing_is_beyond() -> None:
+    below, above = whole_space(2).split(0, 0.5)
+    assert above.contains((1.0, 1.0))
+    assert not below.contains((0.5, 0.5))
+    assert above.contains((0.5, 0.5))
+    left, right = below.split(0, 0.25)[0], above.split(0, 0.75)[1]
+    assert not left.adjacent(right), "the space does not wrap"
+
+
+def table_of(zones: list[Zone]) -> ZoneTable[int]:
+    """Zones that are owned by their number."""
+    table = ZoneTable[int](zones[0].dimensions)
+    for number, zone in enumerate(zones):
+        table.add(number, zone)
+    return table
