@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from node.core.declaration import Declared, Reading, System
+from node.protocols.meghdoot.declaration import SYSTEM as MEGHDOOT
 from node.protocols.scribe.declaration import SYSTEM as SCRIBE
 from node.protocols.sprinkler.declaration import SYSTEM as SPRINKLER
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from node.core.message_layout import Codec
     from node.core.specification import NodeSpec
 
-OURS = (SPRINKLER, SCRIBE)
+OURS = (SPRINKLER, SCRIBE, MEGHDOOT)
 GROUP = "cutset.systems"
 MODULES_VARIABLE = "CUTSET_SYSTEM_MODULES"
 """Absolute paths of the user's files, as in PATH."""

@@ -1,0 +1,203 @@
+"""Meghdoot's layers of one peer, on whatever overlay: what comes to it, and which layer it is for."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from node.core.content import Attribute
+from node.core.peer_pool import Address
+from node.core.specification import Subscription as Asked
+from node.protocols.can.zones import Point, Zone
+from node.protocols.meghdoot.event import EventReader, SeenEvent
+from node.protocols.meghdoot.held_zones import HeldZones
+from node.protocols.meghdoot.keeping import Keeping
+from node.protocols.meghdoot.layers import Mail, Overlay
+from node.protocols.meghdoot.load import LoadBook
+from node.protocols.meghdoot.messages import (
+    Confirm,
+    Event,
+    Handed,
+    Load,
+    Notified,
+    Notify,
+    Publish,
+    Recover,
+    RecoverAt,
+    RootConfirm,
+    Store,
+    StoreAt,
+    Stored,
+    Subscribed,
+    Undelivered,
+)
+from node.protocols.meghdoot.notification import Notification
+from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.propagation import Propagation, Spread
+from node.protocols.meghdoot.publisher import Publisher
+from node.protocols.meghdoot.recovery import FIRST_NUMBER, Recovery
+from node.protocols.meghdoot.space import Space
+from node.protocols.meghdoot.subscriber import Deliver, Interest, Subscriber
+from node.protocols.meghdoot.waves import Waves
+
+
+class Broker:
+    """All of them. life: how often the peer was started before."""
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        attributes: tuple[Attribute, ...],
+        mail: Mail,
+        overlay: Overlay,
+        *,
+        life: int,
+        interest: Interest,
+        deliver: Deliver,
+    ) -> None:
+        self.space = space = Space(attributes)
+        self.held = HeldZones(overlay)
+        self.waves = Waves(parameters, mail)
+        self.keeping = Keeping(parameters, mail, space, overlay, self.held)
+        self.notification = Notification(parameters, mail, self.keeping, self.held)
+        self.recovery = Recovery(parameters, mail, space, keeping=self.keeping, waves=self.waves)
+        self.propagation = Propagation(parameters, mail, self.held, self.waves)
+        self.recovery.propagation = self.propagation
+        self.load = LoadBook(parameters, mail, self.held)
+        self._reader = EventReader(space)
+        self.publisher = Publisher(parameters, mail, self._reader, life)
+        self.subscriber = Subscriber(
+            parameters, mail, space, self._reader, life=life, interest=interest, deliver=deliver
+        )
+        self._mail = mail
+        self._take: dict[type, Callable[[Address, Any], None]] = {
+            Event: self._event,
+            Notify: self.subscriber.notify,
+            Notified: self._notified,
+            Confirm: self._confirm,
+            RootConfirm: self._root_confirm,
+            Undelivered: lambda sender, message: self.publisher.undelivered(message),
+            Store: lambda sender, message: self.keeping.take(message),
+            StoreAt: lambda sender, message: self.keeping.take_copy(message),
+            Stored: lambda sender, message: self.keeping.stores.stored(message.number),
+            Subscribed: lambda sender, message: self.subscriber.confirmed(message.words),
+            Publish: self._publish,
+            Recover: lambda sender, message: self.recovery.take(message, sender),
+            Handed: lambda sender, message: self.recovery.doubts.handed(message),
+            Load: self.load.heard,
+            RecoverAt: lambda sender, message: self.recovery.at(message),
+        }
+
+    # --- What the peer wants
+
+    def subscribe(self, asked: Asked) -> None:
+        """Ask for something, or for its end."""
+        self.subscriber.subscribe(asked)
+
+    def publish(self, stream: int, payload: bytes) -> int:
+        """Publish an event; its number."""
+        return self.publisher.publish(stream, payload)
+
+    # --- What comes
+
+    def takes(self, message: Any) -> bool:
+        """Whether a message is Meghdoot's."""
+        return type(message) in self._take
+
+    def point_of(self, message: Any) -> Point:
+        """Where a message that is routed leads."""
+        match message:
+            case Publish():
+                return self._reader.read(bytes(message.payload)).point
+            case Store():
+                [first, *_] = self.keeping.packing.unpack(message.subscriptions, self._mail.now_us)
+                return self.space.point(first.ranges)
+            case StoreAt():
+                return self.keeping.packing.place(message.subscriptions)
+            case RecoverAt():
+                return self.recovery.corner_of(message)
+        raise TypeError(f"{type(message).__name__} is not routed")
+
+    def receive(self, sender: Address, message: Any) -> None:
+        """From another peer, or from this one; also what was routed to this peer's zone."""
+        self._take[type(message)](sender, message)
+
+    def _publish(self, sender: Address, message: Publish) -> None:
+        payload = bytes(message.payload)
+        seen = self._reader.read(payload)
+        self.load.visited(seen, len(self.keeping.subscriptions))
+        self.propagation.begin(self._spread(message, payload, seen), seen.point, message.address)
+
+    def _event(self, sender: Address, message: Event) -> None:
+        payload = message.payload if type(message.payload) is bytes else bytes(message.payload)
+        seen = self._reader.read(payload)
+        self.load.visited(seen, len(self.keeping.subscriptions))
+        self.propagation.take(self._spread(message, payload, seen), sender, message.zone)
+
+    def _spread(self, message: Publish | Event, payload: bytes, seen: SeenEvent) -> Spread:
+        stream, seq, attempt, settled = message.stream, message.first_seq, message.attempt, message.settled
+        address, age_us = message.address, message.age_us
+
+        def onward(zone: int) -> Event:
+            return Event(stream, seq, attempt, settled, age_us, address, zone, payload)
+
+        visit = partial(self.notification.visit, message, payload, seen)
+        doubts = self.recovery.doubts.count_in
+        return Spread(stream, seq, attempt, address, seen.region, lambda: seen.steps, onward, visit, doubts)
+
+    def _confirm(self, sender: Address, message: Confirm) -> None:
+        for visited in message.visits:
+            self.waves.confirmed(visited)
+
+    def _root_confirm(self, sender: Address, message: RootConfirm) -> None:
+        for visited in message.visits:
+            if visited.first_seq >= FIRST_NUMBER:
+                self.recovery.confirmed(visited)
+            else:
+                self.publisher.confirmed(visited)
+
+    def _notified(self, sender: Address, message: Notified) -> None:
+        for name in message.events:
+            self.notification.notified(sender, name.stream, name.first_seq)
+            self.waves.notified(sender, name.stream, name.first_seq)
+            self.publisher.notified(sender, name.stream, name.first_seq)
+
+    # --- Zones
+
+    def changed(self) -> None:
+        """The overlay is not as it was."""
+        self.held.changed()
+        self.keeping.changed()
+
+    def gave(self, zone: Zone, to: Address) -> None:
+        """A zone is another peer's now, who is sent all that belongs to it."""
+        self.recovery.doubts.give(zone, to)
+
+    def gained(self, zone: Zone, giver: Address | None) -> None:
+        """A zone is this peer's now; without a giver it was another's who is gone, or nobody's."""
+        if giver is not None:
+            self.recovery.doubts.given_by_another(zone)
+        elif zone.volume < 1.0:
+            self.keeping.promote(zone)
+            self.recovery.doubts.taken_over(zone)
+
+    # --- Time
+
+    def tick(self) -> None:
+        """What is due."""
+        self.waves.tick()
+        self.keeping.tick()
+        self.recovery.tick()
+        self.publisher.tick()
+        self.subscriber.tick()
+        self.load.tick()
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether `flush` has something to send."""
+        return self.waves.has_answers or self.subscriber.has_answers or self.keeping.has_answers
+
+    def flush(self) -> None:
+        """Send what was collected."""
+        for layer in (self.waves, self.subscriber, self.keeping):
+            if layer.has_answers:
+                layer.flush()

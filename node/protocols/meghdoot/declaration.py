@@ -1,0 +1,63 @@
+"""What Meghdoot says of itself: roles, contract, and where its code stands."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from node.core.declaration import Contract, Declared, System, Trait, Wait
+from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.studies.declaration import STUDIES
+
+EXACTLY_ONCE = Contract(
+    published="sent",
+    audience="content",
+    since="subscription",
+    order="none",
+    delivery="exactly-once",
+    survives=None,
+    settle_us=10_000_000,
+)
+"""Events of one publisher go different ways, by their content and by replicas in turn: no order is kept."""
+BEST_EFFORT = replace(EXACTLY_ONCE, delivery="best-effort")
+"""The paper's: what is lost while zones are taken over is lost."""
+
+
+def promise(parameters: Mapping[str, Any]) -> Contract:
+    """What Meghdoot promises with these parameters."""
+    return EXACTLY_ONCE if Parameters(**parameters).is_confirming else BEST_EFFORT
+
+
+def waits(parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
+    """A probe that gives up before an answer can come finds all peers failed."""
+    probes, timeout_us = parameters["probes"], parameters["probe_timeout_us"]
+    return (Wait("probe_timeout_us", probes * timeout_us, probes, is_relayed=True),)
+
+
+def roles_problem(counts: Mapping[str, int]) -> str | None:
+    """Why a region cannot have so many processes of each role, or None."""
+    if counts.get("publisher", 0) > 1:
+        return "a region's publisher numbers the events of its stream: there can be one, publisher: 1"
+    return None
+
+
+SYSTEM = System(
+    declared=Declared(
+        name="meghdoot",
+        roles={
+            "publisher": (Trait.PUBLISHER, Trait.SERVER, Trait.PEER),
+            "subscriber": (Trait.SUBSCRIBER, Trait.SERVER, Trait.PEER, Trait.TRANSIENT),
+            "peer": (Trait.SERVER, Trait.PEER, Trait.TRANSIENT),
+        },
+        contract=EXACTLY_ONCE,
+        workloads=("content",),
+    ),
+    parameters=Parameters,
+    machines=dict.fromkeys(("publisher", "subscriber", "peer"), "node.protocols.meghdoot.node:pooled"),
+    promise=promise,
+    waits=waits,
+    roles_problem=roles_problem,
+    codec="node.protocols.meghdoot.messages:CODEC",
+    reading="analysis.systems.meghdoot:READING",
+    report="analysis.systems.meghdoot_report:report",
+    studies=STUDIES,
+)

@@ -1,0 +1,143 @@
+"""Zones of which a peer may not know all subscriptions, and until when.
+
+A zone that comes from a peer is in doubt until that one says that it has sent all that it had; one that was
+taken over, until it is recovered (`recovery`); any, until every subscriber had to speak (`refresh_us`). What
+is in doubt and given on is in doubt there as well: when its giver knows more, it says so once more.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from node.core.machine import Log
+from node.core.peer_pool import Address
+from node.protocols.can.zones import Zone
+from node.protocols.meghdoot.held_zones import HeldZone
+from node.protocols.meghdoot.layers import Mail
+from node.protocols.meghdoot.messages import Handed
+from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.space import Space
+
+OWED_MAX = 1_024
+
+
+@dataclass(slots=True)
+class Doubt:
+    """A zone, or a part of one. is_given: its giver will say that there is nothing more.
+
+    until_us: when every subscriber has spoken. awaited: by their numbers, requests to recover it without an
+    answer, and whom they asked (`messages.Where`).
+    """
+
+    zone: Zone
+    until_us: int
+    is_given: bool = False
+    attempt: int = 0
+    again_us: int = 0
+    awaited: dict[int, int] = field(default_factory=dict)
+
+
+class Doubts:
+    """All of a peer's. hand_over: sends what belongs to a zone to another peer."""
+
+    def __init__(
+        self, parameters: Parameters, mail: Mail, space: Space, hand_over: Callable[[Zone, Address], None]
+    ) -> None:
+        self._doubts: list[Doubt] = []
+        self._owed: list[tuple[Zone, Address, int]] = []  # what was given on in doubt, to whom, until when
+        self._parameters = parameters
+        self._mail = mail
+        self._hand_over = hand_over
+        self._dimensions = space.dimensions
+        self._edges = struct.Struct(f">{2 * space.dimensions}d")
+
+    def __iter__(self) -> Iterator[Doubt]:
+        return iter(list(self._doubts))
+
+    def taken_over(self, zone: Zone) -> None:
+        """A zone came to this peer without what belongs to it, nor copies that had moved there."""
+        self._doubts.append(Doubt(zone, self._until_us()))
+
+    def given_by_another(self, zone: Zone) -> None:
+        """A zone came from a peer, which sends what belongs to it; without that, as if it were gone."""
+        again_us = self._mail.now_us + self._parameters.retransmit_us
+        self._doubts.append(Doubt(zone, self._until_us(), is_given=True, again_us=again_us))
+
+    def _until_us(self) -> int:
+        return self._mail.now_us + self._parameters.refresh_us + 2 * self._parameters.retransmit_us
+
+    def give(self, zone: Zone, to: Address) -> None:
+        """A zone is another's now: it is sent all that belongs to it, and what of that is in doubt."""
+        until_us = 0
+        for each in self:
+            if each.zone.intersects(zone):
+                self._remove(each, zone)
+                until_us = max(until_us, each.until_us)
+                self._owed.append((each.zone.intersection(zone), to, each.until_us))
+        del self._owed[:-OWED_MAX]
+        self._hand_over(zone, to)
+        self._say(zone, to, max(0, until_us - self._mail.now_us))
+
+    def _say(self, zone: Zone, to: Address, doubt_us: int) -> None:
+        self._mail.send(to, Handed(doubt_us, self.edges_of(zone)))
+
+    def _remove(self, doubt: Doubt, zone: Zone) -> None:
+        """What of a doubt is in a zone is none of this peer's any more."""
+        self._doubts.remove(doubt)
+        self._doubts += [replace(doubt, zone=part, awaited={}) for part in doubt.zone.without(zone)]
+
+    def handed(self, message: Handed) -> None:
+        """A giver has sent all that it had."""
+        zone = self.zone_of(message.edges)
+        until_us = self._mail.now_us + message.doubt_us
+        for each in self:
+            if each.is_given and each.zone.intersects(zone):
+                self._remove(each, zone)
+                if message.doubt_us:
+                    part = each.zone.intersection(zone)
+                    self._doubts.append(Doubt(part, until_us, is_given=True, again_us=each.again_us))
+        if not message.doubt_us:
+            self._pay(zone)
+
+    def end(self, doubt: Doubt, how: str) -> None:
+        """All of it is known."""
+        self._doubts.remove(doubt)
+        self._mail.emit(Log("recovered", {"how": how}))
+        self._pay(doubt.zone)
+
+    def _pay(self, zone: Zone) -> None:
+        """Whoever was given what was in doubt until now has it, too."""
+        owed, self._owed = self._owed, []
+        for part, to, until_us in owed:
+            if not zone.covers(part):
+                self._owed.append((part, to, until_us))
+                continue
+            self._hand_over(part, to)
+            self._say(part, to, 0)
+
+    def count_in(self, held: HeldZone, without: int = 0) -> int:
+        """1 if something of a zone is in doubt; but for what is asked for by a request of this peer's: if its
+        zone is beside its own mirror image, it asks itself, too.
+        """
+        doubts = self._doubts
+        return int(any(each.zone.intersects(held.zone) and without not in each.awaited for each in doubts))
+
+    def tick(self) -> None:
+        """End what time ends."""
+        now_us = self._mail.now_us
+        for each in self:
+            if each.until_us <= now_us:
+                self.end(each, "refreshed")
+        if self._owed:
+            self._owed = [each for each in self._owed if each[2] > now_us]
+
+    # --- As messages have them
+
+    def edges_of(self, zone: Zone) -> bytes:
+        """A zone's."""
+        return self._edges.pack(*zone.low, *zone.high)
+
+    def zone_of(self, edges: bytes) -> Zone:
+        """The inverse of `edges_of`."""
+        numbers = self._edges.unpack(edges)
+        return Zone(numbers[: self._dimensions], numbers[self._dimensions :])

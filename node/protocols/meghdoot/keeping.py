@@ -1,0 +1,266 @@
+"""What a peer keeps of others: the subscriptions of its zones, and copies whose mirror image is in them.
+
+A subscription counts as installed when the zone's replicas and its mirror image have it (4.3); its subscriber
+is told so then, and asks again until it is. Copies are for recovery alone: no event is held against them.
+
+Zones change hands. What a peer has of a zone that is no longer its own goes to whoever has its point, and is
+forgotten here when it has come there. So also what lay on the wrong side of a division is put right.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from node.core.peer_pool import Address
+from node.protocols.can.zone_table import Floats
+from node.protocols.can.zones import Point, Zone
+from node.protocols.meghdoot.held_zones import HeldZones
+from node.protocols.meghdoot.layers import Mail, Overlay
+from node.protocols.meghdoot.messages import Purpose, Store, StoreAt, Stored, Subscribed, Word
+from node.protocols.meghdoot.mirror import copy_place
+from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.space import Space, reflected, reflection
+from node.protocols.meghdoot.stores import Stores
+from node.protocols.meghdoot.subscriptions import Key, Packing, Subscription, Subscriptions
+
+ROWS_MAX = 1_000
+REPLACED_MAX = 256
+"""Copies that are placed anew at a time, at most; likewise subscriptions that are sent on."""
+PENDING_MAX = 65_536
+Waits = set[str | Address]
+COPY = "copy"
+
+
+@dataclass(slots=True)
+class Installation:
+    """A word that is not yet where it must be. waits: for replicas, and for the copy."""
+
+    word: Word
+    subscriber: Address
+    until_us: int
+    waits: Waits = field(default_factory=set)
+
+
+class Keeping:
+    """The stores of a peer. waits for `held` to say which zones are its own."""
+
+    def __init__(
+        self, parameters: Parameters, mail: Mail, space: Space, overlay: Overlay, held: HeldZones
+    ) -> None:
+        self.subscriptions = Subscriptions(space)
+        self.copies = Subscriptions(space)
+        self.packing = Packing(len(space.attributes))
+        self.stores = Stores(mail, self.packing, parameters.wave_timeout_us)
+        self._parameters = parameters
+        self._mail = mail
+        self.space = space
+        self._overlay = overlay
+        self._held = held
+        self._installing: dict[Key, Installation] = {}
+        self._confirmed: dict[Address, list[Word]] = {}
+        self._placed: dict[Key, Point] = {}
+        self._copied_to: set[Address] = set()  # replicas that were sent all there was
+        self.is_settled = True  # nothing is where it does not belong
+        self._settle_us = 0  # when it is looked again
+
+    # --- Words of subscribers
+
+    def take(self, message: Store) -> None:
+        """Keep what somebody sent."""
+        told = self.packing.unpack(message.subscriptions, self._mail.now_us)
+        if message.purpose == Purpose.INSTALL:
+            for each in told:
+                self._install(each)
+            return
+        if message.purpose == Purpose.COPY:
+            for each in told:
+                self.copies.put(each)
+        else:
+            self.add(told)
+        if message.purpose == Purpose.RECOVERED:
+            self._copy_on(told)
+        self._mail.send(message.address, Stored(message.number))
+
+    def take_copy(self, message: StoreAt) -> None:
+        """Keep a copy whose mirror image is here."""
+        packed = self.packing.without_place(message.subscriptions)
+        for each in self.packing.unpack(packed, self._mail.now_us):
+            self.copies.put(each)
+        self._mail.send(message.address, Stored(message.number))
+
+    def add(self, told: Iterable[Subscription]) -> None:
+        """Keep subscriptions of zones, from whoever had them."""
+        for each in told:
+            self.subscriptions.put(each)
+        self.is_settled = False
+
+    def _install(self, told: Subscription) -> None:
+        self.subscriptions.put(told)
+        known = self.subscriptions.get(told.key)
+        if known is None or known.version != told.version:
+            return  # it has said something else since
+        self._put_where_it_must_be(told)
+
+    def _put_where_it_must_be(self, told: Subscription) -> None:
+        now_us = self._mail.now_us
+        word = Word(told.number, told.version)
+        installation = Installation(word, told.subscriber, now_us + self._parameters.wave_timeout_us)
+        self._installing.pop(told.key, None)
+        self._installing[told.key] = installation
+        if len(self._installing) > PENDING_MAX:
+            del self._installing[next(iter(self._installing))]
+        point = self.space.point(told.ranges)
+        zone = self._held.containing(point)
+        for address in self._overlay.replicas(zone.zone) if zone else ():
+            installation.waits.add(address)
+            done = partial(self._is_at, installation, address)
+            self.stores.send(address, Purpose.REPLICA, (told,), done)
+        place = self.copy_place(point)
+        if place is not None:
+            installation.waits.add(COPY)
+            self.stores.copy(place, told, partial(self._copied, installation, told.key, place))
+        self._confirm_if_installed(installation)
+
+    def copy_place(self, point: Point) -> Point | None:
+        """Where the copy of a subscription goes; None without mirror images."""
+        if not self._parameters.mirror:
+            return None
+        return copy_place(point, self._own_zone)
+
+    def _own_zone(self, point: Point) -> Zone | None:
+        zone = self._held.containing(point)
+        return None if zone is None else zone.zone
+
+    def _copied(self, installation: Installation, key: Key, place: Point) -> None:
+        self._placed[key] = place
+        self._is_at(installation, COPY)
+
+    def _is_at(self, installation: Installation, where: str | Address) -> None:
+        installation.waits.discard(where)
+        self._confirm_if_installed(installation)
+
+    def _confirm_if_installed(self, installation: Installation) -> None:
+        key = installation.subscriber, installation.word.number
+        if not installation.waits and self._installing.get(key) is installation:
+            del self._installing[key]
+            self._confirmed.setdefault(installation.subscriber, []).append(installation.word)
+
+    # --- Zones change hands
+
+    def changed(self) -> None:
+        """Zones are not as they were."""
+        self.is_settled = False
+        copies = {
+            address
+            for zone in self._overlay.held()
+            if self._overlay.is_owner(zone)
+            for address in self._overlay.replicas(zone)
+        }
+        for address in sorted(copies - self._copied_to):
+            self.copy_to(address)
+        self._copied_to = copies
+
+    def hand_over(self, zone: Zone, to: Address) -> None:
+        """Send what belongs to a zone to the peer that has it now. It is kept until it has come there."""
+        subscriptions = self.subscriptions.within(zone)
+        self.stores.send(to, Purpose.RECOVERED, subscriptions, lambda: None)
+        self.stores.send(to, Purpose.COPY, self.copies.within(reflected(zone)), lambda: None)
+        moved = [each for each in self.copies if not self._is_at_home(each)]
+        self.stores.send(to, Purpose.COPY, moved, lambda: None)
+
+    def _is_at_home(self, copy: Subscription) -> bool:
+        """Whether its mirror image is in a zone of this peer, and it did not have to move here."""
+        return self._held.containing(reflection(self.space.point(copy.ranges))) is not None
+
+    def promote(self, zone: Zone) -> None:
+        """A zone that another had is this peer's: copies of its subscriptions that are here are these now."""
+        self.add(self.copies.within(zone))
+
+    def moved_to(self, zone: Zone, own: Zone) -> list[Subscription]:
+        """Subscriptions in one of this peer's zones whose copies had to move to another zone."""
+        return [
+            each
+            for each in self.subscriptions.within(own)
+            if (point := self.space.point(each.ranges))
+            and self._own_zone(reflection(point)) is not None
+            and (place := self.copy_place(point)) is not None
+            and zone.contains(place)
+        ]
+
+    def copy_to(self, address: Address) -> None:
+        """Send all that this peer's zones have to one that has copies of them."""
+        for held in self._held.by_id.values():
+            self.stores.send(address, Purpose.REPLICA, self.subscriptions.within(held.zone), lambda: None)
+
+    def _copy_on(self, told: Iterable[Subscription]) -> None:
+        """What came to this peer's zones, to those with copies of them."""
+        by_copy: dict[Address, list[Subscription]] = {}
+        for each in told:
+            held = self._held.containing(self.space.point(each.ranges))
+            for address in self._overlay.replicas(held.zone) if held else ():
+                by_copy.setdefault(address, []).append(each)
+        for address, lot in by_copy.items():
+            self.stores.send(address, Purpose.REPLICA, lot, lambda: None)
+
+    def points_in(self, zone: Zone) -> Floats:
+        """The points of subscriptions in a zone, a row for each dimension."""
+        found: Floats = self.subscriptions.points()[:, self.subscriptions.rows_in(zone)]
+        return found
+
+    def _settle(self) -> None:
+        """Send on what lies in no zone of this peer, and place copies anew whose place has changed."""
+        self._settle_us = self._mail.now_us + self._parameters.retransmit_us
+        moved = replaced = 0
+        for each in list(self.subscriptions):
+            point = self.space.point(each.ranges)
+            if self._held.containing(point) is None:
+                moved += 1
+                if moved <= REPLACED_MAX:
+                    done = partial(self._forget, each)
+                    self.stores.route(point, each, done)
+            elif self._owns(point) and self.copy_place(point) != self._placed.get(each.key):
+                replaced += 1
+                if replaced <= REPLACED_MAX:
+                    self._copy_anew(each, point)
+        self.is_settled = not moved and not replaced
+
+    def _owns(self, point: Point) -> bool:
+        zone = self._held.containing(point)
+        return zone is not None and self._overlay.is_owner(zone.zone)
+
+    def _copy_anew(self, each: Subscription, point: Point) -> None:
+        place = self.copy_place(point)
+        if place is not None:
+            self.stores.copy(place, each, partial(self._placed.__setitem__, each.key, place))
+
+    def _forget(self, moved: Subscription) -> None:
+        known = self.subscriptions.get(moved.key)
+        if known is not None and known.version == moved.version:
+            self.subscriptions.remove(moved.key)
+            self._placed.pop(moved.key, None)
+
+    # --- Time
+
+    def tick(self) -> None:
+        """Forget what is over, and settle what lies wrong."""
+        now_us = self._mail.now_us
+        self.stores.tick()
+        for key in [key for key, each in self._installing.items() if each.until_us <= now_us]:
+            del self._installing[key]
+        if not self.is_settled and self._settle_us <= now_us:
+            self._settle()
+        for late in self.subscriptions.expire(now_us - self._parameters.expire_us):
+            self._placed.pop(late.key, None)
+        self.copies.expire(now_us - self._parameters.expire_us)
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether `flush` has something to send."""
+        return bool(self._confirmed)
+
+    def flush(self) -> None:
+        """Tell subscribers what is installed."""
+        confirmed, self._confirmed = self._confirmed, {}
+        for address, words in confirmed.items():
+            for first in range(0, len(words), ROWS_MAX):
+                self._mail.send(address, Subscribed(tuple(words[first : first + ROWS_MAX])))

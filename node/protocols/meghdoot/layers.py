@@ -1,0 +1,72 @@
+"""What Meghdoot's layers ask of each other, and of the overlay beneath them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from struct import Struct
+from typing import Any, Protocol
+
+from node.core.machine import Effect
+from node.core.peer_pool import Address
+from node.protocols.can.zone_table import Floats
+from node.protocols.can.zones import Point, Zone
+
+ZONES_MAX = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The zones beside one, and for each who holds it: its owner, then its replicas. A peer may have several
+    that are beside each other. low, high: their edges, a row for each.
+    """
+
+    zones: Sequence[Zone]
+    holders: Sequence[Sequence[Address]]
+    low: Floats
+    high: Floats
+
+
+class Overlay(Protocol):
+    """What is known of the overlay."""
+
+    def held(self) -> Sequence[Zone]:
+        """The zones of this peer, also those of which it is a replica."""
+
+    def beside(self, zone: Zone) -> Surroundings:
+        """What is beside a zone that this peer holds."""
+
+    def replicas(self, zone: Zone) -> Sequence[Address]:
+        """All others that hold a zone of this peer."""
+
+    def is_owner(self, zone: Zone) -> bool:
+        """Whether this peer owns one that it holds, and is no replica."""
+
+
+class Mail(Protocol):
+    """How layers speak to those of other peers, and of this one."""
+
+    own: Address
+    now_us: int
+
+    def send(self, address: Address, message: Any) -> None:
+        """To a peer, also to this one."""
+
+    def route(self, message: Any, point: Point) -> None:
+        """To the owner of the zone in which a point is, also to this peer."""
+
+    def miss(self, address: Address) -> None:
+        """An answer is late: find out whether the peer lives, and by which way it is reached."""
+
+    def is_failed(self, address: Address) -> bool:
+        """Whether a peer is known to give no answer."""
+
+    def emit(self, effect: Effect) -> None:
+        """Let something be written down."""
+
+
+@lru_cache(maxsize=ZONES_MAX)
+def zone_id(zone: Zone) -> int:
+    """A name for a zone, of 64 bits: who splits or merges it has another one."""
+    edges = Struct(f">{2 * zone.dimensions}d").pack(*zone.low, *zone.high)
+    return int.from_bytes(blake2b(edges, digest_size=8).digest(), "big")

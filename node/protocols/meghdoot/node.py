@@ -1,0 +1,275 @@
+"""A Meghdoot peer: CAN beneath, and all of Meghdoot's layers, in one process, as a machine without I/O.
+
+Every process is a peer of the overlay, whatever its role; what it publishes and subscribes to is the plan's.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from ipaddress import IPv4Address
+from typing import Any
+
+from node.core import content
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.core.event_values import EventValues
+from node.core.framing import FRAME_LIMIT_BYTES
+from node.core.peer_pool import Address, PeerEffect, PeerInput, PeerPool, ReceivedFrom, Unreachable
+from node.core.schedule import Schedule
+from node.core.specification import NodeSpec
+from node.core.specification import Subscription as Asked
+from node.protocols.can.layers import Split
+from node.protocols.can.messages import Join
+from node.protocols.can.overlay import Can
+from node.protocols.can.zones import Point, Zone
+from node.protocols.meghdoot.admission import halving_cut
+from node.protocols.meghdoot.broker import Broker
+from node.protocols.meghdoot.event import payload_of
+from node.protocols.meghdoot.messages import Climb, Notify, Publish
+from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.post import Post, View
+from node.protocols.meghdoot.propagation import Counts
+from node.protocols.reachability.nodes import NodeHandle
+
+TICK: m.Timer = ("tick",)
+FLUSH: m.Timer = ("flush",)
+ID_BITS = 64
+LEAVE_US = 5_000_000
+"""How long a peer that leaves waits until others have what it had."""
+MEASURED_US = 1_000_000
+PUBLISHER = "publisher"
+
+
+def pooled(spec: NodeSpec, rng: m.Randomness) -> PeerPool:
+    """A peer for a network with connections."""
+    node = MeghdootNode(spec, rng)
+    return PeerPool(node, node.parameters.port)
+
+
+class MeghdootNode:
+    """One process. told, confirmed: what an application is told of events and subscriptions, by number."""
+
+    frame_limit_bytes = FRAME_LIMIT_BYTES
+
+    def __init__(self, spec: NodeSpec, rng: m.Randomness) -> None:
+        self.parameters = Parameters(**spec.parameters)
+        self._spec = spec
+        self._effects: list[PeerEffect] = []
+        self._schedule = Schedule(spec)
+        self._is_ready = self._is_flushing = False
+        self.told: Callable[[Notify], None] = lambda message: None
+        self.confirmed: Callable[[int], None] = lambda number: None
+        self._leaving_until_us: int | None = None
+        self._published = self._measured_us = 0
+        self._counts = Counts()
+        own = NodeHandle(rng.randrange(1 << ID_BITS), int(IPv4Address(spec.address)))
+        attributes = content.attributes_of(spec.workload)
+        self.post, view = Post(own.address, self._emit), View()
+        self.broker = Broker(
+            self.parameters,
+            attributes,
+            self.post,
+            view,
+            life=spec.start,
+            interest=self._interest,
+            deliver=self._deliver,
+        )
+        self.can = Can(own, 2 * len(attributes), self.parameters, rng, emit=self._emit, application=self)
+        self.post.can = view.can = self.can
+        streams = spec.published_by(spec) if spec.role == PUBLISHER else ()
+        self._stream = streams[0] if streams else None
+        self._values = EventValues.of(spec) if streams else None
+
+    def _emit(self, effect: PeerEffect) -> None:
+        self._effects.append(effect)
+
+    def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
+        """See `node.core.peer_pool.PeerMachine`."""
+        self._effects = []
+        self.post.now_us = self.can.reach.now_us = now_us
+        match given:
+            case ReceivedFrom():
+                for message in given.messages:
+                    self.can.take(given.address, message, now_us)
+            case m.TimerFired():
+                self._timer(given.timer, now_us)
+            case Unreachable():
+                self.can.unreachable(given, now_us)
+            case m.Started():
+                self._effects.append(m.Record(RecordKind.SESSION, 0, 0, 0, 0))
+                self._effects.append(m.SetTimer(TICK, now_us + self.parameters.tick_us))
+                self.can.start(self._contacts(), now_us, is_direct=self.parameters.join == "by-load")
+            case m.Go():
+                self._schedule.begin(given)
+            case m.StopDrivers():
+                self._schedule.is_stopped = True
+            case m.Finish():
+                self._leave(now_us)
+        self._settle()
+        self._finish_if_left(now_us)
+        if self.can.is_active and not self._is_ready:
+            self._is_ready = True
+            self._effects.append(m.Ready())
+        return self._effects
+
+    def _leave(self, now_us: int) -> None:
+        """Give all zones away first (4.3), unless all others end as well."""
+        self._leaving_until_us = now_us
+        if self.can.is_active and not self._schedule.is_stopped:
+            self._leaving_until_us = now_us + LEAVE_US
+            self.broker.subscriber.leave()
+            self.can.leave()
+
+    def _finish_if_left(self, now_us: int) -> None:
+        """When others have all that this peer had; or it has waited for that long enough."""
+        until_us = self._leaving_until_us
+        has_left = self.can.has_left and self.broker.keeping.stores.is_silent
+        if until_us is not None and (has_left or now_us >= until_us):
+            self._leaving_until_us = None
+            self._effects.append(m.Finished())
+
+    def act(self, now_us: int, do: Callable[[], Any]) -> Sequence[PeerEffect]:
+        """Let something be done with this peer from outside; what it is to send."""
+        self._effects = []
+        self.post.now_us = self.can.reach.now_us = now_us
+        do()
+        self._settle()
+        return self._effects
+
+    def _settle(self) -> None:
+        """Take what this peer sent itself, and see to it that answers leave."""
+        here = self.post.here
+        while here:
+            self.broker.receive(self.post.own, here.popleft())
+        if not self._is_flushing and self.broker.has_answers:
+            self._is_flushing = True
+            self._effects.append(m.SetTimer(FLUSH, self.post.now_us + self.parameters.confirm_us))
+
+    def progress(self) -> m.Progress:
+        """See `node.core.machine.Machine`."""
+        published = {each.stream: each.last for each in self.broker.publisher.publications.values()}
+        return m.Progress(published, {}, self._schedule.is_stopped and self.broker.publisher.is_silent)
+
+    def _contacts(self) -> list[Address]:
+        """Whom to join through; nobody for the very first peer."""
+        return [int(IPv4Address(each.address)) for each in self._spec.members if each.name != self._spec.name]
+
+    # --- Time
+
+    def _timer(self, timer: m.Timer, now_us: int) -> None:
+        if timer == TICK:
+            self._effects.append(m.SetTimer(TICK, now_us + self.parameters.tick_us))
+            if self.can.is_active:
+                for due in self._schedule.due_subscriptions(now_us):
+                    self.broker.subscribe(due)
+                self._publish(now_us)
+                self.broker.tick()
+                self._measure(now_us)
+        elif timer == FLUSH:
+            self._is_flushing = False
+            self.broker.flush()
+        else:
+            self.can.timer(timer, now_us)
+
+    def _measure(self, now_us: int) -> None:
+        """Put down how much there was to do, each second: of one without work there is a row, too."""
+        if now_us < self._measured_us + MEASURED_US:
+            return
+        self._measured_us = now_us
+        counts, before = replace(self.broker.propagation.counts), self._counts
+        self._counts = counts
+        values = {
+            "visits": counts.visits - before.visits,
+            "repeats": counts.repeats - before.repeats,
+            "subscriptions": len(self.broker.keeping.subscriptions),
+        }
+        self._emit(m.Measure("load", values))
+
+    def _publish(self, now_us: int) -> None:
+        if self._stream is None or self._values is None:
+            return
+        due = self._schedule.due_events(now_us) - self._published
+        while due > 0 and self.broker.publisher.has_room(self._stream):
+            values = self._values.one(self._published)
+            self.publish(self._stream, values, self._spec.workload["event_size_bytes"])
+            self._published += 1
+            due -= 1
+
+    def publish(self, stream: int, values: Sequence[float], size_bytes: int) -> int:
+        """Publish an event; its number."""
+        payload = payload_of(values, size_bytes)
+        seq = self.broker.publish(stream, payload)
+        self._emit(m.Record(RecordKind.PUBLISHED, stream, seq, 1, 1, payload))
+        self._emit(content.event(stream, seq, values))
+        return seq
+
+    # --- What Meghdoot's layers tell
+
+    def _interest(self, kind: RecordKind, asked: Asked) -> None:
+        self._emit(content.interest(kind, self._spec.start, asked))
+        if kind == RecordKind.SUBSCRIBED:
+            self.confirmed(asked.number)
+
+    def _deliver(self, message: Notify) -> None:
+        payload = bytes(message.payload)
+        self._emit(m.Record(RecordKind.DELIVERED, message.stream, message.first_seq, 1, 1, payload))
+        self.told(message)
+
+    # --- What CAN tells (`node.protocols.can.layers.Application`)
+
+    def point_of(self, message: Any) -> Point:
+        """See `layers.Application`."""
+        return self.broker.point_of(message)
+
+    def deliver(self, message: Any, point: Point) -> None:
+        """See `layers.Application`."""
+        self.broker.receive(self.post.own, message)
+
+    def receive(self, sender: Address, message: Any) -> None:
+        """See `layers.Application`."""
+        if isinstance(message, Climb):
+            join = self.broker.load.climb(sender, message)
+            if join is not None:
+                self.can.admit(join)
+        elif self.broker.takes(message):
+            self.broker.receive(sender, message)
+
+    def split(self, zone: Zone, joining: NodeHandle) -> Split:
+        """See `layers.Application`: where subscriptions halve; in the middle, if there are none. Not at all
+        where passing events on is most of the work, or nothing can be halved (4.1).
+        """
+        load, points = self.broker.load, self.broker.keeping.points_in(zone)
+        cut = halving_cut(zone, points, load.recent_points())
+        has_work = self.parameters.join == "by-load" and load.load > 0
+        copies = has_work and (cut is None or load.is_by_events)
+        load.halve()
+        return "copy" if copies else cut
+
+    def sends_on(self, join: Join) -> bool:
+        """See `layers.Application`: to where there is much to do; while nobody knows of that, anywhere."""
+        load = self.broker.load
+        if self.parameters.join != "by-load" or load.sends_on(join):
+            return self.parameters.join == "by-load"
+        if not load.most:
+            self.can.route(join)
+            return True
+        return False
+
+    def is_shared(self, message: Any) -> bool:
+        """See `layers.Application`: events begin to spread wherever their point is known."""
+        return isinstance(message, Publish)
+
+    def gave(self, zone: Zone, to: NodeHandle) -> None:
+        """See `layers.Application`."""
+        self.broker.gave(zone, to.address)
+
+    def gained(self, zone: Zone, giver: NodeHandle | None) -> None:
+        """See `layers.Application`; a replica has all of it already."""
+        if giver != self.can.own:
+            self.broker.gained(zone, None if giver is None else giver.address)
+
+    def zones_changed(self) -> None:
+        """See `layers.Application`."""
+        self.broker.changed()
+
+    def failed(self, node: NodeHandle) -> None:
+        """See `layers.Application`: what it had is asked for by whoever takes it over."""

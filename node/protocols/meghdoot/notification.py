@@ -1,0 +1,59 @@
+"""Subscribers of a zone whose subscriptions an event matches are notified, each once (3.4).
+
+Who has said that it has an event is not notified of it again when its wave comes once more. An event that is
+older than a subscription is none of its: it may come late, when it is sent out again.
+"""
+
+from node.core.peer_pool import Address
+from node.protocols.meghdoot.event import SeenEvent
+from node.protocols.meghdoot.held_zones import HeldZone, HeldZones
+from node.protocols.meghdoot.keeping import Keeping
+from node.protocols.meghdoot.layers import Mail
+from node.protocols.meghdoot.messages import Event, Notify, Publish
+from node.protocols.meghdoot.parameters import Parameters
+
+ANSWERED_MAX = 16_384
+EARLIER_US = 2_000_000
+"""An event that came late was published earlier than its age says: by how much at most."""
+
+
+class Notification:
+    """Notifies for the zones of a peer."""
+
+    def __init__(self, parameters: Parameters, mail: Mail, keeping: Keeping, held: HeldZones) -> None:
+        self.count = 0
+        self._is_confirming = parameters.is_confirming
+        self._mail = mail
+        self._keeping = keeping
+        self._held = held
+        self._answered: dict[tuple[Address, int, int], None] = {}
+
+    def visit(
+        self, message: Publish | Event, payload: bytes, seen: SeenEvent, zone: HeldZone
+    ) -> dict[Address, int]:
+        """Notify subscribers in a zone; those that are to answer, with their lives."""
+        if not len(self._keeping.subscriptions):
+            return {}
+        only = None if self._has_only(zone) else zone.zone
+        told: dict[Address, int] = {}
+        for each in self._keeping.subscriptions.matching(seen.low, seen.high, only):
+            if each.asked_us <= self._mail.now_us - message.age_us + EARLIER_US:
+                told[each.subscriber] = max(each.life, told.get(each.subscriber, 0))
+        stream, seq = message.stream, message.first_seq
+        for address in [each for each in told if (each, stream, seq) in self._answered]:
+            del told[address]
+        for address, life in told.items():
+            self._mail.send(address, Notify(stream, seq, message.settled, message.age_us, life, payload))
+        self.count += len(told)
+        return told
+
+    def _has_only(self, zone: HeldZone) -> bool:
+        """A peer with several zones, or with what it has not sent on yet, has others' subscriptions, too."""
+        return self._keeping.is_settled and len(self._held.by_id) == 1
+
+    def notified(self, subscriber: Address, stream: int, seq: int) -> None:
+        """A subscriber has an event."""
+        if self._is_confirming:
+            self._answered[subscriber, stream, seq] = None
+            if len(self._answered) > ANSWERED_MAX:
+                del self._answered[next(iter(self._answered))]

@@ -1,0 +1,191 @@
+"""Meghdoot for applications, on a peer of its own: subscribe to ranges of values, publish values (3.1).
+
+    stocks = (Attribute("symbol", "string", 0, 26, length=1), Attribute("price", "real", 0, 500))
+    alice = MeghdootPeer("alice", "127.0.0.1", attributes=stocks, rng=Random(1))
+    number = alice.subscribe(print, symbol="a", price=(10, 20))
+    alice.publish({"symbol": "a", "price": 12.5}, b"a hint")
+    alice.unsubscribe(number)
+
+It is a machine like any other: `node.tcp.peer` runs it over TCP, `node.sim.flat_network` in virtual time.
+What is asked of it outside of an input is done with its next one; `wake` is called to bring that about.
+"""
+
+import struct
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from node.core import machine as m
+from node.core.content import UNSPECIFIED, Attribute, Range, event_ranges, matches
+from node.core.peer_pool import PeerEffect, PeerInput
+from node.core.specification import Member, NodeSpec, Subscription
+from node.protocols.meghdoot.messages import Notify
+from node.protocols.meghdoot.node import ID_BITS, MeghdootNode
+from node.protocols.reachability.nodes import NodeHandle
+
+STREAM_BITS = 32
+Wanted = float | str | tuple[float | str | None, float | str | None]
+"""Of an attribute: one value, or from one to another, both included; None is as far as the attribute goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a subscriber is given. publisher: a number for one life of a peer, which numbers its events."""
+
+    publisher: int
+    seq: int
+    values: Mapping[str, float | str]
+    content: bytes
+
+
+Handler = Callable[[Event], None]
+
+
+class MeghdootPeer:
+    """A peer and what an application asks of it.
+
+    contacts: addresses of peers that are there; without any this is the first one. attributes: the schema,
+    the same for all. parameters: those of an experiment, `meghdoot.parameters`. confirmed: is told the number
+    of a subscription that stands from now on.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        contacts: Iterable[str] = (),
+        *,
+        attributes: Sequence[Attribute],
+        rng: m.Randomness,
+        **parameters: Any,
+    ) -> None:
+        members = tuple(Member(each, each, "", "peer", 0, each) for each in contacts)
+        workload = {"attributes": [asdict(each) for each in attributes]}
+        spec = NodeSpec(
+            name, name, "", "peer", 0, 0, "meghdoot", members, address, parameters, workload=workload
+        )
+        self.wake: Callable[[], None] = lambda: None
+        self.confirmed: Callable[[int], None] = lambda number: None
+        self._attributes = tuple(attributes)
+        self._values = struct.Struct(f">{len(self._attributes)}d")
+        self._node = MeghdootNode(spec, rng)
+        self._node.told, self._node.confirmed = self._told, self._confirmed
+        self._handlers: dict[int, tuple[tuple[Range, ...], Handler]] = {}
+        self._asked = 0
+        self._requests: deque[Callable[[], Any]] = deque()
+        self._is_busy = False
+        self.port = self._node.parameters.port
+        self.frame_limit_bytes = self._node.frame_limit_bytes
+
+    @property
+    def node(self) -> NodeHandle:
+        """This peer's id, which is another one in each of its lives, and its address."""
+        return self._node.can.own
+
+    @property
+    def layers(self) -> MeghdootNode:
+        """All that stands below, to look at."""
+        return self._node
+
+    # --- A machine (`node.core.peer_pool.PeerMachine`)
+
+    def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
+        """See `node.core.peer_pool.PeerMachine`."""
+        self._is_busy = True
+        try:
+            effects = list(self._node.handle(given, now_us))
+            for _ in range(len(self._requests) if self._node.can.is_active else 0):
+                effects += self._node.act(now_us, self._requests.popleft())
+            return effects
+        finally:
+            self._is_busy = False
+
+    def progress(self) -> m.Progress:
+        """See `node.core.peer_pool.PeerMachine`."""
+        return self._node.progress()
+
+    def _ask(self, request: Callable[[], Any]) -> None:
+        self._requests.append(request)
+        if not self._is_busy:
+            self.wake()
+
+    # --- Meghdoot (3)
+
+    def subscribe(self, handler: Handler, **wanted: Wanted) -> int:
+        """Ask for events with such values, of what is not named with any; a number for the subscription.
+
+        Raises ValueError that says which attribute or value there is not.
+        """
+        self._refuse_unknown(wanted)
+        ranges = tuple(_range(each, wanted.get(each.name, (None, None))) for each in self._attributes)
+        number = self._asked
+        self._asked += 1
+        self._handlers[number] = ranges, handler
+        self._ask(partial(self._node.broker.subscribe, Subscription(0, number, True, ranges)))
+        return number
+
+    def unsubscribe(self, number: int) -> None:
+        """No more of this subscription's events. Raises KeyError if there is none."""
+        ranges, _ = self._handlers.pop(number)
+        self._ask(partial(self._node.broker.subscribe, Subscription(0, number, False, ranges)))
+
+    def publish(self, values: Mapping[str, float | str], content: bytes = b"") -> None:
+        """Publish an event. What it says nothing of, it stands for all of (3.4). It is sent again until all
+        have it (`delivery: exactly-once`). Raises ValueError as `subscribe`.
+        """
+        self._refuse_unknown(values)
+        said = [_value(each, values[each.name]) if each.name in values else None for each in self._attributes]
+        numbers = [UNSPECIFIED if value is None else value for value in said]
+        self._ask(partial(self._publish, self._values.pack(*numbers) + content))
+
+    def _publish(self, payload: bytes) -> None:
+        stream = self.node.id >> (ID_BITS - STREAM_BITS)
+        if self._node.broker.publisher.has_room(stream):
+            self._node.broker.publish(stream, payload)
+        else:
+            self._requests.append(partial(self._publish, payload))
+
+    def _refuse_unknown(self, named: Iterable[str]) -> None:
+        known = [each.name for each in self._attributes]
+        if unknown := [name for name in named if name not in known]:
+            raise ValueError(f"there is no attribute {unknown[0]!r:.40}: there are {', '.join(known)}")
+
+    def _confirmed(self, number: int) -> None:
+        self.confirmed(number)
+
+    def _told(self, message: Notify) -> None:
+        """An event came that some subscription of this peer wants."""
+        payload = bytes(message.payload)
+        numbers = self._values.unpack_from(payload)
+        ranges = event_ranges(self._attributes, numbers)
+        values = {
+            each.name: value if each.kind in {"real", "integer"} else each.text(value)
+            for each, value in zip(self._attributes, numbers, strict=True)
+            if value == value  # noqa: PLR0124  what is unspecified is not equal to itself
+        }
+        event = Event(message.stream, message.first_seq, values, payload[self._values.size :])
+        for wanted, handler in list(self._handlers.values()):
+            if matches(wanted, ranges):
+                handler(event)
+
+
+def _value(attribute: Attribute, given: float | str) -> float:
+    """As a number. Raises ValueError."""
+    try:
+        return attribute.number(given if isinstance(given, str) else f"{given:.17g}")
+    except ValueError as error:
+        raise ValueError(f"{attribute.name}: {error}") from None
+
+
+def _range(attribute: Attribute, wanted: Wanted) -> Range:
+    if not isinstance(wanted, tuple):
+        value = _value(attribute, wanted)
+        return value, value
+    first, last = wanted
+    low = attribute.low if first is None else _value(attribute, first)
+    high = attribute.high if last is None else _value(attribute, last)
+    if low > high:
+        raise ValueError(f"{attribute.name}: the range ends before it begins")
+    return low, high

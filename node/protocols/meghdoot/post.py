@@ -1,0 +1,74 @@
+"""How Meghdoot's layers reach those of other peers over CAN, and what they see of it."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from node.core.peer_pool import Address, PeerEffect
+from node.protocols.can.overlay import Can
+from node.protocols.can.zones import Point, Zone
+from node.protocols.meghdoot.layers import Surroundings
+
+
+class Post:
+    """See `layers.Mail`. What a peer sends itself waits until it is done with what it does (`here`).
+
+    unsent: kinds of messages that a study leaves out, since it does not count them.
+    """
+
+    def __init__(self, own: Address, emit: Callable[[PeerEffect], None]) -> None:
+        self.can: Can
+        self.own = own
+        self.now_us = 0
+        self.here: deque[Any] = deque()
+        self.unsent: frozenset[type] = frozenset()
+        self.emit = emit
+
+    def send(self, address: Address, message: Any) -> None:
+        """See `layers.Mail`."""
+        if address == self.own:
+            self.here.append(message)
+        elif type(message) not in self.unsent:
+            self.can.reach.send(address, message)
+
+    def route(self, message: Any, point: Point) -> None:
+        """See `layers.Mail`; every node on the way asks the application for the point again."""
+        self.can.route(message)
+
+    def miss(self, address: Address) -> None:
+        """See `layers.Mail`."""
+        if address != self.own:
+            self.can.miss(address)
+
+    def is_failed(self, address: Address) -> bool:
+        """See `layers.Mail`."""
+        return self.can.reach.is_failed(address)
+
+
+class View:
+    """See `layers.Overlay`: what a node's claims say."""
+
+    def __init__(self) -> None:
+        self.can: Can
+
+    def held(self) -> Sequence[Zone]:
+        """See `layers.Overlay`."""
+        return list(self.can.claims.held)
+
+    def beside(self, zone: Zone) -> Surroundings:
+        """See `layers.Overlay`."""
+        claims = self.can.claims
+        table = claims.table
+        rows = np.flatnonzero(table.adjacent(zone)).tolist()
+        holders = [claims.holder(table.owners[row]).addresses for row in rows]
+        return Surroundings([table.zones[row] for row in rows], holders, table.low[rows], table.high[rows])
+
+    def replicas(self, zone: Zone) -> Sequence[Address]:
+        """See `layers.Overlay`."""
+        return [each.address for each in self.can.claims.own.replicas]
+
+    def is_owner(self, zone: Zone) -> bool:
+        """See `layers.Overlay`."""
+        return zone in self.can.claims.own.versions

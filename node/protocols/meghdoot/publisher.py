@@ -1,0 +1,200 @@
+"""A publisher: it routes its events to their points, and keeps each until it is everywhere.
+
+The paper is best effort. Here a publisher learns how much of the region was visited (`waves`). Was it less
+than all of it, or were subscriptions of a part of it not known for certain, or is there no answer, the event
+is sent out again, less and less often. Were all zones visited, but some subscribers gave no answer, the
+publisher keeps the event for these, and sends it to them until they answer or are given up.
+
+A publisher that was started again begins an epoch of its own (`node.core.epochs`). What was not everywhere
+when it died is lost with it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from node.core.epochs import first_of
+from node.core.peer_pool import Address
+from node.protocols.meghdoot.event import EventReader, SeenEvent
+from node.protocols.meghdoot.layers import Mail
+from node.protocols.meghdoot.messages import Notify, Publish, Undelivered, Visited
+from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.region import all_points
+
+AGAIN_MAX = 8
+"""Between two attempts there are at most so many times the first wait."""
+ATTEMPT_MAX = 65_535
+EARLY_US = 200_000
+"""Wait after an answer that says that something was left out: whoever knows better tells the others."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """An event that is not known to be everywhere. Attempts are numbered from 0.
+
+    remaining: subscribers that have not answered, with their lives, once all zones were visited.
+    reported: by attempt and zone, those that were told of; expected: how many by an attempt's answer.
+    """
+
+    seq: int
+    seen: SeenEvent
+    payload: bytes
+    published_us: int
+    again_us: int
+    wait_us: int
+    attempt: int = 0
+    remaining: dict[Address, int] | None = None
+    reported: dict[int, dict[int, dict[Address, int]]] = field(default_factory=dict)
+    expected: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Publication:
+    """A stream that is published here. last: number of its newest event."""
+
+    stream: int
+    last: int
+    pending: dict[int, Pending] = field(default_factory=dict)
+
+    @property
+    def settled(self) -> int:
+        """The first event that is not known to be everywhere; 0: that is known of none."""
+        return next(iter(self.pending), 0)
+
+
+class Publisher:
+    """All streams that a peer publishes. epoch: how often it was started before."""
+
+    def __init__(self, parameters: Parameters, mail: Mail, reader: EventReader, epoch: int) -> None:
+        self.publications: dict[int, Publication] = {}
+        self._parameters = parameters
+        self._mail = mail
+        self._reader = reader
+        self._epoch = epoch
+        self._missed: dict[Address, None] = {}  # that were sent what they had not answered
+
+    def has_room(self, stream: int) -> bool:
+        """Whether another event may be on its way."""
+        known = self.publications.get(stream)
+        return known is None or len(known.pending) < self._parameters.window
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether everything is everywhere, or with a publisher for a subscriber that has failed."""
+        return all(
+            pending.remaining is not None and all(map(self._mail.is_failed, pending.remaining))
+            for publication in self.publications.values()
+            for pending in publication.pending.values()
+        )
+
+    def publish(self, stream: int, payload: bytes) -> int:
+        """Publish an event; its number."""
+        publication = self.publications.get(stream)
+        if publication is None:
+            publication = Publication(stream, first_of(self._epoch) - 1)
+            self.publications[stream] = publication
+        publication.last += 1
+        now_us = self._mail.now_us
+        wait_us = self._parameters.wave_timeout_us + self._parameters.retransmit_us // 2
+        seen = self._reader.read(payload)
+        pending = Pending(publication.last, seen, payload, now_us, now_us + wait_us, wait_us)
+        if self._parameters.is_confirming:
+            publication.pending[pending.seq] = pending
+        self._send(publication, pending)
+        return publication.last
+
+    def _send(self, publication: Publication, pending: Pending) -> None:
+        age_us = self._mail.now_us - pending.published_us
+        message = Publish(
+            publication.stream,
+            pending.seq,
+            pending.attempt,
+            publication.settled,
+            age_us,
+            self._mail.own,
+            pending.payload,
+        )
+        self._mail.route(message, pending.seen.point)
+
+    # --- Answers
+
+    def confirmed(self, visited: Visited) -> None:
+        """The zone with which a wave began has all answers."""
+        pending = self._pending(visited.stream, visited.first_seq)
+        if pending is None or pending.remaining is not None:
+            return
+        if visited.doubts or visited.points != all_points(pending.seen.steps):
+            if visited.attempt == pending.attempt:
+                pending.again_us = min(pending.again_us, self._mail.now_us + self._early_us(pending))
+            return
+        pending.expected[visited.attempt] = visited.undelivered
+        self._settle(visited.stream, pending, visited.attempt)
+
+    def _early_us(self, pending: Pending) -> int:
+        return min(EARLY_US << min(pending.attempt, AGAIN_MAX), pending.wait_us)
+
+    def undelivered(self, message: Undelivered) -> None:
+        """A zone notified subscribers in vain."""
+        pending = self._pending(message.stream, message.first_seq)
+        if pending is not None and pending.remaining is None:
+            lives = {each.address: each.life for each in message.subscribers}
+            pending.reported.setdefault(message.attempt, {})[message.zone] = lives
+            self._settle(message.stream, pending, message.attempt)
+
+    def _settle(self, stream: int, pending: Pending, attempt: int) -> None:
+        """If an attempt reached all zones, and all whom it did not reach are known."""
+        zones = pending.reported.get(attempt, {})
+        if sum(map(len, zones.values())) != pending.expected.get(attempt, -1):
+            return
+        pending.remaining = {address: life for told in zones.values() for address, life in told.items()}
+        pending.again_us = self._mail.now_us
+        pending.wait_us = self._parameters.retransmit_us
+        self._end_if_everywhere(stream, pending)
+
+    def notified(self, subscriber: Address, stream: int, seq: int) -> None:
+        """A subscriber has an event."""
+        pending = self._pending(stream, seq)
+        if pending is not None and pending.remaining is not None:
+            pending.remaining.pop(subscriber, None)
+            self._end_if_everywhere(stream, pending)
+
+    def _end_if_everywhere(self, stream: int, pending: Pending) -> None:
+        if not pending.remaining:
+            self.publications[stream].pending.pop(pending.seq, None)
+
+    def _pending(self, stream: int, seq: int) -> Pending | None:
+        publication = self.publications.get(stream)
+        return None if publication is None else publication.pending.get(seq)
+
+    # --- Time
+
+    def tick(self) -> None:
+        """Send again what is due."""
+        missed, self._missed = self._missed, {}
+        for address in missed:
+            self._mail.miss(address)
+        for publication, pending in list(self._due()):
+            pending.wait_us = min(2 * pending.wait_us, AGAIN_MAX * self._parameters.retransmit_us)
+            pending.again_us = self._mail.now_us + pending.wait_us
+            if pending.remaining is None:
+                pending.attempt = min(pending.attempt + 1, ATTEMPT_MAX)
+                self._send(publication, pending)
+            elif self._mail.now_us - pending.published_us > self._parameters.gone_us:
+                publication.pending.pop(pending.seq)
+            else:
+                self._notify(publication, pending)
+
+    def _due(self) -> Iterator[tuple[Publication, Pending]]:
+        for publication in self.publications.values():
+            for pending in publication.pending.values():
+                if pending.again_us <= self._mail.now_us:
+                    yield publication, pending
+
+    def _notify(self, publication: Publication, pending: Pending) -> None:
+        """Who has failed is asked by the overlay whether it is back."""
+        age_us = self._mail.now_us - pending.published_us
+        for address, life in (pending.remaining or {}).items():
+            if not self._mail.is_failed(address):
+                settled = publication.settled
+                message = Notify(publication.stream, pending.seq, settled, age_us, life, pending.payload)
+                self._missed[address] = None
+                self._mail.send(address, message)

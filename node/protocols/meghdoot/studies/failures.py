@@ -1,0 +1,153 @@
+"""What becomes of events when a part of all peers is gone at once: the paper leaves failures out.
+
+Peers join and subscribe; then all timers run, events are published at a steady rate, and at one moment some
+peers are killed, no publisher among them. Subscriptions of those that live must be told of every event that
+they match: what is missing is missed, and what comes late is late. In variants: the paper's best effort
+without copies, with mirror images, and with publishers that keep events until they are everywhere.
+"""
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from node.core import machine as m
+from node.core import stock_quotes
+from node.core.content_matching import EventIndex
+from node.core.deliveries import RecordKind
+from node.core.event_values import EventValues
+from node.core.peer_pool import Address
+from node.core.study import Surroundings
+from node.core.subscription_draws import SubscriptionDraws
+from node.protocols.meghdoot.studies.parameters import FailuresParameters
+from node.protocols.meghdoot.studies.peers import Peers
+from node.sim.quiet import quiet
+
+SECOND_US = 1_000_000
+WARM_S = 5
+"""With all timers, before anything fails."""
+GRACE_S = 30
+"""For the last events to come."""
+SHORT_US = 100_000
+"""Longer than a join or a subscription takes where nothing fails."""
+LATE_US = 1_000_000
+"""Longer than an event takes where nothing fails."""
+PUBLISHERS = 10
+"""Of the first peers."""
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    "no copies": {"delivery": "best-effort", "mirror": False},
+    "mirror": {"delivery": "best-effort", "mirror": True},
+    "mirror, confirmed": {"delivery": "exactly-once", "mirror": True},
+}
+
+
+def carry_out(parameters: FailuresParameters, given: Surroundings) -> None:
+    """All variants, with the same subscriptions, events and peers that fail."""
+    with quiet():
+        for number, (name, variant) in enumerate(VARIANTS.items()):
+
+            def tell(doing: str, done: float, number: int = number, name: str = name) -> None:
+                given.tell(f"{name}: {doing}", (number + done) / len(VARIANTS))
+
+            scenario = _Scenario(parameters, given, variant)
+            scenario.run(tell)
+            given.write("events", {"variant": [name] * len(scenario.published_us), **scenario.events()})
+            given.put(**{f"{key} {name}": value for key, value in scenario.numbers().items()})
+
+
+class _Scenario:
+    """One variant. `published_us`: when each event was published."""
+
+    def __init__(
+        self, parameters: FailuresParameters, given: Surroundings, variant: Mapping[str, Any]
+    ) -> None:
+        self._parameters = parameters
+        self._rng = np.random.default_rng(given.seed)
+        workload = stock_quotes.workload(uniform=False)
+        self._events = EventValues(workload, given.seed)
+        drawn = SubscriptionDraws(workload, self._events).draw(parameters.subscriptions, self._rng)
+        self._drawn = drawn.first(parameters.subscriptions)
+        beats = {
+            "heartbeat_us": parameters.heartbeat_us,
+            "heartbeat_timeout_us": 3 * parameters.heartbeat_us,
+            "tick_us": SECOND_US // 2,
+        }
+        self._peers = Peers(workload, given.rng, {**beats, **variant}, self._told, quiet_us=SHORT_US)
+        self._subscribers: list[Address] = []
+        self._names: list[tuple[int, int]] = []
+        self._came_us: dict[tuple[int, int, Address], int] = {}
+        self._failed_us = 0
+        self.published_us: list[int] = []
+
+    def _told(self, address: Address, time_us: int, effect: m.Effect) -> None:
+        if isinstance(effect, m.Record) and effect.kind == RecordKind.DELIVERED:
+            self._came_us.setdefault((effect.stream, effect.first_seq, address), time_us)
+
+    # --- What happens
+
+    def run(self, tell: Callable[[str, float], None]) -> None:
+        """From the first peer to the last event."""
+        parameters, peers = self._parameters, self._peers
+        ranges = zip(self._drawn.low.tolist(), self._drawn.high.tolist(), strict=True)
+        each = -(-parameters.subscriptions // parameters.peers)
+        for number in range(parameters.peers):
+            peers.join()
+            for low, high in islice(ranges, each):
+                self._subscribers.append(peers.subscribe(tuple(zip(low, high, strict=True))))
+            tell(f"{number + 1} of {parameters.peers} peers", number / parameters.peers / 2)
+        peers.settle(WARM_S * SECOND_US)
+        gap_us = int(SECOND_US / parameters.rate_per_s)
+        before = int(parameters.before_s * parameters.rate_per_s)
+        count = before + int(parameters.after_s * parameters.rate_per_s)
+        for number in range(count):
+            if number == before:
+                self._fail()
+            self._publish(number, gap_us)
+            tell(f"{number + 1} of {count} events", 0.5 + number / count / 2)
+        peers.settle(GRACE_S * SECOND_US)
+
+    def _fail(self) -> None:
+        self._failed_us = self._peers.network.clock.now_us
+        peers = self._parameters.peers
+        victims = self._rng.permutation(np.arange(PUBLISHERS + 1, peers + 1))
+        for address in victims[: round(peers * self._parameters.failing_percent / 100)].tolist():
+            self._peers.kill(address)
+
+    def _publish(self, number: int, gap_us: int) -> None:
+        publisher = number % PUBLISHERS + 1
+        self.published_us.append(self._peers.network.clock.now_us)
+        self._names.append((publisher, self._peers.publish(publisher, self._events.one(number))))
+        self._peers.settle(gap_us)
+
+    # --- What it came to
+
+    def events(self) -> dict[str, Any]:
+        """Of each event: seconds since the failure, subscribers to be told, those missed, and late ones."""
+        count = len(self.published_us)
+        values = np.stack([self._events.one(number) for number in range(count)])
+        domains = [(each.low, each.high) for each in self._events.attributes]
+        wanted: list[set[Address]] = [set() for _ in range(count)]
+        for subscriptions, events in EventIndex(domains, values.T).matches(
+            self._drawn.low.T, self._drawn.high.T
+        ):
+            for subscription, event in zip(subscriptions.tolist(), events.tolist(), strict=True):
+                subscriber = self._subscribers[subscription]
+                if subscriber in self._peers.nodes:
+                    wanted[event].add(subscriber)
+        missed, late = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        for number, subscribers in enumerate(wanted):
+            for subscriber in sorted(subscribers):
+                came_us = self._came_us.get((*self._names[number], subscriber))
+                missed[number] += came_us is None
+                late[number] += came_us is not None and came_us > self.published_us[number] + LATE_US
+        return {
+            "at_s": (np.array(self.published_us) - self._failed_us) / SECOND_US,
+            "wanted": np.array([len(each) for each in wanted]),
+            "missed": missed,
+            "late": late,
+        }
+
+    def numbers(self) -> dict[str, float]:
+        """Peers that are there at the end, and all messages."""
+        return {"alive": len(self._peers.nodes), "sent": self._peers.network.sent}

@@ -1,0 +1,151 @@
+"""Meghdoot's evaluation (5): who is contacted by events, and how the load spreads, as peers come.
+
+Subscriptions and events come in any order, one after the other; after each a peer joins with some probability
+until all are there. Readings: the paper does not say how they mix (with all subscriptions first no zone
+would be loaded by events while peers join, and none would be replicated); who subscribes, publishes and is
+asked by a joining peer is drawn from all peers; loads are exchanged whenever there are a tenth more of these.
+
+What is counted, as in the paper: the peers that an event visits, of those there are at the time; and the
+messages that a peer receives by which subscriptions and events are routed and events spread, of all since
+the peer has joined.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from node.core import stock_quotes
+from node.core.content import event_ranges
+from node.core.event_values import EventValues
+from node.core.peer_pool import Address
+from node.core.study import Surroundings
+from node.core.subscription_draws import SubscriptionDraws
+from node.protocols.can.messages import Route
+from node.protocols.can.zones import TOP
+from node.protocols.meghdoot.messages import Event, Publish, Store
+from node.protocols.meghdoot.node import MeghdootNode
+from node.protocols.meghdoot.region import affected
+from node.protocols.meghdoot.space import Space
+from node.protocols.meghdoot.studies.parameters import PaperParameters
+from node.protocols.meghdoot.studies.peers import Peers
+from node.sim.quiet import quiet
+
+TELL_EACH = 500
+GROWTH, LOOK_EACH = 1.1, 10_000
+"""When there are so many times the peers, or so many events since, they tell each other their loads."""
+CHECK_EACH = 100
+"""Of so many events one is held against all zones there are."""
+
+
+def carry_out(parameters: PaperParameters, given: Surroundings) -> None:
+    """All subscriptions and events, and what they came to."""
+    with quiet():
+        paper = _Paper(parameters, given)
+        paper.run()
+        paper.put_down()
+
+
+class _Paper:
+    def __init__(self, parameters: PaperParameters, given: Surroundings) -> None:
+        self._parameters, self._given = parameters, given
+        workload = stock_quotes.workload(uniform=parameters.source == "uniform")
+        self._events = EventValues(workload, given.seed)
+        self._space = Space(self._events.attributes)
+        drawn = SubscriptionDraws(workload, self._events).draw(parameters.subscriptions, given.generator)
+        self._subscriptions = [each for wish in drawn.by_wish() for each in wish][: parameters.subscriptions]
+        overlay = {"propagation": parameters.propagation}
+        self._peers = Peers(workload, given.rng, overlay, notified=parameters.notified)
+        self._peers.network.watch = self._count
+        self._received = np.zeros(parameters.peers + 1, np.int64)
+        self._before = np.zeros(parameters.peers + 1, np.int64)  # messages of all before each peer had joined
+        self._total = self._visits = 0
+        self._checked = self._missed = 0
+        self._visited: list[int] = []
+        self._there: list[int] = []
+
+    def _count(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
+        for message in messages:
+            kind = type(message)
+            if kind is Event:
+                self._visits += 1
+            elif kind is not Route or type(message.message) not in {Publish, Store}:
+                continue
+            self._total += 1
+            self._received[target] += 1
+
+    def run(self) -> None:
+        """One after the other."""
+        parameters, given, peers = self._parameters, self._given, self._peers
+        peers.join()
+        order = np.zeros(parameters.subscriptions + parameters.events, bool)
+        order[: parameters.subscriptions] = True
+        given.generator.shuffle(order)
+        joins = given.generator.random(len(order)) * 100 < parameters.join_percent
+        subscriptions, published, looked, looked_at = iter(self._subscriptions), 0, 1, 0
+        for done, (is_subscription, joining) in enumerate(zip(order.tolist(), joins.tolist(), strict=True)):
+            if is_subscription:
+                peers.subscribe(next(subscriptions))
+            else:
+                self._publish(published)
+                published += 1
+            if joining and len(peers.nodes) < parameters.peers:
+                self._before[peers.join()] = self._total
+            if len(peers.nodes) >= GROWTH * looked or (done - looked_at) >= LOOK_EACH:
+                looked, looked_at = len(peers.nodes), done
+                peers.look_round()
+            if done % TELL_EACH == 0:
+                given.tell(f"{published} events, {len(peers.nodes)} peers", done / len(order))
+
+    def _publish(self, number: int) -> None:
+        before, values = self._visits, self._events.one(number)
+        self._peers.publish(self._peers.anyone(), values)
+        self._peers.settle()
+        visited = self._visits - before + 1
+        self._visited.append(visited)
+        self._there.append(len(self._peers.nodes))
+        if number % CHECK_EACH == 0:
+            self._checked += 1
+            self._missed += abs(self._affected(values) - visited)
+
+    def _affected(self, values: Sequence[float]) -> int:
+        """How many zones have points of an event's region, by a look at all of them."""
+        region = affected(self._space.point(event_ranges(self._space.attributes, values)))
+        zones = [zone for node in self._peers.nodes.values() for zone in node.can.zones]
+        low, high = np.array([zone.low for zone in zones]), np.array([zone.high for zone in zones])
+        begins = low <= np.array(region.high)
+        ends = (np.array(region.low) < high) | (high == TOP)
+        return int((begins & ends).all(axis=1).sum())
+
+    def put_down(self) -> None:
+        """What was counted."""
+        given, nodes = self._given, self._peers.nodes
+        given.write("events", {"visited": np.array(self._visited), "peers": np.array(self._there)})
+        count = len(nodes)
+        given.write(
+            "peers",
+            {
+                "received": self._received[1 : count + 1],
+                "of": self._total - self._before[1 : count + 1],
+                "subscriptions": np.array([_stored(node) for node in nodes.values()]),
+                "neighbours": np.array([len(node.can.claims.others) for node in nodes.values()]),
+            },
+        )
+        owners = [node.can.claims.own for node in nodes.values()]
+        degrees = [len(own.addresses) for own in owners for _ in own.versions]
+        given.write("zones", {"degree": np.array(degrees)})
+        counts = [node.broker.propagation.counts for node in nodes.values()]
+        given.put(
+            messages=self._total,
+            sent=self._peers.network.sent,
+            visits=sum(each.visits for each in counts),
+            repeats=sum(each.repeats for each in counts),
+            strays=sum(each.strays for each in counts),
+            checked=self._checked,
+            missed=self._missed,
+        )
+
+
+def _stored(node: MeghdootNode) -> int:
+    """How many subscriptions are in a peer's own zones."""
+    return sum(node.broker.keeping.points_in(zone).shape[1] for zone in node.can.zones)

@@ -1,0 +1,67 @@
+"""What may be set of Meghdoot's studies (`cutset study NAME --set …`)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Events = Literal["uniform", "stocks"]
+
+
+@dataclass(frozen=True, slots=True)
+class PaperParameters:
+    """Defaults are the paper's (5.1)."""
+
+    peers: int = 10_000
+    subscriptions: int = 14_029
+    events: int = 115_000
+    source: Events = "uniform"
+    """Events with all values alike, or quotes of stocks."""
+    join_percent: float = 10.0
+    """How probable it is that a peer joins after each subscription or event, until all are there."""
+    propagation: Literal["unique", "basic"] = "unique"
+    """Which zones pass an event on to a zone (3.4)."""
+    notified: bool = False
+    """Whether subscribers are sent what they want, too; the paper does not count that."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError that names the parameter."""
+        if not 2 <= self.peers <= 1_000_000:
+            raise ValueError("peers should be from 2 to 1000000")
+        if not 1 <= self.subscriptions <= 1_000_000:
+            raise ValueError("subscriptions should be from 1 to 1000000")
+        if not 1 <= self.events <= 10_000_000:
+            raise ValueError("events should be from 1 to 10000000")
+        if not 0 < self.join_percent <= 100:
+            raise ValueError("join_percent should be more than 0, and at most 100")
+
+
+@dataclass(frozen=True, slots=True)
+class FailuresParameters:
+    """A part of all peers that is gone at once. Events are quotes of stocks."""
+
+    peers: int = 1_000
+    subscriptions: int = 2_000
+    failing_percent: float = 10.0
+    """Of all peers."""
+    rate_per_s: float = 20.0
+    """Events of all publishers."""
+    before_s: float = 5.0
+    """While events are published and nothing has failed."""
+    after_s: float = 30.0
+    """While events are published after that."""
+    heartbeat_us: int = 2_000_000
+    """Between neighbours; after three that are missed a peer is probed."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError that names the parameter."""
+        if not 20 <= self.peers <= 100_000:
+            raise ValueError("peers should be from 20 to 100000")
+        if not 1 <= self.subscriptions <= 1_000_000:
+            raise ValueError("subscriptions should be from 1 to 1000000")
+        if not 0 < self.failing_percent <= 50:
+            raise ValueError("failing_percent should be more than 0, and at most 50")
+        if not 0 < self.rate_per_s <= 10_000:
+            raise ValueError("rate_per_s should be more than 0, and at most 10000")
+        if not (0 < self.before_s <= 600 and 0 < self.after_s <= 3_600):
+            raise ValueError("before_s should be at most 600, after_s at most 3600, both more than 0")
+        if not 100_000 <= self.heartbeat_us <= 60_000_000:
+            raise ValueError("heartbeat should be from 100ms to 60s")

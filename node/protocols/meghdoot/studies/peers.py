@@ -1,0 +1,123 @@
+"""Meghdoot peers in a flat network: whole nodes, to which a study says when they subscribe and publish.
+
+Nothing beats and nothing is confirmed, as in the paper's simulator, unless a study says otherwise; so the
+network is quiet between two things that are done.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import IPv4Address
+from typing import Any
+
+from node.core.content import Range
+from node.core.machine import Randomness
+from node.core.peer_pool import Address
+from node.core.specification import Member, NodeSpec
+from node.core.specification import Subscription as Asked
+from node.protocols.meghdoot.messages import Notify
+from node.protocols.meghdoot.node import MeghdootNode
+from node.sim.flat_network import FlatNetwork, Told
+
+HOP_US = 1_000
+LONG_US = 1 << 50
+"""Longer than any study takes."""
+QUIET_US = 60_000_000
+"""Longer than anything takes that is done."""
+EVENT_BYTES = 56
+"""A double of each of seven attributes."""
+SILENT: Mapping[str, Any] = {
+    "heartbeat_us": 0,
+    "tick_us": LONG_US,
+    "load_us": 0,
+    "refresh_us": LONG_US,
+    "expire_us": 4 * LONG_US,
+    "delivery": "best-effort",
+    "mirror": False,
+}
+
+
+class Peers:
+    """All of them, by address, from 1 on in the order in which they came."""
+
+    def __init__(
+        self,
+        workload: Mapping[str, Any],
+        rng: Randomness,
+        parameters: Mapping[str, Any],
+        told: Told | None = None,
+        *,
+        quiet_us: int = QUIET_US,
+        notified: bool = True,
+    ) -> None:
+        """quiet_us: how long everything that is done takes at most. notified: whether subscribers are."""
+        self.nodes: dict[Address, MeghdootNode] = {}
+        self.network = FlatNetwork(lambda source, target: HOP_US, *((told,) if told else ()))
+        self._workload, self._rng = workload, rng
+        self._parameters = {**SILENT, **parameters}
+        self._notified = notified
+        self._asked, self._came, self._quiet_us = 0, 0, quiet_us
+
+    def join(self) -> Address:
+        """Another one, through any that is there."""
+        contacts = (self.anyone(),) if self.nodes else ()
+        self._came += 1
+        address = self._came
+        own, known = _member(address), tuple(map(_member, contacts))
+        spec = NodeSpec(
+            own.name, "", "", own.role, 0, 0, "meghdoot", known, own.address, self._parameters,
+            workload=self._workload,
+        )  # fmt: skip
+        node = MeghdootNode(spec, self._rng)
+        if not self._notified:
+            node.post.unsent = frozenset({Notify})
+        self.network.start(address, node)
+        self.settle()
+        self.nodes[address] = node
+        return address
+
+    def anyone(self) -> Address:
+        """Any peer that is there."""
+        while True:
+            address = self._rng.randrange(self._came) + 1
+            if address in self.nodes:
+                return address
+
+    def kill(self, address: Address) -> None:
+        """A peer is gone without a word."""
+        del self.nodes[address]
+        self.network.kill(address)
+
+    def subscribe(self, ranges: Sequence[Range]) -> Address:
+        """Let any peer subscribe; which one."""
+        asked, address = Asked(0, self._asked, True, tuple(ranges)), self.anyone()
+        self._asked += 1
+        self._do(address, lambda node: node.broker.subscribe(asked))
+        self.settle()
+        return address
+
+    def publish(self, address: Address, values: Sequence[float]) -> int:
+        """Let a peer publish, on a stream of its own; the event's number."""
+        numbers: list[int] = []
+        self._do(address, lambda node: numbers.append(node.publish(address, values, EVENT_BYTES)))
+        return numbers[0]
+
+    def _do(self, address: Address, what: Callable[[MeghdootNode], Any]) -> None:
+        self.network.call(address, lambda node, now_us: node.act(now_us, lambda: what(node)))
+
+    def look_round(self) -> None:
+        """Let every peer do what it does now and then, and tell its neighbours how loaded it is."""
+
+        def look(node: MeghdootNode) -> None:
+            node.broker.tick()
+            node.broker.load.tell()
+
+        for address in self.nodes:
+            self._do(address, look)
+        self.settle()
+
+    def settle(self, us: int = 0) -> None:
+        """Until all that was begun has come to its end, or for so long."""
+        self.network.run(self.network.clock.now_us + (us or self._quiet_us))
+
+
+def _member(address: Address) -> Member:
+    return Member(f"peer-{address}", "", "", "peer", 0, str(IPv4Address(address)))

@@ -1,0 +1,195 @@
+"""A subscriber: it says what it wants until its zone has confirmed it, and again now and then; takes events.
+
+An event counts once, whoever notifies of it, and only if the subscriber has asked for it in this life: zones
+may know of a subscription that is over, or of an earlier life.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from node.core.deliveries import RecordKind
+from node.core.epochs import epoch_of
+from node.core.peer_pool import Address
+from node.core.specification import Subscription as Asked
+from node.protocols.meghdoot.event import EventReader
+from node.protocols.meghdoot.layers import Mail
+from node.protocols.meghdoot.messages import EventName, Notified, Notify, Purpose, Store, Word
+from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.space import Range, Space
+from node.protocols.meghdoot.subscriptions import Packing, Subscription, Subscriptions, version_of
+
+DELIVERED_MAX = 1 << 20
+"""Events of a stream that are remembered as delivered, where publishers do not say what is settled."""
+ROWS_MAX = 1_000
+AGAIN_MAX = 8
+"""Between two words there are at most so many times the first wait."""
+LATE_US = 1_000_000
+"""After its end was confirmed, how old an event may be to count for a subscription, beyond its age."""
+
+
+@dataclass(slots=True)
+class Own:
+    """A subscription of this peer. count: of its words in this life. ended_us: when its end was confirmed."""
+
+    asked: Asked
+    count: int
+    is_on: bool
+    asked_us: int
+    due_us: int
+    wait_us: int = 0
+    is_confirmed: bool = False
+    ended_us: int | None = None
+
+
+@dataclass(slots=True)
+class Known:
+    """What a life of a publisher has delivered here; nothing before `settled` comes any more."""
+
+    settled: int = 0
+    delivered: dict[int, None] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Make room: of what is settled, else of what is oldest."""
+        self.delivered = {seq: None for seq in self.delivered if seq >= self.settled}
+        while len(self.delivered) >= DELIVERED_MAX:
+            del self.delivered[next(iter(self.delivered))]
+
+
+Interest = Callable[[RecordKind, Asked], None]
+Deliver = Callable[[Notify], None]
+
+
+class Subscriber:
+    """What a peer subscribes to. interest, deliver: are told what is to be written down."""
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        mail: Mail,
+        space: Space,
+        reader: EventReader,
+        *,
+        life: int,
+        interest: Interest,
+        deliver: Deliver,
+    ) -> None:
+        self.own: dict[int, Own] = {}
+        self._parameters = parameters
+        self._mail = mail
+        self._space = space
+        self._reader = reader
+        self._life = life
+        self._interest = interest
+        self._deliver = deliver
+        self._packing = Packing(len(space.attributes))
+        self._words = Subscriptions(space)
+        self._known: dict[tuple[int, int], Known] = {}
+        self._answers: dict[Address, list[EventName]] = {}
+
+    # --- Subscriptions
+
+    def subscribe(self, asked: Asked) -> None:
+        """Ask for something, or for its end."""
+        known = self.own.get(asked.number)
+        now_us = self._mail.now_us
+        kind = RecordKind.SUBSCRIBING if asked.on else RecordKind.UNSUBSCRIBING
+        count = known.count + 1 if known else 0
+        if known is None or asked.on:
+            self.own[asked.number] = Own(asked, count, asked.on, now_us, now_us)
+            self._words.remove((self._mail.own, asked.number))
+            self._words.put(self._word(self.own[asked.number]))
+        else:
+            known.count, known.is_on, known.is_confirmed, known.due_us = count, False, False, now_us
+            known.wait_us = 0
+        self._interest(kind, asked)
+        self._say(self.own[asked.number])
+
+    def _say(self, own: Own) -> None:
+        """One word to the zone, which is said again if there is no answer, less and less often."""
+        now_us, retransmit_us = self._mail.now_us, self._parameters.retransmit_us
+        own.wait_us = min(max(2 * own.wait_us, retransmit_us), AGAIN_MAX * retransmit_us)
+        own.due_us = now_us + own.wait_us
+        packed = self._packing.pack((self._word(own),), now_us)
+        point = self._space.point(own.asked.ranges)
+        self._mail.route(Store(self._mail.own, 0, Purpose.INSTALL, packed), point)
+
+    def _word(self, own: Own) -> Subscription:
+        asked, version = own.asked, version_of(self._life, own.count)
+        ranges: tuple[Range, ...] = asked.ranges
+        now_us = self._mail.now_us
+        return Subscription(self._mail.own, asked.number, version, own.is_on, own.asked_us, now_us, ranges)
+
+    def leave(self) -> None:
+        """This peer leaves: no zone has to notify it any more."""
+        for own in [own for own in self.own.values() if own.is_on]:
+            self.subscribe(replace(own.asked, on=False))
+
+    def confirmed(self, words: Iterable[Word]) -> None:
+        """Zones have taken words."""
+        for word in words:
+            own = self.own.get(word.number)
+            if own is None or word.version != version_of(self._life, own.count):
+                continue
+            own.due_us, own.wait_us = self._mail.now_us + self._parameters.refresh_us, 0
+            if not own.is_confirmed:
+                own.is_confirmed = True
+                if not own.is_on:
+                    own.ended_us = self._mail.now_us
+                kind = RecordKind.SUBSCRIBED if own.is_on else RecordKind.UNSUBSCRIBED
+                self._interest(kind, own.asked)
+
+    def tick(self) -> None:
+        """Say again what was not confirmed, or not for long."""
+        now_us = self._mail.now_us
+        forgotten = self._parameters.gone_us
+        for number, own in list(self.own.items()):
+            if own.ended_us is not None:
+                if now_us - own.ended_us > forgotten:
+                    del self.own[number]
+                    self._words.remove((self._mail.own, number))
+            elif own.due_us <= now_us:
+                self._say(own)
+
+    # --- Events
+
+    def notify(self, sender: Address, message: Notify) -> None:
+        """An event."""
+        if self._parameters.is_confirming:
+            self._answers.setdefault(sender, []).append(EventName(message.stream, message.first_seq))
+        if message.life == self._life and self._is_new(message) and self._is_wanted(message):
+            life = message.stream, epoch_of(message.first_seq)
+            self._known[life].delivered[message.first_seq] = None
+            self._deliver(message)
+
+    def _is_new(self, message: Notify) -> bool:
+        """Whether it did not come before; publishers say up to where nothing comes any more."""
+        life = message.stream, epoch_of(message.first_seq)
+        known = self._known.setdefault(life, Known())
+        known.settled = max(known.settled, message.settled)
+        if message.first_seq in known.delivered or message.first_seq < known.settled:
+            return False
+        if len(known.delivered) >= DELIVERED_MAX:
+            known.forget()
+        return True
+
+    def _is_wanted(self, message: Notify) -> bool:
+        """Whether one of the subscriptions, as they were when it was published, matches."""
+        seen = self._reader.read(bytes(message.payload))
+        published_us = self._mail.now_us - message.age_us
+        for each in self._words.matching(seen.low, seen.high):
+            ended_us = self.own[each.number].ended_us
+            if ended_us is None or published_us <= ended_us + LATE_US:
+                return True
+        return False
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether `flush` has something to send."""
+        return bool(self._answers)
+
+    def flush(self) -> None:
+        """Tell senders what came."""
+        answers, self._answers = self._answers, {}
+        for address, names in answers.items():
+            for first in range(0, len(names), ROWS_MAX):
+                self._mail.send(address, Notified(tuple(names[first : first + ROWS_MAX])))

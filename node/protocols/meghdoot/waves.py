@@ -1,0 +1,150 @@
+"""How a peer knows that what it passed on has come everywhere: waves, and their way back.
+
+A wave spreads over a region from zone to zone, and each zone answers when all those to which it passed it on
+have answered, and all subscribers that it notified (Dijkstra and Scholten's detection of termination). The
+answer says how many points of the region were visited from there on: since zones are split and taken over
+while waves spread, and peers learn of it one after the other, only a sum that is the whole region's proves
+that nobody was left out (`region.points_in`). A wave of which that is not so is sent out once more, by
+whoever began it.
+
+Who does not answer in time is left out of the sum. Subscribers that do not are told to the publisher, which
+looks after them itself, so that a zone never has to wait for one that may be gone.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from node.core.peer_pool import Address
+from node.protocols.meghdoot.layers import Mail
+from node.protocols.meghdoot.messages import Confirm, RootConfirm, Subscriber, Undelivered, Visited
+from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.region import PRIME
+
+WAVES_MAX = 65_536
+ROWS_MAX = 1_000
+Key = tuple[int, int, int, int]
+"""Of a wave at a zone: whose it is, its number, its attempt, the zone."""
+
+
+@dataclass(slots=True)
+class Wave:
+    """A wave at one zone. told: subscribers that have not answered, with their lives."""
+
+    key: Key
+    parent: Address
+    is_root: bool
+    publisher: Address
+    until_us: int
+    points: int
+    doubts: int
+    children: set[int] = field(default_factory=set)
+    told: dict[Address, int] = field(default_factory=dict)
+    undelivered: int = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nobody has to answer any more."""
+        return not self.children and not self.told
+
+
+class Waves:
+    """All that are under way at a peer."""
+
+    def __init__(self, parameters: Parameters, mail: Mail) -> None:
+        self._parameters = parameters
+        self._mail = mail
+        self._waves: dict[Key, Wave] = {}
+        self._senders: dict[Key, Wave] = {}  # by the child's key
+        self._waiting: dict[tuple[Address, int, int], list[Wave]] = {}  # by subscriber and event
+        self._answers: dict[tuple[Address, bool], list[Visited]] = {}
+
+    def answer(self, wave: Wave) -> None:
+        """Tell whoever passed the wave on, soon."""
+        origin, number, attempt, zone = wave.key
+        points = wave.points % PRIME
+        visited = Visited(origin, number, attempt, zone, points, wave.undelivered, min(wave.doubts, 65_535))
+        self._answers.setdefault((wave.parent, wave.is_root), []).append(visited)
+
+    def begin(self, wave: Wave) -> None:
+        """A wave has come, and was passed on; if there is nobody to wait for, that is the answer."""
+        if wave.is_done or len(self._waves) >= WAVES_MAX:
+            self.answer(wave)
+            return
+        self._waves[wave.key] = wave
+        origin, number, attempt, _ = wave.key
+        for child in wave.children:
+            self._senders[origin, number, attempt, child] = wave
+        for address in wave.told:
+            self._waiting.setdefault((address, origin, number), []).append(wave)
+
+    def confirmed(self, visited: Visited) -> None:
+        """A child's answer."""
+        key = visited.stream, visited.first_seq, visited.attempt, visited.zone
+        wave = self._senders.pop(key, None)
+        if wave is not None:
+            wave.children.discard(visited.zone)
+            wave.points += visited.points
+            wave.undelivered += visited.undelivered
+            wave.doubts += visited.doubts
+            self._end_if_done(wave)
+
+    def notified(self, subscriber: Address, stream: int, seq: int) -> None:
+        """A subscriber has an event."""
+        for wave in self._waiting.pop((subscriber, stream, seq), ()):
+            wave.told.pop(subscriber, None)
+            self._end_if_done(wave)
+
+    def _end_if_done(self, wave: Wave) -> None:
+        if wave.is_done and self._waves.pop(wave.key, None) is not None:
+            self.answer(wave)
+
+    # --- Time
+
+    def tick(self) -> None:
+        """Wait no longer for those who are late: for zones, and, less long, for subscribers."""
+        now_us = self._mail.now_us
+        patience_us = self._parameters.wave_timeout_us - self._parameters.retransmit_us
+        for wave in list(self._begun_before(now_us + patience_us)):
+            if wave.told:
+                self._give_up_subscribers(wave)
+            if wave.until_us <= now_us:
+                self._give_up_children(wave)
+            self._end_if_done(wave)
+
+    def _begun_before(self, until_us: int) -> Iterator[Wave]:
+        for wave in self._waves.values():
+            if wave.until_us > until_us:
+                return
+            yield wave
+
+    def _give_up_subscribers(self, wave: Wave) -> None:
+        origin, number, attempt, zone = wave.key
+        rows = tuple(Subscriber(address, life) for address, life in wave.told.items())
+        for each in rows:
+            waiting = self._waiting.get((each.address, origin, number), [])
+            if wave in waiting:
+                waiting.remove(wave)
+            if not waiting:
+                self._waiting.pop((each.address, origin, number), None)
+        wave.told.clear()
+        wave.undelivered += len(rows)
+        self._mail.send(wave.publisher, Undelivered(origin, number, attempt, zone, rows))
+
+    def _give_up_children(self, wave: Wave) -> None:
+        origin, number, attempt, _ = wave.key
+        for child in wave.children:
+            self._senders.pop((origin, number, attempt, child), None)
+        wave.children.clear()
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether `flush` has something to send."""
+        return bool(self._answers)
+
+    def flush(self) -> None:
+        """Send all answers, one message for each peer."""
+        answers, self._answers = self._answers, {}
+        for (address, is_root), rows in answers.items():
+            for first in range(0, len(rows), ROWS_MAX):
+                part = tuple(rows[first : first + ROWS_MAX])
+                self._mail.send(address, RootConfirm(part) if is_root else Confirm(part))

@@ -1,0 +1,81 @@
+"""Partitions of the space by chance, and events over them, by looking at all zones."""
+
+from random import Random
+
+import numpy as np
+
+from node.protocols.can.zones import whole_space
+from node.protocols.meghdoot.region import NextZones, affected
+from node.protocols.meghdoot.space import GRID
+
+
+def any_partition(dimensions, count, rng):
+    """So many zones; any zone is split, in any dimension, in the middle or anywhere."""
+    zones = [whole_space(dimensions)]
+    while len(zones) < count:
+        zone = zones.pop(rng.randrange(len(zones)))
+        dimension = rng.randrange(dimensions)
+        low, high = zone.low[dimension], zone.high[dimension]
+        first, last = int(low * GRID) + 1, int(high * GRID) - 1
+        if first > last:
+            zones.append(zone)
+            continue
+        at = (first + last) // 2 if rng.random() < 0.5 else rng.randrange(first, last + 1)
+        zones += zone.split(dimension, at / GRID)
+    return zones
+
+
+def some_coordinate(zones, rng):
+    """Often an edge of a zone, for these are the hard ones."""
+    if rng.random() < 0.4:
+        zone = rng.choice(zones)
+        return rng.choice((*zone.low, *zone.high))
+    return rng.randrange(GRID + 1) / GRID
+
+
+def any_event(zones, rng, share_of_partial=0.3):
+    found = []
+    for _ in range(zones[0].dimensions // 2):
+        if rng.random() < share_of_partial:
+            found += (0.0, 1.0)
+        else:
+            found += (some_coordinate(zones, rng),) * 2
+    return tuple(found)
+
+
+def neighbours_of(zones):
+    """By each zone's place those that share a face with it."""
+    return [[n for n, other in enumerate(zones) if zone.adjacent(other)] for zone in zones]
+
+
+class Overlay:
+    def __init__(self, zones):
+        self.zones = zones
+        self.neighbours = neighbours_of(zones)
+        edges = np.array([zone.low for zone in zones]), np.array([zone.high for zone in zones])
+        self.next = [
+            NextZones(zone, edges[0][near], edges[1][near])
+            for zone, near in zip(zones, self.neighbours, strict=True)
+        ]
+
+    def spread(self, region, form="children"):
+        """By zone's place how often it was sent what spreads over a region from its corner."""
+        [first] = [at for at, zone in enumerate(self.zones) if zone.contains(region.corner)]
+        visits, waiting = {first: 1}, [first]
+        while waiting:
+            at = waiting.pop()
+            for row in getattr(self.next[at], form)(region):
+                to = self.neighbours[at][row]
+                if to not in visits:
+                    waiting.append(to)
+                visits[to] = visits.get(to, 0) + 1
+        return visits
+
+    def touched(self, region):
+        return {at for at, zone in enumerate(self.zones) if region.touches(zone)}
+
+
+def cases(seed, dimensions, count, events):
+    rng = Random(seed)
+    overlay = Overlay(any_partition(dimensions, count, rng))
+    return overlay, [affected(any_event(overlay.zones, rng)) for _ in range(events)], rng

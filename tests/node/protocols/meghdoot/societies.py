@@ -1,0 +1,182 @@
+"""Societies of Meghdoot peers in a flat network: who published what, who got what, by their records."""
+
+from collections import defaultdict
+from dataclasses import replace
+from ipaddress import IPv4Address
+from random import Random
+
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.core.specification import Member, NodeSpec, Subscription
+from node.protocols.meghdoot.node import MeghdootNode
+from node.sim.flat_network import FlatNetwork
+
+REGIONS = 4
+WAN_US = (1_000, 17_000, 37_000, 23_000)
+HIGH = 100.0
+
+
+class Society:
+    """`subscribers` peers of four regions, and one of each region that publishes."""
+
+    def __init__(
+        self, subscribers=20, each=4, attributes=2, seed=0, rate_per_s=20, gap_us=50_000, **parameters
+    ):
+        self.rng = Random(seed)
+        self.records, self.measures, self.logs = defaultdict(list), defaultdict(list), []
+        self.network = FlatNetwork(self.delay_us, self.told)
+        publishers = {f"r{region}/publisher-0": region for region in range(REGIONS)}
+        names = publishers | {
+            f"r{n % REGIONS}/subscriber-{n // REGIONS}": n % REGIONS for n in range(subscribers)
+        }
+        self.members = {
+            name: Member(
+                name, name, f"r{region}", name.split("/")[1].split("-")[0], 0, f"10.{region}.0.{at + 1}"
+            )
+            for at, (name, region) in enumerate(names.items())
+        }
+        self.addresses = {name: int(IPv4Address(each.address)) for name, each in self.members.items()}
+        self.names = {address: name for name, address in self.addresses.items()}
+        workload = {
+            "kind": "content",
+            "event_size_bytes": 8 * attributes,
+            "rate_per_s": rate_per_s,
+            "attributes": [
+                {"name": f"a{n}", "kind": "real", "low": 0.0, "high": HIGH} for n in range(attributes)
+            ],
+        }
+        self.specs = {
+            name: NodeSpec(
+                name, name, member.region, member.role, 0, seed, "meghdoot", (), member.address, parameters,
+                workload, tuple(f"r{region}" for region in range(REGIONS)),
+                subscriptions=self.asked(attributes, each) if member.role == "subscriber" else (),
+            )
+            for name, member in self.members.items()
+        }  # fmt: skip
+        self.starts = defaultdict(int)
+        for name in self.specs:
+            self.start(name)
+            self.run(gap_us)
+        self.run(3_000_000)
+        self.tell(m.Go(self.now_us))
+
+    def asked(self, attributes, each):
+        return tuple(Subscription(0, number, True, self.any_ranges(attributes)) for number in range(each))
+
+    def any_ranges(self, attributes):
+        found = []
+        for _ in range(attributes):
+            low = self.rng.uniform(0, HIGH)
+            wide = self.rng.random() < 0.3
+            found.append((0.0, HIGH) if wide else (low, min(HIGH, low + self.rng.uniform(0, HIGH / 3))))
+        return tuple(found)
+
+    @property
+    def now_us(self):
+        return self.network.clock.now_us
+
+    def delay_us(self, a, b):
+        here, there = (a >> 16) & 255, (b >> 16) & 255
+        return WAN_US[(here - there) % REGIONS]
+
+    def start(self, name):
+        there = [self.members[self.names[address]] for address in sorted(self.network.nodes)]
+        contact = tuple(Random(f"{name} {len(there)}").sample(there, 1)) if there else ()
+        spec = replace(self.specs[name], start=self.starts[name], members=contact)
+        self.starts[name] += 1
+        self.network.start(self.addresses[name], MeghdootNode(spec, Random(f"{name} {spec.start}")))
+
+    def kill(self, name):
+        self.network.kill(self.addresses[name])
+
+    def restart(self, name):
+        """Start it again, and let it take part."""
+        self.start(name)
+        self.run(1_000)
+        self.network.give(self.addresses[name], m.Go(self.now_us))
+
+    def node(self, name):
+        return self.network.nodes[self.addresses[name]].machine
+
+    def nodes(self):
+        return {self.names[address]: flat.machine for address, flat in self.network.nodes.items()}
+
+    def told(self, address, time_us, effect):
+        if isinstance(effect, m.Record):
+            self.records[self.names[address]].append((time_us, effect))
+        elif isinstance(effect, m.Measure):
+            self.measures[self.names[address]].append((time_us, effect))
+        elif isinstance(effect, m.Log):
+            self.logs.append((time_us, self.names[address], effect))
+
+    def run(self, us):
+        self.network.run(self.now_us + us)
+
+    def tell(self, given):
+        for address in list(self.network.nodes):
+            self.network.give(address, given)
+
+    def cut(self, *pairs):
+        """Regions that do not reach each other from now on."""
+        apart = {frozenset(pair) for pair in pairs}
+        self.network.reaches = lambda a, b: frozenset(((a >> 16) & 255, (b >> 16) & 255)) not in apart
+
+    def finish(self, settle_us=20_000_000):
+        """Publish no more, and let everything come."""
+        self.tell(m.StopDrivers())
+        self.run(settle_us)
+
+    def silent(self):
+        """Whether all publishers know all of their events to be everywhere."""
+        return all(node.progress().silent for name, node in self.nodes().items() if "publisher" in name)
+
+    # --- What came of it
+
+    def published(self):
+        """By stream and number the time of each event, and its values."""
+        found = {}
+        for measures in self.measures.values():
+            for time_us, measure in measures:
+                if measure.name == "_event":
+                    values = measure.values
+                    found[int(values["stream"]), int(values["seq"])] = (
+                        time_us,
+                        [value for name, value in values.items() if name.startswith("value_")],
+                    )
+        return found
+
+    def judged(self):
+        """Lost, stray, duplicated and delivered, over all subscribers that were never killed."""
+        published = self.published()
+        lost = stray = repeated = delivered = 0
+        for name, spec in self.specs.items():
+            if (
+                spec.role != "subscriber"
+                or self.starts[name] > 1
+                or self.addresses[name] not in self.network.nodes
+            ):
+                continue
+            got = [
+                (each.stream, each.first_seq)
+                for _, each in self.records[name]
+                if each.kind == RecordKind.DELIVERED
+            ]
+            since = {
+                int(each.values["number"]): time_us
+                for time_us, each in self.measures[name]
+                if each.name == "_interest" and each.values["kind"] == RecordKind.SUBSCRIBED
+            }
+            asked = {each.number: each.ranges for each in spec.subscriptions}
+            assert since.keys() == asked.keys(), f"{name} waits for {sorted(asked.keys() - since.keys())}"
+            may, must = set(), set()
+            for event, (time_us, values) in published.items():
+                for number, ranges in asked.items():
+                    if all(low <= value <= high for (low, high), value in zip(ranges, values, strict=True)):
+                        may.add(event)
+                        if time_us > since[number]:
+                            must.add(event)
+            lost += len(must - set(got))
+            stray += len(set(got) - may)
+            repeated += len(got) - len(set(got))
+            delivered += len(got)
+        return lost, stray, repeated, delivered

@@ -1,0 +1,107 @@
+"""Events reach every zone of the region that they affect, once, whatever the partition."""
+
+from random import Random
+
+import pytest
+
+from node.core.content import Attribute
+from node.protocols.can.zones import Zone
+from node.protocols.meghdoot.region import (
+    Region,
+    affected,
+    all_points,
+    closed,
+    points_in,
+    steps_of_region,
+    steps_of_zone,
+)
+from node.protocols.meghdoot.space import Space, reflected, reflection
+from tests.node.protocols.meghdoot.partitions import any_partition, cases
+
+SIZES = [(2, 60), (4, 120), (6, 150), (14, 150)]
+
+
+@pytest.mark.parametrize(("dimensions", "count"), SIZES)
+@pytest.mark.parametrize("seed", range(4))
+def test_each_zone_of_the_region_is_visited_once_and_no_other(dimensions, count, seed):
+    overlay, regions, _ = cases(seed, dimensions, count, events=40)
+    for region in regions:
+        assert overlay.spread(region) == dict.fromkeys(overlay.touched(region), 1)
+
+
+@pytest.mark.parametrize(("dimensions", "count"), SIZES)
+def test_the_basic_form_misses_none_and_repeats(dimensions, count):
+    overlay, regions, _ = cases(7, dimensions, count, events=40)
+    visits = repeats = 0
+    for region in regions:
+        found = overlay.spread(region, "all_upper_left")
+        assert found.keys() == overlay.touched(region)
+        visits += len(found)
+        repeats += sum(found.values()) - len(found)
+    assert repeats > 0.1 * visits
+
+
+def test_the_printed_corners_do_not_reach_from_the_event():
+    """Of an event without a value, in one attribute: the region printed is everything, from <L, H> on."""
+    space = Space((Attribute("price", "real", 0, 100),))
+    event = space.point([(0, 100)])
+    assert event == (0.0, 1.0)
+    assert affected(event) == Region((0.0, 1.0), (0.0, 1.0))
+
+
+@pytest.mark.parametrize(("dimensions", "count"), SIZES)
+@pytest.mark.parametrize("seed", range(2))
+def test_any_box_is_spread_over_in_the_same_way(dimensions, count, seed):
+    overlay, _, rng = cases(seed, dimensions, count, events=0)
+    for _ in range(30):
+        region = closed(reflected(rng.choice(any_partition(dimensions, 40, rng))))
+        assert overlay.spread(region) == dict.fromkeys(overlay.touched(region), 1)
+
+
+@pytest.mark.parametrize(("dimensions", "count"), SIZES)
+def test_what_zones_have_of_a_region_adds_up_to_it_exactly(dimensions, count):
+    overlay, regions, rng = cases(3, dimensions, count, events=30)
+    for region in regions:
+        steps = steps_of_region(region)
+        parts = {at: points_in(steps_of_zone(zone), steps) for at, zone in enumerate(overlay.zones)}
+        modulus = (1 << 61) - 1
+        assert sum(parts.values()) % modulus == all_points(steps)
+        assert {at for at, part in parts.items() if part} == overlay.touched(region)
+        missed = rng.choice(sorted(overlay.touched(region)))
+        assert (sum(parts.values()) - parts[missed]) % modulus != all_points(steps)
+
+
+def test_subscriptions_that_match_are_in_the_region_that_the_event_affects():
+    rng = Random(1)
+    space = Space((Attribute("price", "real", -3.5, 17.25), Attribute("volume", "integer", 1, 310_000_000)))
+    matched = 0
+    for _ in range(3_000):
+        values = [rng.uniform(-3.5, 17.25), float(rng.randrange(1, 310_000_001))]
+        about = [value if rng.random() < 0.7 else None for value in values]
+        ranges = []
+        for each, value in zip(space.attributes, values, strict=True):
+            ends = sorted(
+                rng.choice((each.low, each.high, value, rng.uniform(each.low, each.high))) for _ in "ab"
+            )
+            ranges.append(tuple(ends))
+        is_match = all(
+            (low <= value <= high) if value is not None else (low, high) == (each.low, each.high)
+            for (low, high), value, each in zip(ranges, about, space.attributes, strict=True)
+        )
+        event = [
+            (each.low, each.high) if value is None else (value, value)
+            for value, each in zip(about, space.attributes, strict=True)
+        ]
+        region = affected(space.point(event))
+        point = space.point(ranges)
+        inside = all(low <= at <= high for low, at, high in zip(region.low, point, region.high, strict=True))
+        assert inside or not is_match
+        matched += is_match
+    assert matched > 300
+
+
+def test_reflections():
+    assert reflection((0.1, 0.7, 0.2, 0.2)) == (0.7, 0.1, 0.2, 0.2)
+    zone = Zone((0.0, 0.5), (0.25, 1.0))
+    assert reflected(zone) == Zone((0.5, 0.0), (1.0, 0.25))
+    assert reflected(zone).contains(reflection((0.125, 0.75)))

@@ -1,0 +1,98 @@
+"""Societies of peers over CAN: every event comes once to whom it is for, whoever fails meanwhile."""
+
+import pytest
+
+from node.core import machine as m
+from tests.node.protocols.meghdoot.societies import Society
+
+
+def logs(society):
+    return [(time_us, name, (log.event, log.fields)) for time_us, name, log in society.logs]
+
+
+def nothing_is_wrong(society):
+    lost, stray, repeated, delivered = society.judged()
+    assert (lost, stray, repeated) == (0, 0, 0)
+    assert delivered > 200
+    assert society.silent()
+
+
+def test_events_come_once_to_whom_they_are_for():
+    society = Society()
+    society.run(6_000_000)
+    society.finish(5_000_000)
+    nothing_is_wrong(society)
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_nothing_is_lost_when_peers_die_and_come_back(seed):
+    """Two at different times; their zones are recovered from the mirror, long before subscribers refresh."""
+    society = Society(12, seed=seed, rate_per_s=10)
+    society.run(5_000_000)
+    first, other = society.rng.sample([name for name in society.specs if "subscriber" in name], 2)
+    society.kill(first)
+    society.run(8_000_000)
+    society.kill(other)
+    society.run(8_000_000)
+    society.restart(first)
+    society.restart(other)
+    society.run(5_000_000)
+    society.finish(40_000_000)
+    nothing_is_wrong(society)
+    recovered = [fields["how"] for _, _, (event, fields) in logs(society) if event == "recovered"]
+    assert recovered.count("mirror") >= 2
+
+
+def test_a_cut_link_makes_relays_and_no_takeovers():
+    society = Society(12, seed=4)
+    society.run(5_000_000)
+    society.cut((2, 3))
+    society.run(10_000_000)
+    society.cut()
+    society.run(5_000_000)
+    society.finish()
+    nothing_is_wrong(society)
+    events = {event for _, _, (event, _) in logs(society)}
+    assert "relay" in events
+    assert "takeover" not in events
+
+
+def test_what_joins_at_once_is_not_in_doubt():
+    """Zones are given on before their giver has said that there is nothing more."""
+    society = Society(16, gap_us=500)
+    society.run(6_000_000)
+    assert [each for node in society.nodes().values() for each in node.broker.recovery.doubts] == []
+    society.finish(5_000_000)
+    nothing_is_wrong(society)
+
+
+@pytest.mark.parametrize("apart", [((0, 1), (0, 2), (0, 3)), ((0, 2), (0, 3), (1, 2), (1, 3))])
+def test_a_true_partition_loses_nothing_once_it_is_healed(apart):
+    """One region, or two and two: either side takes the other's zones over, and gives them back."""
+    society = Society(12, seed=2, rate_per_s=5)
+    society.run(5_000_000)
+    society.cut(*apart)
+    society.run(12_000_000)
+    society.cut()
+    society.run(15_000_000)
+    society.finish(60_000_000)
+    nothing_is_wrong(society)
+    assert "takeover" in {event for _, _, (event, _) in logs(society)}
+    zones = [zone for node in society.nodes().values() for zone in node.can.zones]
+    assert sum(zone.volume for zone in zones) == pytest.approx(1.0)
+
+
+def test_a_peer_that_leaves_hands_over_all_that_it_has():
+    society = Society(12, seed=5, rate_per_s=10)
+    society.run(5_000_000)
+    nodes = {name: node for name, node in society.nodes().items() if "subscriber" in name}
+    leaving = max(nodes, key=lambda name: len(nodes[name].broker.keeping.subscriptions))
+    assert len(nodes[leaving].broker.keeping.subscriptions) > 5
+    society.network.give(society.addresses[leaving], m.Finish())
+    society.run(3_000_000)
+    assert society.network.nodes[society.addresses[leaving]].is_finished
+    society.kill(leaving)
+    assert [each for node in society.nodes().values() for each in node.broker.recovery.doubts] == []
+    society.run(5_000_000)
+    society.finish(5_000_000)
+    nothing_is_wrong(society)

@@ -1,0 +1,102 @@
+"""The store does what a list of all words would: the latest counts, and what matches is told."""
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+
+from node.core.content import Attribute
+from node.protocols.meghdoot.space import Space
+from node.protocols.meghdoot.subscriptions import Packing, Subscription, Subscriptions, version_of
+
+SPACE = Space((Attribute("price", "real", 0, 100), Attribute("volume", "integer", 1, 1000)))
+
+
+def any_subscription(rng, subscribers=5, numbers=8):
+    ranges = tuple(tuple(sorted(rng.uniform(low, high) for _ in "ab")) for low, high in ((0, 100), (1, 1000)))
+    version = version_of(rng.randrange(2), rng.randrange(6))
+    asked = rng.randrange(1_000)
+    return Subscription(
+        rng.randrange(subscribers), rng.randrange(numbers), version, rng.random() < 0.7, asked, asked, ranges
+    )
+
+
+def latest(words):
+    """By key the word with the greatest version; of several the first that was heard."""
+    found = {}
+    for each in words:
+        if each.key not in found or each.version > found[each.key].version:
+            found[each.key] = each
+    return found
+
+
+def same(one, other):
+    return replace(one, refreshed_us=0) == replace(other, refreshed_us=0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_latest_word_counts_and_all_that_match_are_found(seed):
+    rng = Random(seed)
+    store, words = Subscriptions(SPACE), []
+    for _ in range(400):
+        words.append(any_subscription(rng))
+        store.put(words[-1])
+        if rng.random() < 0.2:
+            key = rng.choice(words).key
+            store.remove(key)
+            words = [each for each in words if each.key != key]
+        expected = latest(words)
+        assert {each.key for each in store} == expected.keys()
+        assert all(same(each, expected[each.key]) for each in store)
+        standing = [each for each in expected.values() if each.is_on]
+        assert len(store) == len(standing)
+        values = rng.uniform(0, 100), rng.uniform(1, 1000)
+        matching = {each.key for each in store.matching(*[np.array(values)[:, None]] * 2)}
+        assert matching == {
+            each.key
+            for each in standing
+            if all(low <= value <= high for (low, high), value in zip(each.ranges, values, strict=True))
+        }
+        points = {SPACE.point(each.ranges) for each in standing}
+        assert {tuple(point) for point in store.points().T.tolist()} == points
+
+
+def test_an_event_without_a_value_matches_who_wants_all_values():
+    store = Subscriptions(SPACE)
+    everything = ((0.0, 100.0), (1.0, 1000.0))
+    for number, ranges in enumerate((everything, ((0.0, 99.0), everything[1]), (everything[0], (5.0, 5.0)))):
+        store.put(Subscription(1, number, 1, True, 0, 0, ranges))
+    found = store.matching(np.array([[0.0], [5.0]]), np.array([[100.0], [5.0]]))
+    assert sorted(each.number for each in found) == [0, 2]
+
+
+def test_words_put_together_in_any_order_come_to_the_same():
+    rng = Random(2)
+    words = {each.version << 8 | each.number: each for each in (any_subscription(rng, 2) for _ in range(60))}
+    one, other = Subscriptions(SPACE), Subscriptions(SPACE)
+    words = list({(each.key, each.version): each for each in words.values()}.values())
+    for each in words:
+        one.put(each)
+    for each in reversed(words):
+        other.put(each)
+    assert sorted(one, key=lambda each: each.key) == sorted(other, key=lambda each: each.key)
+
+
+def test_what_nobody_spoke_of_is_forgotten():
+    store, word = Subscriptions(SPACE), any_subscription(Random(1))
+    store.put(replace(word, is_on=True, refreshed_us=10))
+    assert not store.put(replace(word, is_on=True, refreshed_us=20))
+    assert store.expire(20) == []
+    assert [each.key for each in store.expire(21)] == [word.key]
+    assert store.get(word.key) is None
+
+
+def test_subscriptions_travel_as_bytes():
+    rng = Random(3)
+    words = [any_subscription(rng) for _ in range(20)]
+    packing = Packing(2)
+    packed = packing.pack(words, 5_000)
+    assert list(packing.unpack(packed, 5_000)) == words
+    later = packing.unpack(packed[:-1], 105_000)
+    assert [each.asked_us - 100_000 for each in later] == [each.asked_us for each in words[:-1]]
