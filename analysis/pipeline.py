@@ -42,6 +42,7 @@ from analysis.timelines.tasks import (
     CheckClients,
     CheckPublisher,
     CompareOrder,
+    CountMatches,
     Files,
     FollowStreams,
     MeasureLink,
@@ -83,6 +84,8 @@ STREAM_TASKS_MAX = 64
 """So many tasks follow streams at most: each reads what there is once, for its share of them."""
 TASK_BYTES = 4 << 20
 """Of records, which a worker takes apart to some ten times as much."""
+PAIRS_TOGETHER = 1 << 24
+"""Clients with events in a task, where each may be to get each."""
 GROUPS_TOGETHER = 1 << 17
 """Clients with streams in a task, each of which takes memory there, whatever came to it."""
 
@@ -217,6 +220,7 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
 
     messages = sorted(run.table("messages").glob("*.parquet")) if case.decoded else []
     planned = planned_subscriptions(case.record.plan, metadata)
+    content = ContentFiles.of(run, metadata, metadata.clients)
     marks = tuple(path for name, _ in drivers if (path := run.host_collection(name)).is_file())
     links: dict[str, list[LinkTraversal]] = {}
     for traversal in traversals(case.record.plan) if case.links else ():
@@ -237,7 +241,7 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
                 beside(Trait.SUBSCRIBER, number),
             )
             for number, clients in enumerate(
-                _together(_files(run, metadata.clients), _clients_together(metadata))
+                _together(_files(run, metadata.clients), _clients_together(run, metadata))
             )
         ),
         *(CheckPublisher(name, path, metadata.clocks) for name, path in drivers),
@@ -247,6 +251,7 @@ def _first_tasks(case: _Case, folders: Mapping[str, Path]) -> list[Task]:
             if (path := run.host_measures(name)).is_file()
         ),
         *([CompareOrder(_files(run, metadata.clients), metadata)] if contract.order == "total" else ()),
+        *([CountMatches(content, metadata)] if content else ()),
         *(
             SortRecords(files, followed, metadata.clocks)
             for trait in (Trait.PUBLISHER, Trait.SERVER)
@@ -262,10 +267,18 @@ def _shared_out(streams: Sequence[int], most: int) -> list[tuple[int, ...]]:
     return [tuple(streams[low:high]) for low, high in pairwise(ends)]
 
 
-def _clients_together(metadata: RunMetadata) -> int:
-    """Of how many clients a task has every stream, where all are to get everything."""
-    everything = metadata.declared.contract.audience == "all"
-    return max(1, GROUPS_TOGETHER // max(1, len(metadata.owner))) if everything else len(metadata.clients)
+def _clients_together(run: RunDirectory, metadata: RunMetadata) -> int:
+    """Of how many clients a task has every stream, where all are to get everything; or every event, where any
+    may be for each of them, whether it came or not.
+    """
+    audience = metadata.declared.contract.audience
+    if audience == "all":
+        return max(1, GROUPS_TOGETHER // max(1, len(metadata.owner)))
+    if audience == "content":
+        written = (path for _, path in _files(run, metadata.having(Trait.PUBLISHER)) if path.is_file())
+        events = sum(path.stat().st_size for path in written) // RECORD.size
+        return max(1, PAIRS_TOGETHER // max(1, events))
+    return len(metadata.clients)
 
 
 def _together(files: Sequence[Files], most: int | None = None) -> list[tuple[Files, ...]]:
@@ -324,6 +337,7 @@ def _findings(case: _Case, results: Results) -> Findings:
         "convergence": results["convergence"],
         "wan": wan.table(results["wan_messages"], results["wan_copies"]),
         "confirmations": results["confirmations"],
+        "selectivity": results["selectivity"],
         "chains": failover_events.chains(case.logged, metadata),
     }
     for name, table in timelines.items():
@@ -345,6 +359,7 @@ def _findings(case: _Case, results: Results) -> Findings:
         deliveries=deliveries,
         publishers=results["publishers"],
         confirmations=results["confirmations"],
+        selectivity=results["selectivity"],
         measured=results["measured"].to_pylist(),
         latency=latency.headline(results["samples"])
         | latency.phases(results["samples"], metadata)

@@ -1,5 +1,6 @@
 """What an experiment says of its topology: every region, link and process that it names must be there."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
@@ -18,12 +19,14 @@ from experiments.faults import (
     SetLink,
 )
 from experiments.model import Experiment
-from experiments.parameters import roles_problem
+from experiments.parameters import roles_problem, waits
 from experiments.roles import COUNT_MAX, DEFAULT, counts_in
 from experiments.workloads.stream import StreamWorkload
 from experiments.workloads.topics import TopicsWorkload
 from topologies.document import FieldPath
 from topologies.model import Topology
+from topologies.quantities import DURATION, yaml_name
+from topologies.round_trips import greatest_detour, greatest_direct
 from topologies.strict import suggestion
 
 PROCESSES_MAX = 200_000
@@ -39,6 +42,8 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
     workload, regions = experiment.workload, len(topology.regions)
     if isinstance(workload, TopicsWorkload) and workload.publishers > regions:
         yield ("workload", "publishers"), f"is more than there are regions, {regions}"
+    for where, said in workload.problems(regions, experiment.duration_us):
+        yield ("workload", *where), said
     yield from _stream_problems(experiment, topology, processes)
     if len(processes) > PROCESSES_MAX:
         yield ("roles",), f"makes {len(processes)} processes: at most {PROCESSES_MAX} are possible"
@@ -48,6 +53,7 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
     if experiment.nemesis and (found := experiment.nemesis.topology_problem(topology, experiment.faults)):
         yield ("nemesis", "stays"), found
     yield from _churn_problems(experiment, topology)
+    yield from _wait_problems(experiment, topology)
     known = set(processes)
     for number, fault in enumerate(experiment.faults):
         path: FieldPath = ("faults", number, fault.kind)
@@ -110,6 +116,22 @@ def _role_problems(experiment: Experiment, topology: Topology) -> Iterator[Probl
             named = region if region in experiment.roles else DEFAULT
             yield ("roles",) if list(experiment.roles) == [DEFAULT] else ("roles", named), problem
             return
+
+
+def _wait_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
+    """Nodes wait for answers as long as these take."""
+    for wait in waits(experiment.system, experiment.all_parameters()):
+        trips = [greatest_direct(topology), greatest_detour(topology) if wait.is_relayed else None]
+        trip = max((each for each in trips if each is not None), key=lambda each: each.us)
+        if wait.us > trip.us:
+            continue
+        times = f" in {wait.attempts} attempts" if wait.attempts > 1 else ""
+        least_us = math.floor(trip.us / wait.attempts / 1_000 + 1) * 1_000
+        yield (
+            ("parameters", yaml_name(wait.parameter)),
+            f"waits {DURATION.format(wait.us)}{times}, but the round trip {trip} takes "
+            f"{DURATION.format(trip.us)}: make it {DURATION.format(least_us)} or more",
+        )
 
 
 def _stream_problems(experiment: Experiment, topology: Topology, processes: list[str]) -> Iterator[Problem]:

@@ -32,7 +32,7 @@ class ExperimentFile:
         document = without(self.document, OF_MANY_RUNS)
         for path, value in values.items():
             document = with_value(document, path, value, f"sweep {path}={value}")
-        return experiment_from(_with_topology_found(document, self.folder))
+        return experiment_from(_with_files_found(document, self.folder))
 
 
 def read_experiment(
@@ -44,7 +44,7 @@ def read_experiment(
     the file or an override gives them. Raises InputError with file, line and field, or naming the override.
     """
     path = find_file("experiment", FOLDER, name_or_path)
-    document = _with_topology_found(read_document(path), path.parent)
+    document = _with_files_found(read_document(path), path.parent)
     document = overridden(document, overrides)
     given = document.data if isinstance(document.data, dict) else {}
     left_out = tuple(field for field in leave_out if given.get(field))
@@ -81,13 +81,23 @@ def experiment_names() -> list[str]:
     return [file.stem for file in files_in(FOLDER)]
 
 
-def _with_topology_found(document: Document, folder: Path) -> Document:
-    """A topology's path starts from the file's folder; one in an override from the working directory."""
-    given = document.data.get("topology") if isinstance(document.data, dict) else None
-    if not isinstance(given, str) or ("/" not in given and not given.endswith((".yaml", ".yml"))):
+def _with_files_found(document: Document, folder: Path) -> Document:
+    """Paths of a topology, and of a workload's file, start from the file's folder; those in an override from
+    the working directory.
+    """
+    data = document.data
+    if not isinstance(data, dict):
         return document
-    found = find_file("topology", TOPOLOGIES, given, beside=folder)
-    return Document(document.file, {**document.data, "topology": str(found.absolute())}, document.lines)
+    given = data.get("topology")
+    if isinstance(given, str) and ("/" in given or given.endswith((".yaml", ".yml"))):
+        data = {**data, "topology": str(find_file("topology", TOPOLOGIES, given, beside=folder).absolute())}
+    workload = data.get("workload")
+    events = workload.get("events") if isinstance(workload, dict) else None
+    rows = events.get("file") if isinstance(events, dict) else None
+    if isinstance(workload, dict) and isinstance(events, dict) and isinstance(rows, str):
+        events = {**events, "file": str((folder / rows).absolute())}
+        data = {**data, "workload": {**workload, "events": events}}
+    return Document(document.file, data, document.lines)
 
 
 def _check_sweep(file: ExperimentFile) -> None:

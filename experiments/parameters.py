@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from experiments.declared import declared_by
+from node.core.declaration import Wait
 from node.systems import systems
 from topologies.quantities import QuantityError, quantity_of, yaml_name
 from topologies.strict import problem, quantity_schema, suggestion
@@ -30,6 +31,11 @@ def roles_of(system: str) -> tuple[str, ...]:
 def roles_problem(system: str, counts: Mapping[str, int]) -> str | None:
     """Why a region of a known system cannot have so many processes of each role, or None."""
     return systems()[system].roles_problem(counts)
+
+
+def waits(system: str, parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
+    """What no round trip may be longer than, with a known system's parameters, all of them."""
+    return tuple(systems()[system].waits(parameters))
 
 
 def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]:

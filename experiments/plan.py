@@ -28,6 +28,7 @@ from experiments.validated_json import (
     from_json,
     to_json,
 )
+from node.core.content import attributes_of
 from node.core.specification import Subscription
 from topologies.errors import InputError
 from topologies.link_parameters import DELAY_US_MAX, LinkParameters
@@ -164,6 +165,7 @@ class ProcessPlan:
     index: Number
     seed: Seed
     subscriptions: tuple[Subscription, ...] = ()  # of a subscriber, where the workload has them
+    rows: Text = ""  # of a publisher, where events stand in a file: `experiments.workloads.workload`
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +349,18 @@ def check_plan(plan: Plan, file: object, within: str = "") -> None:
         raise InputError(str(file), None, within + field_, problem)
 
 
+def _are_attributes(given: Any) -> bool:
+    """Whether these are attributes of a workload by content, as nodes and the analysis read them."""
+    try:
+        found = attributes_of({"attributes": given})
+    except (KeyError, TypeError, AttributeError):
+        return False
+    return all(
+        isinstance(each.name, str) and all(type(end) in {int, float} for end in (each.low, each.high))
+        for each in found
+    )
+
+
 def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     """Field and problem."""
     regions = {region.name for region in plan.regions}
@@ -361,6 +375,8 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
         _ = plan.collect
     except InputError as error:
         yield "workload.collect", ": ".join(filter(None, (error.field, error.problem)))
+    if not _are_attributes(plan.workload.get("attributes", [])):
+        yield "workload.attributes", "are no attributes: name, kind, low and high of each"
     named = {
         "regions": [region.name for region in plan.regions],
         "hosts": [host.name for host in plan.hosts],

@@ -47,6 +47,7 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
         "delivered": Figure("Deliveries"),
         "tombstoned": Figure("Came as tombstones"),
         "lost": Figure("Events lost", "lower"),
+        "unacknowledged": Figure("Missing of publishers that died before they were acknowledged"),
         "stray": Figure("Events at clients that were not to get them", "lower"),
         "duplicated": Figure("Events duplicated", "lower"),
         "out_of_order": Figure("Events out of order", "lower"),

@@ -1,4 +1,5 @@
-"""Computes the plan of a run from an experiment and its topology. Pure: nothing is started or read.
+"""Computes the plan of a run from an experiment and its topology. Pure: nothing is started, and nothing read
+but what a workload publishes from a file.
 
 Region number i has the network 10.i.0.0/16 with its gateway at .0.1 and its hosts after it; WAN link number
 k has the network 10.255.x.y/30 at 4k, its first region's gateway having the lower address. Regions, links,
@@ -53,6 +54,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
     hosts = tuple(_hosts(experiment, topology))
     links = (*_wan_links(topology), *_lan_links(topology, hosts))
     processes = tuple(_processes(hosts, run_seed))
+    streams = tuple(_streams(experiment.workload.streams_in(tuple(topology.regions))))
     return Plan(
         experiment=experiment.name,
         system=experiment.system,
@@ -67,12 +69,12 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         regions=tuple(_regions(topology)),
         hosts=hosts,
         links=links,
-        processes=tuple(_with_subscriptions(processes, experiment, run_seed)),
+        processes=tuple(_with_workload(processes, experiment, streams, run_seed)),
         captures=tuple(_captures(experiment, hosts, links)),
         faults=tuple(fault_plans(faults, topology, experiment.duration_us)),
         changes=all_changes(faults, topology, experiment.duration_us, churn.changes),
         churn=churn.groups,
-        streams=tuple(_streams(experiment.workload.streams_in(tuple(topology.regions)))),
+        streams=streams,
         declared=experiment.declared(),
     )
 
@@ -159,15 +161,22 @@ def _processes(hosts: tuple[HostPlan, ...], run_seed: int) -> Iterator[ProcessPl
             )
 
 
-def _with_subscriptions(
-    processes: Sequence[ProcessPlan], experiment: Experiment, run_seed: int
+def _with_workload(
+    processes: Sequence[ProcessPlan], experiment: Experiment, streams: Sequence[StreamPlan], run_seed: int
 ) -> Iterator[ProcessPlan]:
-    """The processes, subscribers with what they ask for."""
-    declared = experiment.declared()
+    """The processes, subscribers with what they ask for, publishers with what their events are about."""
+    declared, workload = experiment.declared(), experiment.workload
     subscribers = [each.name for each in processes if declared.has(each.role, Trait.SUBSCRIBER)]
-    asked = experiment.workload.subscriptions(subscribers, experiment.duration_us, run_seed)
+    asked = workload.subscriptions(subscribers, experiment.duration_us, run_seed)
+    rows = workload.rows(len(streams), experiment.duration_us)
     for process in processes:
-        yield replace(process, subscriptions=asked.get(process.name, ()))
+        publishes = declared.has(process.role, Trait.PUBLISHER) and rows
+        mine = [
+            rows[stream.number]
+            for stream in (streams if publishes else ())
+            if not {process.region, process.name}.isdisjoint(stream.publishers)
+        ]
+        yield replace(process, subscriptions=asked.get(process.name, ()), rows=mine[0] if mine else "")
 
 
 def _captures(

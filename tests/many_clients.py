@@ -47,7 +47,7 @@ def make_run(out: Path, *, clients: int, topics: int, events: int = 10) -> RunDi
     for number, region in enumerate(plan.regions):
         _publishers(run, region.name, np.flatnonzero(owner == number), times_ns)
         _subscribers(run, plan, region.name, times_ns, owner)
-    _end(run, plan)
+    end(run, plan)
     return run
 
 
@@ -57,7 +57,7 @@ def _published_ns(topics: int, events: int) -> np.ndarray:
     return start[:, None] + (LENGTH_S - 1) * S * np.arange(events) // events
 
 
-def _records(kind: int, stream, seq, count, t_ns, crc=0, running=0) -> np.ndarray:
+def records(kind: int, stream, seq, count, t_ns, crc=0, running=0) -> np.ndarray:
     shape = np.broadcast_shapes(*(np.shape(each) for each in (kind, stream, seq, t_ns)))
     found = np.zeros(shape, RECORD)
     given = {"kind": kind, "stream": stream, "first_seq": seq, "count": count, "covered": count,
@@ -67,7 +67,7 @@ def _records(kind: int, stream, seq, count, t_ns, crc=0, running=0) -> np.ndarra
     return found
 
 
-SESSION = _records(RecordKind.SESSION, 0, 0, 0, -2 * S).tobytes()
+SESSION = records(RecordKind.SESSION, 0, 0, 0, -2 * S).tobytes()
 
 
 def _crcs(topics: np.ndarray, events: int, came: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -88,7 +88,7 @@ def _publishers(run: RunDirectory, region: str, mine: np.ndarray, times_ns: np.n
     events = times_ns.shape[1]
     alone, running = _crcs(mine, events, np.ones((len(mine), events), bool))
     seq = np.arange(1, events + 1)
-    made = _records(RecordKind.PUBLISHED, mine[:, None], seq, 1, times_ns[mine], alone, running).ravel()
+    made = records(RecordKind.PUBLISHED, mine[:, None], seq, 1, times_ns[mine], alone, running).ravel()
     _write(run, f"{region}-publisher-0", made[np.argsort(made["time_ns"], kind="stable")])
     _write(run, f"{region}-broker-0", made[:0])
 
@@ -108,15 +108,15 @@ def _subscribers(run: RunDirectory, plan: Plan, region: str, times_ns, owner) ->
     leaves[::10, 0] = True
     seq = np.arange(1, events + 1)
     t_ns = came_ns[followed]
-    taken = _records(
+    taken = records(
         RecordKind.DELIVERED, followed[..., None], seq, 1, t_ns, alone[followed], running[followed]
     )
     there = came[followed] & ~(leaves[..., None] & (t_ns >= LEFT_NS))
-    asking = _records(RecordKind.SUBSCRIBING, followed[..., None], 0, 0, -1 * S)
-    asked = _records(RecordKind.SUBSCRIBED, followed[..., None], 1, 0, -S + 4 * MS)
+    asking = records(RecordKind.SUBSCRIBING, followed[..., None], 0, 0, -1 * S)
+    asked = records(RecordKind.SUBSCRIBED, followed[..., None], 1, 0, -S + 4 * MS)
     following = (came_ns[followed] < LEFT_NS).sum(axis=2, keepdims=True) + 1
-    leaving = _records(RecordKind.UNSUBSCRIBING, followed[..., None], 0, 0, LEFT_NS - 4 * MS)
-    left = _records(RecordKind.UNSUBSCRIBED, followed[..., None], following, 0, LEFT_NS)
+    leaving = records(RecordKind.UNSUBSCRIBING, followed[..., None], 0, 0, LEFT_NS - 4 * MS)
+    left = records(RecordKind.UNSUBSCRIBED, followed[..., None], following, 0, LEFT_NS)
     rows = np.concatenate((asking, asked, taken, leaving, left), axis=2).reshape(len(hosts), -1)
     always = np.ones((*followed.shape, 2), bool)
     kept = np.concatenate((always, there, always & leaves[..., None]), axis=2).reshape(len(hosts), -1)
@@ -135,7 +135,7 @@ def _write(run: RunDirectory, host: str, rows: np.ndarray) -> None:
     run.host_deliveries(host).write_bytes(encode_file_header() + SESSION + rows.astype(RECORD).tobytes())
 
 
-def _end(run: RunDirectory, plan: Plan) -> None:
+def end(run: RunDirectory, plan: Plan) -> None:
     """What the simulator writes at the end."""
     content = read_json(run.run_json)
     times = {

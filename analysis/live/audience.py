@@ -26,6 +26,8 @@ from node.core.content import EVENT, INTEREST
 from node.core.deliveries import RecordKind
 from node.core.measures import BlockReader
 
+_OF_PUBLISHERS = (RecordKind.PUBLISHED, RecordKind.ACKNOWLEDGED)
+
 
 class Audience:
     """Reads one run's records as they grow, and tells who must get what."""
@@ -49,7 +51,7 @@ class Audience:
         new = as_table([each.read() for each in self._records])
         kind = new.column("kind")
         asked = new.filter(pc.is_in(kind, value_set=pa.array(SUBSCRIPTIONS, pa.int32())))
-        published = new.filter(pc.equal(kind, int(RecordKind.PUBLISHED)))
+        published = new.filter(pc.is_in(kind, value_set=pa.array(_OF_PUBLISHERS, pa.int32())))
         self._asked = pa.concat_tables([self._asked, asked])
         whole = pa.concat_tables([self._published, published])
         self._published = whole.filter(pc.greater_equal(whole.column("t_ns"), from_ns)).combine_chunks()
@@ -103,4 +105,4 @@ class _GrowingContent:
         self._events = [block for block in self._events if block[1][-1] >= from_ns]
 
     def content(self) -> Content:
-        return content_of(self._events, self._interests.items())
+        return content_of(self._files.domains, self._events, self._interests.items())

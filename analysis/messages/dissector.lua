@@ -10,6 +10,8 @@ local registered, F = {}, {} -- F: by filter
 for filter, field in pairs(SYSTEM.fields) do
     if field.kind == "ipv4" then
         F[filter] = ProtoField.ipv4(filter, field.title, field.meaning)
+    elseif field.kind == "double" then
+        F[filter] = ProtoField.double(filter, field.title, field.meaning)
     elseif NUMBER[field.size] then
         F[filter] = NUMBER[field.size](filter, field.title, base.DEC, field.values, nil, field.meaning)
     elseif field.size == KEY_BYTES then
@@ -71,7 +73,8 @@ end
 -- Each of these adds to the tree what was captured, and returns what is wrong, if anything: the message as a
 -- whole gets one expert line.
 
-local function number_in(range, size) -- a key's digits without leading zeros; else a number
+local function number_in(range, size, double) -- a key's digits without leading zeros; else a number
+    if double then return range:float() end
     if size == KEY_BYTES then return (range:bytes():tohex(true):gsub("^0+(.)", "%1")) end
     return size == 8 and range:uint64() or range:uint()
 end
@@ -81,7 +84,7 @@ local function read_fields(tvb, start, fields, tree, values)
     for _, field in ipairs(fields) do
         if start + field.offset + field.size > tvb:len() then break end
         local range = tvb(start + field.offset, field.size)
-        local number = number_in(range, field.size)
+        local number = number_in(range, field.size, field.double)
         local names = SYSTEM.fields[field.filter].values
         local name = names and names[number]
         tree:add(F[field.filter], range)

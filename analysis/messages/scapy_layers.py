@@ -32,6 +32,7 @@ from scapy.fields import (
     ByteField,
     Field,
     FieldListField,
+    IEEEDoubleField,
     IntEnumField,
     IntField,
     LongEnumField,
@@ -56,7 +57,7 @@ from node.core.framing import (
     VERSION,
     encode_header,
 )
-from node.core.message_layout import KEY, NESTED_MAX, WIDTHS, Codec, Layout, Numbers
+from node.core.message_layout import DOUBLE, KEY, NESTED_MAX, WIDTHS, Codec, Layout, Numbers
 from node.systems import codecs
 
 
@@ -80,6 +81,7 @@ class _KeyField(Field[int, bytes]):
 
 
 _PLAIN: dict[str, Any] = {"B": ByteField, "H": ShortField, "I": IntField, "Q": LongField, KEY: _KeyField}
+_PLAIN[DOUBLE] = IEEEDoubleField
 _NAMED = {"B": ByteEnumField, "H": ShortEnumField, "I": IntEnumField, "Q": LongEnumField}
 _LIST_MAX = FRAME_LIMIT_BYTES  # elements: more than a frame has bytes
 

@@ -9,7 +9,7 @@ from node.core.framing import HEADER_FIELDS
 from node.core.message_layout import Codec, HeadField, Layout, Values
 from node.systems import codecs
 
-_TYPES = {"B": "u8", "H": "u16", "I": "u32", "Q": "u64", "K": "u128"}
+_TYPES = {"B": "u8", "H": "u16", "I": "u32", "Q": "u64", "K": "u128", "d": "f64"}
 _COLUMNS = ("offset", "field", "type", "unit", "meaning")
 
 

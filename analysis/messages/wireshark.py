@@ -20,7 +20,7 @@ from typing import Any
 from analysis.messages.label import MORE, ROWS_SHOWN, phrases, value_names
 from node.core.epochs import NUMBER_BITS
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, HEADER_FIELDS, VERSION
-from node.core.message_layout import ADDRESS, KEY_SHOWN, NESTED_MAX, SEQ, WIDTHS, Codec, Layout
+from node.core.message_layout import ADDRESS, DOUBLE, KEY_SHOWN, NESTED_MAX, SEQ, WIDTHS, Codec, Layout
 from node.systems import codecs
 
 _RUNTIME = Path(__file__).with_name("dissector.lua")
@@ -131,11 +131,13 @@ def _fields(layout: Layout, known: _Fields) -> list[dict[str, Any]]:
                 unit=field.unit,
                 values=value_names(layout, field.name) or None,
                 **({"kind": "ipv4"} if field.unit == ADDRESS else {}),
+                **({"kind": "double"} if field.format == DOUBLE else {}),
             ),
             "offset": field.offset,
             "size": WIDTHS[field.format],
             "seq": field.unit == SEQ or None,
             "ipv4": field.unit == ADDRESS or None,
+            "double": field.format == DOUBLE or None,
         }
         for field in layout.fields
     ]

@@ -41,13 +41,34 @@ def page(results: Results) -> Content:
             f"Mean depth with c = {bound}, all subscribe",
             f"log_c N = {math.log(count, bound):.2f}",
             last("mean", bound),
-            "nodes of one hop are always taken, and others go for them: where all subscribe, the upper nodes"
-            " hold nearly the children that they have without a limit",
+            "a join ends at the first node of its route that is in the tree, so that nodes hang higher than"
+            " without a limit only if they came early, and then have no children",
         ),
+        Beside(
+            "The least that any tree with so many entries a node could have",
+            "",
+            f"{_least(count, bound + 1):.2f}",
+            "each node with as many children as it may keep",
+        ),
+        Beside("Nodes with children, all subscribe, c = 0", "", last("inner", 0)),
+        Beside(f"The same with c = {bound}", "", last("inner", bound)),
+        Beside(f"Of these with {bound} entries or more", "", last("full", bound)),
+        Beside("Nodes that hang higher than without a limit", "", last("lifted", bound)),
+        Beside("Of these with children", "", last("lifted_inner", bound)),
         Beside(f"Most with c = {bound}, all subscribe", "in the figure alone", last("most", bound)),
         Beside(f"Entries of a node with c = {bound}, most", f"about {bound}", last("entries_most", bound)),
     )
     return Content((_figure_3(results, bound),), beside, ("A subscriber's depth is 0 at the root.",))
+
+
+def _least(count: int, entries: int) -> float:
+    """The mean depth of a full tree of so many nodes, the root not counted."""
+    left, depth, room, total = count - 1, 0, 1, 0
+    while left:
+        depth, room = depth + 1, room * entries
+        total += depth * min(room, left)
+        left -= min(room, left)
+    return total / (count - 1)
 
 
 def _of(results: Results, seed: int, column: str, c: int) -> Values:

@@ -9,22 +9,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from analysis.messages.label import key_text
-from analysis.pages.report.bands import bands
 from analysis.pages.report.formatting import count_of, number, seconds
+from analysis.pages.report.instants import dead_at, instants_of
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.sections import Captioned, Dot, Edge, Panel, Places, Row, Section, places
 from analysis.pages.report.tables import Table, label, quantity, table
-from analysis.systems.scribe_trees import Tree, dead_at, read_trees
+from analysis.systems.scribe_trees import Tree, read_trees
 from analysis.timelines.confirmations import Planned, planned_subscriptions
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.declared import Trait
 from experiments.rundir import RunDirectory
 from node.protocols.scribe.messages import topic_key
 
-INSTANTS_MAX = 5
 HOSTS_DRAWN_MAX = 160  # of more, a drawing of this size shows nothing
 TOPICS_DRAWN = 12
-JUST_S = 0.02  # before a fault
 HINT = (
     "A dot is a node: filled where it follows the topic, hollow where it only passes events on, small where"
     " it is not in the tree; the largest one is the root. Dashed lines are edges that were not there in the"
@@ -51,7 +49,7 @@ def report(record: AnalysedRun, run: RunDirectory) -> Sequence[Section]:
         return ()
     planned = planned_subscriptions(record.plan, metadata)
     instants = []
-    for at_s, when in _times(record):
+    for at_s, when in instants_of(record):
         t_ns = metadata.zero_ns + round(at_s * 1e9)
         dead = dead_at(metadata, t_ns)
         instants.append(Instant(at_s, when, trees.at(t_ns, dead), dead, _following(planned, at_s)))
@@ -79,21 +77,6 @@ def _following(planned: Planned, at_s: float) -> frozenset[tuple[str, int]]:
         if each.at_us <= at_s * 1e6
     }
     return frozenset(pair for pair, on in last.items() if on)
-
-
-def _times(record: AnalysedRun) -> list[tuple[float, str]]:
-    """Before the first outage, within each, after each; in seconds since time 0."""
-    outages, end_s = bands(record), record.length_s
-    times: list[tuple[float, str]] = []
-    for number_of, band in enumerate(outages):
-        if not times:
-            times.append((max(0.0, band.start_s - JUST_S), f"before {band.label}"))
-        until_s = end_s if band.end_s is None else band.end_s
-        times.append((until_s - JUST_S, f"at the end of {band.label}"))
-        if band.end_s is not None:
-            later = [each.start_s for each in outages[number_of + 1 :] if each.start_s > band.end_s]
-            times.append((min([*later, end_s]) - JUST_S, f"after {band.label}"))
-    return times[:INSTANTS_MAX] or [(end_s - JUST_S, "at the end")]
 
 
 # --- Words

@@ -145,12 +145,3 @@ def _relay(record: Mapping[str, Any], host: str, metadata: RunMetadata) -> Itera
 def _host(record: Mapping[str, Any], name: str, metadata: RunMetadata) -> str | None:
     address = record.get(name)
     return metadata.host_at.get(address_text(address)) if isinstance(address, int) else None
-
-
-def dead_at(metadata: RunMetadata, t_ns: int) -> frozenset[str]:
-    """The hosts whose processes a fault had killed and nothing had started again."""
-    dead: set[str] = set()
-    for fault in metadata.applied_faults:
-        if fault.t_ns <= t_ns and fault.kind in {"kill", "restart"}:
-            dead = dead - set(fault.processes) if fault.mends else dead | set(fault.processes)
-    return frozenset(dead)

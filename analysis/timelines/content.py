@@ -3,14 +3,14 @@
 Publishers wrote down the values of their events, subscribers what they asked for and when
 (`node.core.content`). An event is for a subscriber if one of its subscriptions matches; it *must* come if
 that was confirmed before the event was published and given up after it, and it *may* come from when it was
-asked for to when its end was confirmed, with the contract's time to settle around. For each subscription the
-narrowest of its ranges, or its time, gives the candidates among events in that order, and only these are held
-against the others: 10^4 subscriptions and 10^5 events take seconds, not 10^9 comparisons of each attribute.
+asked for to when its end was confirmed, with the contract's time to settle around. Who matches what is
+`node.core.content_matching`'s matter; when a subscription counts is one more of its ranges there.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import Self
 
@@ -25,7 +25,8 @@ from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.sequence_intervals import NEVER
 from experiments.declared import Trait
 from experiments.rundir import RunDirectory
-from node.core.content import EVENT, INTEREST
+from node.core.content import EVENT, INTEREST, Range
+from node.core.content_matching import EventIndex
 from node.core.declaration import Contract
 from node.core.deliveries import RecordKind
 
@@ -40,7 +41,7 @@ KINDS = (
 @dataclass(frozen=True, slots=True)
 class EventMatches:
     """Pairs of a subscription and an event that it matches, as parallel arrays. client: a place among those
-    asked for. must: it has to come, and not only may.
+    asked for. event: a place among all events. must: it has to come, and not only may.
     """
 
     client: Ints
@@ -48,21 +49,23 @@ class EventMatches:
     stream: Ints
     seq: Ints
     must: Bools
+    event: Ints
 
 
 _OneClient = tuple[Ints, Ints, Ints, Ints, Floats, Floats]
 """The fields of `Content` from `client` on."""
 _NONE = np.zeros(0, np.int64)
-NOTHING = EventMatches(_NONE, _NONE, _NONE, _NONE, _NONE.astype(bool))
+NOTHING = EventMatches(_NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), _NONE)
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """All events, with a row of values for each attribute; and all subscriptions of some clients, with the
-    number that each client gave its own, a row of times for each of `KINDS` (NEVER: it was not) and rows of
-    their lowest and highest values.
+    """All events, with a row of values for each attribute, of which domains are the lowest and the highest
+    one; and all subscriptions of some clients, with the number that each client gave its own, a row of times
+    for each of `KINDS` (NEVER: it was not) and rows of their lowest and highest values.
     """
 
+    domains: tuple[Range, ...]
     stream: Ints
     seq: Ints
     t_ns: Ints
@@ -86,29 +89,39 @@ class Content:
 
     def matched(self, contract: Contract, streams: Sequence[int]) -> EventMatches:
         """The events of these streams that match subscriptions, with those who asked."""
+        found = [NOTHING, *self.blocks(contract, streams)]
+        columns = ([getattr(each, name) for each in found] for name in EventMatches.__slots__)
+        return EventMatches(*map(np.concatenate, columns))
+
+    def blocks(self, contract: Contract, streams: Sequence[int]) -> Iterator[EventMatches]:
+        """The same, in blocks of bounded size, in the order of the subscriptions."""
         settle_ns = contract.settle_us * 1000
         late_ns = settle_ns if contract.published == "acknowledged" else 0
         asking, asked, ending, ended = self.times_ns
         opens, closes = np.minimum(asking, asked) - settle_ns, _later(ended, settle_ns)
         surely, until = _later(asked, late_ns), np.where(ending == NEVER, ended, ending) - settle_ns
         mine = np.flatnonzero(np.isin(self.stream, streams))
-        whose, event = _pairs(
-            np.vstack((self.t_ns[mine], self.values[:, mine])),
-            np.vstack((opens, self.low)),
-            np.vstack((closes, self.high)),
+        zero_ns = self.t_ns.min(initial=NEVER)  # differences are exact as doubles
+        index = EventIndex(
+            ((-inf, inf), *self.domains), np.vstack((self.t_ns[mine] - zero_ns, self.values[:, mine]))
         )
-        event = mine[event]
-        t_ns = self.t_ns[event]
-        must = (surely[whose] <= t_ns) & (t_ns < until[whose])
-        return EventMatches(
-            self.client[whose], self.session[whose], self.stream[event], self.seq[event], must
-        )
+        opens, closes = (np.maximum(each, zero_ns - 1) - zero_ns for each in (opens, closes))
+        for whose, place in index.matches(np.vstack((opens, self.low)), np.vstack((closes, self.high))):
+            event = mine[place]
+            t_ns = self.t_ns[event]
+            must = (surely[whose] <= t_ns) & (t_ns < until[whose])
+            yield EventMatches(
+                self.client[whose], self.session[whose], self.stream[event], self.seq[event], must, event
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class ContentFiles:
-    """Where what events are about stands, and what some clients asked for: hosts and their measures."""
+    """Where what events are about stands, and what some clients asked for: hosts and their measures.
+    domains: see `Content`.
+    """
 
+    domains: tuple[Range, ...]
     publishers: tuple[tuple[str, Path], ...]
     clients: tuple[tuple[str, Path], ...]
 
@@ -118,7 +131,8 @@ class ContentFiles:
         if metadata.declared.contract.audience != "content":
             return None
         publishers = ((name, run.host_measures(name)) for name in metadata.having(Trait.PUBLISHER))
-        return cls(tuple(publishers), tuple((name, run.host_measures(name)) for name in clients))
+        asked = ((name, run.host_measures(name)) for name in clients)
+        return cls(metadata.domains, tuple(publishers), tuple(asked))
 
     def read(self, clocks: MachineClocks) -> Content:
         """All of it. Raises AnalysisError if it does not fit together."""
@@ -126,46 +140,32 @@ class ContentFiles:
         interests = (
             (host, read_measures(host, path, clocks).get(INTEREST, ())) for host, path in self.clients
         )
-        return content_of(chain.from_iterable(events), interests)
+        return content_of(self.domains, chain.from_iterable(events), interests)
 
 
-def content_of(events: Iterable[Rows], interests: Iterable[tuple[str, Iterable[Rows]]]) -> Content:
-    """From what publishers wrote down of events, and each client, by its name, of its subscriptions.
+def content_of(
+    domains: tuple[Range, ...], events: Iterable[Rows], interests: Iterable[tuple[str, Iterable[Rows]]]
+) -> Content:
+    """From what publishers wrote down of events, and each client, by its name, of its subscriptions. domains:
+    see `Content`.
 
     Raises AnalysisError if it does not fit together.
     """
     columns, times, rows = _together(events)
     stream, seq, values = *rows[:2].astype(np.int64), rows[2:]
+    if not columns:
+        values = np.zeros((len(domains), 0))
+    if len(values) != len(domains):
+        raise AnalysisError("events have other attributes than the plan says")
     found = []
     for place, (client, blocks) in enumerate(interests):
         names, asked_ns, asked = _together(blocks)
-        if names and len(names) != 3 + 2 * len(values) and columns:
+        if names and len(names) != 3 + 2 * len(domains):
             raise AnalysisError(f"{client} asks for other attributes than events have")
         found.append(_subscriptions(place, asked_ns, asked))
     asked_for = [each for each in found if each] or [_nothing(len(values))]
     parts = (np.concatenate(each, axis=-1) for each in zip(*asked_for, strict=True))
-    return Content(stream, seq, times, values, *parts)
-
-
-def _pairs(values: Floats, low: Floats, high: Floats) -> tuple[Ints, Ints]:
-    """Which columns of low and high (rows: attributes) hold which columns of values."""
-    if not values.shape[1] or not low.shape[1]:
-        return _NONE, _NONE
-    order = np.argsort(values, axis=1, kind="stable")
-    ordered = np.take_along_axis(values, order, axis=1)
-    rows = range(len(values))
-    first = np.array([np.searchsorted(ordered[row], low[row], side="left") for row in rows])
-    end = np.array([np.searchsorted(ordered[row], high[row], side="right") for row in rows])
-    found, by_size = [_NONE], np.argsort(end - first, axis=0)
-    for number, attributes in enumerate(by_size.T.tolist()):
-        narrowest = attributes[0]
-        among = order[narrowest, first[narrowest, number] : end[narrowest, number]]
-        for attribute in attributes[1:]:
-            seen = values[attribute, among]
-            among = among[(low[attribute, number] <= seen) & (seen <= high[attribute, number])]
-        found.append(among)
-    sizes = [len(each) for each in found[1:]]
-    return np.repeat(np.arange(len(sizes)), sizes), np.concatenate(found)
+    return Content(domains, stream, seq, times, values, *parts)
 
 
 def _together(blocks: Iterable[Rows]) -> tuple[Sequence[str], Ints, Floats]:

@@ -17,7 +17,6 @@ from analysis.timelines.delivery_records import RecordedDeliveries, RecordedPubl
 from analysis.timelines.epochs import Layout, layout
 from analysis.timelines.expected import (
     SUBSCRIPTIONS,
-    Expected,
     Runs,
     Sessions,
     Subscriptions,
@@ -25,10 +24,12 @@ from analysis.timelines.expected import (
     expected,
     for_everybody,
     subscriptions,
+    without,
 )
 from analysis.timelines.finality import unexplained
 from analysis.timelines.run_metadata import RunMetadata, refuse_unplanned
 from analysis.timelines.sequence_intervals import (
+    NEVER,
     SPAN,
     SPAN_BITS,
     Batches,
@@ -100,6 +101,7 @@ def check(
     marks = marks.laid_out(epochs) if marks is not None else None
     unjustified = unexplained(got, known, metadata, marks)
     covered = union(shifted(got.group, got.first, got.reach))
+    accounted = union(_accounted(batches, got, unjustified))
     early = got.t_ns <= (metadata.stopped_ns or np.iinfo(np.int64).max)
     columns = {
         "client": pa.array(clients, pa.string()).take(pa.array(arranged.client)),
@@ -109,8 +111,9 @@ def check(
         "tombstoned": sums(got.group, new - new_events, groups),
         "covered": totals(covered, groups),
         "delivered_while_running": sums(got.group[early], new_events[early], groups),
-        "lost": _lost(union(_accounted(batches, got, unjustified)), sessions, wanted, groups)
+        "lost": _lost(accounted, sessions, wanted.must, groups)
         + sums(got.group, np.where(got.events > 0, unjustified, 0), groups),
+        "unacknowledged": _lost(accounted, sessions, wanted.unacknowledged, groups),
         **{name: sums(got.group, events, groups) for name, events in asdict(wrong).items()},
         "corrupted": sums(got.group, verdict.corrupted, groups),
         "published_twice": published_twice(known.stream, known.batches, len(streams))[stream],
@@ -178,12 +181,12 @@ def _by_group(runs: Runs, sessions: Sessions) -> Iterator[tuple[int, Runs]]:
 
 
 def published_of(records: pa.Table, metadata: RunMetadata) -> RecordedPublications:
-    """The drivers' acknowledged batches, of the run's streams, in order of stream and sequence number."""
+    """The drivers' published batches, of the run's streams, in order of stream and sequence number."""
     table = rows(records, kind=int(RecordKind.PUBLISHED))
     streams = list(metadata.owner)
     stream = _places(ints(table, "stream"), streams)
     mine = np.flatnonzero(stream >= 0)
-    batches = shifted(stream[mine], ints(table, "first_seq")[mine], ints(table, "count")[mine])
+    batches = _in_spans(table, streams)
     order = np.argsort(batches.first_seq, kind="stable")
     drivers = codes(table.column("host"), pc.unique(table.column("host")).to_pylist())
     return RecordedPublications(
@@ -194,7 +197,30 @@ def published_of(records: pa.Table, metadata: RunMetadata) -> RecordedPublicatio
         driver=drivers[mine][order],
         session=ints(table, "session")[mine][order],
         runs=union(batches),
+        unacknowledged=_unacknowledged(records, metadata),
     )
+
+
+def _in_spans(table: pa.Table, streams: list[int]) -> Batches:
+    """The batches of rows of these streams, in the streams' spans."""
+    stream = _places(ints(table, "stream"), streams)
+    mine = np.flatnonzero(stream >= 0)
+    return shifted(stream[mine], ints(table, "first_seq")[mine], ints(table, "count")[mine])
+
+
+def _unacknowledged(records: pa.Table, metadata: RunMetadata) -> Runs:
+    """What publishers sent, and died before it was acknowledged; in the streams' spans."""
+    streams = list(metadata.owner)
+    if metadata.declared.contract.published != "sent-then-acknowledged":
+        return union(shifted(*(np.zeros(0, np.int64),) * 3))
+    hosts = pc.unique(records.column("host")).to_pylist()
+    last = np.array([metadata.starts.get(name, 1) - 1 for name in hosts], np.int64)
+    np.maximum.at(last, codes(records.column("host"), hosts), ints(records, "session"))
+    last[[name in metadata.gone for name in hosts]] = NEVER
+    sent = rows(records, kind=int(RecordKind.PUBLISHED))
+    died = ints(sent, "session") < last[codes(sent.column("host"), hosts)]
+    taken = _in_spans(rows(records, kind=int(RecordKind.ACKNOWLEDGED)), streams)
+    return without(union(_in_spans(sent.filter(pa.array(died)), streams)), union(taken))
 
 
 def _arranged(
@@ -249,9 +275,11 @@ def _arranged(
         crc=ints(records, "batch_crc")[mine],
         running=ints(records, "running_crc")[mine],
     )
+    last_ns = np.zeros(len(keys), np.int64)
+    np.maximum.at(last_ns, got.session, got.t_ns)
     return GroupedDeliveries(
         got,
-        Sessions(group.astype(np.int64), of_stream[group], lasted),
+        Sessions(group.astype(np.int64), of_stream[group], lasted, last_ns),
         subscriptions(records.take(pa.array(asked)), np.searchsorted(keys, key[asked]))
         if content is None
         else _matched_windows(matched, np.searchsorted(keys, for_content)),
@@ -279,9 +307,9 @@ def _reached(batches: Batches, sessions: int) -> Ints:
     return reached
 
 
-def _lost(covered: tuple[Ints, Ints], sessions: Sessions, wanted: Expected, groups: int) -> Ints:
-    """What was expected in each session and is not accounted for, summed by group."""
-    first, end = wanted.must
+def _lost(covered: tuple[Ints, Ints], sessions: Sessions, wanted: Runs, groups: int) -> Ints:
+    """What was wanted in each session and is not accounted for, summed by group."""
+    first, end = wanted
     accounted = within(covered, first, end)
     return sums(sessions.group[first >> SPAN_BITS], end - first - accounted, groups)
 

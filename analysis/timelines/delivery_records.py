@@ -169,10 +169,11 @@ class RecordedDeliveries:
 
 @dataclass(frozen=True, slots=True)
 class RecordedPublications:
-    """Acknowledged batches as parallel arrays, in order of stream (a place in the run's list) and number.
+    """Published batches as parallel arrays, in order of stream (a place in the run's list) and number.
 
-    batches: in their streams' spans (`groups`), with the times of their acknowledgements. runs: all that is
-    known to be published.
+    batches: in their streams' spans (`groups`), with the times of their records. runs: all that is known to
+    be published. unacknowledged: of these, what a publisher sent that died before it was told that the system
+    has it; empty where the contract has no such word.
     """
 
     stream: Ints
@@ -182,3 +183,4 @@ class RecordedPublications:
     driver: Ints
     session: Ints
     runs: tuple[Ints, Ints]
+    unacknowledged: tuple[Ints, Ints]

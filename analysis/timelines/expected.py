@@ -45,12 +45,14 @@ _CLOSING = (RecordKind.UNSUBSCRIBING, RecordKind.UNSUBSCRIBED)
 class Sessions:
     """Sessions of clients with a stream, as parallel arrays.
 
-    group: a client and a stream. stream: a place in the run's list. lasted: to the end of the run.
+    group: a client and a stream. stream: a place in the run's list. lasted: to the end of the run. last_ns:
+    when the last event came; 0 where none did.
     """
 
     group: Ints
     stream: Ints
     lasted: Bools
+    last_ns: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +72,14 @@ class Expected:
     """Sets by session, in the sessions' spans.
 
     due: what must would be if no fault were an excuse; recovery is measured by it. may: None where any event
-    may come to anybody.
+    may come to anybody. unacknowledged: what must would hold beside, had its publisher not died before it was
+    told that the system has it.
     """
 
     must: Runs
     due: Runs
     may: Runs | None
+    unacknowledged: Runs
 
 
 Windows = tuple[Ints, Ints, Ints]
@@ -89,29 +93,36 @@ def expected(
     known: RecordedPublications,
     metadata: RunMetadata,
 ) -> Expected:
-    """Of all these sessions. reached: one past the last number that each got. asked: or, where events are for
+    """Of all these sessions; of one that ended, up to what it got last, or, where no order is promised, up to
+    what was published so long before that it had to be there. reached: one past the last number that each
+    got. asked: or, where events are for
     whoever wants what they are about, what must and what may come (`content`).
     """
     contract = metadata.declared.contract
     streams = len(metadata.owner)
     count = len(sessions.group)
     excused = _excused(known, metadata, streams)
-    published = without(known.runs, excused)
+    promised = without(known.runs, known.unacknowledged)
+    published, unacknowledged = without(promised, excused), without(known.unacknowledged, excused)
     limit = np.where(sessions.lasted, SPAN - 1, reached)
     if contract.since == "beginning":
         everything = (np.arange(count), np.zeros(count, np.int64), limit)
-        due = within_windows(everything, sessions.stream, known.runs)
+        due = within_windows(everything, sessions.stream, promised)
         must = within_windows(everything, sessions.stream, published) if len(excused[0]) else due
-        return Expected(must, due, None)
+        return Expected(must, due, None, within_windows(everything, sessions.stream, unacknowledged))
     clock = _Clock(known, streams)
     settle_ns = contract.settle_us * 1000
+    if contract.order == "none":
+        early = clock.first(sessions.stream, sessions.last_ns - settle_ns)
+        limit = np.where(sessions.lasted, limit, np.minimum(limit, early))
     late_ns = settle_ns if contract.published == "acknowledged" else 0
     sure, may = asked if isinstance(asked, tuple) else _windows(asked, sessions, clock, settle_ns, late_ns)
     sure = (sure[0], sure[1], np.minimum(sure[2], limit[sure[0]]))
     return Expected(
         within_windows(sure, sessions.stream, published),
-        within_windows(sure, sessions.stream, known.runs),
+        within_windows(sure, sessions.stream, promised),
         union(shifted(may[0], may[1], np.maximum(may[2] - may[1], 0), size_max=int(SPAN))),
+        within_windows(sure, sessions.stream, unacknowledged),
     )
 
 
@@ -303,7 +314,9 @@ def followed(records: pa.Table, metadata: RunMetadata) -> pa.Table:
     columns = np.stack((host, session, stream))
     distinct, which = np.unique(columns, axis=1, return_inverse=True)
     by_session = subscriptions(asked, which.reshape(-1))
-    opening = np.flatnonzero(by_session.kind == RecordKind.SUBSCRIBED)
+    told = by_session.kind == RecordKind.SUBSCRIBED
+    again = np.append(False, told[:-1] & (by_session.session[1:] == by_session.session[:-1]))[: len(told)]
+    opening = np.flatnonzero(told & ~again)  # what is told again is only from where on
     closing = _next(by_session, np.isin(by_session.kind, _CLOSING))[opening]
     from_ns = by_session.t_ns[opening]
     until_ns = np.where(closing >= 0, by_session.t_ns[np.maximum(closing, 0)], NEVER)

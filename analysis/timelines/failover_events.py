@@ -73,7 +73,7 @@ class FailoverEvent:
     joining: str | None = None
     host: str = ""
     peer_host: str | None = None
-    relay: str | None = None  # the host between, of RELAYED
+    relays: tuple[str, ...] = ()  # the hosts between, of RELAYED: from the one that sends on
 
 
 def subscriptions(messages: pa.Table, metadata: RunMetadata) -> pa.Table:
@@ -163,18 +163,18 @@ def _add_first(by_host: dict[str, list[tuple[int, str]]], publishers: Collection
 def _with_relays(
     host: str, parents: list[tuple[int, str]], relays: Sequence[FailoverEvent]
 ) -> list[tuple[int, str]]:
-    """A host's sources, with the relay through which each sent to it: "relay parent" where there was one."""
+    """A host's sources, with the relays through which each sent to it: "relay parent", the nearest first."""
     changes: list[tuple[int, str, FailoverEvent | None]] = [(t_ns, parent, None) for t_ns, parent in parents]
     changes += [(act.t_ns, act.host, act) for act in relays if act.peer_host == host]
     found: list[tuple[int, str]] = []
-    parent, through = "", dict[str, str | None]()
+    parent, through = "", dict[str, tuple[str, ...]]()
     for t_ns, name, act in sorted(changes, key=lambda change: change[0]):
         if act is None:
             parent = name
         else:
-            through[name] = act.relay
+            through[name] = act.relays[::-1]
         if parent:
-            found.append((t_ns, " ".join(filter(None, (through.get(parent), parent)))))
+            found.append((t_ns, " ".join((*through.get(parent, ()), parent))))
     return found
 
 
@@ -262,8 +262,16 @@ def _act(record: Mapping[str, Any], what: FailoverKind, host: str, metadata: Run
         joining=record.get("joining"),
         host=host,
         peer_host=peer.name if peer else None,
-        relay=_named(record.get("relay"), metadata) or None,
+        relays=tuple(_relays(record, metadata)),
     )
+
+
+def _relays(record: Mapping[str, Any], metadata: RunMetadata) -> Iterator[str]:
+    """The hosts between that a log names: the first one, and those after it."""
+    further = record.get("further")
+    for each in (record.get("relay"), *(further if isinstance(further, list) else ())):
+        if name := _named(each, metadata):
+            yield name
 
 
 def _named(peer: Any, metadata: RunMetadata) -> str:

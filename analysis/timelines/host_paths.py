@@ -6,7 +6,7 @@ that. What comes again (replayed, replicated) is no source. Paths lead from host
 published, and are told by the regions they lead through, as others are.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +17,7 @@ from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.stream_paths import Sources, changes
 from topologies.routes import Hop
 
+BETWEEN_MAX = 8
 HOSTS_MAX = 64  # on a path; a longer one is a loop
 
 
@@ -26,9 +27,12 @@ def host_sources(events: pa.Table, metadata: RunMetadata) -> dict[str, Sources]:
     hosts = list(metadata.hosts)
     host, t_ns = codes(arrived.column("host"), hosts), ints(arrived, "t_ns")
     end = ints(arrived, "first_seq") + ints(arrived, "count")
+    passed = _passed(events)
     by = [
-        " ".join(each for each in (via, peer) if each)
-        for via, peer in zip(*(arrived.column(name).to_pylist() for name in ("via", "peer")), strict=True)
+        " ".join((*_between(via, peer, seq, passed), peer or "")).strip()
+        for via, peer, seq in zip(
+            *(arrived.column(name).to_pylist() for name in ("via", "peer", "first_seq")), strict=True
+        )
     ]
     names, order = np.array([*by, ""], object)[:-1], np.lexsort((t_ns, host))
     found = {}
@@ -38,6 +42,32 @@ def host_sources(events: pa.Table, metadata: RunMetadata) -> dict[str, Sources]:
         new = new[names[new] != ""]
         found[hosts[host[mine[0]]]] = changes(t_ns[new], names[new])
     return found
+
+
+Passed = Mapping[tuple[str, int], list[str]]
+"""From whom a host had what it only passed on, by that host and the first sequence number."""
+
+
+def _passed(events: pa.Table) -> Passed:
+    found: dict[tuple[str, int], list[str]] = {}
+    table = rows(events, kind="passed")
+    for host, peer, seq in zip(
+        *(table.column(name).to_pylist() for name in ("host", "peer", "first_seq")), strict=True
+    ):
+        if peer and peer not in found.setdefault((host, seq), []):
+            found[host, seq].append(peer)
+    return found
+
+
+def _between(via: str | None, peer: str | None, seq: int, passed: Passed) -> Iterator[str]:
+    """The hosts through which something came, the nearest first: packets of each tell who was before it."""
+    between: list[str] = []
+    while via is not None and len(between) < BETWEEN_MAX:
+        between.append(via)
+        yield via
+        before = passed.get((via, seq), [])
+        others = [each for each in before if (each, seq) in passed and each not in between]
+        via = others[0] if others and peer not in before else None
 
 
 def hosts_to(

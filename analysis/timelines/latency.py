@@ -24,6 +24,7 @@ from analysis.timelines.percentiles import grouped, weighted
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
 from analysis.timelines.sequence_intervals import NEVER, SequenceIntervals
+from analysis.timelines.sparse_intervals import SparseIntervals
 from experiments.declared import Trait
 
 PERCENTS = (50, 95, 99, 100)
@@ -32,18 +33,13 @@ TAKERS = (Trait.SERVER, Trait.PUBLISHER)
 NAMES = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
 
 
-def completed_ns(cut: SequenceIntervals, metadata: RunMetadata) -> Ints:
+def completed_ns(cut: SequenceIntervals | SparseIntervals, metadata: RunMetadata) -> Ints:
     """When every client had each piece; NEVER: some client never had it, -1: nobody has to get it."""
     steady = [number for number, client in enumerate(cut.hosts) if client not in metadata.disturbed]
-    steady = steady or list(range(len(cut.hosts)))
-    arrived_ns = cut.arrived_ns[steady]
-    if cut.wanted is not None:  # who need not get it is not waited for
-        arrived_ns = np.where(cut.wanted[steady], arrived_ns, -1)
-    found: Ints = arrived_ns.max(axis=0, initial=-1)
-    return found
+    return cut.last_ns(steady or list(range(len(cut.hosts))))
 
 
-def samples(stream: int, cut: SequenceIntervals, metadata: RunMetadata) -> pa.Table:
+def samples(stream: int, cut: SequenceIntervals | SparseIntervals, metadata: RunMetadata) -> pa.Table:
     """`schemas.SAMPLES` of one stream, from its pieces at all clients."""
     came_ns = completed_ns(cut, metadata)
     known = (cut.published_ns != NEVER) & (came_ns != NEVER) & (came_ns >= 0)

@@ -22,6 +22,7 @@ from experiments.declared import Declared, Trait, oldest
 from experiments.plan import Direction, FaultPlan, LinkChange, Plan, ProcessChange
 from experiments.plan_routes import hops
 from experiments.run_record import RunRecord
+from node.core.content import Range, attributes_of
 from node.core.declaration import Reading
 from node.core.message_layout import KEY, WIDTHS
 from node.systems import reading_of
@@ -109,6 +110,7 @@ class RunMetadata:
     seldom: bool = False  # only one event in a while collects: drivers mark which
     keyed: bool = False  # events carry keys, so that two of them may be alike
     topic_streams: int = 1  # of a topic: each is one of its publishers
+    domains: tuple[Range, ...] = ()  # of events' attributes: their lowest and highest values
     last_change_ns: int = 0  # when the last change that a fault made held; time 0 if there was none
     clocks: MachineClocks = ONE_CLOCK  # of the machines: what is read from then on is by the reference clock
     started_ns: int | None = None  # when the run was planned, before time 0
@@ -305,6 +307,7 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
         seldom=bool(collect and (collect.every_us or collect.one_of)),
         keyed=bool(plan.workload.get("keys")),
         topic_streams=int(plan.workload.get("publishers", 1)),
+        domains=tuple((each.low, each.high) for each in attributes_of(plan.workload)),
         last_change_ns=max(held, default=times.zero_ns or 0),
         clocks=clocks,
         declared=plan.declared,

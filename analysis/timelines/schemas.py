@@ -74,6 +74,7 @@ DELIVERIES = _schema(
     ("covered", _BIGINT, False),  # both together: what is accounted for
     ("delivered_while_running", _BIGINT, False),  # events until the drivers stopped
     ("lost", _BIGINT, False),  # expected in some session, and not accounted for in it
+    ("unacknowledged", _BIGINT, False),  # likewise, of publishers that died before they were told
     ("duplicated", _BIGINT, False),  # delivered again within a session, or published twice
     ("out_of_order", _BIGINT, False),  # after a later event of the same session, or of other clients' order
     ("stray", _BIGINT, False),  # that the client was not to get
@@ -104,6 +105,13 @@ CONFIRMATIONS = _schema(
     ("asked", _BIGINT, False),  # subscriptions, once for each session that they concern
     ("unconfirmed", _BIGINT, False),
     ("wait_max_ns", _BIGINT, True),  # the longest until a confirmation; null without any
+)
+
+# Where events are for whoever wants what they are about: how many are for so many.
+SELECTIVITY = _schema(
+    ("what", _STRING, False),  # subscriptions, or clients
+    ("matched", _BIGINT, False),
+    ("events", _BIGINT, False),
 )
 
 # What a system measured itself, a row for each value; and for each name and value of a host its figures.

@@ -13,7 +13,7 @@ so far from the others that no interval reaches into the next, and then what is 
 for thousands at once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from zlib import crc32
 
@@ -87,6 +87,16 @@ class SequenceIntervals:
             None if self.wanted is None else self.wanted[:, :pieces],
             None if self.due is None else self.due[:, :pieces],
         )
+
+    def last_ns(self, hosts: Sequence[int]) -> Ints:
+        """When the last one of these hosts had each piece that it must get; NEVER: some host never had it,
+        -1: none has to get it. hosts: places among `hosts`.
+        """
+        arrived_ns = self.arrived_ns[hosts]
+        if self.wanted is not None:  # who need not get it is not waited for
+            arrived_ns = np.where(self.wanted[hosts], arrived_ns, -1)
+        found: Ints = arrived_ns.max(axis=0, initial=-1)
+        return found
 
     def at(self, host: str) -> Ints:
         """When each piece came to `host`."""

@@ -3,9 +3,11 @@
 Pure: plain data in, plain data out. `fidelity.reasons` says why a run is invalid, and is empty if it is not.
 A figure that could not be measured is null, and why stands in `fidelity.notes`. Keys beyond the design's:
 `measures` (what the system measured itself: for each name and value count, mean, min, max, last),
+`content` (how many subscriptions and clients an event was for, where that follows from what it is about),
 `subscriptions` (of the plan's, how many were asked for and not confirmed in time; where events are due from
 one on), `fidelity.notes`, `agreement`, `convergence` and `wan` (see there), `problems`; `events` has
-`tombstoned`, `stray` (what clients were not to get), `published_twice` (under the number of another one),
+`tombstoned`, `unacknowledged` (missing, and no loss: its publisher died before it was told that the system
+has it), `stray` (what clients were not to get), `published_twice` (under the number of another one),
 `resurrected`, `unverified` and `unordered_publishers`;
 `throughput.slowest_client_events_per_s`;
 `latency.mean_ms`; `recovery.<fault>` has `resubscribe_s`, `returned_s` (after a restore), `lost`,
@@ -29,7 +31,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.timelines import confirmations, measures, schemas
+from analysis.timelines import confirmations, measures, schemas, selectivity
 from analysis.timelines.agreement import Agreement
 from analysis.timelines.arrays import codes, ints
 from analysis.timelines.fidelity import PROVEN, UNPROVEN, VIOLATED
@@ -65,6 +67,7 @@ class Findings:
     deliveries: pa.Table | None = None
     publishers: pa.Table = field(default_factory=schemas.PUBLISHERS.empty_table)
     confirmations: pa.Table = field(default_factory=schemas.CONFIRMATIONS.empty_table)
+    selectivity: pa.Table = field(default_factory=schemas.SELECTIVITY.empty_table)
     latency: Mapping[str, float | None] | None = None
     recovery: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     convergence: Mapping[str, Any] = field(default_factory=dict)
@@ -129,6 +132,8 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
     }
     if findings.confirmations.num_rows:
         summary["subscriptions"] = confirmations.summary(findings.confirmations)
+    if content := selectivity.summary(findings.selectivity):
+        summary["content"] = content
     if record.plan.churn:
         summary["churn"] = {
             "came": sum(each.mends for each in metadata.churn),

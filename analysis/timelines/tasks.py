@@ -30,6 +30,7 @@ from analysis.timelines import (
     measures,
     recovery,
     schemas,
+    sparse_intervals,
     throughput,
     total_order,
     verification,
@@ -50,8 +51,10 @@ from analysis.timelines.expected import by_topic, followed
 from analysis.timelines.host_paths import host_sources
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.run_window import outside, outside_by_host
-from analysis.timelines.sequence_intervals import dated
-from analysis.timelines.stream_groups import COLUMNS, intervals, records_pieces, sources, with_wanted
+from analysis.timelines.selectivity import selectivity
+from analysis.timelines.sequence_intervals import SequenceIntervals, dated
+from analysis.timelines.sparse_intervals import SparseIntervals
+from analysis.timelines.stream_groups import COLUMNS, intervals, records_pieces, sources
 from analysis.timelines.stream_paths import Sources
 from analysis.timelines.traversals import PACKET_COLUMNS, LinkTraversal, sides
 from experiments.declared import Trait
@@ -71,6 +74,7 @@ RESULTS = {
     "deliveries": schemas.DELIVERIES,
     "confirmations": schemas.CONFIRMATIONS,
     "disorder": schemas.DISORDER,
+    "selectivity": schemas.SELECTIVITY,
     "measured": schemas.MEASURED,
     "publishers": schemas.PUBLISHERS,
     "samples": schemas.SAMPLES,
@@ -192,6 +196,18 @@ class CompareOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class CountMatches:
+    """Counts how many subscriptions, of all clients, each event matches."""
+
+    content: ContentFiles
+    metadata: RunMetadata
+
+    def run(self) -> dict[str, pa.Table]:
+        """A row for each number of them."""
+        return {"selectivity": selectivity(self.content.read(self.metadata.clocks), self.metadata)}
+
+
+@dataclass(frozen=True, slots=True)
 class ReadMeasures:
     """Reads what one host's process measured itself, into a file of values."""
 
@@ -307,26 +323,18 @@ class FollowStreams:
         wanted: deliveries.Sets | None,
         clients: Sequence[str],
     ) -> dict[str, pa.Table]:
-        window, seen, metadata = self.metadata.window, {}, self.metadata
-        if self.events is None or metadata.by_host:
-            cut = records_pieces(*records, clients)
-        else:
-            cut = intervals(events, clients)
+        seen: Mapping[str, Sources] = {}
+        metadata = self.metadata
         if self.events is not None:
-            within = events.filter(pa.array(window.holds(ints(events, "t_ns"))))
+            within = events.filter(pa.array(metadata.window.holds(ints(events, "t_ns"))))
             seen = host_sources(within, metadata) if metadata.by_host else sources(within, metadata)
-        cut = dated(with_wanted(cut, wanted), window)
-        packets_tell = any(source.names for source in seen.values())
-        history = recovery.History(
-            self.metadata,
-            stream,
-            cut,
-            seen if packets_tell else self.logged.get(stream, {}),
-        )
+        if not any(source.names for source in seen.values()):  # packets do not tell
+            seen = self.logged.get(stream, {})
+        whole, blocks = self._cut(events, records, wanted, clients)
+        found = [_of_each_client(recovery.History(metadata, stream, block, seen)) for block in blocks]
         return {
-            "samples": latency.samples(stream, cut, self.metadata),
-            "pairs": recovery.pairs(history),
-            "convergence": convergence.flows(history),
+            "samples": latency.samples(stream, whole, metadata),
+            **together(found),
             **(
                 {}
                 if self.events is None
@@ -337,6 +345,28 @@ class FollowStreams:
             ),
         }
 
+    def _cut(
+        self,
+        events: pa.Table,
+        records: tuple[pa.Table, pa.Table, pa.Table],
+        wanted: deliveries.Sets | None,
+        clients: Sequence[str],
+    ) -> tuple[SequenceIntervals | SparseIntervals, Iterable[SequenceIntervals]]:
+        """A stream's pieces at all clients, and the same for some clients at a time."""
+        window = self.metadata.window
+        by_records = self.events is None or self.metadata.by_host
+        if wanted is None:
+            cut = records_pieces(*records, clients) if by_records else intervals(events, clients)
+            whole = dated(cut, window)
+            return whole, [whole]
+        sparse = (
+            sparse_intervals.from_records(*records, clients, wanted)
+            if by_records
+            else sparse_intervals.from_events(events, clients, wanted)
+        )
+        sparse = sparse_intervals.dated(sparse, window)
+        return sparse, sparse.blocks()
+
     def _concerned(
         self, events: pa.Table, got: pa.Table, wanted: deliveries.Sets | None, order: Mapping[str, int]
     ) -> Sequence[str]:
@@ -346,6 +376,11 @@ class FollowStreams:
         there = {*events.column("host").unique().to_pylist(), *got.column("host").unique().to_pylist()}
         there |= {client for runs in wanted or () for client in runs}
         return sorted(there & order.keys(), key=order.__getitem__)
+
+
+def _of_each_client(history: recovery.History) -> dict[str, pa.Table]:
+    """What is found out of each client by itself."""
+    return {"pairs": recovery.pairs(history), "convergence": convergence.flows(history)}
 
 
 def together(found: Iterable[dict[str, pa.Table]]) -> dict[str, pa.Table]:

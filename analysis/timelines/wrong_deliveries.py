@@ -49,7 +49,7 @@ def wrong_deliveries(
     duplicated = np.where(is_event, np.minimum(again_events, got.events), 0)
     stray = np.where(is_event, np.minimum(_outside(batches, wanted.may), got.events), 0)
     late = np.zeros_like(again)
-    if contract.published == "sent":
+    if contract.published != "acknowledged":
         invented = verdict.unpublished
     else:
         invented = verdict.invented if contract.delivery in MAY_REPEAT else np.zeros_like(again)

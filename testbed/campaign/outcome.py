@@ -97,7 +97,9 @@ def _events(events: dict[str, Any]) -> str:
     published, delivered = number(events["published"]), number(events["delivered"])
     wrong = [name for name in WRONG if name in ALWAYS_SHOWN or events.get(name)]
     faults = ", ".join(f"{number(events[name])} {name.replace('_', ' ')}" for name in wrong)
-    return f"{published} published, {delivered} deliveries; {faults}"
+    dropped = events.get("unacknowledged")
+    of_the_dead = f"; {number(dropped)} missing of publishers that died before the answer" if dropped else ""
+    return f"{published} published, {delivered} deliveries; {faults}{of_the_dead}"
 
 
 def _recovery(times: dict[str, Any]) -> str:

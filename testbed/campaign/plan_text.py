@@ -58,6 +58,7 @@ def plan_lines(plan: Plan, chosen: RunSelection, *, full: bool) -> Iterator[str]
     sections: list[tuple[str, Iterable[Row]]] = [
         ("Regions", _region_rows(plan)),
         ("Streams", _stream_rows(plan)),
+        *_content_sections(plan),
         ("Hosts", _host_rows(plan)),
         ("Machines", machines),
         ("WAN links", _wan_rows(plan)),
@@ -163,6 +164,16 @@ def _stream_rows(plan: Plan) -> Iterator[Row]:
             stream.region,
             f"published on by {', '.join(stream.publishers)}",
         )
+
+
+def _content_sections(plan: Plan) -> Iterator[tuple[str, Iterable[Row]]]:
+    """What events are about and who asks for what, of a workload by content."""
+    if plan.workload.get("kind") == "content":
+        from experiments.workloads import content_text  # it needs NumPy, which most plans do not
+
+        yield "Attributes", content_text.attribute_rows(plan)
+        yield "Events", content_text.event_rows(plan)
+        yield "Subscriptions", content_text.subscription_rows(plan)
 
 
 def _host_rows(plan: Plan) -> Iterator[Row]:

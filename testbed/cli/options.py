@@ -64,9 +64,18 @@ def _seq(text: str) -> int:
     return found
 
 
+def _event(text: str) -> tuple[str, int]:
+    """`r1/17`: a stream, by its number or name, and one of its events."""
+    stream, slash, seq = text.rpartition("/")
+    if not (slash and stream):
+        raise ValueError(text)
+    return stream, _seq(seq)
+
+
 SEQ_MAX = (1 << 63) - 1
 SECONDS = TextParameter("S", _seconds, "number of seconds, as 19.4 or 200ms")
 INTERVAL = TextParameter("A..B", _interval, "range of sequence numbers, as 48210..48341")
+EVENT = TextParameter("STREAM/SEQ", _event, "stream and a sequence number, as r1/17")
 SEQ = TextParameter("seq", _seq, "sequence number, as 48210, or 3:17 in epoch 3")
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from testbed.cli.options import SECONDS, message_options, once, run_argument
+from testbed.cli.options import EVENT, SECONDS, message_options, once, run_argument
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -46,6 +46,12 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 @once("--span", "span_s", type=SECONDS, help="Seconds before and after it.  [default: 1]")
 @message_options
 @click.option("--lost", is_flag=True, help="That left and never were whole at the receiver.")
+@once(
+    "--region-of",
+    type=EVENT,
+    metavar="STREAM/SEQ",
+    help="Those by which this event, as r1/17, went over the region of a space that it affects.",
+)
 @once("--limit", type=click.IntRange(1), metavar="N", help="Stop after so many.")
 @click.option(
     "--json", "as_json", is_flag=True, help="One JSON object a line; `--json-keys` says what is in it."
@@ -114,6 +120,8 @@ def _check(asked: dict[str, Any], as_json: bool) -> None:
         raise click.UsageError(f"--span {asked['span_s']} is no time before and after a fault, as 0.5")
     if None not in {asked["from_s"], asked["to_s"]} and asked["from_s"] >= asked["to_s"]:
         raise click.UsageError(f"--from {asked['from_s']} is not before --to {asked['to_s']}")
+    if asked["region_of"] and (asked["streams"] or asked["seq"]):
+        raise click.UsageError("--region-of names the event already: leave --stream and --seq out")
     ways = [name for name in ("raw", "retransmissions", "pcap") if asked[name]]
     if len(ways) > 1:
         raise click.UsageError(f"--{ways[0]} and --{ways[1]} cannot be had at once")
@@ -127,6 +135,6 @@ def _wanted(asked: dict[str, Any], metadata: "RunMetadata", types: "Collection[s
     from analysis.inspect.packets.filters import SPAN_S, Query, make_filter
 
     times, places = ("from_s", "to_s", "around"), ("hosts", "regions", "links")
-    names = (*times, *places, "types", "streams", "topics", "seq", "lost")
+    names = (*times, *places, "types", "streams", "topics", "seq", "lost", "region_of")
     span_s = SPAN_S if asked["span_s"] is None else asked["span_s"]
     return make_filter(Query(**{name: asked[name] for name in names}, span_s=span_s), metadata, types)

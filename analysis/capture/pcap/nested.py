@@ -16,7 +16,13 @@ from analysis.schemas import ENDS_COLUMNS
 from node.core.framing import HEADER_BYTES
 from node.core.message_layout import NESTED_MAX, WIDTHS, Codec, Layout
 
-NUMBER_KINDS = {"B": "u1", "H": ">u2", "I": ">u4", "Q": ">u8"}  # of fields that are numbers; keys stay bytes
+NUMBER_KINDS = {
+    "B": "u1",
+    "H": ">u2",
+    "I": ">u4",
+    "Q": ">u8",
+    "d": ">f8",
+}  # of fields that are numbers; keys stay bytes
 _TYPES = 256
 _NO_TYPE = -1
 

@@ -48,7 +48,11 @@ def lines(
 def _publication(story: Story, metadata: RunMetadata) -> Iterator[str]:
     found, publish = story.found, story.found.publish
     if publish is None:
-        yield "its publication was not captured"
+        first = next((hop.copy for hop in story.hops if hop.depth == 0), None)
+        if first is not None and first.sender in metadata.publishing_hosts(found.stream) and metadata.by_host:
+            yield f"published  {_at(first.sent_ns, metadata)}  by {first.sender}, which passed it on itself"
+        else:
+            yield "its publication was not captured"
         return
     numbered = "" if found.request is None else f"as request {found.request}, "
     request = f"{numbered}in {publish.type} of {publish.first} to {publish.last}"
@@ -142,6 +146,9 @@ def _end(story: Story, metadata: RunMetadata, style: Style) -> Iterator[str]:
             yield f"  {reason.took_ns / 1e6:9.2f} ms  {reason.text}"
         rest_ns = took - sum(reason.took_ns for reason in story.reasons)
         yield f"  {rest_ns / 1e6:9.2f} ms  all else, in smaller parts"
+    if story.clients is not None:
+        named = ", ".join(sorted(story.clients)) or "nobody"
+        yield f"it was for {named}"
     if story.missing:
         yield style(f"never seen at {', '.join(story.missing)}", "lost")
 
@@ -160,6 +167,7 @@ def to_json(story: Story, metadata: RunMetadata) -> dict[str, Any]:
         "detour": story.detour,
         "reasons": [{"took_ms": reason.took_ns / 1e6, "text": reason.text} for reason in story.reasons],
         "missing": list(story.missing),
+        "clients": None if story.clients is None else sorted(story.clients),
     }
 
 

@@ -39,6 +39,7 @@ class Story:
     detour: str | None  # that its path to the last one avoids the direct link, and why
     reasons: tuple[Reason, ...]  # the greatest first
     missing: tuple[str, ...]  # clients that no captured message brought it to
+    clients: frozenset[str] | None = None  # that had to get it, where not all had to
 
     @property
     def published_ns(self) -> int | None:
@@ -76,6 +77,7 @@ def tell(
         detour=_detour(way, all_hops, metadata),
         reasons=tuple(_reasons(way, metadata, start_ns)),
         missing=tuple(name for name in _missed(metadata, expected) if name not in there),
+        clients=None if expected is None else frozenset(expected),
     )
 
 

@@ -1,7 +1,7 @@
 """Resolves a query for messages against the run, into a filter of the table of transfers."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import numpy as np
@@ -43,6 +43,7 @@ class Query:
     topics: tuple[str, ...] = ()
     seq: tuple[int, int] | None = None
     lost: bool = False
+    region_of: tuple[str, int] | None = None  # a stream's event, for those that visit what it affects
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +131,8 @@ def _speaks_of(rows: pa.RecordBatch, seq: tuple[int, int]) -> Mask:
     reach = pc.coalesce(rows.column("covered"), rows.column("count").cast(pa.int64()))
     end = pc.add(first_seq, reach)
     first = pc.coalesce(first_seq, rows.column("next"), rows.column("cnt"))
-    last = pc.coalesce(end, rows.column("last"), rows.column("cnt"))
-    after = from_arrow(last) + ~known(end)  # `last` and `cnt` are themselves among them
+    last = pc.coalesce(end, rows.column("last"), rows.column("cnt"), first_seq)
+    after = from_arrow(last) + ~known(end)  # all others are themselves among them
     found: Mask = known(first) & known(last) & (from_arrow(first) <= seq[1]) & (after > seq[0])
     return found
 
@@ -193,6 +194,8 @@ def make_filter(asked: Query, metadata: RunMetadata, types: Collection[str]) -> 
     regions = {host.region: None for host in metadata.hosts.values()}
     for region in asked.regions:
         _known("--region", region, "region", regions)
+    if asked.region_of is not None:
+        asked = _visits(asked, *asked.region_of, metadata)
     ends = [frozenset(_host(name, metadata) for name in asked.hosts)]
     streams = frozenset(stream_of(name, metadata, "--stream ") for name in asked.streams)
     ends.append(frozenset(host.name for host in metadata.hosts.values() if host.region in asked.regions))
@@ -207,6 +210,17 @@ def make_filter(asked: Query, metadata: RunMetadata, types: Collection[str]) -> 
         seq=asked.seq,
         lost=asked.lost,
     )
+
+
+def _visits(asked: Query, stream: str, seq: int, metadata: RunMetadata) -> Query:
+    """The same, of the messages by which an event went over the region that it affects."""
+    visits = metadata.reading.visits
+    if not visits:
+        why = f"events of {metadata.declared.name} affect no region of a space: --stream and --seq choose one"
+        raise InputError(f"--region-of {stream}/{seq}", None, "", why)
+    number = stream_of(stream, metadata, "--region-of ")
+    types = tuple(name for name in asked.types if _type(name, visits) in visits) or visits
+    return replace(asked, streams=(number,), seq=(seq, seq), types=types)
 
 
 def _times(asked: Query, metadata: RunMetadata) -> TimeRange:

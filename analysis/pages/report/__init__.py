@@ -16,6 +16,7 @@ def write_report(run: RunDirectory) -> Path:
     Raises InputError if there is no run, or no analysis of it yet.
     """
     # Some commands read only quantities of this package, and matplotlib takes long to import.
+    from analysis.pages.report import content  # noqa: PLC0415
     from analysis.pages.report.fault_windows import moments, write_diagrams  # noqa: PLC0415
     from analysis.pages.report.figures import write_figures  # noqa: PLC0415
     from analysis.pages.report.page import render  # noqa: PLC0415
@@ -24,6 +25,7 @@ def write_report(run: RunDirectory) -> Path:
 
     record = read_record(run)
     write_figures(record, run)
-    page = render(record, write_diagrams(record, run), moments(run, record), sections(record, run))
+    more = (*content.section(record, run), *sections(record, run))
+    page = render(record, write_diagrams(record, run), moments(run, record), more)
     write_whole(run.report_html, page)
     return run.report_html

@@ -33,7 +33,9 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """From one host to another. kind: "kept", "new" since the drawing before, or "relayed" by a third one."""
+    """From one host to another. kind: "kept", "new" since the drawing before, "relayed" by a third one, or
+    "told", the end of a way.
+    """
 
     x1: float
     y1: float
@@ -44,11 +46,27 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A region's name in its middle."""
+    """A region's name in its middle, or what an axis stands for."""
 
     x: float
     y: float
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A part of a space, beneath dots and edges. shade: how much there is of what is drawn, 0 to 1. kind:
+    "held", "trust" (held for another one), "nobody" (behind all others) or "outline".
+    """
+
+    x: float
+    y: float
+    width: float
+    height: float
+    colour: str
+    shade: float
+    kind: str
+    says: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +78,7 @@ class Panel:
     dots: tuple[Dot, ...]
     edges: tuple[Edge, ...]
     labels: tuple[Label, ...]
+    boxes: tuple[Box, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,21 +154,20 @@ def _event_headlines(record: AnalysedRun) -> tuple[Headline, ...]:
     parts = [(key, events.get(key, 0)) for key in WRONG]
     wrong = [f"{number(value)} {key.replace('_', ' ')}" for key, value in parts if value]
     delivered = large(events.get("delivered"), "deliveries")
-    tombstones = events.get("tombstoned")
-    collected = (
-        (Headline(large(tombstones, ""), "came as tombstones: collected before they were delivered"),)
-        if tombstones
-        else ()
-    )
+    beside = {
+        "tombstoned": "came as tombstones: collected before they were delivered",
+        "unacknowledged": "did not come, and are no loss: their publishers died before the answer",
+    }
+    others = tuple(Headline(large(events[key], ""), said) for key, said in beside.items() if events.get(key))
     if all(value == 0 for _, value in parts):
         return (
             Headline("0", f"lost, duplicated, out of order or corrupted of {delivered}", "good"),
-            *collected,
+            *others,
         )
     if wrong:
         return (
             Headline(wrong[0], f"of {delivered}" + (f"; {', '.join(wrong[1:])}" if wrong[1:] else ""), "bad"),
-            *collected,
+            *others,
         )
     return ()
 

@@ -59,7 +59,7 @@ def render(results: Results, content: Content) -> str:
         ("Study", record.study),
         ("Parameters", ", ".join(f"{name} {value}" for name, value in record.parameters.items())),
         ("Seeds", f"{len(results.seeds)} of {len(record.seeds)} done: {', '.join(map(str, results.seeds))}"),
-        ("Where", "in virtual time; a seed draws its own network of routers"),
+        ("Where", "in virtual time; each seed draws its own network, members and events"),
         ("Processor time of a seed", results.shown(lambda seed: results.number(seed, "processor_s")) + " s"),
         (
             "Memory",

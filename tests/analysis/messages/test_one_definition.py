@@ -90,6 +90,28 @@ def test_wireshark_has_the_new_fields(tmp_path: Path) -> None:
     assert (seen.fields["kind"], seen.fields["cnt"], seen.fields["stream"]) == (["2"], ["7"], ["3"])
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Somewhere on a line."""
+
+    reads: ClassVar = ("at {where}",)
+
+    number: Annotated[int, Field("H", "", "whose")]
+    where: Annotated[float, Field("d", "", "from 0 to 1")]
+
+
+def test_a_double_is_read_everywhere(tmp_path: Path) -> None:
+    codec, data = codec_of(Place), frame(codec_of(Place), Place(3, 0.625))
+    (got,) = layers_of(codec, SYSTEM).stream(data).messages
+    assert (got.number, got.where) == (3, 0.625)
+    script = tmp_path / "toy.lua"
+    script.write_text(dissector_of(codec, SYSTEM, PORT))
+    (seen,) = Tshark(script).messages(connection(tmp_path / "a.pcap", [(0, data)]))
+    assert seen.reads == "PLACE at 0.625"
+    assert seen.fields["where"] == ["0.625"]
+    assert "| 2 | `where` | f64 |  | from 0 to 1 |" in markdown_of(codec, SYSTEM)
+
+
 def test_the_document_has_the_new_fields() -> None:
     before, after = (markdown_of(codec_of(message), SYSTEM) for message in (Before, After))
     assert "| 0 | `stream` | u32 |  | the stream |" in before

@@ -11,6 +11,7 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
 from analysis.timelines.deliveries import check
+from analysis.timelines.expected import followed
 from analysis.timelines.run_metadata import Fault, Host, RunMetadata
 from node.core.declaration import Contract, Declared
 from node.core.deliveries import RecordKind as K
@@ -52,12 +53,12 @@ PUBLISHED = rows("p", *((K.PUBLISHED, 0, 1 + n, 1, n * S) for n in range(100)))
 """One event a second: event n was published at n - 1 s."""
 
 
-def counted(*got, about=None, client="c0"):
+def counted(*got, about=None, client="c0", published=PUBLISHED):
     published, records = (
-        pa.Table.from_pylist(each, schema=schemas.RECORDS) for each in (PUBLISHED, rows(client, *got))
+        pa.Table.from_pylist(each, schema=schemas.RECORDS) for each in (published, rows(client, *got))
     )
     found = check(["c0", "c1"], published, records, about or metadata()).to_pylist()
-    names = ("lost", "stray", "duplicated", "out_of_order")
+    names = ("lost", "unacknowledged", "stray", "duplicated", "out_of_order")
     return {name: sum(row[name] for row in found) for name in names if any(row[name] for row in found)}
 
 
@@ -107,6 +108,30 @@ def test_without_numbers_what_is_published_meanwhile_may_come_and_need_not():
     assert counted(*asked, *events(14, 29), *ended) == {"lost": 2}
 
 
+@pytest.mark.parametrize(("order", "lost"), [("stream", {"lost": 2}), ("none", {"lost": 1})])
+def test_of_a_life_that_ended_what_had_no_time_to_come_is_no_loss_where_no_order_is_promised(order, lost):
+    contract = replace(CONTRACT, order=order, settle_us=5_000_000)
+    about = replace(metadata(contract=contract), starts={"c0": 2})
+    asked = (K.SUBSCRIBING, 0, 0, 0, 0), (K.SUBSCRIBED, 0, 1, 0, 0)
+    assert counted(*asked, *events(1, 9), *events(11, 17), *events(19, 20), about=about) == lost
+
+
+def test_who_is_told_later_where_its_subscription_begins_is_to_get_all_from_there_on():
+    asked = (K.SUBSCRIBING, 0, 0, 0, int(49.5 * S)), (K.SUBSCRIBED, 0, 0, 0, int(51.5 * S))
+    known = (K.SUBSCRIBED, 0, 21, 0, int(55.5 * S))
+    assert counted(*asked, known, *events(21, 100)) == {}
+    assert counted(*asked, known, *events(22, 100)) == {"lost": 1}
+    assert counted(*asked, known, *events(20, 100)) == {"stray": 1}
+    assert counted(*asked, *events(55, 100)) == {"lost": 2}
+
+
+def test_who_is_told_twice_that_it_follows_a_stream_follows_it_once():
+    again = (K.SUBSCRIBED, 0, 9, 0, 5 * S)
+    asked = rows("c0", (K.SUBSCRIBING, 0, 0, 0, S), (K.SUBSCRIBED, 0, 0, 0, 2 * S), again)
+    [span] = followed(pa.Table.from_pylist(asked, schema=schemas.RECORDS), metadata()).to_pylist()
+    assert (span["first_bin"], span["clients"]) == (2 * S // schemas.BIN_NS, 1)
+
+
 def test_who_was_never_told_that_it_is_subscribed_may_get_all_and_must_get_nothing():
     asked = (K.SUBSCRIBING, 0, 0, 0, int(9.5 * S))
     assert counted(asked) == {}
@@ -122,6 +147,51 @@ def test_what_is_published_within_a_fault_that_is_excluded_need_not_come():
     assert counted(*begin, *got, *end) == {"lost": 11}
     survives = metadata(faults=(kill, restored), contract=replace(CONTRACT, survives=("kill",)))
     assert counted(*begin, *got, *end, about=survives) == {"lost": 11}
+
+
+TOLD = replace(CONTRACT, published="sent-then-acknowledged")
+ALL_BUT_TEN = (K.ACKNOWLEDGED, 0, 1, 70, 72 * S), (K.ACKNOWLEDGED, 0, 81, 20, 99 * S)
+
+
+def test_what_a_publisher_sent_and_died_before_it_was_acknowledged_need_not_come():
+    begin, _ = by_number(1, 101)
+    sent = [*PUBLISHED, *rows("p", *ALL_BUT_TEN)]
+    died = replace(metadata(contract=TOLD), gone=frozenset({"p"}))
+    said = {"published": sent, "about": died}
+    assert counted(*begin, *events(1, 100), **said) == {}
+    assert counted(*begin, *events(1, 70), *events(81, 100), **said) == {"unacknowledged": 10}
+    assert counted(*begin, *events(1, 65), *events(76, 100), **said) == {"lost": 5, "unacknowledged": 5}
+    assert counted(*begin, *events(1, 70), **said) == {"lost": 20, "unacknowledged": 10}
+
+
+def test_what_a_publisher_that_lives_sent_has_to_come_acknowledged_or_not():
+    begin, _ = by_number(1, 101)
+    sent = [*PUBLISHED, *rows("p", *ALL_BUT_TEN)]
+    got = *begin, *events(1, 70), *events(81, 100)
+    assert counted(*got, published=sent, about=metadata(contract=TOLD)) == {"lost": 10}
+
+
+def test_a_publisher_that_came_back_died_before():
+    begin, _ = by_number(1, 101)
+    sent = [*PUBLISHED, *rows("p", *ALL_BUT_TEN), *rows("p", (K.SESSION, 0, 0, 0, 101 * S))]
+    sent[-1] |= {"session": 1}
+    got = *begin, *events(1, 70), *events(81, 100)
+    about = metadata(contract=TOLD)
+    assert counted(*got, published=sent, about=about) == {"unacknowledged": 10}
+    again = replace(about, starts={"p": 2})
+    assert counted(*got, published=sent[:-1], about=again) == {"unacknowledged": 10}
+    sent_only = metadata(contract=replace(TOLD, published="sent"))
+    assert counted(*got, published=sent, about=sent_only) == {"lost": 10}
+
+
+def test_what_is_published_within_a_fault_that_is_excluded_is_not_told_as_unacknowledged():
+    begin, _ = by_number(1, 101)
+    restored = Fault("restart", "restart", "c1", 75.0, 75 * S, processes=("c1",))
+    kill = Fault("kill", "kill", "c1", 65.0, 65 * S, processes=("c1",))
+    about = replace(metadata(contract=TOLD, faults=(kill, restored)), gone=frozenset({"p"}))
+    sent = [*PUBLISHED, *rows("p", *ALL_BUT_TEN)]
+    got = *begin, *events(1, 70), *events(81, 100)
+    assert counted(*got, published=sent, about=about) == {"unacknowledged": 4}
 
 
 def test_a_stream_that_nobody_planned_is_an_error():

@@ -10,7 +10,14 @@ from analysis.schemas import MESSAGES
 from analysis.timelines import recovery, schemas
 from analysis.timelines.agreement import compare, coverage
 from analysis.timelines.events import from_messages
-from analysis.timelines.failover_events import FailoverEvent, FailoverKind, from_logs, on_fault, sources
+from analysis.timelines.failover_events import (
+    FailoverEvent,
+    FailoverKind,
+    _relays,
+    from_logs,
+    on_fault,
+    sources,
+)
 from analysis.timelines.host_paths import hops_of, host_sources, hosts_to
 from analysis.timelines.run_metadata import Fault
 from analysis.timelines.stream_groups import records_pieces
@@ -73,6 +80,37 @@ def test_what_comes_again_is_no_source_and_what_comes_through_another_host_comes
     relayed = event("r3-client-0", "r2-proxy-0", 1_001, ZERO + CUT, via="r0-client-0")
     sources = host_sources(table([*in_tree(), again, relayed]), METADATA)["r3-client-0"]
     assert sources.names == ("r3-proxy-0", "r0-client-0 r2-proxy-0")
+
+
+def test_what_came_through_two_hosts_comes_by_way_of_both():
+    """The last one is known from the message, the one before it by what the last one passed on."""
+    relayed = event("r3-client-0", "r2-proxy-0", 1_001, ZERO + CUT, via="r0-client-0")
+    last = event("r0-client-0", "r1-proxy-0", 1_001, ZERO + CUT - MS) | {"kind": "passed"}
+    first = event("r1-proxy-0", "r2-proxy-0", 1_001, ZERO + CUT - 2 * MS) | {"kind": "passed"}
+    found = table([*in_tree(), relayed, last, first])
+    sources = host_sources(found, METADATA)["r3-client-0"]
+    assert sources.names == ("r3-proxy-0", "r0-client-0 r1-proxy-0 r2-proxy-0")
+    way = hosts_to(host_sources(found, METADATA), {"r2-driver-0"}, "r3-client-0", ZERO + CUT + 1)
+    assert way == ("r2-driver-0", "r1-proxy-0", "r2-proxy-0", "r1-proxy-0", "r0-client-0", "r3-client-0")
+
+
+def test_a_host_that_passed_the_same_on_for_others_too_is_on_the_way_once():
+    relayed = event("r3-client-0", "r2-proxy-0", 1_001, ZERO + CUT, via="r0-client-0")
+    mine = event("r0-client-0", "r2-proxy-0", 1_001, ZERO + CUT - MS) | {"kind": "passed"}
+    others = event("r0-client-0", "r1-proxy-0", 1_001, ZERO + CUT - MS) | {"kind": "passed"}
+    theirs = event("r1-proxy-0", "r3-proxy-0", 1_001, ZERO + CUT - 2 * MS) | {"kind": "passed"}
+    sources = host_sources(table([*in_tree(), relayed, others, mine, theirs]), METADATA)["r3-client-0"]
+    assert sources.names == ("r3-proxy-0", "r0-client-0 r2-proxy-0")
+
+
+def test_what_a_log_says_of_all_relays_is_read_in_their_order():
+    address = {name: int(IPv4Address(host.address)) for name, host in METADATA.hosts.items()}
+    record = {
+        "t_ns": 1, "peer": address["r3-proxy-0"], "relay": address["r1-proxy-0"],
+        "further": [address["r0-proxy-0"], 1],
+    }  # fmt: skip
+    assert tuple(_relays(record, METADATA)) == ("r1-proxy-0", "r0-proxy-0")
+    assert tuple(_relays({"peer": 1}, METADATA)) == ()
 
 
 def test_a_loop_and_a_host_that_got_nothing_have_no_path():
@@ -255,20 +293,21 @@ def test_without_packets_logs_tell_who_is_whose_parent():
 def test_what_logs_say_of_relays_is_part_of_the_way():
     relaying = replace(METADATA, reading=replace(READING, relayed=("relay", "direct")))
 
-    def act(t_ns: int, what: FailoverKind, host: str, peer: str, relay: str | None = None) -> FailoverEvent:
+    def act(t_ns: int, what: FailoverKind, host: str, peer: str, *relays: str) -> FailoverEvent:
         region = METADATA.hosts[host].region
         stream = STREAM if what is FailoverKind.MOVED else None
-        return FailoverEvent(t_ns, what, region, "r2", stream, host=host, peer_host=peer, relay=relay)
+        return FailoverEvent(t_ns, what, region, "r2", stream, host=host, peer_host=peer, relays=relays)
 
     acts = [
         act(1, FailoverKind.MOVED, "r3-proxy-0", "r2-proxy-0"),
         act(2, FailoverKind.RELAYED, "r2-proxy-0", "r3-proxy-0", "r0-proxy-0"),
         act(2, FailoverKind.RELAYED, "r2-proxy-0", "r3-client-0", "r1-proxy-0"),
         act(4, FailoverKind.RELAYED, "r2-proxy-0", "r3-proxy-0"),
+        act(6, FailoverKind.RELAYED, "r2-proxy-0", "r3-proxy-0", "r1-proxy-0", "r0-proxy-0"),
     ]
     found = sources(acts, relaying)[STREAM]["r3-proxy-0"]
-    assert [found.before(t_ns) for t_ns in (2, 3, 5)] == [
-        "r2-proxy-0", "r0-proxy-0 r2-proxy-0", "r2-proxy-0",
+    assert [found.before(t_ns) for t_ns in (2, 3, 5, 7)] == [
+        "r2-proxy-0", "r0-proxy-0 r2-proxy-0", "r2-proxy-0", "r0-proxy-0 r1-proxy-0 r2-proxy-0",
     ]  # fmt: skip
     first = [
         act(1, FailoverKind.MOVED, "r3-proxy-0", "r1-proxy-0"),

@@ -156,7 +156,7 @@ def test_the_summary_has_every_number(whole):
         "events": {
             "published": 4 * 7000, "delivered": 8 * 4 * 7000, "tombstoned": 0, "lost": 0, "stray": 0,
             "duplicated": 0, "out_of_order": 0, "resurrected": 0, "corrupted": 0, "unverified": 0,
-            "unordered_publishers": 0, "published_twice": 0,
+            "unordered_publishers": 0, "published_twice": 0, "unacknowledged": 0,
         },
         "faults": [
             {"name": "cut", "kind": "cut", "target": "r2-r3", "requested_s": 5.0, "applied_s": 5.0},

@@ -75,3 +75,9 @@ def test_a_run_that_somebody_ended_is_not_called_crashed(capsys: pytest.CaptureF
 
 def test_without_an_analysis_what_the_run_knows(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(capsys, [], None) == ["run          completed (collected)", "captures     runs/x/captures"]
+
+
+def test_what_publishers_took_along_is_told_beside_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    events = {**SUMMARY["events"], "unacknowledged": 12}
+    [line] = [each for each in shown(capsys, [], {**SUMMARY, "events": events}) if each.startswith("events")]
+    assert line.endswith("0 corrupted; 12 missing of publishers that died before the answer")

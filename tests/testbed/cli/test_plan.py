@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from experiments.plan import plan_from_json
+from node import systems
 from testbed.cli import main
 
 Output = Callable[..., str]
@@ -173,3 +174,37 @@ def test_arrivals_and_departures_are_a_line_each_and_in_full_all_of_them(plan):
     made = plan_from_json(json.loads(plan("link-failure", *given, "--json")))
     assert [each.count for each in made.churn] == [2, 3]
     assert [each.returns for each in made.churn] == [0, 3]
+
+
+def test_the_text_says_what_is_published_and_asked_for_by_content(plan, monkeypatch):
+    monkeypatch.setenv(systems.MODULES_VARIABLE, str(BROKER / "exchange.py"))
+    systems.systems.cache_clear()
+    text = plan(str(BROKER / "exchange.yaml"), *PARTIAL)
+    systems.systems.cache_clear()
+    assert section(text, "Attributes") == [
+        "  price   real     0 to 100; events: Zipf, skew 1, most at 20; 50% of events leave it out",
+        "  volume  integer  1 to 1000; subscriptions: as events have it",
+        "  side    string   buy to sell",
+    ]
+    events = section(text, "Events")
+    assert events[0].endswith("values are drawn")
+    assert len(events) == 4
+    assert all("r0/publisher-0  " in event and ", side " in event for event in events[1:])
+    asked = section(text, "Subscriptions")
+    assert asked[:2] == [
+        "  75.0%            price 20%",
+        "  25.0%            price 10 to 30 or >= 90, volume above, side = buy",
+    ]
+    assert all(line.startswith("  r0/subscriber-") for line in asked[2:5])
+    assert "at first: an event matches " in asked[5]
+    assert asked[5].endswith("% of 2,000 match none")
+
+
+BROKER = Path(__file__).parents[2] / "broker"
+PARTIAL = (
+    "--set", "workload.attributes=[{name: price, max: 100, unspecified: 50%, drawn: {peak: 20}},"
+    " {name: volume, type: integer, min: 1, max: 1000, wanted: {distribution: events}},"
+    " {name: side, type: string, values: [buy, sell]}]",
+    "--set", "workload.subscriptions.templates=[{weight: 3, ranges: {price: 20%}}, {ranges:"
+    " {price: [{min: 10, max: 30}, {min: 90}], volume: above, side: {value: buy}}}]",
+)  # fmt: skip

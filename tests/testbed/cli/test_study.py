@@ -1,6 +1,7 @@
 """`cutset study`: what it shows, what it leaves, and what is said of parameters that fit none."""
 
 import json
+import math
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -105,6 +106,19 @@ def test_growth_by_load_makes_trees_flatter_and_bounds_entries(tmp_path):
     assert all(low["mean"] < high["mean"] for low, high in zip(bounded[:4], base[:4], strict=True))
 
 
+def test_only_leaves_hang_higher_by_growth_so_that_a_tree_of_all_nodes_is_as_deep_as_its_routes(tmp_path):
+    """The draft's rules (3.4.1): a join ends at the first node of its route that is in the tree."""
+    folder = made_once(tmp_path, "scribe-depth", "--set", "nodes=2000")
+    found = pq.read_table(folder / "depths.parquet").to_pylist()
+    base, grown = (row for row in found if row["subscribers"] == 2000)
+    assert base["lifted"] == base["full"] == 0
+    assert grown["full"] >= 2
+    assert 75 < grown["lifted"] < 500  # those that came when there was room
+    assert grown["lifted_inner"] <= grown["lifted"] // 100
+    assert grown["inner"] == pytest.approx(base["inner"], rel=0.05)
+    assert base["mean"] - grown["mean"] < 0.5 < grown["mean"] - math.log(2000, 75)
+
+
 def test_an_overlay_by_joins_is_like_one_made_at_once(tmp_path):
     folder = made_once(tmp_path, "scribe-joins", "--set", "nodes=150", "--set", "routes=500")
     numbers = json.loads((folder / "numbers.json").read_text())
@@ -147,3 +161,42 @@ def test_events_come_in_spite_of_churn_and_a_cut(tmp_path):
     cut, cut_best_effort = rows[-2:]
     assert cut["came"] == cut["due"] > cut_best_effort["came"] > 0
     assert all(row["maintenance_per_s"] > 0 for row in rows)
+
+
+def test_events_contact_every_zone_they_affect_once_while_peers_come(tmp_path):
+    small = ["--set", "peers=40", "--set", "subscriptions=80", "--set", "events=500"]
+    assert run(["study", "meghdoot-uniform", *small, "--out", str(tmp_path)]) == 0
+    [directory] = tmp_path.iterdir()
+    folder = directory / "seeds" / "1"
+    numbers = json.loads((folder / "numbers.json").read_text())
+    assert numbers["checked"] == 5
+    assert numbers["missed"] == numbers["repeats"] == numbers["strays"] == 0
+    events = pq.read_table(folder / "events.parquet").to_pydict()
+    assert len(events["visited"]) == 500
+    assert events["peers"] == sorted(events["peers"])
+    assert all(1 <= visited <= there for visited, there in zip(*events.values(), strict=True))
+    peers = pq.read_table(folder / "peers.parquet").to_pydict()
+    assert len(peers["received"]) == 40
+    assert sum(pq.read_table(folder / "zones.parquet")["degree"].to_pylist()) == 40
+    assert sum(peers["subscriptions"]) >= 80
+    assert "figure 9a" in (directory / "report.html").read_text()
+
+
+def test_the_basic_algorithm_repeats_visits(tmp_path):
+    small = ["--set", "peers=20", "--set", "subscriptions=60", "--set", "events=300"]
+    small += ["--set", "propagation=basic", "--out", str(tmp_path)]
+    assert run(["study", "meghdoot-stocks", *small]) == 0
+    [directory] = tmp_path.iterdir()
+    assert json.loads((directory / "seeds" / "1" / "numbers.json").read_text())["repeats"] > 0
+
+
+def test_every_variant_has_the_same_events_when_peers_fail(tmp_path):
+    small = ["--set", "peers=30", "--set", "subscriptions=90", "--set", "after_s=5"]
+    assert run(["study", "meghdoot-failures", *small, "--out", str(tmp_path)]) == 0
+    [directory] = tmp_path.iterdir()
+    events = pq.read_table(directory / "seeds" / "1" / "events.parquet").to_pandas()
+    assert set(events.groupby("variant").size()) == {200}
+    assert events.wanted.sum() > 0
+    assert events[events.at_s < 0].missed.sum() == 0
+    numbers = json.loads((directory / "seeds" / "1" / "numbers.json").read_text())
+    assert numbers["alive mirror"] == numbers["alive no copies"] == 27

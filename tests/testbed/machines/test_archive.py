@@ -160,7 +160,7 @@ def test_a_system_of_the_users_own_comes_along_and_is_known_there(
     code = "import sys; sys.path.insert(0, sys.argv[1]); from node import systems; print(*systems.codecs())"
     command = [sys.executable, "-I", "-S", "-c", code, str(tmp_path)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-    assert done.stdout.split() == ["sprinkler", "scribe", "broker"]
+    assert done.stdout.split() == ["sprinkler", "scribe", "meghdoot", "broker"]
 
 
 def test_a_system_of_an_installed_package_is_refused_for_machines(

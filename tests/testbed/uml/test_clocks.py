@@ -92,9 +92,15 @@ def test_the_bar_is_some_tens_of_microseconds_or_half_of_what_a_round_trip_takes
 
 
 def test_what_the_clock_was_set_to_is_found(compared: Compared) -> None:
-    """Set ahead before the first packet and again half-way, and faster by 50 ppm all the while."""
+    """Set ahead before the first packet and again half-way, and faster by 50 ppm all the while.
+
+    The offset at either end is known as exactly as the bar there says: it is wide on a busy machine.
+    """
     middle = (compared.low + compared.high) / 2
+    bar = (compared.high - compared.low) / 2
     assert middle[0] == pytest.approx(APART.ahead_s * S, abs=20 * S)  # kernels boot with what they have
     by_rate = (compared.noted_ns[-1] - compared.noted_ns[0]) * APART.rate_ppm * 1e-6
-    assert middle[-1] - middle[0] == pytest.approx(APART.step_ms * MS + by_rate, abs=1 * MS)
+    exact = max(1 * MS, bar[0] + bar[-1])
+    assert middle[-1] - middle[0] == pytest.approx(APART.step_ms * MS + by_rate, abs=exact)
+    assert np.median(bar) < abs(APART.step_ms) * MS  # by which the step is told from noise
     assert len(compared.estimate.stretches) > 1

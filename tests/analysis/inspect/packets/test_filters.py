@@ -9,6 +9,8 @@ import pytest
 from analysis.capture.pcap.record_batches import TimeRange
 from analysis.inspect.packets.filters import Filter, Query, codec_of, make_filter
 from analysis.schemas import TRANSFERS
+from analysis.timelines.run_metadata import RunMetadata
+from node.core.declaration import Reading
 from tests.analysis.timelines.world import CUT, ZERO, S, facts_of, run_record
 from topologies.errors import InputError
 
@@ -106,6 +108,7 @@ def test_a_stream_is_known_by_its_number_and_its_region(name):
     [
         ({"first_seq": 10, "count": 3, "covered": 11}, 10, 20),
         ({"first_seq": 10, "count": 3}, 10, 12),
+        ({"first_seq": 10}, 10, 10),
         ({"next": 5, "cnt": 8}, 5, 8),
         ({"next": 5, "last": 7, "cnt": 90}, 5, 7),
         ({"cnt": 6}, 6, 6),
@@ -198,3 +201,29 @@ def test_all_streams_of_a_topic_lead_to_its_key():
         wanted = make_filter(query, two, TYPES)
         assert holds(wanted, key=key_of(1).to_bytes(16, "big"))
         assert not holds(wanted, key=key_of(3).to_bytes(16, "big"))
+
+
+def of_a_space() -> RunMetadata:
+    """Of a system whose events affect regions of a space."""
+    reading = Reading(visits=("EVENTS", "NOTIFY"))
+    return replace(facts_of(), reading=reading)
+
+
+def test_the_region_of_an_event_is_what_it_visits():
+    wanted = make_filter(Query(region_of=("r2", 17)), of_a_space(), TYPES)
+    visit = {"stream": 2, "first_seq": 17}
+    assert holds(wanted, **visit)
+    assert holds(wanted, type="NOTIFY", **visit)
+    assert not holds(wanted, type="PUBLISH", **visit)
+    assert not holds(wanted, stream=2, first_seq=18)
+    assert not holds(wanted, stream=3, first_seq=17)
+    only = make_filter(Query(region_of=("r2", 17), types=("notify",)), of_a_space(), TYPES)
+    assert not holds(only, **visit)
+    assert holds(only, type="NOTIFY", **visit)
+
+
+def test_a_system_without_a_space_has_no_regions_of_events():
+    with pytest.raises(
+        InputError, match="--region-of r2/17: events of sprinkler affect no region of a space"
+    ):
+        asked(region_of=("r2", 17))

@@ -1,0 +1,60 @@
+"""The report's section on content: how many subscriptions, and clients, an event was for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.pages.report.formatting import number
+from analysis.pages.report.run_reader import AnalysedRun
+from analysis.pages.report.sections import Captioned, Section
+from analysis.pages.report.tables import Table, quantity, table
+from analysis.timelines.selectivity import OF_CLIENTS, OF_SUBSCRIPTIONS
+from experiments.rundir import RunDirectory
+
+WHAT = (OF_SUBSCRIPTIONS, OF_CLIENTS)
+
+
+def section(record: AnalysedRun, run: RunDirectory) -> tuple[Section, ...]:
+    """Of one run; none where events are not for whoever wants what they are about."""
+    figures = record.summary.get("content")
+    path = run.table("selectivity")
+    if not figures or not path.is_file():
+        return ()
+    found = Section(
+        key="content",
+        title="Content",
+        words=tuple(_words(what, figures[what]) for what in WHAT),
+        tables=(Captioned("Events by how many they were for", _histogram(pq.read_table(path))),),
+    )
+    return (found,)
+
+
+def _words(what: str, figures: Mapping[str, Any]) -> str:
+    mean, half, most, at_most = (number(figures[name]) for name in ("mean", "p50", "p95", "max"))
+    return (
+        f"An event was for {mean} {what} on average: half of the events for at most {half}, 95 % for at most"
+        f" {most}, none for more than {at_most}; {100 * figures['none']:.3g} % of them for none."
+    )
+
+
+def _histogram(counted: pa.Table) -> Table:
+    """A row for each class of numbers: none, 1, 2 to 3, 4 to 7 and so on."""
+    found: dict[int, dict[str, int]] = {}
+    for row in counted.to_pylist():
+        at = found.setdefault(row["matched"].bit_length(), dict.fromkeys(WHAT, 0))
+        at[row["what"]] += row["events"]
+    columns = (
+        quantity("For so many", "class", _class),
+        *(quantity(f"Events, by {what}", what, number) for what in WHAT),
+    )
+    return table(
+        "selectivity", columns, [{"class": bits, **events} for bits, events in sorted(found.items())]
+    )
+
+
+def _class(bits: float) -> str:
+    """The numbers that need so many bits."""
+    first, last = (1 << int(bits)) >> 1, (1 << int(bits)) - 1
+    return number(first) if first == last or not bits else f"{number(first)} to {number(last)}"

@@ -1,0 +1,222 @@
+"""Figures 9 to 15 and table 1 of Meghdoot's paper, from its study, beside the paper's numbers.
+
+The paper's curves are lost but for what its text says of them; that stands in the table.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from analysis.pages.charting.chart_model import Axis, Reference
+from analysis.pages.report.sweep_charts import SweepChart, sweep_series
+from analysis.pages.study.results import Results, Values
+from analysis.pages.study.study_page import Beside, Content
+
+STANDARD_SUBSCRIPTIONS, STANDARD_EVENTS = 14_029, 116_000
+"""With more of either, a run is one of figures 10 and 13, or of 11 and 14."""
+SHARES = (0.05, 0.1, 0.15)
+ZONES = {"uniform": {100: 76, 1_000: 652, 10_000: 9_622}, "stocks": {100: 73, 1_000: 470, 10_000: 9_323}}
+"""Table 1: unique zones, by peers."""
+CONTACTED = {
+    "uniform": {100: {0.05: "more than 50 %"}, 10_000: {0.05: "95 %", 0.1: "almost all"}},
+    "stocks": {
+        100: {0.15: "85-90 %"},
+        1_000: {0.15: "85-90 %"},
+        10_000: {0.05: "97 %", 0.1: "almost all"},
+    },
+}
+"""Figure 9: events that contact no more than such a share of the peers there are."""
+DECILE = {"uniform": {100: "5.35 %"}, "stocks": {100: "less than 5 %"}}
+"""Figure 12: the mean load of the tenth of the peers with most."""
+DEGREE = {"uniform": {10_000: "20"}, "stocks": {10_000: "27"}}
+"""Figure 15: most peers of a zone."""
+UNSAID = "in the figure alone"
+
+
+def page(results: Results) -> Content:
+    """What the study came to."""
+    if not results.seeds:
+        return Content((), ())
+    charts = (_contacted(results), _load(results), _degrees(results))
+    return Content(charts, (*_contacts_beside(results), *_loads_beside(results)), _notes(results))
+
+
+def _figures(results: Results) -> tuple[str, str]:
+    """Which figures it is: of contacts, of load."""
+    parameters = results.record.parameters
+    if parameters["events"] > STANDARD_EVENTS:
+        return "figure 11", "figure 14"
+    if parameters["subscriptions"] > STANDARD_SUBSCRIPTIONS:
+        return "figure 10", "figure 13"
+    letter = "a" if parameters["source"] == "uniform" else "b"
+    return f"figure 9{letter}", f"figure 12{letter}"
+
+
+def _shares(results: Results, seed: int) -> Values:
+    """Of each event, the part of the peers there were that it visited."""
+    found: Values = results.column(seed, "events", "visited") / results.column(seed, "events", "peers")
+    return found
+
+
+def _loads(results: Results, seed: int) -> Values:
+    """Of each peer, its part of all messages since it had joined; the greatest first."""
+    total = results.column(seed, "peers", "of")
+    loads = results.column(seed, "peers", "received") / np.maximum(total, 1)
+    found: Values = np.sort(loads[total > 0])[::-1]
+    return found
+
+
+def _deciles(results: Results, seed: int) -> list[float]:
+    return [float(part.mean()) for part in np.array_split(_loads(results, seed), 10)]
+
+
+def _at_most(results: Results, share: float) -> Callable[[int], float]:
+    return lambda seed: 100 * float((_shares(results, seed) <= share).mean())
+
+
+def _contacts_beside(results: Results) -> tuple[Beside, ...]:
+    parameters, (contacts, _) = results.record.parameters, _figures(results)
+    said = dict(CONTACTED[parameters["source"]].get(parameters["peers"], {}))
+    if contacts == "figure 10":
+        said = {0.05: "more than 95 %"}
+    if contacts == "figure 11":
+        said = {0.05: "more than 75 %, with 200,000 events", 0.15: "all"}
+    return tuple(
+        Beside(
+            f"Events that contact at most {share:.0%} of the peers, %",
+            said.get(share, UNSAID),
+            results.shown(_at_most(results, share)),
+        )
+        for share in SHARES
+    )
+
+
+def _loads_beside(results: Results) -> tuple[Beside, ...]:
+    parameters, (_, load) = results.record.parameters, _figures(results)
+    source, peers = parameters["source"], parameters["peers"]
+    top = DECILE[source].get(peers, UNSAID) if load.startswith("figure 12") else "0.123 % at most"
+    is_standard = load.startswith("figure 12")
+    zones = str(ZONES[source].get(peers, UNSAID)) if is_standard else "not said"
+    degree = DEGREE[source].get(peers, UNSAID) if is_standard else "not said"
+    return (
+        Beside(
+            "Load of the tenth of the peers with most, mean, %",
+            top,
+            results.shown(lambda seed: 100 * _deciles(results, seed)[0]),
+        ),
+        Beside(
+            "Load of the peer with most, %",
+            UNSAID,
+            results.shown(lambda seed: 100 * float(_loads(results, seed)[0])),
+        ),
+        Beside(
+            "Unique zones", zones, results.shown(lambda seed: len(results.column(seed, "zones", "degree")), 5)
+        ),
+        Beside(
+            "Peers of a zone, most",
+            degree,
+            results.shown(lambda seed: float(results.column(seed, "zones", "degree").max())),
+        ),
+        Beside(
+            "Visits of a zone that had been visited",
+            "0, unless the basic algorithm is asked for",
+            results.shown(lambda seed: results.number(seed, "repeats")),
+        ),
+        Beside(
+            "Zones missed, and visited without need, of one event in a hundred held against all zones",
+            "0",
+            results.shown(lambda seed: results.number(seed, "missed")),
+        ),
+        Beside(
+            "Neighbours of a peer, mean",
+            "not said",
+            results.shown(lambda seed: float(results.column(seed, "peers", "neighbours").mean())),
+        ),
+        Beside(
+            "Zone visits a second of a core, all else included",
+            "not said",
+            results.shown(
+                lambda seed: results.number(seed, "visits") / results.number(seed, "processor_s"), 3
+            ),
+        ),
+    )
+
+
+# --- Plots
+
+
+def _contacted(results: Results) -> SweepChart:
+    """How many events contact no more than a share of the peers."""
+    marks = np.concatenate([np.arange(0, 20.5, 0.5), np.arange(22, 101, 2)])
+    series = []
+    for number, seed in enumerate(results.seeds):
+        shares = np.sort(_shares(results, seed)) * 100
+        part = np.searchsorted(shares, marks, side="right") / len(shares) * 100
+        series.append(sweep_series(f"seed {seed}", number, x=tuple(marks.tolist()), y=tuple(part.tolist())))
+    return SweepChart(
+        "contacted",
+        "Peers contacted to deliver an event",
+        Axis("at most so many of the peers there are, %", high=60.0),
+        Axis("events, %", high=100.0),
+        tuple(series),
+        of=_figures(results)[0],
+    )
+
+
+def _load(results: Results) -> SweepChart:
+    """The mean load of each tenth of the peers."""
+    series = [
+        sweep_series(
+            f"seed {seed}",
+            number,
+            x=tuple(float(10 * (place + 1)) for place in range(10)),
+            y=tuple(100 * each for each in _deciles(results, seed)),
+        )
+        for number, seed in enumerate(results.seeds)
+    ]
+    peers = results.record.parameters["peers"]
+    return SweepChart(
+        "load",
+        "Load of the peers, by tenths, the most loaded first",
+        Axis("peers up to this rank, %"),
+        Axis("messages a peer gets, of all since it joined, %"),
+        tuple(series),
+        of=_figures(results)[1],
+        references=(Reference("one in as many as there are peers", 100 / peers, 100 / peers),),
+    )
+
+
+def _degrees(results: Results) -> SweepChart:
+    """How many zones have so many peers."""
+    series = []
+    for number, seed in enumerate(results.seeds):
+        degrees, zones = np.unique(results.column(seed, "zones", "degree"), return_counts=True)
+        series.append(
+            sweep_series(
+                f"seed {seed}",
+                number,
+                x=tuple(map(float, degrees.tolist())),
+                y=tuple(map(float, zones.tolist())),
+            )
+        )
+    letter = "a" if results.record.parameters["source"] == "uniform" else "b"
+    return SweepChart(
+        "replication",
+        "Peers of a zone",
+        Axis("peers that hold the same zone"),
+        Axis("zones", kind="logarithmic"),
+        tuple(series),
+        of=f"figure 15{letter}" if _figures(results)[0].startswith("figure 9") else "figure 15",
+    )
+
+
+def _notes(results: Results) -> tuple[str, ...]:
+    notes = [
+        "An event contacts a peer if it visits one of its zones; of the peers there were at the time.",
+        "Load: messages that route subscriptions and events, and that spread events, got by a peer, of all"
+        " since it joined.",
+        "Subscriptions and events come mixed at random; the paper does not say how.",
+    ]
+    if results.record.parameters["source"] == "stocks":
+        notes.append("The paper's quotes are not to be had; these are synthetic, with their skew.")
+    return tuple(notes)

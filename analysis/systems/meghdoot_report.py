@@ -1,0 +1,301 @@
+"""What the report of a Meghdoot run has besides: zones, what faults did to them, and one event's way.
+
+Zones are drawn in slices through the space, before, in and after outages, by region and by load. What was
+taken over, whether its owner had failed at all, and when it was given back stand in tables; so do times in
+which a part of the space had no owner, or several.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from analysis.jobs import transfers
+from analysis.pages.report.formatting import count_of, number, percent, seconds
+from analysis.pages.report.instants import dead_at, instants_of
+from analysis.pages.report.run_reader import AnalysedRun
+from analysis.pages.report.sections import Captioned, Panel, Row, Section, places
+from analysis.pages.report.tables import Cell, Column, Table, label, quantity, table
+from analysis.systems.meghdoot_slices import boxes, slices
+from analysis.systems.meghdoot_way import way_of_an_event
+from analysis.systems.meghdoot_way_drawing import way_row
+from analysis.systems.meghdoot_zones import (
+    Holding,
+    Takeover,
+    Unsettled,
+    Zones,
+    covered,
+    read_zones,
+    unsettled,
+)
+from analysis.timelines.periods import period_at
+from analysis.timelines.run_metadata import RunMetadata, read_metadata
+from analysis.timelines.schemas import MEASURES
+from experiments.declared import Trait
+from experiments.rundir import RunDirectory
+from node.core.content import attributes_of
+
+LOAD_S = 3.0  # before an instant, of which the load is the mean
+HOSTS_DRAWN_MAX = 400
+HINT = (
+    "Each drawing is a slice through the space: two of its dimensions, all others at the middle of a zone."
+    " Zones have the colour of their node's region, the darker, the more events came to its zones a second."
+    " Dashed in red: held for a node that was taken for failed. Plain red: nobody's. Of an event's way: a"
+    " dotted line around what it affects; a dot is a node, the largest one has the zone where it began,"
+    " filled ones were told, hollow ones only passed it on, small ones had nothing to do with it; dashed"
+    " lines tell subscribers."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """A time at which all zones are looked at. load: events that came to each host's zones a second."""
+
+    at_s: float
+    when: str
+    held: Mapping[str, tuple[Holding, ...]]
+    dead: frozenset[str]
+    load: Mapping[str, float]
+    subscriptions: Mapping[str, float]
+
+
+def report(record: AnalysedRun, run: RunDirectory) -> Sequence[Section]:
+    """The sections of one run; none where no node said which zones it had."""
+    metadata = read_metadata(record.run, record.clocks)
+    zones = read_zones(run, metadata)
+    if not any(change.holdings for change in zones.changes):
+        return ()
+    instants = [_instant(each, zones, run, metadata) for each in instants_of(record)]
+    apart = unsettled(zones.volumes(metadata.zero_ns))
+    return (
+        Section(
+            key="zones",
+            title="Zones",
+            words=tuple(_words(metadata, instants, zones.takeovers, apart)),
+            rows=tuple(_rows(record, run, metadata, zones, instants)),
+            hint=HINT,
+            tables=(
+                Captioned("Taken over", _takeovers_table(metadata, zones.takeovers)),
+                Captioned("Without an owner, or with several", _unsettled_table(metadata, apart)),
+                Captioned("Zones of each node", _nodes_table(run, metadata, instants)),
+            ),
+        ),
+    )
+
+
+def _instant(when: tuple[float, str], zones: Zones, run: RunDirectory, metadata: RunMetadata) -> Instant:
+    at_s, says = when
+    t_ns = metadata.zero_ns + round(at_s * 1e9)
+    since_ns = t_ns - round(LOAD_S * 1e9)
+    visits, subscriptions = (_measured(run, name, since_ns, t_ns) for name in ("visits", "subscriptions"))
+    return Instant(
+        at_s,
+        says,
+        zones.at(t_ns),
+        dead_at(metadata, t_ns),
+        {host: sum(found) / LOAD_S for host, found in visits.items()},
+        {host: found[-1] for host, found in subscriptions.items()},
+    )
+
+
+def _measured(run: RunDirectory, value: str, since_ns: int, until_ns: int) -> dict[str, list[float]]:
+    """What each host measured of its load in a time, in order."""
+    chosen = (pc.field("name") == "load") & (pc.field("value") == value)
+    chosen &= (pc.field("t_ns") > since_ns) & (pc.field("t_ns") <= until_ns)
+    path, found = run.table("measures"), dict[str, list[float]]()
+    if path.exists():
+        rows = ds.dataset(path, MEASURES, format="parquet").to_table(filter=chosen).sort_by("t_ns")
+        for row in rows.select(["host", "number"]).to_pylist():
+            found.setdefault(row["host"], []).append(row["number"])
+    return found
+
+
+# --- Words
+
+
+def _words(
+    metadata: RunMetadata,
+    instants: Sequence[Instant],
+    takeovers: Sequence[Takeover],
+    apart: Sequence[Unsettled],
+) -> Iterator[str]:
+    told = [f"{each.when} ({seconds(each.at_s)}): {_held(each, metadata)}" for each in instants]
+    yield f"Zones {'; '.join(told)}."
+    during = [each for each in takeovers if each.t_ns >= metadata.zero_ns]
+    wrongly = [each for each in during if each.was_alive]
+    if during:
+        lost = count_of(len({each.peer for each in during}), "node")
+        text = f"In {count_of(len(during), 'takeover')} the zones of {lost} were taken over"
+        back = sum(each.until_ns is not None for each in wrongly)
+        yield text + (
+            f"; in {number(len(wrongly))} of them the node lived, and was only not reached:"
+            f" {number(back)} of these have given everything back."
+            if wrongly
+            else ", of none that lived."
+        )
+    else:
+        yield "Nothing was taken over."
+    if apart:
+        last = apart[-1].until_ns
+        without, several = max(each.without for each in apart), max(each.several for each in apart)
+        end = "to the end" if last is None else f"until {seconds(metadata.seconds(last))} at last"
+        yield (
+            f"At most {percent(without)} of the space had no owner at a time, and {percent(several)} had more"
+            f" than one; {end}."
+        )
+    else:
+        yield "At all times each point of the space had one owner, as nodes say themselves."
+
+
+def _held(instant: Instant, metadata: RunMetadata) -> str:
+    holdings = [each for held in instant.held.values() for each in held]
+    text = f"{count_of(len(holdings), 'zone')} of {count_of(len(instant.held), 'node')}"
+    trust = [each for each in holdings if each.version]
+    if trust:
+        volume = 1 - covered([each.zone for each in trust])[0]
+        text += f", {number(len(trust))} of them ({percent(volume)} of the space) held for others"
+    cut = list(_cut_off(instant, metadata))
+    return text + (f"; {', '.join(cut)}" if cut else "")
+
+
+def _cut_off(instant: Instant, metadata: RunMetadata) -> Iterator[str]:
+    """What of the space each region does not reach directly."""
+    t_ns = metadata.zero_ns + round(instant.at_s * 1e9)
+    volume: dict[str, float] = {}
+    for host, held in instant.held.items():
+        region = metadata.hosts[host].region
+        volume[region] = volume.get(region, 0.0) + sum(each.zone.volume for each in held)
+    alike: dict[str, list[str]] = {}
+    for region in sorted(volume):
+        lost = [other for other in volume if other != region and not _is_up(region, other, t_ns, metadata)]
+        if lost:
+            alike.setdefault(percent(sum(volume[other] for other in lost)), []).append(region)
+    for share, regions in alike.items():
+        verb = "does" if len(regions) == 1 else "do"
+        yield f"{', '.join(regions)} {verb} not reach {share} of the space directly"
+
+
+def _is_up(one: str, other: str, t_ns: int, metadata: RunMetadata) -> bool:
+    hops = metadata.routes.get((one, other), ())
+    return all(period_at(metadata.periods[metadata.link_of[hop]], t_ns).up for hop in hops)
+
+
+# --- Drawings
+
+
+def _rows(
+    record: AnalysedRun,
+    run: RunDirectory,
+    metadata: RunMetadata,
+    zones: Zones,
+    instants: Sequence[Instant],
+) -> Iterator[Row]:
+    servers = metadata.having(Trait.SERVER)
+    if len(servers) > HOSTS_DRAWN_MAX:
+        return
+    by_region = {region: metadata.of_region(region, Trait.SERVER) for region in record.regions}
+    where = places(record, by_region)
+    attributes = attributes_of(record.plan.workload)
+    way = way_of_an_event(record, run, metadata, zones)
+    if way is not None:
+        yield way_row(way, zones, metadata, attributes, where)
+    first = [each.zone for held in instants[0].held.values() for each in held]
+    for drawn in slices(first, attributes):
+        met = sum(drawn.meets(zone) for zone in first)
+        title = f"{drawn.names[0]} and {drawn.names[1]}: {count_of(met, 'zone')} of {number(len(first))}"
+        title += f", where {drawn.others}" if drawn.others else ""
+        panels = []
+        for instant in instants:
+            says = {host: _says(host, instant, metadata) for host in instant.held}
+            when = f"{instant.when}, {seconds(instant.at_s)}"
+            found = tuple(boxes(drawn, instant.held, where.colours, instant.load, says))
+            panels.append(
+                Panel(when, f"{when}: {count_of(len(found) - 1, 'zone')}", (), (), drawn.labels, found)
+            )
+        yield Row(title, tuple(panels))
+
+
+def _says(host: str, instant: Instant, metadata: RunMetadata) -> str:
+    text = f"{host}: {number(instant.load.get(host))} visits/s"
+    held = instant.subscriptions.get(host)
+    return text if held is None else f"{text}, {count_of(int(held), 'subscription')}"
+
+
+# --- Tables
+
+
+def _takeovers_table(metadata: RunMetadata, takeovers: Sequence[Takeover]) -> Table:
+    columns = (
+        quantity("At", lambda each: metadata.seconds(each.t_ns), seconds, "seconds since start"),
+        label("Node", "host", "who took over"),
+        label("Took the zones of", "peer"),
+        label("Which was", lambda each: "alive, not reached" if each.was_alive else "gone"),
+        quantity("Zones", lambda each: len(each.zones), number),
+        quantity("Of the space", "volume", percent),
+        quantity(
+            "After it was noticed",
+            lambda each: None if each.noticed_ns is None else (each.t_ns - each.noticed_ns) / 1e9,
+            seconds,
+            "from when the same node took the other for failed",
+        ),
+        quantity(
+            "Held for",
+            lambda each: None if each.until_ns is None else (each.until_ns - each.t_ns) / 1e9,
+            seconds,
+            "until the last of it was given back, or to others; a dash: to the end",
+        ),
+    )
+    return table("takeovers-table", columns, [each for each in takeovers if each.t_ns >= metadata.zero_ns])
+
+
+def _unsettled_table(metadata: RunMetadata, apart: Sequence[Unsettled]) -> Table:
+    columns = (
+        quantity("From", lambda each: metadata.seconds(each.since_ns), seconds, "seconds since start"),
+        quantity(
+            "For",
+            lambda each: None if each.until_ns is None else (each.until_ns - each.since_ns) / 1e9,
+            seconds,
+            "a dash: to the end",
+        ),
+        quantity("Without an owner, at most", "without", percent),
+        quantity("With several, at most", "several", percent),
+    )
+    return table("unsettled-table", columns, apart)
+
+
+def _nodes_table(run: RunDirectory, metadata: RunMetadata, instants: Sequence[Instant]) -> Table:
+    columns = [label("Node", lambda host: host), label("Region", lambda host: metadata.hosts[host].region)]
+    for instant in instants:
+        columns += _columns_at(instant)
+    got = _messages_got(run)
+    columns.append(
+        quantity("Messages got", got.get, number, "in the whole run", needed=lambda host: host in got)
+    )
+    return table("zones-table", columns, metadata.having(Trait.SERVER))
+
+
+def _columns_at(instant: Instant) -> Iterator[Column]:
+    when = f"{instant.when}, {seconds(instant.at_s)}"
+
+    def held(host: str) -> tuple[Holding, ...]:
+        return instant.held.get(host, ())
+
+    def zones(host: str) -> Cell:
+        mine = held(host)
+        volume = sum(each.zone.volume for each in mine)
+        return Cell(number(len(mine)), volume, below=percent(volume) if mine else "")
+
+    yield Column(f"Zones, {seconds(instant.at_s)}", zones, numeric=True, help=f"and of the space; {when}")
+    yield quantity("Subscriptions", instant.subscriptions.get, number, f"with points in them; {when}")
+    yield quantity(
+        "Visits/s", instant.load.get, number, f"events that came to its zones, mean of {LOAD_S:g} s; {when}"
+    )
+
+
+def _messages_got(run: RunDirectory) -> dict[str, int]:
+    if not run.table("transfers").exists():
+        return {}
+    rows = transfers.read(run, columns=("receiver",), chosen=pc.field("receiver").is_valid())
+    counted = rows.group_by("receiver").aggregate([([], "count_all")]).to_pylist()
+    return {row["receiver"]: row["count_all"] for row in counted}

@@ -1,0 +1,185 @@
+"""Slices through the space: two dimensions of it, the others at a point, so that zones do not overlap.
+
+Zones have as many dimensions as there are bounds of attributes; a drawing has two. A projection would lay all
+zones over each other. In a slice each point has one owner, as in the space itself: what is drawn twice is
+claimed twice, and what is not drawn is nobody's. Of all slices through the middles of zones those are taken
+that meet most zones which are in none before.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analysis.pages.report.formatting import number
+from analysis.pages.report.sections import HEIGHT, WIDTH, Box, Label
+from analysis.systems.meghdoot_zones import Holding
+from analysis.timelines.arrays import Bools, Floats, Ints
+from node.core.content import Attribute
+from node.protocols.can.zones import TOP, Point, Zone, whole_space
+
+SLICES_MAX = 3
+POINTS_MAX = 64
+LEFT, TOP_EDGE, SIDE = 52.0, 12.0, 205.0
+_BELOW, _ASIDE = 14.0, 6.0
+PALEST, DARKEST = 0.1, 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The dimensions to the right and upwards, and where all others are."""
+
+    x: int
+    y: int
+    at: Point
+    names: tuple[str, str]
+    others: str = ""  # where the others are, in words
+
+    def meets(self, zone: Zone) -> bool:
+        """Whether it goes through a zone."""
+        return zone.contains(self._with((zone.low[self.x], zone.low[self.y])))
+
+    def nobodys(self, met: Sequence[Zone]) -> list[Zone]:
+        """What of it is in none of the zones that it meets; flat in all other dimensions."""
+        rest = [whole_space(2)]
+        for zone in met:
+            (x, y), (right, top) = ((edge[self.x], edge[self.y]) for edge in (zone.low, zone.high))
+            rest = [part for each in rest for part in each.without(Zone((x, y), (right, top)))]
+        return [Zone(self._with(each.low), self._with(each.high)) for each in rest]
+
+    def _with(self, both: Point) -> Point:
+        at = list(self.at)
+        at[self.x], at[self.y] = both
+        return tuple(at)
+
+    def box(self, zone: Zone) -> Box:
+        """Where a zone is drawn."""
+        left, right = (LEFT + SIDE * edge[self.x] for edge in (zone.low, zone.high))
+        bottom, top = (TOP_EDGE + SIDE * (1 - edge[self.y]) for edge in (zone.low, zone.high))
+        size = round(right - left, 2), round(bottom - top, 2)
+        return Box(round(left, 2), round(top, 2), *size, "transparent", 0.0, "held", "")
+
+    def point(self, point: Point) -> tuple[float, float]:
+        """Where a point is drawn."""
+        return round(LEFT + SIDE * point[self.x], 2), round(TOP_EDGE + SIDE * (1 - point[self.y]), 2)
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """Of the axes, which go from the least value to the greatest."""
+        middle, bottom = LEFT + SIDE / 2, TOP_EDGE + SIDE
+        return (
+            Label(middle, bottom + _BELOW, f"{self.names[0]} →"),
+            Label(LEFT / 2 - _ASIDE, TOP_EDGE + SIDE / 2 - _BELOW, "↑"),
+            Label(LEFT / 2 - _ASIDE / 2, TOP_EDGE + SIDE / 2, self.names[1].partition(" ")[0]),
+            Label(LEFT / 2 - _ASIDE / 2, TOP_EDGE + SIDE / 2 + _BELOW, self.names[1].partition(" ")[2]),
+        )
+
+
+def names_of(attributes: Sequence[Attribute]) -> tuple[str, ...]:
+    """Of the dimensions: where a subscription to an attribute begins, and where it ends."""
+    return tuple(f"{each.name} {bound}" for each in attributes for bound in ("from", "to"))
+
+
+def slices(zones: Sequence[Zone], attributes: Sequence[Attribute]) -> list[Slice]:
+    """Those that meet most zones that are in none before; of as many, that of one attribute's bounds."""
+    names = names_of(attributes)
+    left, found = list(zones), list[Slice]()
+    while left and len(found) < SLICES_MAX:
+        best = _best(left, len(names), [(each.x, each.y) for each in found])
+        if best is None:
+            break
+        x, y, at = best
+        others = ", ".join(
+            f"{name} {_value(attributes[number // 2], at[number])}"
+            for number, name in enumerate(names)
+            if number not in (x, y)
+        )
+        found.append(Slice(x, y, at, (names[x], names[y]), others))
+        left = [zone for zone in left if not found[-1].meets(zone)]
+    return found
+
+
+def through(point: Point, zones: Sequence[Zone], attributes: Sequence[Attribute]) -> Slice | None:
+    """The slice through a point that meets most of these zones."""
+    if not zones:
+        return None
+    names = names_of(attributes)
+    inside = _inside(np.array([point]), zones)
+    x, y = max(_pairs(len(names)), key=lambda pair: _met(inside, *pair)[0])
+    return Slice(x, y, point, (names[x], names[y]))
+
+
+def _value(attribute: Attribute, coordinate: float) -> str:
+    value = attribute.low + coordinate * (attribute.high - attribute.low)
+    return attribute.text(round(value) if attribute.is_whole else float(f"{value:.3g}"))
+
+
+def _best(
+    left: Sequence[Zone], dimensions: int, before: Sequence[tuple[int, int]]
+) -> tuple[int, int, Point] | None:
+    """Through middles of zones that are left, of which it counts how many are met. before: what is drawn
+    already, and is taken again only where it meets more.
+    """
+    step = -(-len(left) // POINTS_MAX)
+    points = [zone.middle for zone in left[::step]]
+    inside = _inside(np.array(points), left)
+    best, most = None, 0
+    for x, y in sorted(_pairs(dimensions), key=lambda pair: pair in before):
+        met = _met(inside, x, y)
+        place = int(met.argmax())
+        if met[place] > most:
+            most, best = int(met[place]), (x, y, points[place])
+    return best
+
+
+def _pairs(dimensions: int) -> Iterator[tuple[int, int]]:
+    """All pairs, the bounds of one attribute first."""
+    yield from ((start, start + 1) for start in range(0, dimensions, 2))
+    yield from ((x, y) for x in range(dimensions) for y in range(x + 1, dimensions) if x % 2 or y != x + 1)
+
+
+def _inside(points: Floats, zones: Sequence[Zone]) -> Bools:
+    """By point and zone in which dimensions the point is between its edges."""
+    low, high = np.array([zone.low for zone in zones]), np.array([zone.high for zone in zones])
+    at = points[:, None, :]
+    found: Bools = (low <= at) & ((at < high) | ((high == TOP) & (at == TOP)))
+    return found
+
+
+def _met(inside: Bools, x: int, y: int) -> Ints:
+    """By point how many zones a slice in two dimensions meets."""
+    outside = ~inside
+    others = outside.sum(axis=2) - outside[:, :, x] - outside[:, :, y]
+    found: Ints = (others == 0).sum(axis=1)
+    return found
+
+
+def boxes(
+    drawn: Slice,
+    held: Mapping[str, Sequence[Holding]],
+    colours: Mapping[str, str],
+    load: Mapping[str, float],
+    says: Mapping[str, str],
+) -> Iterator[Box]:
+    """Every zone that is met, those in trust last, and what is nobody's.
+
+    load: of each host. says: what is known of each host.
+    """
+    most = max(load.values(), default=0.0) or 1.0
+    met = [each for several in held.values() for each in several if drawn.meets(each.zone)]
+    for zone in drawn.nobodys([each.zone for each in met]):
+        yield replace(drawn.box(zone), kind="nobody", says="nobody's")
+    for each in sorted(met, key=lambda each: each.version):
+        shade = PALEST + (DARKEST - PALEST) * load.get(each.host, 0.0) / most
+        trust = f", taken over {number(each.version)} times" if each.version else ""
+        yield replace(
+            drawn.box(each.zone),
+            colour=colours.get(each.host, "gray"),
+            shade=round(shade, 3),
+            kind="trust" if each.version else "held",
+            says=says.get(each.host, each.host) + trust,
+        )
+
+
+assert LEFT + SIDE <= WIDTH
+assert TOP_EDGE + SIDE + _BELOW <= HEIGHT

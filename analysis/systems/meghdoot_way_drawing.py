@@ -1,0 +1,106 @@
+"""Draws one event's way: over a slice through its point, and from host to host over the regions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from analysis.pages.report.formatting import count_of, seconds
+from analysis.pages.report.sections import Box, Dot, Edge, Panel, Places, Row
+from analysis.systems.meghdoot_slices import Slice, boxes, through
+from analysis.systems.meghdoot_way import Way
+from analysis.systems.meghdoot_zones import Holding, Zones
+from analysis.timelines.run_metadata import RunMetadata
+from node.core.content import Attribute
+from node.core.epochs import written
+from node.protocols.can.zones import Zone
+
+AFFECTED = 0.75  # shade of zones
+
+
+def way_row(
+    way: Way, zones: Zones, metadata: RunMetadata, attributes: Sequence[Attribute], where: Places
+) -> Row:
+    """Both drawings of an event's way."""
+    name = metadata.stream_names.get(way.stream, f"stream {way.stream}")
+    how = "" if way.is_captured else ", by zones as they stood: there are no packets"
+    title = (
+        f"The way of event {written(way.seq)} of {name}, {seconds(metadata.seconds(way.t_ns))} ({way.says}):"
+        f" {count_of(len(way.zones), 'zone')}, {count_of(len(way.contacted), 'node')} contacted,"
+        f" {len(way.got & way.wanted)} of {count_of(len(way.wanted), 'subscriber')} told{how}"
+    )
+    panels = [_over_regions(way, where)]
+    drawn = through(way.point, [each.zone for each in way.zones], attributes)
+    if drawn is not None:
+        panels.insert(0, _over_zones(way, drawn, zones, where))
+    return Row(title, tuple(panels))
+
+
+def _over_zones(way: Way, drawn: Slice, zones: Zones, where: Places) -> Panel:
+    held = zones.at(way.t_ns)
+    load = dict.fromkeys((each.host for each in way.zones), AFFECTED)
+    says = {host: f"{host}{': affected' if host in load else ''}" for host in held}
+    edges = tuple(_between(way, drawn))
+    met = sum(drawn.meets(each.zone) for each in way.zones)
+    title = f"over {count_of(met, 'zone')}: {drawn.names[0]} and {drawn.names[1]}"
+    return Panel(
+        title,
+        title,
+        (Dot(*drawn.point(way.point), "var(--ink)", "root", f"the event: {way.says}"),),
+        edges,
+        drawn.labels,
+        (*boxes(drawn, held, where.colours, load, says), _outline(way, drawn)),
+    )
+
+
+def _outline(way: Way, drawn: Slice) -> Box:
+    region = Zone(way.region.low, way.region.high)
+    return replace(drawn.box(region), kind="outline")
+
+
+def _between(way: Way, drawn: Slice) -> Iterator[Edge]:
+    """From zone to zone, as far as both are in the slice."""
+    met: dict[str, Holding] = {each.host: each for each in way.zones if drawn.meets(each.zone)}
+    for sender, taker in way.passed_on:
+        if sender in met and taker in met:
+            ends = (drawn.point(_part(way, met[each].zone)) for each in (sender, taker))
+            (x1, y1), (x2, y2) = ends
+            yield Edge(x1, y1, x2, y2, "kept")
+
+
+def _part(way: Way, zone: Zone) -> tuple[float, ...]:
+    """The middle of what of a zone is affected."""
+    low = map(max, zone.low, way.region.low)
+    high = map(min, zone.high, way.region.high)
+    return tuple((one + other) / 2 for one, other in zip(low, high, strict=True))
+
+
+def _over_regions(way: Way, where: Places) -> Panel:
+    edges = [*_lines(way.passed_on, where, "kept"), *_lines(way.told, where, "told")]
+    title = f"from node to node: {count_of(len(way.passed_on), 'pass')}"
+    if way.is_captured:
+        title += f", {count_of(len(way.told), 'notification')}"
+    dots = tuple(Dot(*where.of[host], where.colours[host], *_dot(way, host)) for host in where.of)
+    return Panel(title, title, dots, tuple(edges), where.labels)
+
+
+def _lines(pairs: Sequence[tuple[str, str]], where: Places, kind: str) -> Iterator[Edge]:
+    for one, other in pairs:
+        if one in where.of and other in where.of:
+            yield Edge(*where.of[one], *where.of[other], kind)
+
+
+def _dot(way: Way, host: str) -> tuple[str, str]:
+    said = [
+        word
+        for word, holds in (
+            ("has the event's zone", host == way.root),
+            ("contacted", host in way.contacted),
+            ("told", host in way.got),
+            ("to be told, and was not", host in way.wanted - way.got),
+            ("told, and need not be", host in way.got - way.wanted),
+        )
+        if holds
+    ]
+    kinds = ((way.wanted - way.got, "dead"), ({way.root}, "root"), (way.got, "member"),
+             (way.contacted, "forwarder"))  # fmt: skip
+    kind = next((kind for hosts, kind in kinds if host in hosts), "outside")
+    return kind, f"{host}: {', '.join(said) or 'had nothing to do with it'}"

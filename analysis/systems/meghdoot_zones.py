@@ -1,0 +1,239 @@
+"""Who had which zones at any time of a run, from what nodes wrote down of themselves.
+
+Each node says which zones it has whenever that changes, and how often each was taken over: one that was, is
+held in trust for a node that was taken for failed. A process that is killed has none until it has joined
+again. From these follow the volume that nobody has, the volume that several have, and what became of zones
+that were taken over.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from analysis.messages.label import address_text
+from analysis.timelines.failover_events import log_records
+from analysis.timelines.run_metadata import RunMetadata
+from experiments.declared import Trait
+from experiments.rundir import RunDirectory
+from node.protocols.can.zones import Zone
+
+ZONES, TAKEOVER, FAILED = "zones", "takeover", "failed"
+SAMPLES_MAX = 1_000  # changes of which volumes are computed
+NOTHING = 1e-9  # of volume: edges are rounded in logs
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A zone of a host. version: how often it was taken over; 0 is nobody else's."""
+
+    host: str
+    version: int
+    zone: Zone
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A host's zones from `t_ns` on."""
+
+    t_ns: int
+    host: str
+    holdings: tuple[Holding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """A host took the zones of another one over. noticed_ns: when it took that one for failed, if it said so.
+    was_alive: the other's process ran. until_ns: when it had given the last of it back, or away.
+    """
+
+    t_ns: int
+    host: str
+    peer: str
+    zones: tuple[Zone, ...]
+    noticed_ns: int | None
+    was_alive: bool
+    until_ns: int | None
+
+    @property
+    def volume(self) -> float:
+        """Of the zones."""
+        return sum(zone.volume for zone in self.zones)
+
+
+@dataclass(frozen=True, slots=True)
+class Volumes:
+    """From `t_ns` on: the volume that nobody has, and that several have, of 1."""
+
+    t_ns: int
+    without: float
+    several: float
+
+
+@dataclass(frozen=True)
+class Zones:
+    """All changes of all hosts, in order of time, and what was taken over."""
+
+    changes: tuple[Change, ...]
+    takeovers: tuple[Takeover, ...] = ()
+
+    def at(self, t_ns: int) -> dict[str, tuple[Holding, ...]]:
+        """The zones of each host that has any."""
+        last: dict[str, tuple[Holding, ...]] = {}
+        for change in self.changes[: bisect_right(self._times_ns, t_ns)]:
+            last[change.host] = change.holdings
+        return {host: last[host] for host in sorted(last) if last[host]}
+
+    def volumes(self, since_ns: int) -> list[Volumes]:
+        """With each change from a time on; of very many changes, of some that are spread evenly."""
+        times = sorted({since_ns, *(each for each in self._times_ns if each > since_ns)})
+        step = -(-len(times) // SAMPLES_MAX)
+        return [Volumes(t_ns, *covered(self._all_at(t_ns))) for t_ns in times[::step]]
+
+    def _all_at(self, t_ns: int) -> list[Zone]:
+        return [each.zone for held in self.at(t_ns).values() for each in held]
+
+    @cached_property
+    def _times_ns(self) -> list[int]:
+        return [change.t_ns for change in self.changes]
+
+
+def covered(zones: Sequence[Zone]) -> tuple[float, float]:
+    """The volume that none of these zones has, and that more than one of them has."""
+    once = 0.0
+    several: list[Zone] = []
+    for number, zone in enumerate(zones):
+        rest = [zone]
+        for earlier in zones[:number]:
+            if zone.intersects(earlier):
+                several.append(zone.intersection(earlier))
+                rest = [part for each in rest for part in each.without(earlier)]
+        once += sum(part.volume for part in rest)
+    twice = sum(part.volume for part in _apart(several))
+    return tuple(0.0 if each < NOTHING else each for each in (1 - once, twice))  # type: ignore[return-value]
+
+
+def _apart(zones: Sequence[Zone]) -> list[Zone]:
+    """Boxes that have the same volume together, none of it twice."""
+    found: list[Zone] = []
+    for zone in zones:
+        rest = [zone]
+        for earlier in found:
+            rest = [part for each in rest for part in each.without(earlier)]
+        found += rest
+    return found
+
+
+# --- Reading
+
+
+def read_zones(run: RunDirectory, metadata: RunMetadata) -> Zones:
+    """From the logs of all nodes."""
+    changes: list[Change] = []
+    taken: list[tuple[int, str, str]] = []
+    failed: list[tuple[int, str, str]] = []
+    for host in metadata.having(Trait.SERVER):
+        for record in log_records(run.log(host), (ZONES, TAKEOVER, FAILED)):
+            t_ns = metadata.clocks.of(host).at(record["t_ns"])
+            if record["event"] == ZONES:
+                changes.append(Change(t_ns, host, tuple(_holdings(record, host))))
+            elif (peer := _peer(record, metadata)) is not None:
+                (taken if record["event"] == TAKEOVER else failed).append((t_ns, host, peer))
+    changes += _deaths(metadata)
+    changes.sort(key=lambda change: change.t_ns)
+    zones = Zones(tuple(changes))
+    takeovers = [_takeover(each, zones, failed, metadata) for each in sorted(taken)]
+    return Zones(zones.changes, tuple(takeovers))
+
+
+def _holdings(record: Mapping[str, Any], host: str) -> Iterator[Holding]:
+    for version, *edges in record.get("zones", ()):
+        yield Holding(host, version, Zone(tuple(edges[::2]), tuple(edges[1::2])))
+
+
+def _peer(record: Mapping[str, Any], metadata: RunMetadata) -> str | None:
+    address = record.get("peer")
+    return metadata.host_at.get(address_text(address)) if isinstance(address, int) else None
+
+
+def _deaths(metadata: RunMetadata) -> Iterator[Change]:
+    for fault in metadata.applied_changes:
+        if fault.kind in {"kill", "leave"}:
+            for host in fault.processes:
+                yield Change(fault.t_ns, host, ())
+
+
+def _takeover(
+    taken: tuple[int, str, str],
+    zones: Zones,
+    failed: Sequence[tuple[int, str, str]],
+    metadata: RunMetadata,
+) -> Takeover:
+    t_ns, host, peer = taken
+    own = [change for change in zones.changes if change.host == host]
+    before = next((each for each in reversed(own) if each.t_ns < t_ns), None)
+    after = next((each for each in own if each.t_ns >= t_ns), None)
+    gained = _gained(before, after)
+    noticed = [at_ns for at_ns, who, whom in failed if (who, whom) == (host, peer) and at_ns <= t_ns]
+    until = next(
+        (
+            each.t_ns
+            for each in own
+            if after is not None and each.t_ns > after.t_ns and not _has(each.holdings, gained)
+        ),
+        None,
+    )
+    return Takeover(
+        t_ns, host, peer, gained, max(noticed, default=None), peer not in _dead(metadata, t_ns), until
+    )
+
+
+def _gained(before: Change | None, after: Change | None) -> tuple[Zone, ...]:
+    rest = [each.zone for each in after.holdings if each.version] if after is not None else []
+    for earlier in before.holdings if before is not None else ():
+        rest = [part for each in rest for part in each.without(earlier.zone)]
+    return tuple(rest)
+
+
+def _has(holdings: Sequence[Holding], zones: Sequence[Zone]) -> bool:
+    return any(each.zone.intersects(zone) for each in holdings for zone in zones)
+
+
+def _dead(metadata: RunMetadata, t_ns: int) -> set[str]:
+    dead: set[str] = set()
+    for fault in metadata.applied_changes:
+        if fault.t_ns <= t_ns and fault.processes:
+            dead = dead - set(fault.processes) if fault.mends else dead | set(fault.processes)
+    return dead
+
+
+# --- Spans of time
+
+
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """A time in which not all volume had one owner; until_ns is None if it never ended."""
+
+    since_ns: int
+    until_ns: int | None
+    without: float
+    several: float
+
+
+def unsettled(volumes: Sequence[Volumes]) -> list[Unsettled]:
+    """Each time between two in which all was settled, with the most of either."""
+    found: list[Unsettled] = []
+    group: list[Volumes] = []
+    for each, following in pairwise([*volumes, None]):
+        if each is not None and (each.without or each.several):
+            group.append(each)
+        is_over = following is None or not (following.without or following.several)
+        if group and is_over:
+            without, several = max(one.without for one in group), max(one.several for one in group)
+            found.append(
+                Unsettled(group[0].t_ns, following.t_ns if following is not None else None, without, several)
+            )
+            group = []
+    return found

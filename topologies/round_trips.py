@@ -1,0 +1,101 @@
+"""The greatest round trips between hosts of a topology: on the usual routes, and by a detour. Pure.
+
+Times are those of the links as they stand in the topology, with their whole jitter and both ends' LANs. A
+detour leads through a host of a third region, as where nodes pass on what others cannot send directly while
+a link is cut: of each pair of regions, for the link of its route that costs most, the shortest way round it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from topologies.link_parameters import LinkParameters
+from topologies.model import Topology
+from topologies.routes import Edge, routes
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTrip:
+    """There and back between hosts of two regions; `through`: the region of the host between, or None."""
+
+    us: int
+    ends: tuple[str, str]
+    through: str | None = None
+
+    def __str__(self) -> str:
+        return "-".join(self.ends) + (f" through {self.through}" if self.through else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Between two regions, there and back. links: the bits of those that it crosses."""
+
+    us: int
+    links: int
+
+
+def greatest_direct(topology: Topology) -> RoundTrip:
+    """The greatest round trip between any two hosts."""
+    lans = {region: _lan_us(topology, region) for region in topology.regions}
+    within = [RoundTrip(2 * us, (region, region)) for region, us in lans.items()]
+    between = [RoundTrip(way.us + lans[a] + lans[b], (a, b)) for (a, b), way in _ways(topology).items()]
+    return max([*within, *between], key=lambda each: each.us)
+
+
+def greatest_detour(topology: Topology) -> RoundTrip | None:
+    """The greatest round trip through a third host while one link is cut; None: no host helps."""
+    ways = _ways(topology)
+    lans = {region: _lan_us(topology, region) for region in topology.regions}
+    found = [trip for a, b in ways if a < b for trip in _detours(a, b, ways, lans)]
+    return max(found, key=lambda each: each.us, default=None)
+
+
+def _detours(
+    a: str, b: str, ways: Mapping[tuple[str, str], _Way], lans: Mapping[str, int]
+) -> Iterator[RoundTrip]:
+    """For each link of the route between two regions the shortest way that does without it."""
+    round_us = [
+        (ways[a, via].us + ways[via, b].us + lans[a] + 2 * lans[via] + lans[b], via)
+        for via in lans
+        if (a, via) in ways and (via, b) in ways
+    ]
+    round_us.sort()
+    links = ways[a, b].links
+    while links:
+        link = links & -links
+        links ^= link
+        for us, via in round_us:
+            if not (ways[a, via].links | ways[via, b].links) & link:
+                yield RoundTrip(us, (a, b), via)
+                break
+
+
+def _ways(topology: Topology) -> dict[tuple[str, str], _Way]:
+    """Between each two regions that reach each other, in both orders."""
+    delays_us, bits = {}, {}
+    edges = []
+    for number, link in enumerate(topology.links):
+        a, b = link.between
+        forward, backward = link.forward_parameters, link.backward_parameters
+        delays_us[a, b], delays_us[b, a] = _most_us(forward), _most_us(backward)
+        bits[a, b] = bits[b, a] = 1 << number
+        edges.append(Edge(link.name, a, b, forward.delay_us, backward.delay_us, link.weight))
+    found = {}
+    hops_of = routes(topology.regions, edges)
+    for a, b in combinations(topology.regions, 2):
+        if (a, b) in hops_of:
+            hops = (*hops_of[a, b], *hops_of[b, a])
+            links = 0
+            for hop in hops:
+                links |= bits[hop]
+            found[a, b] = found[b, a] = _Way(sum(delays_us[hop] for hop in hops), links)
+    return found
+
+
+def _most_us(parameters: LinkParameters) -> int:
+    return parameters.delay_us + parameters.jitter_us
+
+
+def _lan_us(topology: Topology, region: str) -> int:
+    """To a host of a region and back, over its own link."""
+    return 2 * _most_us(topology.regions[region].lan.parameters())
