@@ -5,7 +5,16 @@ from dataclasses import replace
 from typing import Any
 
 from node.core.declaration import Contract, Declared, Trait
-from node.systems import SENT_FOLDER, UnknownSystemError, add_module, is_sent, module_files, oldest, systems
+from node.systems import (
+    SENT_FOLDER,
+    UnknownSystemError,
+    add_module,
+    distributions_of,
+    is_sent,
+    module_files,
+    oldest,
+    systems,
+)
 
 __all__ = [
     "SENT_FOLDER",
@@ -16,6 +25,7 @@ __all__ = [
     "add_module",
     "declared_by",
     "declared_with",
+    "distributions_of",
     "is_sent",
     "module_files",
     "oldest",

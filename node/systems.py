@@ -62,6 +62,11 @@ def is_sent(system: str) -> bool:
     return system in {*(ours.declared.name for ours in OURS), *own}
 
 
+def distributions_of(system: str) -> tuple[str, ...]:
+    """Installed packages that a system's nodes import besides those that ours do."""
+    return systems()[system].distributions if system in systems() else ()
+
+
 @cache
 def systems() -> dict[str, System]:
     """All systems that are known, by name; the user's own before installed ones, those before ours."""

@@ -212,7 +212,8 @@ class System:
     roles_problem: why a region cannot have so many processes of each role, or None. promise: the contract
     with these parameters, all of them, where that depends on them; what is declared is that of the defaults.
     waits: with these parameters, what no round trip may be longer than.
-    studies: experiments with very many machines, by name.
+    studies: experiments with very many machines, by name. distributions: installed packages that its nodes
+    import, by their names in package indexes; other machines get them together with the code.
     """
 
     declared: Declared
@@ -225,6 +226,7 @@ class System:
     promise: Callable[[Mapping[str, Any]], Contract] | None = None
     waits: Callable[[Mapping[str, Any]], Iterable[Wait]] = _no_waits
     studies: Mapping[str, Study] = field(default_factory=dict)
+    distributions: tuple[str, ...] = ()
 
     def problem(self) -> str | None:
         """What is wrong with the declaration, or None."""
@@ -237,6 +239,8 @@ class System:
             return "contract.survives should list kinds of faults, and contract.settle_us not be negative"
         if not (isinstance(self.parameters, type) and is_dataclass(self.parameters)):
             return f"the parameters should be a dataclass, not {self.parameters!r:.40}"
+        if isinstance(self.distributions, str):
+            return f"distributions should be a tuple of names, not {self.distributions!r:.40}"
         known = {each.name for each in fields(self.parameters)}
         if unknown := [port for port in self.declared.ports if port not in known]:
             return f"ports: there is no parameter {unknown[0]!r:.40}"

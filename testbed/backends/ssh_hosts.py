@@ -1,9 +1,9 @@
 """Carries out plans on the machines of an inventory, each its assignment, and ships the results back.
 
-Once: log in to all machines, examine them, deploy our code. For each run: start a supervisor on each machine
-that the plan needs, coordinate them (`testbed.machines.coordinator`), ship their files into one run directory
-during the run or at its end, merge their run.json files, and remove the run's folder from machines whose
-files have all arrived.
+Once: log in to all machines, examine them, deploy our code; before a run whose system needs more, that too.
+For each run: start a supervisor on each machine that the plan needs, coordinate them
+(`testbed.machines.coordinator`), ship their files into one run directory during the run or at its end, merge
+their run.json files, and remove the run's folder from machines whose files have all arrived.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from experiments.declared import Trait, is_sent
+from experiments.declared import Trait, distributions_of, is_sent
 from experiments.plan import Plan
 from experiments.run_record import InventoryRecord, RunRecord, record_to_json, write_record
 from experiments.rundir import RunDirectory
@@ -55,7 +55,7 @@ class SshBackend:
         self._say = say
         self._show = show
         self._stack = contextlib.ExitStack()
-        self._archive: Archive
+        self._archives: dict[tuple[str, ...], Archive] = {}
         self._connections: ConnectionPool
         self.examined: list[ExaminedMachine] = []
         """What each machine can do."""
@@ -65,15 +65,15 @@ class SshBackend:
         with contextlib.ExitStack() as stack:
             self._say(f"logging in to {len(self._inventory.machines)} machines")
             connections = stack.enter_context(connected(self._inventory.machines))
-            self._archive = machine_archive()
+            self._archives[()] = archive = machine_archive()
             self._say("examining them")
-            self.examined = examine(self._inventory, connections, self._archive)
+            self.examined = examine(self._inventory, connections, archive)
             self._show(self.examined)
             raise_if_unfit(self.examined)
             here = [connection for connection in connections if isinstance(connection, Connection)]
             self._connections = ConnectionPool(here)
             stack.callback(self._connections.close)
-            sent = sum(deploy(here, self._archive))
+            sent = sum(deploy(here, archive))
             if sent:
                 self._say(f"brought our code to {sent} of them")
             self._stack = stack.pop_all()
@@ -93,17 +93,32 @@ class SshBackend:
         return adapted(plan, self._inventory, placement, self._mtu_bytes(placement))
 
     def check(self, out: Path, plan: Plan) -> None:
-        """See `Backend`. The machines have been examined; here the disk for the captures is checked."""
+        """See `Backend`. The machines have been examined; here the disk for the captures is checked, and they
+        get what only this plan needs.
+        """
+        placement = place(plan, self._inventory)
         try:
             out.mkdir(parents=True, exist_ok=True)
             check_disk(out, plan)
-            check_disk_space(plan, place(plan, self._inventory), self.examined)
+            check_disk_space(plan, placement, self.examined)
         except OSError as error:
             raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
+        self._bring(plan, placement)
 
     def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
         """See `Backend`."""
-        return _Run(run, self._inventory, self._connections, self._archive, follow).carry_out()
+        archive = self._archives[distributions_of(run.read_run().plan.system)]
+        return _Run(run, self._inventory, self._connections, archive, follow).carry_out()
+
+    def _bring(self, plan: Plan, placement: Placement) -> None:
+        """Let the plan's machines have what its system's nodes import. Raises MachineError, TestbedError."""
+        more = distributions_of(plan.system)
+        if more in self._archives:
+            return
+        self._archives[more] = archive = machine_archive(more=more)
+        sent = sum(deploy([self._connections.to(machine) for machine in placement.machines], archive))
+        if sent:
+            self._say(f"brought {', '.join(more)} to {sent} of them, for {plan.system}")
 
     def _mtu_bytes(self, placement: Placement) -> int:
         """The MTU of the experiment network, from what the machines report of their interfaces."""

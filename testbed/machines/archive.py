@@ -2,7 +2,8 @@
 
 It holds the project's packages as far as they work on a machine (runner, links, nodes, supervisor,
 shipping), the files of systems that the user named (`--system-module`), and the installed distributions that
-ours import, so that nothing has to be installed there. Bytecode comes with it, and is not held against the
+ours import, so that nothing has to be installed there. Where a run's system declares that its nodes need more
+distributions, that run's archive has those, too. Bytecode comes with it, and is not held against the
 sources at every start (PEP 552): what is unpacked has been checked as a whole, and only root can change it.
 So the first start is as fast as any. The same sources give the same bytes: files are sorted and have no
 times, and bytecode is written without back references, which would depend on what else this process has
@@ -23,10 +24,11 @@ import importlib.util
 import io
 import marshal
 import platform
+import re
 import struct
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -54,6 +56,9 @@ DISTRIBUTIONS = (
 NOT_NEEDED = (
     "mininet/examples/",
     "mininet/test/",
+    "numpy/_pyinstaller/",
+    "numpy/distutils/",
+    "numpy/f2py/",
     "pydantic/mypy.py",
     "pydantic/v1/",
     "yaml/_yaml.",  # PyYAML's C parser: we use the other
@@ -63,8 +68,9 @@ NOT_NEEDED = (
 VERSION_COMPARISON = ("setuptools/_distutils/version.py", "distutils/version.py")
 """Mininet imports it from distutils, which not every Python has (PEP 632)."""
 
-KEPT = (".py", ".so")
-FORMAT = 2  # to be raised when the same sources are to give another archive
+KEPT = re.compile(r"\.py$|\.so(\.[0-9]+)*$")  # modules, and shared objects with or without a version
+TESTS = re.compile(r"^[^/]+/(.*/)?tests/")
+FORMAT = 3  # to be raised when the same sources are to give another archive
 PACKED_LEVEL = 6
 MARSHAL_VERSION = 2  # the last one without back references
 ARCHIVES_KEPT = 3
@@ -83,18 +89,20 @@ class Archive:
         return cls(content, hashlib.sha256(content).hexdigest())
 
 
-def machine_archive(cache: Path = CACHE) -> Archive:
+def machine_archive(cache: Path = CACHE, more: Iterable[str] = ()) -> Archive:
     """The archive of this project as it is now; built unless it is in the cache.
 
-    Raises MachineError if a distribution is missing here, or the cache cannot be written.
+    more: distributions that it has besides `DISTRIBUTIONS`. Raises MachineError if a distribution is missing
+    here, or the cache cannot be written.
     """
     project = dict(project_files())
-    path = cache / f"machine-{_key(project)}.tar.gz"
+    distributions = sorted({*DISTRIBUTIONS, *more})
+    path = cache / f"machine-{_key(project, distributions)}.tar.gz"
     try:
         if not path.is_file():
             cache.mkdir(exist_ok=True)
             with replacing(path, sync=False) as stream:
-                stream.write(pack({**project, **dict(distribution_files())}))
+                stream.write(pack({**project, **dict(distribution_files(distributions))}))
             _forget_old(cache, path)
         return Archive.of(path.read_bytes())
     except OSError as error:
@@ -112,14 +120,15 @@ def project_files() -> Iterator[tuple[str, bytes]]:
         yield f"{SENT_FOLDER}/{path.name}", path.read_bytes()
 
 
-def distribution_files() -> Iterator[tuple[str, bytes]]:
-    """The modules and metadata of the distributions that those import."""
-    for distribution in DISTRIBUTIONS:
+def distribution_files(distributions: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """The modules and metadata of these distributions, and the shared objects that come with them."""
+    for distribution in distributions:
         for name, path in _installed(distribution):
             metadata = name.endswith(".dist-info/METADATA")
-            if metadata or (name.endswith(KEPT) and not name.startswith((*NOT_NEEDED, ".."))):
+            left_out = name.startswith((*NOT_NEEDED, "..")) or TESTS.match(name)
+            if metadata or (KEPT.search(name) and not left_out):
                 content = path.read_bytes()
-                yield name, loadable_part(content) if name.endswith(".so") else content
+                yield name, content if name.endswith(".py") else loadable_part(content)
     source, name = VERSION_COMPARISON
     yield name.replace("version", "__init__"), b""
     yield name, dict(_installed("setuptools"))[source].read_bytes()
@@ -153,17 +162,22 @@ def bytecode(name: str, source: bytes) -> bytes | None:
 
 
 def _installed(distribution: str) -> list[tuple[str, Path]]:
+    files = _distribution(distribution).files or []
+    return [(file.as_posix(), Path(str(file.locate()))) for file in files]
+
+
+def _distribution(name: str) -> importlib.metadata.Distribution:
     try:
-        listed = importlib.metadata.files(distribution) or []
-    except importlib.metadata.PackageNotFoundError:
-        raise MachineError(f"machines need {distribution}, which is not installed here: `make`") from None
-    return [(file.as_posix(), Path(str(file.locate()))) for file in listed]
+        return importlib.metadata.distribution(name)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        way = "`make setup`" if name in DISTRIBUTIONS else f"`.venv/bin/pip install {name}`"
+        raise MachineError(f"machines need {name}, which is not installed here: {way}") from None
 
 
-def _key(project: dict[str, bytes]) -> str:
+def _key(project: dict[str, bytes], distributions: Iterable[str]) -> str:
     """A cache key from everything that an archive depends on, without reading the distributions' files."""
     key = hashlib.sha256()
-    versions = [f"{name} {importlib.metadata.version(name)}" for name in (*DISTRIBUTIONS, "setuptools")]
+    versions = [f"{name} {_distribution(name).version}" for name in (*distributions, "setuptools")]
     for line in (f"format {FORMAT}", sys.version, platform.machine(), *NOT_NEEDED, *versions):
         key.update(line.encode() + b"\n")
     for name, content in project.items():

@@ -58,6 +58,7 @@ SYSTEM = System(
     roles_problem=roles_problem,
     codec="node.protocols.meghdoot.messages:CODEC",
     reading="analysis.systems.meghdoot:READING",
+    distributions=("numpy",),
     report="analysis.systems.meghdoot_report:report",
     studies=STUDIES,
 )

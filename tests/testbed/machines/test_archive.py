@@ -77,6 +77,22 @@ def test_it_leaves_out_what_no_machine_needs_and_is_small(
     assert len(made.content) < BYTES_MAX
 
 
+@pytest.mark.slow
+def test_what_a_system_says_its_nodes_import_comes_along_and_works(tmp_path: Path) -> None:
+    made = machine_archive(tmp_path / "cache", more=systems.distributions_of("meghdoot"))
+    subprocess.run(["tar", "-xzf", "-", "-C", str(tmp_path)], input=made.content, check=True, timeout=60)
+    machines = [str(code).partition(":")[0] for code in systems.systems()["meghdoot"].machines.values()]
+    command = [sys.executable, "-I", "-S", "-c", IMPORT_ALL, str(tmp_path), *machines]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "", "modules of this machine were used"
+
+
+def test_a_distribution_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match=r"machines need no-such-thing, .*pip install no-such-thing"):
+        machine_archive(tmp_path, more=["no-such-thing"])
+
+
 def test_its_bytecode_is_that_of_its_sources(files: dict[str, bytes]) -> None:
     sources = {name: content for name, content in files.items() if name.endswith(".py")}
     assert sources
@@ -118,7 +134,7 @@ def test_it_is_made_once_and_those_of_old_states_are_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
-    monkeypatch.setattr(archive, "distribution_files", lambda: iter(()))
+    monkeypatch.setattr(archive, "distribution_files", lambda _: iter(()))
     monkeypatch.setattr(archive, "pack", lambda files: calls.append(1) or gzip.compress(repr(files).encode()))
     state = {"node/a.py": b"0"}
     monkeypatch.setattr(archive, "project_files", lambda: iter(state.items()))

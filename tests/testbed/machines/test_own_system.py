@@ -1,4 +1,4 @@
-"""A system that only the controller has a file of runs on machines."""
+"""Systems that need more than what every machine gets: a file of the user's, an installed package."""
 
 import json
 import os
@@ -30,3 +30,23 @@ def test_a_file_of_the_users_own_is_sent_and_run(pair: Lab, tmp_path: Path) -> N
     assert (summary["events"]["published"] > 500, summary["events"]["delivered"] > 500) == (True, True), said
     assert (summary["events"]["lost"], summary["events"]["stray"]) == (0, 0), said
     assert json.loads((run / "run.json").read_text())["machines"], said
+
+
+SPACE = (
+    "topology=two-regions",
+    "faults=[]",
+    "duration=6s",
+    "roles={publisher: 1, subscriber: 2}",
+    "workload.rate=40/s",
+)
+
+
+def test_what_a_system_imports_comes_along(pair: Lab, tmp_path: Path) -> None:
+    command = [*CUTSET, "run", "meghdoot-link-failure"]
+    command += [word for setting in SPACE for word in ("--set", setting)]
+    with pair.popen([*command, "--on", pair.inventory, "--out", tmp_path], stdout=-1, stderr=-1) as process:
+        said = process.communicate(timeout=END_TIMEOUT_S)
+    [run] = tmp_path.iterdir()
+    events = json.loads((run / "summary.json").read_text())["events"]
+    assert (events["published"] > 10, events["delivered"] > 10) == (True, True), said
+    assert (events["lost"], events["stray"]) == (0, 0), said
