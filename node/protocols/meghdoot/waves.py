@@ -8,7 +8,9 @@ that nobody was left out (`region.points_in`). A wave of which that is not so is
 whoever began it.
 
 Who does not answer in time is left out of the sum. Subscribers that do not are told to the publisher, which
-looks after them itself, so that a zone never has to wait for one that may be gone.
+looks after them itself, so that a zone never has to wait for one that may be gone. They may only be out of
+reach: the overlay is asked to find a way to them, and to a publisher that sent something out once more, which
+may not have heard the answer.
 """
 
 from collections.abc import Iterator
@@ -67,6 +69,8 @@ class Waves:
 
     def begin(self, wave: Wave) -> None:
         """A wave has come, and was passed on; if there is nobody to wait for, that is the answer."""
+        if wave.key[2] and wave.is_root:
+            self._mail.miss(wave.publisher)
         if wave.is_done or len(self._waves) >= WAVES_MAX:
             self.answer(wave)
             return
@@ -121,6 +125,7 @@ class Waves:
         origin, number, attempt, zone = wave.key
         rows = tuple(Subscriber(address, life) for address, life in wave.told.items())
         for each in rows:
+            self._mail.miss(each.address)
             waiting = self._waiting.get((each.address, origin, number), [])
             if wave in waiting:
                 waiting.remove(wave)
@@ -128,6 +133,8 @@ class Waves:
                 self._waiting.pop((each.address, origin, number), None)
         wave.told.clear()
         wave.undelivered += len(rows)
+        if attempt:
+            self._mail.miss(wave.publisher)
         self._mail.send(wave.publisher, Undelivered(origin, number, attempt, zone, rows))
 
     def _give_up_children(self, wave: Wave) -> None:

@@ -57,6 +57,25 @@ def test_a_cut_link_makes_relays_and_no_takeovers():
     assert "takeover" not in events
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_events_do_not_wait_for_the_end_of_a_cut(seed):
+    """Zones answer publishers, and notify subscribers, which they do not reach and are no neighbours of."""
+    society = Society(28, attributes=1, seed=seed, rate_per_s=5)
+    society.run(5_000_000)
+    society.cut((2, 3))
+    society.run(20_000_000)
+    waiting = [
+        (name, pending.seq)
+        for name, node in society.nodes().items()
+        for publication in node.broker.publisher.publications.values()
+        for pending in publication.pending.values()
+        if society.now_us - pending.published_us > 7_000_000
+    ]
+    assert not waiting
+    society.finish()
+    nothing_is_wrong(society)
+
+
 def test_what_joins_at_once_is_not_in_doubt():
     """Zones are given on before their giver has said that there is nothing more."""
     society = Society(16, gap_us=500)
