@@ -48,6 +48,7 @@ class BoundaryWatch:
     emit: Callable[[m.Effect], None]
     _is_set: bool = False
     _looks: int = 0  # since there was no gap
+    _turn: int = 0
 
     def doubt(self) -> None:
         """See `layers.Boundary`: look soon, for what is missing may be on its way."""
@@ -120,6 +121,19 @@ class BoundaryWatch:
         return _with_side(box, dimension, low, high)
 
     # --- Asking
+
+    def look_beyond(self) -> None:
+        """Now and then: nodes that were divided, and whose neighbours are gone since, would never meet. Who
+        has a zone that it took over asks a node that is no neighbour, another one each time, whose it is.
+        """
+        trusted = [zone for zone, version in self.claims.own.versions.items() if version]
+        strangers = [each for each in self.claims.strange() if not self.reach.is_failed(each)]
+        if trusted and strangers:
+            self._turn += 1
+            zone = trusted[self._turn % len(trusted)]
+            own = self.claims.own.node.address
+            address = strangers[self._turn % len(strangers)]
+            self.reach.send(address, Find(own, 0, coordinates_of(zone.middle)))
 
     def _ask(self, point: Point) -> None:
         own = self.claims.own.node.address

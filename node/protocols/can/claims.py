@@ -17,6 +17,7 @@ from node.protocols.can.zones import Point, Zone
 from node.protocols.reachability.nodes import NodeHandle
 
 ACQUAINTANCES_MAX = 32
+CONTACTS_MAX = 64
 PAST_MAX = 1_024  # nodes of which it is remembered how late word of them was
 UNFINISHED_MAX = 256  # nodes of whose zones some claims are missing
 VERSION_MAX = (1 << 16) - 1
@@ -99,6 +100,7 @@ class Claims:
         self.others: dict[Address, Holder] = {}
         self.table: ZoneTable[Address] = ZoneTable(dimensions)
         self.original: Address | None = None  # whose zones this node has copies of, if it is a replica
+        self.contacts: tuple[Address, ...] = ()  # through whom this node joined, or would
         self.acquaintances: dict[Address, NodeHandle] = {}  # who are no neighbours, oldest first
         self._past: dict[Address, int] = {}  # the sequence of those that were forgotten, oldest first
 
@@ -146,10 +148,14 @@ class Claims:
         reach them.
         """
         self.acquaintances.pop(node.address, None)
-        if node.address not in self.others and node != self.own.node:
+        if node.address not in self.others and node.address != self.own.node.address:
             self.acquaintances[node.address] = node
             if len(self.acquaintances) > ACQUAINTANCES_MAX:
                 del self.acquaintances[next(iter(self.acquaintances))]
+
+    def strange(self) -> list[Address]:
+        """Nodes that may know more than those beside this one do."""
+        return list(dict.fromkeys((*self.contacts, *self.acquaintances)))
 
     def is_past(self, holder: Holder) -> bool:
         """Whether something later is known of another node."""

@@ -62,12 +62,16 @@ class Grants:
 
     # --- The giver
 
+    def has_just_given(self, node: NodeHandle) -> bool:
+        """Whether a node was given a zone, and may not have known it when it asked."""
+        since_us = self._reach.now_us - RECENT_US
+        recent = (given for given, given_us in self._recent.values() if given_us >= since_us)
+        return any(given.to == node for given in (*self._given.values(), *recent))
+
     def to_joining(self, join: Join, zone: Zone, version: int) -> None:
         """To a node that has none, and of which all neighbours of the zone are told at once."""
         node = NodeHandle(join.id, join.address)
         own = self._claims.own.node
-        if any(given.to == node for given in self._given.values()):
-            return  # it asks again; the grant is repeated, too
         introduced = Claim(join.id, join.address, join.sequence, 1, version, sides_of(zone))
         heirs = Heirs(join.id, join.address, 0, (own,))
         number = self._number(node, zone, version)

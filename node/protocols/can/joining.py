@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable
 
 from node.core import machine as m
 from node.core.peer_pool import Address
-from node.protocols.can.claims import Claims
+from node.protocols.can.claims import CONTACTS_MAX, Claims
 from node.protocols.can.grants import Grants
 from node.protocols.can.layers import Application
-from node.protocols.can.messages import Join, Route, coordinates_of, point_of
+from node.protocols.can.messages import Claim, Join, Route, coordinates_of, point_of
 from node.protocols.can.parameters import CanParameters
 from node.protocols.can.replicas import Replicas
+from node.protocols.can.territory import Territory
 from node.protocols.can.zones import Point, Zone
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.reachability import Reachability
@@ -31,6 +32,7 @@ class Joining:
         claims: Claims,
         grants: Grants,
         replicas: Replicas,
+        territory: Territory,
         *,
         reach: Reachability,
         application: Application,
@@ -41,12 +43,12 @@ class Joining:
         self._claims = claims
         self._grants = grants
         self._replicas = replicas
+        self._territory = territory
         self._reach = reach
         self._application = application
         self._parameters = parameters
         self._rng = rng
         self._emit = emit
-        self._contacts: list[Address] = []
         self._point: Point | None = None
         self._is_direct = False
         self._attempts = 0
@@ -59,17 +61,21 @@ class Joining:
         """Ask one of these nodes after the other. is_direct: for a part of their own zones."""
         own = self._claims.own
         own.sequence = max(own.sequence, self._reach.now_us)
-        self._contacts = [each for each in contacts if each != own.node.address]
+        known = [each for each in (*contacts, *self._claims.strange()) if each != own.node.address]
+        self._claims.contacts = tuple(dict.fromkeys(known))[:CONTACTS_MAX]
         self._point, self._is_direct = point, is_direct
         self._attempts = 0
         self.try_again()
 
     def try_again(self) -> None:
         """Send the join, to another contact each time, and to another point unless one is wanted."""
-        if not self._contacts:
+        contacts = self._claims.strange()
+        if not contacts:
             return
         own = self._claims.own
-        contact = self._contacts[self._attempts % len(self._contacts)]
+        contact = contacts[self._attempts % len(contacts)]
+        if self._attempts:
+            own.sequence += 1  # for whoever was told that it got a zone, which it did not
         self._attempts += 1
         point = self._point or tuple(self._rng.random() for _ in range(self._claims.table.dimensions))
         join = Join(own.node.id, own.node.address, own.sequence + 1, coordinates_of(point))
@@ -92,13 +98,21 @@ class Joining:
 
     def admit(self, join: Join) -> None:
         """A node asks for a part of a zone of this one."""
+        node = NodeHandle(join.id, join.address)
+        if self._grants.has_just_given(node):
+            return  # it asks again; the grant is repeated, too
+        known = self._claims.others.get(join.address)
+        if known is not None and known.node == node and known.sequence >= join.sequence:
+            return  # it has zones since; this came late
+        # Whatever it had before it joins is not its own.
+        self._territory.hear(Claim(join.id, join.address, join.sequence, 0, 0, ()), join.address)
         point = point_of(join.point)
         zones = self._claims.own.versions
         zone = next((each for each in zones if each.contains(point)), None)
         zone = zone or max(zones, key=lambda each: each.volume)
         part = self._part(zone, join)
         if part is None:
-            self._replicas.add(NodeHandle(join.id, join.address))
+            self._replicas.add(node)
         else:
             self._grants.to_joining(join, part, zones[zone])
 

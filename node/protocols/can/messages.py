@@ -121,6 +121,16 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
+class Disown:
+    """I am no replica of yours, nor you of mine."""
+
+    reads: ClassVar = ("{id}", "#{sequence}")
+
+    id: Sender
+    sequence: Sequence
+
+
+@dataclass(frozen=True, slots=True)
 class Heartbeat:
     """I live, and my zones are those that I told of. Answered by TELL where they are not known."""
 
@@ -178,7 +188,7 @@ class Find:
 
 CAN_MESSAGES = (
     Route, Routed, Join, Claim, Heirs, Grant, Granted, Heartbeat, Tell, Probe, Alive, Report, Find,
-    Ping, Pong, Relay, Unheard, Copy,
+    Ping, Pong, Relay, Unheard, Copy, Disown,
 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from node.protocols.can.messages import (
     Alive,
     Claim,
     Copy,
+    Disown,
     Find,
     Grant,
     Granted,
@@ -94,6 +95,7 @@ class Can:
             self.claims,
             self._grants,
             self._replicas,
+            self.territory,
             reach=self.reach,
             application=application,
             parameters=parameters,
@@ -113,6 +115,7 @@ class Can:
             Grant: self._grant,
             Granted: lambda address, message, relays: self._grants.granted(message),
             Copy: lambda address, message, relays: self._copy(address),
+            Disown: self._disown,
             Heartbeat: self._heartbeat,
             Tell: lambda address, message, relays: self._tell(address),
             Probe: self._probe,
@@ -324,15 +327,17 @@ class Can:
             self.reach.send(self.claims.original, join)
 
     def _grant(self, address: Address, message: Grant, relays: Relays | None) -> None:
-        is_joining = not self.is_active
+        is_joining, is_replica = not self.is_active, self.claims.original is not None
         if self._grants.take(address, message, is_joining=is_joining):
             if is_joining:
                 self._joining.given(address)
+            if is_joining or is_replica:
                 self.territory.drop_strangers()
             self._pass_on_waiting()
 
     def _rejoin(self) -> None:
         """All that this node had belongs to others. It still knows those to whom messages go."""
+        self._replicas.dismiss()
         if self._is_leaving:
             return
         self._joining.start(list(self.claims.others), None)
@@ -347,11 +352,19 @@ class Can:
         self._emit(m.CancelTimer(joining.TIMER))
         self._replicas.follow(address)
 
+    def _disown(self, address: Address, message: Disown, relays: Relays | None) -> None:
+        node = NodeHandle(message.id, address)
+        self._replicas.disowned(node)
+        self.territory.meet(node, message.sequence)
+
     def _claim(self, address: Address, message: Claim, relays: Relays | None) -> None:
         self.territory.hear(message, address, is_introduced=self._joining.is_given_by(address))
+        if message.address == address:
+            self._replicas.claimed(NodeHandle(message.id, address), message.count)
         self._pass_on_waiting()
 
     def _heartbeat(self, address: Address, message: Heartbeat, relays: Relays | None) -> None:
+        self._replicas.addressed(address)
         self.territory.meet(NodeHandle(message.id, address), message.sequence)
 
     def _tell(self, address: Address) -> None:
@@ -440,6 +453,7 @@ class Can:
             return
         self._takeover.name_heirs()
         self.territory.contend()
+        self._boundary.look_beyond()
         if self._is_leaving:
             self._give_all()  # what came back, since the one that was to have it failed
 

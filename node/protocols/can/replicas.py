@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from node.core.peer_pool import Address
 from node.protocols.can.claims import Claims, Holder
 from node.protocols.can.layers import Application
-from node.protocols.can.messages import Copy
+from node.protocols.can.messages import Copy, Disown
 from node.protocols.can.takeover import Takeover
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.reachability import Reachability
@@ -28,6 +28,7 @@ class Replicas:
     reach: Reachability
     application: Application
     homeless: Callable[[], None]
+    _turn: int = 0
 
     # --- Of this node
 
@@ -55,6 +56,23 @@ class Replicas:
         for node in nodes:
             self.add(node)
 
+    def dismiss(self) -> None:
+        """This node has no zone any more."""
+        own = self.claims.own
+        for node in own.replicas:
+            self.reach.send(node.address, Disown(own.node.id, own.sequence))
+        own.replicas = ()
+
+    def claimed(self, node: NodeHandle, count: int) -> None:
+        """A node said itself how many zones it has: with any it is no replica; with none it may think that it
+        is one of this node's, though it was removed when it seemed to have failed.
+        """
+        own = self.claims.own
+        if count:
+            self.remove(node)
+        elif own.versions and node not in own.replicas:
+            self.reach.send(node.address, Disown(own.node.id, own.sequence))
+
     def _changed(self) -> None:
         self.takeover.name_heirs()
         self.application.zones_changed()
@@ -68,13 +86,51 @@ class Replicas:
 
     def follow(self, sender: Address) -> None:
         """Have copies of a node's zones, which are told next."""
-        if not self.claims.own.versions:
-            self.claims.original = sender
+        own = self.claims.own
+        if own.versions:
+            return
+        own.sequence += 2  # others may have been told of a zone that it was to get, by the first
+        before, self.claims.original = self.claims.original, sender
+        if before not in {None, sender}:
+            self.reach.send(before, Disown(own.node.id, own.sequence))
+
+    def addressed(self, sender: Address) -> None:
+        """A node says HEARTBEAT, which only neighbours and the node that is followed should."""
+        own = self.claims.own
+        if not own.versions and sender != self.claims.original:
+            self.reach.send(sender, Disown(own.node.id, own.sequence))
+
+    def disowned(self, node: NodeHandle) -> None:
+        """What there was between two nodes is over."""
+        self.remove(node)
+        if node.address == self.claims.original:
+            self._stop_following()
 
     def look_after(self) -> None:
-        """If the node that is followed has no zone any more, this one has nothing to be there for."""
-        original = self.claims.original
-        if original is not None and not self.claims.held:
-            self.claims.original = None
-            if not self.claims.own.versions:
-                self.homeless()
+        """If the node that is followed has no zone any more, this one has nothing to be there for. Else look
+        at one of those beside it, another one each time, for what was told of them may have been lost.
+        """
+        if self.claims.original is None:
+            self._tell_again()
+        elif not self.claims.held:
+            self._stop_following()
+        else:
+            for address in self.claims.strangers():
+                self.claims.forget(address)
+            others = [each.node for each in self.claims.others.values()]
+            self._turn = (self._turn + 1) % len(others)
+            self.reach.probe(others[self._turn])
+
+    def _tell_again(self) -> None:
+        """Of one of those beside this node, likewise."""
+        others = list(self.claims.others.values())
+        if self.claims.own.replicas and others:
+            self._turn = (self._turn + 1) % len(others)
+            holder = others[self._turn]
+            for node in self.claims.own.replicas:
+                self.reach.send(node.address, *holder.told(), *holder.named())
+
+    def _stop_following(self) -> None:
+        self.claims.original = None
+        if not self.claims.own.versions:
+            self.homeless()

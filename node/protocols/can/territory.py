@@ -15,6 +15,7 @@ from node.core.peer_pool import Address
 from node.protocols.can.claims import Claims, Holder, Listening, Versions
 from node.protocols.can.layers import Application, Boundary, Orphans
 from node.protocols.can.messages import Claim, Heartbeat, Heirs, Tell
+from node.protocols.can.versions import merged, united
 from node.protocols.can.zones import Zone
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.reachability import Reachability
@@ -56,7 +57,7 @@ class Territory:
 
     def gain(self, versions: Versions, giver: NodeHandle | None, *, is_announced: bool = False) -> None:
         """These zones are this node's now. is_announced: by the giver."""
-        self._have(merged(self.claims.own.versions | versions))
+        self._have(merged(united(self.claims.own.versions, versions)))
         for zone in versions:
             self._application.gained(zone, giver)
             self.orphans.claimed(zone)
@@ -152,9 +153,11 @@ class Territory:
             known = None
         is_direct = sender == address
         if self.claims.is_past(holder):
-            if is_direct and known is not None and holder.sequence == known.sequence:
+            if not is_direct or known is None or holder.sequence != known.sequence:
+                return
+            if holder.versions == known.versions:
                 self._give_way(known)  # so far only others told of it
-            return
+                return
         if is_direct:
             self.orphans.returned(address)
         if self.claims.concerns(holder):
@@ -257,27 +260,3 @@ def logged(zone: Zone, version: int) -> list[float]:
     """A zone in a log: how often it was taken over, then its lower and upper edge in each dimension."""
     edges = (edge for both in zip(zone.low, zone.high, strict=True) for edge in both)
     return [version, *(round(edge, LOGGED_DIGITS) for edge in edges)]
-
-
-def merged(versions: Versions) -> Versions:
-    """The same volume in as few boxes as pairs make, of zones that were taken over as often: what is held in
-    trust does not weaken the claim to what is the node's own.
-    """
-    zones = dict(versions)
-    pair = _pair(zones)
-    while pair is not None:
-        first, second, both = pair
-        zones[both] = zones.pop(first)
-        del zones[second]
-        pair = _pair(zones)
-    return zones
-
-
-def _pair(versions: Versions) -> tuple[Zone, Zone, Zone] | None:
-    listed = list(versions)
-    for number, first in enumerate(listed):
-        for second in listed[:number]:
-            both = first.merged(second) if versions[first] == versions[second] else None
-            if both is not None:
-                return first, second, both
-    return None

@@ -1,7 +1,5 @@
 """Whatever became of nodes and ways, zones are a partition again and all neighbours are known."""
 
-from random import Random
-
 import pytest
 
 from node.protocols.can.parameters import CanParameters
@@ -152,62 +150,4 @@ def test_a_node_that_stood_still_gets_its_zones_back():
     overlay.network.reaches = lambda a, b: True
     overlay.run(4 * REPAIR_US)
     assert zones(overlay)[7] == before[7]
-    assert_settled(overlay)
-
-
-WHAT = ("crash", "cut", "one way", "partition", "restart", "join")
-
-
-class Mishaps:
-    """A random history of an overlay."""
-
-    def __init__(self, seed):
-        self.rng = Random(seed)
-        self.count = self.rng.choice([6, 12, 24])
-        gap_us = self.rng.choice([0, 50_000, 300_000])
-        self.overlay = Overlay(self.count, self.rng.choice([2, 2, 3, 4, 6, 8, 14]), seed, gap_us)
-
-    def happen(self):
-        """Several things, some before what was before is repaired."""
-        network = self.overlay.network
-        for _ in range(6):
-            self.one(self.rng.choice(WHAT), network)
-            self.overlay.run(self.rng.choice([500_000, 3_000_000, 10_000_000, 20_000_000]))
-            if self.rng.random() < 0.5:
-                network.reaches = lambda a, b: True
-        network.reaches = lambda a, b: True
-
-    def one(self, what, network):
-        """One of them."""
-        there = sorted(network.nodes)
-        if what == "crash" and len(there) > 4:
-            for address in self.rng.sample(there, self.rng.randint(1, max(1, len(there) // 6))):
-                network.kill(address)
-        elif what == "restart":
-            address = self.rng.choice(there)
-            network.kill(address)
-            self.overlay.run(self.rng.choice([0, 100_000, 3_000_000]))
-            self.overlay.join(address)
-        elif what == "join":
-            for _ in range(self.rng.randint(1, 4)):
-                self.count += 1
-                self.overlay.join(self.count)
-        elif what == "cut":
-            network.reaches = lambda a, b: {region(a), region(b)} != {2, 3}
-        elif what == "one way":
-            network.reaches = lambda a, b: (region(a), region(b)) != (2, 3)
-        elif what == "partition":
-            network.reaches = lambda a, b: side(a) == side(b)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_whatever_happens_in_the_end_the_space_is_divided(seed):
-    mishaps = Mishaps(seed)
-    mishaps.happen()
-    overlay = mishaps.overlay
-    overlay.run(2 * REPAIR_US)  # of what was under way, too
-    for _ in range(20):
-        overlay.run(4_000_000)
-        if wrong(overlay.nodes) == (0, 0, []):
-            break
     assert_settled(overlay)

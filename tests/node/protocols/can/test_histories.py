@@ -1,0 +1,20 @@
+"""Whatever became of nodes and ways, zones are a partition again, and all that is beside them is known."""
+
+import pytest
+
+from tests.node.protocols.can.histories import History
+from tests.node.protocols.can.test_overlay import assert_settled
+
+LOST_TOUCH = (95, 1125)  # two overlays of the whole space, whose nodes have no neighbour in common
+STALE_COPIES = (4, 62)  # a replica that missed what its owner was told, or that is nobody's
+NOWHERE_TO_JOIN = (174, 1153)  # a node that gave way, and knew no neighbour
+OTHERS = (0, 1, 2, 3, 5, 6, 7, 8)
+
+
+@pytest.mark.parametrize("seed", [*LOST_TOUCH, *STALE_COPIES, *NOWHERE_TO_JOIN, *OTHERS])
+def test_whatever_happens_in_the_end_the_space_is_divided(seed):
+    history = History(seed)
+    history.happen()
+    assert history.settle(), history.told
+    owners = [node for node in history.overlay.nodes if node.can.zones]
+    assert_settled(history.overlay, owners, 50)

@@ -1,0 +1,30 @@
+"""What a node's zones are when it gains some."""
+
+import pytest
+
+from node.protocols.can.versions import united
+from node.protocols.can.zones import Zone
+from tests.node.protocols.can.overlays import Overlay, wrong
+
+WHOLE = Zone((0.0, 0.0), (1.0, 1.0))
+BELOW, ABOVE = WHOLE.split(0, 0.5)
+
+
+def test_what_is_given_back_of_what_was_taken_over_is_held_once():
+    assert united({WHOLE: 1}, {BELOW: 0}) == {ABOVE: 1, BELOW: 0}
+    assert united({BELOW: 0}, {WHOLE: 1}) == {ABOVE: 1, BELOW: 0}
+    assert united({BELOW: 1, ABOVE: 2}, {WHOLE: 1}) == {BELOW: 1, ABOVE: 1}
+    assert united({BELOW: 1}, {BELOW: 0}) == {BELOW: 0}
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_node_that_is_given_a_part_of_what_it_has_still_has_it_once(version):
+    overlay = Overlay(2)
+    node = overlay.nodes[0]
+    (zone,) = node.can.zones
+    part, _ = zone.split(1, 0.5)
+    gained = {part: version}
+    overlay.network.call(1, lambda node, now: node.act(now, lambda can: can.territory.gain(gained, None)))
+    overlay.run(2_000_000)
+    assert sum(each.volume for each in node.can.zones) == zone.volume
+    assert wrong(overlay.nodes) == (0, 0, [])
