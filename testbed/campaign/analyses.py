@@ -1,6 +1,7 @@
 """Analyses runs that were made before, one or those of a sweep: their summaries, reports and verdicts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +19,12 @@ from testbed.campaign import exit_codes
 from testbed.campaign.campaign import sole_writer
 from testbed.campaign.campaign_text import run_line, title
 from testbed.campaign.outcome import show_outcome
-from testbed.campaign.progress import follower
+from testbed.campaign.progress import Follower, follower
 from testbed.campaign.run_results import concluded
 from testbed.campaign.sweep import Sweep
 from testbed.campaign.sweep_outcome import show_sweep
 from testbed.campaign.sweep_run import write_sweep_page
+from testbed.interrupts import noted_interrupts
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +51,24 @@ def _run(run: RunDirectory, workers: Workers) -> int:
     check_measured(run)
     check_captures(run)
     click.echo(f"run {run.path}", err=True)
-    with follower() as follow:
-        summary = workers.analyze(run, follow.say)
-        follow.say("writing the report")
+    with follower() as follow, _steps(follow) as step:
+        summary = workers.analyze(run, step)
+        step("writing the report")
         write_report(run)
     show_outcome(run, run.read_run(), summary)
     return exit_codes.FINE if summary["verdict"] == "passed" else exit_codes.FAILED
+
+
+@contextmanager
+def _steps(follow: Follower) -> Iterator[Callable[[str], None]]:
+    """Tells of each step of the work; before it, an interrupt that Python dropped is raised anew."""
+    with noted_interrupts() as interrupts:
+
+        def step(text: str) -> None:
+            interrupts.check()
+            follow.say(text)
+
+        yield step
 
 
 def _sweep(directory: SweepDirectory, workers: Workers) -> int:
@@ -73,8 +87,8 @@ def _analyzed(directory: SweepDirectory, workers: Workers) -> SweepRecord:
         check_captures(directory.run_of(run))
     for number, run in enumerate(done, 1):
         made = directory.run_of(run)
-        with follower(terse=title(run)) as follow:
-            summary = workers.analyze(made, follow.say)
+        with follower(terse=title(run)) as follow, _steps(follow) as step:
+            summary = workers.analyze(made, step)
             found = sweep.note(concluded(run, made.read_run(), summary, run.duration_s or 0.0))
             follow.show(run_line(found, number, len(done)))
     sweep.judge()
