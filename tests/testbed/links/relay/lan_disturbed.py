@@ -1,13 +1,17 @@
 """Who of a region hears whom while its links are disturbed, one after the other. Runs inside the sandbox."""
 
+import json
 import random
 import select
 import socket
+import subprocess
 from collections import Counter
 from contextlib import suppress
+from typing import Any
 
 from experiments.plan import Direction, LinkState
 from testbed.links.relay.controller import RelayEmulator
+from tests.testbed.leftovers import wait_until
 from tests.testbed.links.relay.lan import PORT, Bridged, Lan, host
 from tests.testbed.network.observations import in_host
 from topologies.link_parameters import LinkParameters
@@ -36,6 +40,7 @@ def who_hears_whom(way: str, seed: int, steps: int) -> list[dict[str, int]]:
         for step in range(steps):
             state, parameters = drawn.choice(DISTURBANCES)
             lan.put(drawn.choice(HOSTS), drawn.choice(tuple(Direction)), state, parameters)
+            wait_until(lambda: _is_settled(lan), "carriers to be noted")
             size = drawn.choice(SIZES)
             for at, sender in enumerate(sockets):
                 for target in (*(f"10.0.0.{other + 2}" for other in HOSTS if other != at), "10.0.255.255"):
@@ -43,6 +48,22 @@ def who_hears_whom(way: str, seed: int, steps: int) -> list[dict[str, int]]:
                         with suppress(OSError):  # a link that is down, or too small
                             sender.sendto(f"{step} {at}>{target}".ljust(size).encode(), (target, PORT))
             found.append(_heard(sockets, step))
+    return found
+
+
+def _is_settled(lan: Lan) -> bool:
+    """Whether the kernel has noted, which it does in the background, who has a carrier; ports wait for it."""
+    places = [in_host(lan, host(at), _links) for at in HOSTS]
+    return all(
+        (link["operstate"] == "UP") == {"UP", "LOWER_UP"}.issubset(link["flags"])
+        for link in (*_links(), *(link for there in places for link in there))
+        if "LOOPBACK" not in link["flags"]
+    )
+
+
+def _links() -> list[dict[str, Any]]:
+    said = subprocess.run(["ip", "-json", "link"], capture_output=True, check=True).stdout
+    found: list[dict[str, Any]] = json.loads(said)
     return found
 
 
