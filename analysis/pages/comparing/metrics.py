@@ -19,6 +19,8 @@ from analysis.pages.report.formatting import (
 from analysis.pages.report.recovery import TIMES
 
 SAME = "same"
+OF_THE_AUDIENCE = ("throughput.",)
+"""Numbers that go with how much a client asked for: where that is another thing, less is not worse."""
 _STATUS = {"better": "good", "worse": "bad"}
 
 
@@ -61,7 +63,16 @@ def compared(sides: Sequence[Side], *, everything: bool = False) -> tuple[Metric
     found = [{metric.name: metric for metric in mine} for mine in numbers]
     names = list(dict.fromkeys(name for metrics in found for name in metrics))
     judged = [sides[0].record.valid and side.record.valid for side in sides]
-    return tuple(_compared(name, [metrics.get(name) for metrics in found], judged) for name in names)
+    audiences = [side.record.plan.declared.contract.audience for side in sides]
+    alike = [both and each == audiences[0] for both, each in zip(judged, audiences, strict=True)]
+    return tuple(
+        _compared(
+            name,
+            [metrics.get(name) for metrics in found],
+            alike if name.startswith(OF_THE_AUDIENCE) else judged,
+        )
+        for name in names
+    )
 
 
 def standing_out(rows: Sequence[MetricComparison], limit: int = 6) -> tuple[MetricComparison, ...]:

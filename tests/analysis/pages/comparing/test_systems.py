@@ -2,6 +2,7 @@
 
 import pytest
 
+from analysis.pages.comparing.metrics import compared
 from analysis.pages.comparing.sides import Side
 from analysis.pages.comparing.systems import systems
 from analysis.pages.report.run_reader import AnalysedRun
@@ -11,12 +12,16 @@ from tests.analysis.timelines.world import run_record
 
 SUMMARIES = (
     {
+        "fidelity": {"valid": True},
+        "throughput": {"events_per_s": 400.0},
         "events": {"published": 100, "delivered": 800, "lost": 0},
         "latency": {"before_p95_ms": 50.0, "during_p95_ms": 900.0},
         "recovery": {"cut": {"switch_s": 1.5, "detect_s": None}},
         "wan": {"messages": 300, "bytes": 80_000, "copies_mean": 1.0, "copies_max": 1},
     },
     {
+        "fidelity": {"valid": True},
+        "throughput": {"events_per_s": 40.0},
         "events": {"published": 100, "delivered": 200, "lost": 1},
         "recovery": {"cut": {"switch_s": 3.0}},
         "wan": {"messages": 900, "bytes": None, "copies_mean": 2.5, "copies_max": 7},
@@ -60,3 +65,10 @@ def test_numbers_of_both_stand_beside_each_other_and_what_one_lacks_is_a_dash(ta
     assert [title for title, _ in table.groups] == [
         "Delivery", "Latency", "Recovery", "Cost of the links between regions",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("other", "status"), [(OVERRIDES, ""), ((), "bad")])
+def test_who_asks_for_less_gets_less_which_is_not_worse(tmp_path, other, status):
+    rows = {row.metric: row for row in compared(sides(tmp_path, run_record(), run_record(*other)))}
+    assert rows["throughput.events_per_s"].values[1].status == status
+    assert rows["recovery.cut.switch_s"].values[1].status == "bad"
