@@ -125,6 +125,8 @@ class Joining:
             return None
         if wanted is None:
             side = zone.longest_side
-            wanted = side, (zone.low[side] + zone.high[side]) / 2
+            wanted = side, zone.middle[side]
+            if not zone.low[side] < wanted[1] < zone.high[side]:
+                return None  # too thin for numbers to tell its halves
         below, above = zone.split(*wanted)
         return below if below.contains(point_of(join.point)) else above

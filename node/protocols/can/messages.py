@@ -4,9 +4,11 @@ CLAIM tells who has which zone. The paper's updates are its CLAIMs, sent when so
 while nothing does. A zone goes from one node to another by GRANT and GRANTED.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+from node.core.errors import RemoteProtocolError
 from node.core.message_layout import ADDRESS, Field, Layout, Tail
 from node.protocols.can.zones import Point, Zone
 from node.protocols.reachability.messages import Ping, Pong, Relay, Routed, Unheard
@@ -37,6 +39,20 @@ class Side:
     high: Annotated[float, Field("d", "", "the upper edge")]
 
 
+def check_sides(name: str, sides: Iterable[Side]) -> None:
+    """Raises RemoteProtocolError unless they are those of a box in the space."""
+    for side in sides:
+        if not 0.0 <= side.low < side.high <= 1.0:
+            raise RemoteProtocolError(f"{name} with a zone from {side.low} to {side.high}")
+
+
+def check_point(name: str, point: Iterable[Coordinate]) -> None:
+    """Raises RemoteProtocolError unless it is in the space."""
+    for each in point:
+        if not 0.0 <= each.at <= 1.0:
+            raise RemoteProtocolError(f"{name} with a coordinate {each.at}")
+
+
 Coordinates = Annotated[tuple[Coordinate, ...], Tail("rows", "of a point", Coordinate)]
 Sides = Annotated[tuple[Side, ...], Tail("rows", "of the zone", Side)]
 
@@ -63,6 +79,10 @@ class Join:
     sequence: Annotated[int, Field("Q", "", "that its zones will have first")]
     point: Coordinates
 
+    def check(self) -> None:
+        """Raises RemoteProtocolError for a point beyond the space."""
+        check_point("JOIN", self.point)
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -73,9 +93,13 @@ class Claim:
     id: Id
     address: Address
     sequence: Sequence
-    count: Annotated[int, Field("B", "zones", "that the node has, each in a CLAIM; 0: none, nor is this one")]
+    count: Annotated[int, Field("H", "zones", "that the node has, each in a CLAIM; 0: none, nor is this one")]
     version: Annotated[int, Field("H", "", "how often the zone was taken over from nodes that failed")]
     sides: Sides
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError for a zone that is none."""
+        check_sides("CLAIM", self.sides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +124,10 @@ class Grant:
     number: Annotated[int, Field("I", "", "of the grant, and of its answer")]
     version: Annotated[int, Field("H", "", "how often the zone was taken over from nodes that failed")]
     sides: Sides
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError for a zone that is none."""
+        check_sides("GRANT", self.sides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +212,10 @@ class Find:
     address: Annotated[int, Field("I", ADDRESS, "who asks")]
     hops: Annotated[int, Field("B", "nodes", "that passed it on")]
     point: Coordinates
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError for a point beyond the space."""
+        check_point("FIND", self.point)
 
 
 CAN_MESSAGES = (

@@ -5,12 +5,15 @@ everywhere; STORE keeps copies of subscriptions where their zone's replicas and 
 and RECOVER asks for them.
 """
 
+import struct
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from node.core.errors import RemoteProtocolError
 from node.core.message_layout import ADDRESS, SEQ, Codec, Field, Layout, Tail, Values
-from node.protocols.can.messages import can_layouts
+from node.protocols.can.messages import Side, can_layouts, check_sides
 
+DOUBLE = struct.Struct(">d")
 Address = Annotated[int, Field("I", ADDRESS, "where the node listens")]
 Stream = Annotated[int, Field("I", "", "whose events")]
 FirstSeq = Annotated[int, Field("Q", SEQ, "the event's number, from 1 on")]
@@ -70,6 +73,10 @@ class Handed:
 
     doubt_us: Annotated[int, Field("Q", "us", "for how long something of it may not have been known to me")]
     edges: Annotated[bytes, Tail("bytes", "lower and upper edges of the zone, as doubles")]
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError for a zone that is none."""
+        check_edges("HANDED", self.edges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +232,17 @@ class Where(Values):
 
 
 Edges = Annotated[bytes, Tail("bytes", "lower and upper edges of the zone that was lost, as doubles")]
+
+
+def check_edges(name: str, edges: bytes | memoryview) -> None:
+    """Raises RemoteProtocolError unless they are those of a box in the space."""
+    if len(edges) % (2 * DOUBLE.size):
+        raise RemoteProtocolError(f"{name} with {len(edges)} bytes of edges")
+    numbers = [number for (number,) in DOUBLE.iter_unpack(edges)]
+    half = len(numbers) // 2
+    check_sides(name, map(Side, numbers[:half], numbers[half:]))
+
+
 WhereAsked = Annotated[int, Field("B", "", "who is asked", Where)]
 
 
@@ -241,6 +259,10 @@ class Recover:
     zone: ZoneId
     edges: Edges
 
+    def check(self) -> None:
+        """Raises RemoteProtocolError for a zone that is none."""
+        check_edges("RECOVER", self.edges)
+
 
 @dataclass(frozen=True, slots=True)
 class RecoverAt:
@@ -253,6 +275,10 @@ class RecoverAt:
     attempt: Attempt
     where: WhereAsked
     edges: Edges
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError for a zone that is none."""
+        check_edges("RECOVER_AT", self.edges)
 
 
 @dataclass(frozen=True, slots=True)
