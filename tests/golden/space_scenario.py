@@ -124,7 +124,7 @@ class Scenario:
         self._where = [tuple(map(float, region.split(","))) for region in script.regions.values()]
         self._shown_as = {f"{id_of(name):032x}"[:6]: name for name in script.regions}
         points = [word for command in script.commands for word in command.words if "," in word]
-        self.dimensions = len(points[0].split(","))
+        self.dimensions = len(points[0].split(",")) if points else 2
         self._lines: list[str] = []
         self._network = FlatNetwork(self._delay_us, self._told)
         self._network.watch = self._watch
@@ -147,11 +147,11 @@ class Scenario:
 
     def _start(self, name: str, point: str = "") -> None:
         contacts = [self.address(next(iter(self.script.regions)))] if point else []
-        node = Node(self, name, contacts, _point(point) if point else None)
+        node = Node(self, name, contacts, point_of_text(point) if point else None)
         self._network.start(self.address(name), node)
 
     def _route(self, name: str, point: str) -> None:
-        letter = Letter(0, coordinates_of(_point(point)))
+        letter = Letter(0, coordinates_of(point_of_text(point)))
         self._act(name, lambda can: can.route(letter))
 
     def _leave(self, name: str) -> None:
@@ -217,7 +217,8 @@ def shown(zone: Any) -> str:
     return " x ".join(f"{low:g}..{high:g}" for low, high in zip(zone.low, zone.high, strict=True))
 
 
-def _point(text: str) -> Point:
+def point_of_text(text: str) -> Point:
+    """A point as people write it."""
     return tuple(map(float, text.split(",")))
 
 
