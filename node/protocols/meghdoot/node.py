@@ -28,11 +28,10 @@ from node.protocols.meghdoot.messages import Climb, Notify, Publish
 from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.meghdoot.post import Post, View
 from node.protocols.meghdoot.propagation import Counts
-from node.protocols.reachability.nodes import NodeHandle
+from node.protocols.reachability.nodes import ID_BITS, NodeHandle
 
 TICK: m.Timer = ("tick",)
 FLUSH: m.Timer = ("flush",)
-ID_BITS = 64
 LEAVE_US = 5_000_000
 """How long a peer that leaves waits until others have what it had."""
 MEASURED_US = 1_000_000

@@ -22,8 +22,8 @@ from node.core.content import UNSPECIFIED, Attribute, Range, event_ranges, match
 from node.core.peer_pool import PeerEffect, PeerInput
 from node.core.specification import Member, NodeSpec, Subscription
 from node.protocols.meghdoot.messages import Notify
-from node.protocols.meghdoot.node import ID_BITS, MeghdootNode
-from node.protocols.reachability.nodes import NodeHandle
+from node.protocols.meghdoot.node import MeghdootNode
+from node.protocols.reachability.nodes import ID_BITS, NodeHandle
 
 STREAM_BITS = 32
 Wanted = float | str | tuple[float | str | None, float | str | None]
