@@ -2,7 +2,8 @@
 
 A zone that comes from a peer is in doubt until that one says that it has sent all that it had; one that was
 taken over, until it is recovered (`recovery`); any, until every subscriber had to speak (`refresh_us`). What
-is in doubt and given on is in doubt there as well: when its giver knows more, it says so once more.
+is in doubt and given on is in doubt there as well: when its giver knows more, it says so once more. What a
+replica has is in doubt unless the owner said lately that it is all there is.
 """
 
 import struct
@@ -19,6 +20,8 @@ from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.meghdoot.space import Space
 
 OWED_MAX = 1_024
+ASSURED = 3
+"""Times `retransmit` for which a replica believes what it was told last."""
 
 
 @dataclass(slots=True)
@@ -38,16 +41,25 @@ class Doubt:
 
 
 class Doubts:
-    """All of a peer's. hand_over: sends what belongs to a zone to another peer."""
+    """All of a peer's. hand_over: sends what belongs to a zone to another peer. is_own: whether this peer owns
+    one that it holds, and is no replica.
+    """
 
     def __init__(
-        self, parameters: Parameters, mail: Mail, space: Space, hand_over: Callable[[Zone, Address], None]
+        self,
+        parameters: Parameters,
+        mail: Mail,
+        space: Space,
+        hand_over: Callable[[Zone, Address], None],
+        is_own: Callable[[Zone], bool],
     ) -> None:
         self._doubts: list[Doubt] = []
         self._owed: list[tuple[Zone, Address, int]] = []  # what was given on in doubt, to whom, until when
         self._parameters = parameters
         self._mail = mail
         self._hand_over = hand_over
+        self._is_own = is_own
+        self._assured: dict[Zone, int] = {}  # what this peer, as a replica, has all of; until when
         self._dimensions = space.dimensions
         self._edges = struct.Struct(f">{2 * space.dimensions}d")
 
@@ -87,8 +99,10 @@ class Doubts:
         self._doubts += [replace(doubt, zone=part, awaited={}) for part in doubt.zone.without(zone)]
 
     def handed(self, message: Handed) -> None:
-        """A giver has sent all that it had."""
+        """A giver has sent all that it had; or the owner of a zone of which this peer is a replica."""
         zone = self.zone_of(message.edges)
+        if not message.doubt_us:
+            self._assured[zone] = self._mail.now_us + ASSURED * self._parameters.retransmit_us
         until_us = self._mail.now_us + message.doubt_us
         for each in self:
             if each.is_given and each.zone.intersects(zone):
@@ -119,12 +133,21 @@ class Doubts:
         """1 if something of a zone is in doubt; but for what is asked for by a request of this peer's: if its
         zone is beside its own mirror image, it asks itself, too.
         """
+        if not self._is_own(held.zone):
+            return int(not any(zone.covers(held.zone) for zone in self._assured))
         doubts = self._doubts
         return int(any(each.zone.intersects(held.zone) and without not in each.awaited for each in doubts))
+
+    def assure(self, zone: Zone, replica: Address) -> None:
+        """A replica has all that this peer has of a zone: say so, if that is all there is."""
+        if not any(each.zone.intersects(zone) for each in self._doubts):
+            self._say(zone, replica, 0)
 
     def tick(self) -> None:
         """End what time ends."""
         now_us = self._mail.now_us
+        for zone in [zone for zone, until_us in self._assured.items() if until_us <= now_us]:
+            del self._assured[zone]
         for each in self:
             if each.until_us <= now_us:
                 self.end(each, "refreshed")

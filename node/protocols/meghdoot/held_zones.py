@@ -30,14 +30,17 @@ class HeldZone:
             self._steps = steps_of_zone(self.zone)
         return self._steps
 
-    def children(self, region: Region, *, is_basic: bool) -> list[Child]:
-        """To whom something goes that spreads over a region; `is_basic`: the algorithm as printed."""
-        rows = self._next.all_upper_left(region) if is_basic else self._next.children(region)
-        return [(zone_id(self.around.zones[row]), self._in_turn(row)) for row in rows]
+    def children(self, region: Region, *, is_basic: bool, is_for_owners: bool = False) -> list[Child]:
+        """To whom something goes that spreads over a region; `is_basic`: the algorithm as printed.
 
-    def _in_turn(self, row: int) -> Address:
+        is_for_owners: replicas would not do.
+        """
+        rows = self._next.all_upper_left(region) if is_basic else self._next.children(region)
+        return [(zone_id(self.around.zones[row]), self._in_turn(row, is_for_owners)) for row in rows]
+
+    def _in_turn(self, row: int, is_for_owners: bool) -> Address:
         holders = self.around.holders[row]
-        if len(holders) == 1:
+        if len(holders) == 1 or is_for_owners:
             return holders[0]
         zone = zone_id(self.around.zones[row])
         turn = self._turns.get(zone, 0)

@@ -7,7 +7,7 @@ Zones change hands. What a peer has of a zone that is no longer its own goes to 
 forgotten here when it has come there. So also what lay on the wrong side of a division is put right.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -41,6 +41,14 @@ class Installation:
     waits: Waits = field(default_factory=set)
 
 
+@dataclass(slots=True)
+class Copying:
+    """What a replica was sent. waits: lots that it may not have; if not by then, all is sent again."""
+
+    again_us: int
+    waits: int = 0
+
+
 class Keeping:
     """The stores of a peer. waits for `held` to say which zones are its own."""
 
@@ -59,7 +67,7 @@ class Keeping:
         self._installing: dict[Key, Installation] = {}
         self._confirmed: dict[Address, list[Word]] = {}
         self._placed: dict[Key, Point] = {}
-        self._copied_to: set[Address] = set()  # replicas that were sent all there was
+        self._replicated: dict[Address, Copying] = {}  # to replicas
         self.is_settled = True  # nothing is where it does not belong
         self._settle_us = 0  # when it is looked again
 
@@ -156,9 +164,9 @@ class Keeping:
             if self._overlay.is_owner(zone)
             for address in self._overlay.replicas(zone)
         }
-        for address in sorted(copies - self._copied_to):
+        self._replicated = {address: each for address, each in self._replicated.items() if address in copies}
+        for address in sorted(copies - self._replicated.keys()):
             self.copy_to(address)
-        self._copied_to = copies
 
     def hand_over(self, zone: Zone, to: Address) -> None:
         """Send what belongs to a zone to the peer that has it now. It is kept until it has come there."""
@@ -175,6 +183,8 @@ class Keeping:
     def promote(self, zone: Zone) -> None:
         """A zone that another had is this peer's: copies of its subscriptions that are here are these now."""
         self.add(self.copies.within(zone))
+        for copying in self._replicated.values():
+            copying.waits, copying.again_us = copying.waits + 1, self._mail.now_us  # all of it, again
 
     def moved_to(self, zone: Zone, own: Zone) -> list[Subscription]:
         """Subscriptions in one of this peer's zones whose copies had to move to another zone."""
@@ -189,8 +199,29 @@ class Keeping:
 
     def copy_to(self, address: Address) -> None:
         """Send all that this peer's zones have to one that has copies of them."""
+        self._replicated[address] = copying = Copying(0)
         for held in self._held.by_id.values():
-            self.stores.send(address, Purpose.REPLICA, self.subscriptions.within(held.zone), lambda: None)
+            self._copy(address, copying, self.subscriptions.within(held.zone))
+
+    def _copy(self, address: Address, copying: Copying, lot: list[Subscription]) -> None:
+        def done() -> None:
+            copying.waits -= 1
+
+        copying.again_us = self._mail.now_us + self._parameters.wave_timeout_us
+        if self.stores.send(address, Purpose.REPLICA, lot, done):
+            copying.waits += 1
+
+    def copied(self) -> Iterator[tuple[Zone, Address]]:
+        """Zones of this peer, and replicas that have all that it has of them."""
+        for held in self._held.by_id.values():
+            for address in self._overlay.replicas(held.zone) if self._overlay.is_owner(held.zone) else ():
+                copying = self._replicated.get(address)
+                if copying is not None and not copying.waits:
+                    yield held.zone, address
+
+    def is_own(self, zone: Zone) -> bool:
+        """Whether this peer owns a zone that it holds, and is no replica."""
+        return self._overlay.is_owner(zone)
 
     def _copy_on(self, told: Iterable[Subscription]) -> None:
         """What came to this peer's zones, to those with copies of them."""
@@ -200,7 +231,8 @@ class Keeping:
             for address in self._overlay.replicas(held.zone) if held else ():
                 by_copy.setdefault(address, []).append(each)
         for address, lot in by_copy.items():
-            self.stores.send(address, Purpose.REPLICA, lot, lambda: None)
+            if address in self._replicated:
+                self._copy(address, self._replicated[address], lot)
 
     def points_in(self, zone: Zone) -> Floats:
         """The points of subscriptions in a zone, a row for each dimension."""
@@ -247,6 +279,9 @@ class Keeping:
         self.stores.tick()
         for key in [key for key, each in self._installing.items() if each.until_us <= now_us]:
             del self._installing[key]
+        for address, copying in list(self._replicated.items()):
+            if copying.waits and copying.again_us <= now_us:
+                self.copy_to(address)
         if not self.is_settled and self._settle_us <= now_us:
             self._settle()
         for late in self.subscriptions.expire(now_us - self._parameters.expire_us):

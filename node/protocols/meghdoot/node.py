@@ -262,9 +262,9 @@ class MeghdootNode:
         self.broker.gave(zone, to.address)
 
     def gained(self, zone: Zone, giver: NodeHandle | None) -> None:
-        """See `layers.Application`; a replica has all of it already."""
-        if giver != self.can.own:
-            self.broker.gained(zone, None if giver is None else giver.address)
+        """See `layers.Application`. As a replica it has what was copied; nobody says that this is all."""
+        other = None if giver is None or giver == self.can.own else giver.address
+        self.broker.gained(zone, other)
 
     def zones_changed(self) -> None:
         """See `layers.Application`."""

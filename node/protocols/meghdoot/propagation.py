@@ -24,7 +24,7 @@ class Spread:
     """Something that spreads over a region. onward: the message for a zone, by its id.
 
     visit: what is done at a zone; returns the subscribers that are to answer, with their lives. doubts: 1 if
-    something of a zone that matters is not known for certain.
+    something of a zone that matters is not known for certain. is_for_owners: replicas would not do.
     """
 
     origin: int
@@ -36,6 +36,7 @@ class Spread:
     onward: Callable[[int], Any]
     visit: Callable[[HeldZone], dict[Address, int]]
     doubts: Callable[[HeldZone], int]
+    is_for_owners: bool = False
 
 
 @dataclass(slots=True)
@@ -109,7 +110,7 @@ class Propagation:
             return
         self.counts.visits += 1
         told = spread.visit(zone)
-        children = zone.children(spread.region, is_basic=self._is_basic)
+        children = zone.children(spread.region, is_basic=self._is_basic, is_for_owners=spread.is_for_owners)
         if self._is_confirming:
             wave = self._wave(key, spread, parent, is_root=is_root)
             wave.points = points_in(zone.steps, spread.steps())

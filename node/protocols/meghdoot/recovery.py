@@ -43,7 +43,8 @@ class Recovery:
         keeping: Keeping,
         waves: Waves,
     ) -> None:
-        self.doubts = Doubts(parameters, mail, space, keeping.hand_over)
+        self.doubts = Doubts(parameters, mail, space, keeping.hand_over, keeping.is_own)
+        self._assure_us = 0
         self._parameters = parameters
         self._mail = mail
         self._keeping = keeping
@@ -53,9 +54,13 @@ class Recovery:
     # --- Of this peer's zones
 
     def tick(self) -> None:
-        """Ask, and ask again."""
+        """Ask, and ask again; assure replicas."""
         self.doubts.tick()
         now_us = self._mail.now_us
+        if self._assure_us <= now_us:
+            self._assure_us = now_us + self._parameters.retransmit_us
+            for zone, replica in self._keeping.copied():
+                self.doubts.assure(zone, replica)
         for doubt in self.doubts:
             if self._parameters.mirror and doubt.again_us <= now_us:
                 doubt.again_us = now_us + self._parameters.wave_timeout_us
@@ -117,8 +122,9 @@ class Recovery:
             return self.doubts.count_in(held, number if is_own else 0)
 
         return Spread(
-            asker, following, attempt, asker, region, lambda: steps_of_region(region), onward, visit, doubts
-        )
+            asker, following, attempt, asker, region, lambda: steps_of_region(region), onward, visit, doubts,
+            is_for_owners=True,
+        )  # fmt: skip
 
     def _found(self, lost: Zone, where: int, held: HeldZone) -> dict[Purpose, list[Subscription]]:
         """What a zone of this peer has of one that was lost."""

@@ -6,6 +6,7 @@ import pytest
 
 from node.protocols.meghdoot.layers import zone_id
 from node.protocols.meghdoot.messages import Event, Load, Notify, RootConfirm
+from node.protocols.meghdoot.region import affected
 from tests.node.protocols.meghdoot.given import GivenPeers, wants
 
 
@@ -188,3 +189,36 @@ def test_who_gets_no_answer_asks_less_and_less_often():
     peers.run(30_000_000)
     waits = [later - sooner for sooner, later in itertools.pairwise(said)]
     assert [round(wait / 1_000_000) for wait in waits] == [1, 2, 4, 8, 8]
+
+
+def test_a_replica_is_in_doubt_until_its_owner_says_that_it_has_everything():
+    peers = GivenPeers(1, 6, seed=3, replicated=1)
+    [(zone, (owner, replica))] = [each for each in peers.holders.items() if len(each[1]) == 2]
+    at = {address: peers.peers[address].broker for address in (owner, replica)}
+    held = at[replica].held.by_id[zone_id(zone)]
+
+    def doubts():
+        return at[replica].recovery.doubts.count_in(held)
+
+    assert doubts() == 1
+    peers.call(owner, lambda broker: broker.changed())
+    peers.run(1_500_000)
+    assert doubts() == 0
+    at[owner].recovery.doubts.taken_over(zone)
+    peers.run(5_000_000)
+    assert doubts() == 0, "the mirror had all of it"
+    at[owner].keeping.stores.send = lambda *lot: 1  # from now on nothing that is sent arrives
+    at[owner].keeping.copy_to(replica)
+    peers.run(5_000_000)
+    assert doubts() == 1
+
+
+def test_what_is_asked_of_owners_goes_to_no_replica():
+    peers = GivenPeers(1, 6, seed=3, replicated=3)
+    region = affected((0.9, 0.1))
+    for peer in list(peers.peers.values())[:6]:
+        for held in peer.broker.held.by_id.values():
+            for _ in range(3):
+                for child, address in held.children(region, is_basic=False, is_for_owners=True):
+                    (holders,) = [each for zone, each in peers.holders.items() if zone_id(zone) == child]
+                    assert address == holders[0]
