@@ -41,8 +41,8 @@ class Doubt:
 
 
 class Doubts:
-    """All of a peer's. hand_over: sends what belongs to a zone to another peer. is_own: whether this peer owns
-    one that it holds, and is no replica.
+    """All of a peer's. hand_over: sends what belongs to a zone to another peer. is_own: whether this peer is
+    the owner of a zone that it holds, or a replica.
     """
 
     def __init__(
