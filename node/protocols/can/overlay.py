@@ -106,9 +106,10 @@ class Can:
         self._turn = 0
         self._waiting: deque[Route] = deque(maxlen=WAITING_MAX)
         self._hops = Hops[Route](parameters.probe_timeout_us, emit)
+        self._hops.lateness = self.reach.lateness
         self._carry: dict[type, Callable[[Address, Any, Relays | None], None]] = {
             Route: self._route,
-            Routed: lambda address, message, relays: self._hops.routed(message.number),
+            Routed: self._routed,
             Join: lambda address, message, relays: self._join(message),
             Claim: self._claim,
             Heirs: lambda address, message, relays: self.territory.hear_heirs(message),
@@ -255,8 +256,11 @@ class Can:
                 return
         self._pass_on(Route(0, route.hops, route.message))
 
+    def _routed(self, address: Address, message: Routed, relays: Relays | None) -> None:
+        self._hops.routed(address, message.number, self.reach.now_us)
+
     def _hop_is_late(self, number: int) -> None:
-        late = self._hops.late(number)
+        late = self._hops.late(number, self.reach.now_us)
         if late is not None:
             self.reach.probe(late.node, is_missed=True)
             self._pass_on(late.route)

@@ -112,6 +112,9 @@ class Keeping:
     def _put_where_it_must_be(self, told: Subscription) -> None:
         now_us = self._mail.now_us
         word = Word(told.number, told.version)
+        under_way = self._installing.get(told.key)
+        if under_way is not None and under_way.word == word:
+            return  # what it waits for is on its way
         installation = Installation(word, told.subscriber, now_us + self._parameters.wave_timeout_us)
         self._installing.pop(told.key, None)
         self._installing[told.key] = installation
@@ -276,8 +279,9 @@ class Keeping:
     def tick(self) -> None:
         """Forget what is over, and settle what lies wrong."""
         now_us = self._mail.now_us
+        said_by_us = now_us - self._mail.late_us
         self.stores.tick()
-        for key in [key for key, each in self._installing.items() if each.until_us <= now_us]:
+        for key in [key for key, each in self._installing.items() if each.until_us <= said_by_us]:
             del self._installing[key]
         for address, copying in list(self._replicated.items()):
             if copying.waits and copying.again_us <= now_us:

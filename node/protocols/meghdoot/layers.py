@@ -61,6 +61,14 @@ class Mail(Protocol):
     def is_failed(self, address: Address) -> bool:
         """Whether a peer is known to give no answer."""
 
+    @property
+    def own_late_us(self) -> int:
+        """How late this peer does what it should."""
+
+    @property
+    def late_us(self) -> int:
+        """How much later than usual answers are to be expected: somebody is short of processors."""
+
     def emit(self, effect: Effect) -> None:
         """Let something be written down."""
 

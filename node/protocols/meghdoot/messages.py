@@ -175,6 +175,7 @@ class Visited:
     points: Points
     undelivered: Annotated[int, Field("I", "subscribers", "that did not say that they have it")]
     doubts: Doubts
+    late_us: Annotated[int, Field("I", "us", "by which the busiest of these peers was late", columns=())]
 
 
 Visits = Annotated[tuple[Visited, ...], Tail("rows", "of which waves", Visited)]

@@ -58,7 +58,7 @@ class MeghdootNode:
         self.told: Callable[[Notify], None] = lambda message: None
         self.confirmed: Callable[[int], None] = lambda number: None
         self._leaving_until_us: int | None = None
-        self._published = self._measured_us = 0
+        self._published = self._measured_us = self._tick_us = 0
         self._counts = Counts()
         own = NodeHandle(rng.randrange(1 << ID_BITS), int(IPv4Address(spec.address)))
         attributes = content.attributes_of(spec.workload)
@@ -95,7 +95,7 @@ class MeghdootNode:
                 self.can.unreachable(given, now_us)
             case m.Started():
                 self._effects.append(m.Record(RecordKind.SESSION, 0, 0, 0, 0))
-                self._effects.append(m.SetTimer(TICK, now_us + self.parameters.tick_us))
+                self._tick_again(now_us)
                 self.can.start(self._contacts(), now_us, is_direct=self.parameters.join == "by-load")
             case m.Go():
                 self._schedule.begin(given)
@@ -156,7 +156,8 @@ class MeghdootNode:
 
     def _timer(self, timer: m.Timer, now_us: int) -> None:
         if timer == TICK:
-            self._effects.append(m.SetTimer(TICK, now_us + self.parameters.tick_us))
+            self._note_lateness(now_us)
+            self._tick_again(now_us)
             if self.can.is_active:
                 for due in self._schedule.due_subscriptions(now_us):
                     self.broker.subscribe(due)
@@ -168,6 +169,17 @@ class MeghdootNode:
             self.broker.flush()
         else:
             self.can.timer(timer, now_us)
+
+    def _tick_again(self, now_us: int) -> None:
+        self._tick_us = now_us + self.parameters.tick_us
+        self._effects.append(m.SetTimer(TICK, self._tick_us))
+
+    def _note_lateness(self, now_us: int) -> None:
+        """A tick that is late by more than the time between two: this peer is short of processors."""
+        late_us = now_us - self._tick_us
+        if late_us > self.parameters.tick_us:
+            self.post.lateness.note(late_us, now_us)
+            self.can.reach.lateness.note(late_us, now_us)
 
     def _measure(self, now_us: int) -> None:
         """Put down how much there was to do, each second: of one without work there is a row, too."""

@@ -10,6 +10,9 @@ from node.core.peer_pool import Address, PeerEffect
 from node.protocols.can.overlay import Can
 from node.protocols.can.zones import Point, Zone
 from node.protocols.meghdoot.layers import Surroundings
+from node.protocols.reachability.lateness import Lateness
+
+USUAL_US = 500_000
 
 
 class Post:
@@ -23,6 +26,7 @@ class Post:
         self.own = own
         self.now_us = 0
         self.here: deque[Any] = deque()
+        self.lateness = Lateness(USUAL_US)
         self.unsent: frozenset[type] = frozenset()
         self.emit = emit
 
@@ -45,6 +49,16 @@ class Post:
     def is_failed(self, address: Address) -> bool:
         """See `layers.Mail`."""
         return self.can.reach.is_failed(address)
+
+    @property
+    def own_late_us(self) -> int:
+        """See `layers.Mail`."""
+        return self.lateness.at(self.now_us)
+
+    @property
+    def late_us(self) -> int:
+        """See `layers.Mail`."""
+        return self.can.reach.late_us
 
 
 class View:

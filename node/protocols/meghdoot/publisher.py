@@ -2,8 +2,9 @@
 
 The paper is best effort. Here a publisher learns how much of the region was visited (`waves`). Was it less
 than all of it, or were subscriptions of a part of it not known for certain, or is there no answer, the event
-is sent out again, less and less often. Were all zones visited, but some subscribers gave no answer, the
-publisher keeps the event for these, and sends it to them until they answer or are given up.
+is sent out again, less and less often. How many may be on their way is bounded (`window`): the others wait
+here, and where processors are short fewer are published. Were all zones visited, but some subscribers gave
+no answer, the publisher keeps the event for these, and sends it to them until they answer or are given up.
 
 A publisher that was started again begins an epoch of its own (`node.core.epochs`). What was not everywhere
 when it died is lost with it.
@@ -11,6 +12,7 @@ when it died is lost with it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from node.core.epochs import first_of
 from node.core.peer_pool import Address
@@ -19,10 +21,15 @@ from node.protocols.meghdoot.layers import Mail
 from node.protocols.meghdoot.messages import Notify, Publish, Undelivered, Visited
 from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.meghdoot.region import all_points
+from node.protocols.meghdoot.window import Window
 
 AGAIN_MAX = 8
 """Between two attempts there are at most so many times the first wait."""
 ATTEMPT_MAX = 65_535
+FIRST, LEAST = 64, 4
+"""Events that may be on their way at first, and whatever happens."""
+AT_ONCE = 8
+"""Of as many events as may be on their way, one in so many is sent out again at a time."""
 EARLY_US = 200_000
 """Wait after an answer that says that something was left out: whoever knows better tells the others."""
 
@@ -49,10 +56,15 @@ class Pending:
 
 @dataclass(slots=True)
 class Publication:
-    """A stream that is published here. last: number of its newest event."""
+    """A stream that is published here. last: number of its newest event; spreading: how many are not known to
+    have come to all zones.
+    """
 
     stream: int
     last: int
+    window: Window
+    spreading: int = 0
+    heard_us: int = 0
     pending: dict[int, Pending] = field(default_factory=dict)
 
     @property
@@ -70,12 +82,15 @@ class Publisher:
         self._mail = mail
         self._reader = reader
         self._epoch = epoch
+        self._wait_max_us = AGAIN_MAX * parameters.retransmit_us
         self._missed: dict[Address, None] = {}  # that were sent what they had not answered
 
     def has_room(self, stream: int) -> bool:
         """Whether another event may be on its way."""
         known = self.publications.get(stream)
-        return known is None or len(known.pending) < self._parameters.window
+        if known is None:
+            return True
+        return len(known.pending) < self._parameters.window and known.spreading < known.window.size
 
     @property
     def is_silent(self) -> bool:
@@ -90,7 +105,8 @@ class Publisher:
         """Publish an event; its number."""
         publication = self.publications.get(stream)
         if publication is None:
-            publication = Publication(stream, first_of(self._epoch) - 1)
+            window = Window(FIRST, LEAST, self._parameters.window)
+            publication = Publication(stream, first_of(self._epoch) - 1, window)
             self.publications[stream] = publication
         publication.last += 1
         now_us = self._mail.now_us
@@ -99,6 +115,7 @@ class Publisher:
         pending = Pending(publication.last, seen, payload, now_us, now_us + wait_us, wait_us)
         if self._parameters.is_confirming:
             publication.pending[pending.seq] = pending
+            publication.spreading += 1
         self._send(publication, pending)
         return publication.last
 
@@ -126,6 +143,9 @@ class Publisher:
             if visited.attempt == pending.attempt:
                 pending.again_us = min(pending.again_us, self._mail.now_us + self._early_us(pending))
             return
+        publication, now_us = self.publications[visited.stream], self._mail.now_us
+        publication.heard_us = now_us
+        publication.window.answered(pending.published_us, visited.late_us, now_us)
         pending.expected[visited.attempt] = visited.undelivered
         self._settle(visited.stream, pending, visited.attempt)
 
@@ -146,6 +166,7 @@ class Publisher:
         if sum(map(len, zones.values())) != pending.expected.get(attempt, -1):
             return
         pending.remaining = {address: life for told in zones.values() for address, life in told.items()}
+        self.publications[stream].spreading -= 1
         pending.again_us = self._mail.now_us
         pending.wait_us = self._parameters.retransmit_us
         self._end_if_everywhere(stream, pending)
@@ -173,9 +194,11 @@ class Publisher:
         for address in missed:
             self._mail.miss(address)
         for publication, pending in list(self._due()):
-            pending.wait_us = min(2 * pending.wait_us, AGAIN_MAX * self._parameters.retransmit_us)
+            waited_us, pending.wait_us = pending.wait_us, min(2 * pending.wait_us, self._wait_max_us)
             pending.again_us = self._mail.now_us + pending.wait_us
             if pending.remaining is None:
+                if publication.heard_us < self._mail.now_us - waited_us:
+                    publication.window.unanswered(pending.published_us, self._mail.now_us)
                 pending.attempt = min(pending.attempt + 1, ATTEMPT_MAX)
                 self._send(publication, pending)
             elif self._mail.now_us - pending.published_us > self._parameters.gone_us:
@@ -184,10 +207,12 @@ class Publisher:
                 self._notify(publication, pending)
 
     def _due(self) -> Iterator[tuple[Publication, Pending]]:
+        """Where answers are late they are waited for; and not all is sent again at once."""
+        now_us = self._mail.now_us - self._mail.late_us
         for publication in self.publications.values():
-            for pending in publication.pending.values():
-                if pending.again_us <= self._mail.now_us:
-                    yield publication, pending
+            due = (pending for pending in publication.pending.values() if pending.again_us <= now_us)
+            most = max(1, int(publication.window.size / AT_ONCE))
+            yield from ((publication, pending) for pending in islice(due, most))
 
     def _notify(self, publication: Publication, pending: Pending) -> None:
         """Who has failed is asked by the overlay whether it is back."""

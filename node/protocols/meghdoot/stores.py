@@ -82,7 +82,7 @@ class Stores:
 
     def tick(self) -> None:
         """Forget what has no answer."""
-        now_us = self._mail.now_us
+        now_us = self._mail.now_us - self._mail.late_us
         while self._lots:
             number, lot = next(iter(self._lots.items()))
             if lot.until_us > now_us:

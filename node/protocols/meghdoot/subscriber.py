@@ -17,12 +17,15 @@ from node.protocols.meghdoot.messages import EventName, Notified, Notify, Purpos
 from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.meghdoot.space import Range, Space
 from node.protocols.meghdoot.subscriptions import Packing, Subscription, Subscriptions, version_of
+from node.protocols.meghdoot.window import Window
 
 DELIVERED_MAX = 1 << 20
 """Events of a stream that are remembered as delivered, where publishers do not say what is settled."""
 ROWS_MAX = 1_000
 AGAIN_MAX = 8
 """Between two words there are at most so many times the first wait."""
+FIRST, LEAST, MOST = 8, 1, 64
+"""Words that may be without an answer: at first, at least, at most. Others wait."""
 LATE_US = 1_000_000
 """After its end was confirmed, how old an event may be to count for a subscription, beyond its age."""
 
@@ -83,6 +86,8 @@ class Subscriber:
         self._deliver = deliver
         self._packing = Packing(len(space.attributes))
         self._words = Subscriptions(space)
+        self._said: dict[int, int] = {}  # subscriptions of which a word has no answer, and since when
+        self._window = Window(FIRST, LEAST, MOST)
         self._known: dict[tuple[int, int], Known] = {}
         self._answers: dict[Address, list[EventName]] = {}
 
@@ -102,7 +107,16 @@ class Subscriber:
             known.count, known.is_on, known.is_confirmed, known.due_us = count, False, False, now_us
             known.wait_us = 0
         self._interest(kind, asked)
-        self._say(self.own[asked.number])
+        self._say_if_there_is_room(self.own[asked.number])
+
+    def _say_if_there_is_room(self, own: Own) -> None:
+        number, now_us = own.asked.number, self._mail.now_us
+        said_us = self._said.get(number)
+        if said_us is not None:
+            self._window.unanswered(said_us, now_us)
+        if said_us is not None or len(self._said) < int(self._window.size):
+            self._said[number] = now_us
+            self._say(own)
 
     def _say(self, own: Own) -> None:
         """One word to the zone, which is said again if there is no answer, less and less often."""
@@ -130,6 +144,9 @@ class Subscriber:
             own = self.own.get(word.number)
             if own is None or word.version != version_of(self._life, own.count):
                 continue
+            said_us = self._said.pop(word.number, None)
+            if said_us is not None:
+                self._window.answered(said_us, self._mail.own_late_us, self._mail.now_us)
             own.due_us, own.wait_us = self._mail.now_us + self._parameters.refresh_us, 0
             if not own.is_confirmed:
                 own.is_confirmed = True
@@ -139,16 +156,17 @@ class Subscriber:
                 self._interest(kind, own.asked)
 
     def tick(self) -> None:
-        """Say again what was not confirmed, or not for long."""
+        """Say again what was not confirmed, or not for long; where answers are late they are waited for."""
         now_us = self._mail.now_us
+        said_by_us = now_us - self._mail.late_us
         forgotten = self._parameters.gone_us
         for number, own in list(self.own.items()):
             if own.ended_us is not None:
                 if now_us - own.ended_us > forgotten:
                     del self.own[number]
                     self._words.remove((self._mail.own, number))
-            elif own.due_us <= now_us:
-                self._say(own)
+            elif own.due_us <= (said_by_us if number in self._said else now_us):
+                self._say_if_there_is_room(own)
 
     # --- Events
 

@@ -7,10 +7,10 @@ while waves spread, and peers learn of it one after the other, only a sum that i
 that nobody was left out (`region.points_in`). A wave of which that is not so is sent out once more, by
 whoever began it.
 
-Who does not answer in time is left out of the sum. Subscribers that do not are told to the publisher, which
-looks after them itself, so that a zone never has to wait for one that may be gone. They may only be out of
-reach: the overlay is asked to find a way to them, and to a publisher that sent something out once more, which
-may not have heard the answer.
+Who does not answer in time is left out of the sum; where processors are short, that is later. Subscribers
+that do not are told to the publisher, which looks after them itself, so that a zone never has to wait for one
+that may be gone. They may only be out of reach: the overlay is asked to find a way to them, and to a publisher
+that sent something out once more, which may not have heard the answer.
 """
 
 from collections.abc import Iterator
@@ -42,6 +42,7 @@ class Wave:
     children: set[int] = field(default_factory=set)
     told: dict[Address, int] = field(default_factory=dict)
     undelivered: int = 0
+    late_us: int = 0
 
     @property
     def is_done(self) -> bool:
@@ -64,7 +65,9 @@ class Waves:
         """Tell whoever passed the wave on, soon."""
         origin, number, attempt, zone = wave.key
         points = wave.points % PRIME
-        visited = Visited(origin, number, attempt, zone, points, wave.undelivered, min(wave.doubts, 65_535))
+        late_us = max(wave.late_us, self._mail.own_late_us)
+        doubts = min(wave.doubts, 65_535)
+        visited = Visited(origin, number, attempt, zone, points, wave.undelivered, doubts, late_us)
         self._answers.setdefault((wave.parent, wave.is_root), []).append(visited)
 
     def begin(self, wave: Wave) -> None:
@@ -90,6 +93,7 @@ class Waves:
             wave.points += visited.points
             wave.undelivered += visited.undelivered
             wave.doubts += visited.doubts
+            wave.late_us = max(wave.late_us, visited.late_us)
             self._end_if_done(wave)
 
     def notified(self, subscriber: Address, stream: int, seq: int) -> None:
@@ -106,7 +110,7 @@ class Waves:
 
     def tick(self) -> None:
         """Wait no longer for those who are late: for zones, and, less long, for subscribers."""
-        now_us = self._mail.now_us
+        now_us = self._mail.now_us - self._mail.late_us
         patience_us = self._parameters.wave_timeout_us - self._parameters.retransmit_us
         for wave in list(self._begun_before(now_us + patience_us)):
             if wave.told:

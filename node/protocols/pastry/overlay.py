@@ -93,6 +93,7 @@ class Pastry:
         parameters, rng, emit = self._parameters, self._rng, self._emit
         self.own = own
         self.reach = Reachability(own, parameters, rng, emit, self)
+        self._hops.lateness = self.reach.lateness
         self.nodes = KnownNodes(own, parameters, self.reach.is_suspect)
         self._memory = LastLeafSet(own, parameters.remember_us if parameters.heartbeat_us else 0)
         self._candidates = Candidates(self.nodes, parameters.leaf_set, self.reach)
@@ -108,7 +109,7 @@ class Pastry:
         self._failed: dict[Address, NodeHandle] = {}
         self._carry: dict[type, Callable[[Address, Any, Relays | None], None]] = {
             Route: self._route,
-            Routed: lambda address, message, relays: self._hops.routed(message.number),
+            Routed: self._routed,
             JoinRows: self._join_rows,
             JoinLeaves: self._join_leaves,
             LeafProbe: self._leaf_probe,
@@ -225,8 +226,11 @@ class Pastry:
                 return
         self._pass_on(Route(route.key, 0, route.hops, route.phase, route.message))
 
+    def _routed(self, address: Address, message: Routed, relays: Relays | None) -> None:
+        self._hops.routed(address, message.number, self.reach.now_us, is_direct=relays is None)
+
     def _hop_is_late(self, number: int) -> None:
-        late = self._hops.late(number)
+        late = self._hops.late(number, self.reach.now_us)
         if late is not None:
             self.miss(late.node)
             self._pass_on(late.route)

@@ -9,7 +9,7 @@ all the while, and not be heard. Where one relay is not enough, as in a ring of 
 ones, and those that they need themselves; messages carry their whole way, so that none goes round in a loop.
 Only who answers to nobody has failed, or whose host says that no process is there. Failed ones are asked
 again now and then, so that a ring that was divided grows together. A timer that comes late shows that the
-node itself is slow, and blames nobody.
+node itself is slow, an answer after its time that others are: neither blames anybody (`lateness`).
 
 This module knows nothing of rings or spaces. What a probe says, and what follows, is its `Watcher`'s.
 """
@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from node.core import machine as m
 from node.core.peer_pool import Address, Forget, PeerEffect, SendTo
+from node.protocols.reachability.lateness import Lateness
 from node.protocols.reachability.messages import Ping, Pong, Relay, Unheard
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.numbers import Numbers
@@ -72,6 +73,7 @@ class _Probe:
     is_hope: bool = False  # it was taken for failed: nothing waits for the end
     relays: Relays | None = None  # it lives, and nothing waits; a direct answer may still come
     attempts: int = 0
+    since_us: int = 0
     until_us: int = 0
     sent_us: dict[int, int] = field(default_factory=dict)
 
@@ -102,6 +104,7 @@ class Reachability:
     ) -> None:
         self.now_us = 0
         self.relays_of: dict[Address, Relays] = {}
+        self.lateness = Lateness(parameters.probe_timeout_us)
         self._own = own
         self._parameters = parameters
         self._rng = rng
@@ -112,11 +115,27 @@ class Reachability:
         self._lost: dict[Address, _Lost] = {}
         self._heard_us: dict[Address, int] = {}
         self._direct_us: dict[Address, int] = {}  # as `_heard_us`, without a relay
+        self._sent_us: dict[Address, int] = {}  # as `_direct_us`, of what this node sent
         self._returned_us: dict[Address, int] = {}  # when the direct way was found to work again
         self._answered: dict[tuple[Address, int], int] = {}  # how often probes were answered; oldest first
         self._used: set[Address] = set()  # sent to through a relay, since direct ways were tried last
         self._direct_again_us = 0
         self._numbers = Numbers()
+
+    @property
+    def late_us(self) -> int:
+        """How much later than usual answers are to be expected."""
+        return self.lateness.at(self.now_us)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether so much is late that what does not come says little."""
+        return self.late_us > self._parameters.probe_timeout_us // 4
+
+    @property
+    def patience_us(self) -> int:
+        """How long an answer is waited for."""
+        return self._parameters.probe_timeout_us + self.late_us
 
     # --- Sending
 
@@ -124,6 +143,7 @@ class Reachability:
         """To a node, in order, through relays if it needs some."""
         relays = self.relays_of.get(address)
         if relays is None:
+            self._sent_us[address] = self.now_us
             self._emit(SendTo(address, messages))
         else:
             self._used.add(address)
@@ -202,7 +222,12 @@ class Reachability:
 
     def is_silent(self, address: Address, since_us: int) -> bool:
         """Whether nothing came from a node for so long, or ever."""
+        since_us += self.late_us
         return self.now_us - self._heard_us.get(address, -since_us) >= since_us
+
+    def has_sent(self, address: Address, since_us: int) -> bool:
+        """Whether something went to a node directly less than so long ago."""
+        return self.now_us - self._sent_us.get(address, -LONG_US) < since_us
 
     def is_failed(self, address: Address) -> bool:
         """Whether a node is known that gives no answer, by any way."""
@@ -215,7 +240,7 @@ class Reachability:
 
     def _is_heard_directly(self, address: Address) -> bool:
         quiet_us = self.now_us - self._direct_us.get(address, -LONG_US)
-        return quiet_us <= self._parameters.probe_timeout_us
+        return quiet_us <= self.patience_us
 
     def _go_through(self, relays: Relays, address: Address) -> None:
         if self.relays_of.get(address) != relays:
@@ -234,6 +259,9 @@ class Reachability:
         address = node.address
         self._lost.pop(address, None)
         probe = self._probes.get(address)
+        if relays is None and probe is not None and number in probe.sent_us:
+            took_us = self.now_us - probe.sent_us[number]
+            self.lateness.note(took_us - self._parameters.probe_timeout_us, self.now_us)
         if relays is None:
             self._go_directly(address)
             self._probes.pop(address, None)
@@ -241,7 +269,7 @@ class Reachability:
                 self._watcher.measured(node, self.now_us - probe.sent_us[number])
         elif probe is not None and probe.relays is None:
             probe.relays = relays
-            if not self._is_heard_directly(address):
+            if not (self.is_late or self._is_heard_directly(address)):
                 self._go_through(relays, address)
         else:
             return
@@ -300,7 +328,7 @@ class Reachability:
 
     def _relays(self, probe: _Probe) -> list[Address]:
         """Through whom a probe goes: who told of the node, who is of use for others, and some more."""
-        if probe.attempts == 1 and not probe.is_missed:
+        if probe.attempts == 1 and (self.is_late or not probe.is_missed):
             return []
         useful = Counter(relays[0] for relays in self.relays_of.values())
         chosen = [probe.told_by, *(relay for relay, _ in useful.most_common(1))]
@@ -314,7 +342,10 @@ class Reachability:
         if probe is None:
             return
         if self.now_us > probe.until_us + self._parameters.probe_timeout_us // 4:
+            self.lateness.note(self.now_us - probe.until_us, self.now_us)
             self._wait_for(probe)  # it is this node that is slow: the answer may be here already
+        elif self.now_us < self._enough_us(probe):
+            self._wait_for(probe)  # it was found since that others are
         elif probe.relays is not None:
             del self._probes[address]
             self._go_through(probe.relays, address)
@@ -324,8 +355,12 @@ class Reachability:
         else:
             self._give_up(probe)
 
+    def _enough_us(self, probe: _Probe) -> int:
+        """Until when it should be waited for, by what is known now of how late others are."""
+        return probe.since_us + self.patience_us - self._parameters.probe_timeout_us // 4
+
     def _wait_for(self, probe: _Probe) -> None:
-        probe.until_us = self.now_us + self._parameters.probe_timeout_us
+        probe.since_us, probe.until_us = self.now_us, self.now_us + self.patience_us
         self._emit(m.SetTimer(("probe", str(probe.node.address)), probe.until_us))
 
     def refused(self, address: Address) -> None:
@@ -398,8 +433,8 @@ class Reachability:
 
     def tick(self) -> None:
         """Ask failed nodes again, and try direct ways."""
-        late_us = self.now_us - self._parameters.probe_timeout_us
-        for number in [number for number, (_, sent_us, _) in self._pings.items() if sent_us <= late_us]:
+        sent_by_us = self.now_us - self.patience_us
+        for number in [number for number, (_, sent_us, _) in self._pings.items() if sent_us <= sent_by_us]:
             del self._pings[number]
         for lost in [lost for lost in self._lost.values() if lost.again_us <= self.now_us]:
             self._ask_again(lost)
@@ -422,7 +457,7 @@ class Reachability:
         for address in [address for address in self.relays_of if address not in self._used | known]:
             del self.relays_of[address]
         self._used.clear()
-        for times in (self._heard_us, self._direct_us, self._returned_us):
+        for times in (self._heard_us, self._direct_us, self._sent_us, self._returned_us):
             for address in [address for address in times if address not in known | self.relays_of.keys()]:
                 del times[address]
         for address in list(self.relays_of):

@@ -29,7 +29,7 @@ class GivenPeer:
 
     def __init__(self, address, peers, parameters, attributes):
         self.own, self.peers, self.parameters = address, peers, parameters
-        self.now_us = 0
+        self.now_us = self.late_us = self.own_late_us = 0
         self.effects = []
         self.delivered = []
         self.interests = []

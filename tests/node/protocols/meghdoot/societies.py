@@ -17,14 +17,25 @@ HIGH = 100.0
 
 
 class Society:
-    """`subscribers` peers of four regions, and one of each region that publishes."""
+    """`subscribers` peers of four regions, and one of each region that publishes.
+
+    network: makes the one that joins them.
+    """
 
     def __init__(
-        self, subscribers=20, each=4, attributes=2, seed=0, rate_per_s=20, gap_us=50_000, **parameters
+        self,
+        subscribers=20,
+        each=4,
+        attributes=2,
+        seed=0,
+        rate_per_s=20,
+        gap_us=50_000,
+        network=FlatNetwork,
+        **parameters,
     ):
         self.rng = Random(seed)
         self.records, self.measures, self.logs = defaultdict(list), defaultdict(list), []
-        self.network = FlatNetwork(self.delay_us, self.told)
+        self.network = network(self.delay_us, self.told)
         publishers = {f"r{region}/publisher-0": region for region in range(REGIONS)}
         names = publishers | {
             f"r{n % REGIONS}/subscriber-{n // REGIONS}": n % REGIONS for n in range(subscribers)

@@ -1,0 +1,73 @@
+"""Where a node or others are late, timeouts wait so much longer."""
+
+from dataclasses import dataclass
+
+from node.core import machine as m
+from node.protocols.reachability.hops import Hops
+from node.protocols.reachability.lateness import HALF_US, LATE_MAX, Lateness
+from node.protocols.reachability.nodes import NodeHandle
+
+TIMEOUT_US = 500_000
+NEAR, FAR = NodeHandle(1, 1), NodeHandle(2, 2)
+
+
+@dataclass(frozen=True)
+class Message:
+    number: int = 0
+    hops: int = 0
+
+
+def test_what_was_seen_is_forgotten_by_halves_and_bounded():
+    late = Lateness(TIMEOUT_US)
+    late.note(800_000, 0)
+    late.note(100_000, 0)
+    assert (late.at(0), late.at(HALF_US), late.at(3 * HALF_US)) == (800_000, 400_000, 100_000)
+    late.note(10**12, HALF_US)
+    assert late.at(HALF_US) == LATE_MAX * TIMEOUT_US
+    assert late.at(60 * HALF_US) == 0
+
+
+def due_us(effects):
+    return [effect.at_us for effect in effects if isinstance(effect, m.SetTimer)][-1]
+
+
+def test_a_timer_that_fires_late_blames_nobody():
+    effects = []
+    hops = Hops(TIMEOUT_US, effects.append)
+    number = hops.hand(NEAR, Message(), 1_000).number
+    assert hops.late(number, 1_000 + 4 * TIMEOUT_US) is None
+    assert due_us(effects) == 1_000 + 4 * TIMEOUT_US + TIMEOUT_US + 3 * TIMEOUT_US
+    assert hops.late(number, due_us(effects)).node == NEAR
+
+
+def test_who_answers_after_the_timeout_is_given_more_time_from_then_on():
+    effects = []
+    hops = Hops(TIMEOUT_US, effects.append)
+    message = hops.hand(NEAR, Message(), 0)
+    again = hops.hand(FAR, hops.late(message.number, TIMEOUT_US).route, TIMEOUT_US)
+    assert again.number == message.number
+    hops.routed(NEAR.address, message.number, 2 * TIMEOUT_US)
+    assert hops.lateness.at(2 * TIMEOUT_US) == TIMEOUT_US
+    hops.hand(NEAR, Message(), 2 * TIMEOUT_US)
+    assert due_us(effects) == 4 * TIMEOUT_US
+
+
+def test_another_one_that_answers_says_nothing_of_who_is_late():
+    effects = []
+    hops = Hops(TIMEOUT_US, effects.append)
+    message = hops.hand(NEAR, Message(), 0)
+    hops.hand(FAR, hops.late(message.number, TIMEOUT_US).route, TIMEOUT_US)
+    hops.routed(FAR.address, message.number, 2 * TIMEOUT_US)
+    assert hops.lateness.at(2 * TIMEOUT_US) == 0
+
+
+def test_what_is_handed_on_again_and_again_waits_twice_as_long_each_time():
+    effects = []
+    hops = Hops(TIMEOUT_US, effects.append)
+    now_us, waited = 0, []
+    message = hops.hand(NEAR, Message(), now_us)
+    for _ in range(7):
+        waited.append(due_us(effects) - now_us)
+        now_us = due_us(effects)
+        message = hops.hand(NEAR, hops.late(message.number, now_us).route, now_us)
+    assert waited == [TIMEOUT_US << times for times in (0, 1, 2, 3, 4, 4, 4)]
