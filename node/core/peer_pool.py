@@ -70,6 +70,29 @@ PeerInput = m.Input | ReceivedFrom | Unreachable
 PeerEffect = m.Effect | SendTo | Forget
 
 
+def gathered(effects: Sequence[PeerEffect]) -> list[PeerEffect]:
+    """The same effects with one SendTo for each address, where the first one was: each is a write of its own,
+    and a packet. What is sent after a Forget stays behind it.
+    """
+    found: list[PeerEffect] = []
+    places: dict[Address, int] = {}
+    for effect in effects:
+        if isinstance(effect, SendTo):
+            place = places.get(effect.address)
+            if place is None:
+                places[effect.address] = len(found)
+                found.append(effect)
+            else:
+                before = found[place]
+                assert isinstance(before, SendTo)
+                found[place] = SendTo(effect.address, (*before.messages, *effect.messages))
+        else:
+            if isinstance(effect, Forget):
+                places.pop(effect.address, None)
+            found.append(effect)
+    return found
+
+
 class PeerMachine(Protocol):
     """A machine that reaches its peers by address."""
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from node.core import machine as m
-from node.core.peer_pool import Address, PeerEffect, Unreachable
+from node.core.peer_pool import Address, PeerEffect, SendTo, Unreachable
 from node.protocols.can import boundary, grants, joining, takeover
 from node.protocols.can.boundary import BoundaryWatch
 from node.protocols.can.claims import Claims, Holder
@@ -52,7 +52,10 @@ from node.protocols.reachability.reachability import Reachability, Relays
 
 HOPS_MAX = 1_024
 WAITING_MAX = 1_024  # messages that wait for a probe, a takeover, or for this node to have a zone
+SAID_EACH = 4
+"""Heartbeats: of so many one is said in any case, for its sequence; others where nothing else went."""
 TICK: m.Timer = ("can",)
+ACKNOWLEDGE: m.Timer = ("acknowledge",)
 
 
 class Can:
@@ -103,7 +106,8 @@ class Can:
             emit=emit,
         )
         self._is_leaving = False
-        self._turn = 0
+        self._turn = self._ticks = 0
+        self._taken: dict[Address, list[int]] = {}  # what is to be acknowledged
         self._waiting: deque[Route] = deque(maxlen=WAITING_MAX)
         self._hops = Hops[Route](parameters.probe_timeout_us, emit)
         self._hops.lateness = self.reach.lateness
@@ -221,6 +225,9 @@ class Can:
         self.reach.now_us = now_us
         if timer == TICK:
             self._tick()
+        elif timer == ACKNOWLEDGE:
+            for address in list(self._taken):
+                self.acknowledge(address)
         elif timer == joining.TIMER:
             if not self.is_active:
                 self._joining.try_again()
@@ -251,13 +258,28 @@ class Can:
 
     def _route(self, address: Address, route: Route, relays: Relays | None) -> None:
         if route.number:
-            self.reach.answer(address, relays, Routed(route.number))
+            self._acknowledge(address, route.number, relays)
             if not self._hops.is_new(address, route.number):
                 return
         self._pass_on(Route(0, route.hops, route.message))
 
+    def _acknowledge(self, address: Address, number: int, relays: Relays | None) -> None:
+        """Soon, with what goes there anyway; at once, where that is the other way round a cut."""
+        if relays is not None or not self._parameters.acknowledge_us:
+            self.reach.answer(address, relays, Routed(number))
+            return
+        if not self._taken:
+            self._emit(m.SetTimer(ACKNOWLEDGE, self.reach.now_us + self._parameters.acknowledge_us))
+        self._taken.setdefault(address, []).append(number)
+
+    def acknowledge(self, address: Address) -> None:
+        """Something goes to a node anyway: what it handed to this one is acknowledged as well."""
+        numbers = self._taken.pop(address, None)
+        if numbers:
+            self._emit(SendTo(address, tuple(map(Routed, numbers))))
+
     def _routed(self, address: Address, message: Routed, relays: Relays | None) -> None:
-        self._hops.routed(address, message.number, self.reach.now_us)
+        self._hops.routed(address, message.number, self.reach.now_us, is_direct=relays is None)
 
     def _hop_is_late(self, number: int) -> None:
         late = self._hops.late(number, self.reach.now_us)
@@ -447,8 +469,11 @@ class Can:
             return
         heartbeat = Heartbeat(self.own.id, self.claims.own.sequence)
         silent_us = self._parameters.heartbeat_timeout_us
+        recently_us = self._parameters.heartbeat_us // 2
+        self._ticks += 1
         for node, since_us in self._watched():
-            self.reach.send(node.address, heartbeat)
+            if self._ticks % SAID_EACH == 0 or not self.reach.has_sent(node.address, recently_us):
+                self.reach.send(node.address, heartbeat)
             is_new = self.reach.now_us - since_us < silent_us
             if not is_new and self.reach.is_silent(node.address, silent_us):
                 self.reach.probe(node, is_missed=True)

@@ -20,6 +20,10 @@ class CanParameters(ReachabilityParameters):
     join_timeout_us: int = 1_000_000
     """Until a join, a grant or a search that has no answer is tried again."""
 
+    acknowledge_us: int = 0
+    """How long a node that was handed a message waits for something to go back anyway, until it says
+    that it has it; 0: not at all."""
+
     @property
     def repair_us(self) -> int:
         """After a node failed, until its zones are another's, if its first heir lives."""
@@ -33,6 +37,8 @@ class CanParameters(ReachabilityParameters):
             raise ValueError("heirs should be from 1 to 64")
         if self.heartbeat_us and self.heartbeat_timeout_us <= self.heartbeat_us:
             raise ValueError("heartbeat_timeout should be more than heartbeat")
+        if not 0 <= self.acknowledge_us <= self.probe_timeout_us // 4:
+            raise ValueError("acknowledge should be at most a quarter of probe_timeout")
         for name in ("takeover_us", "join_timeout_us"):
             if getattr(self, name) < 1_000:
                 raise ValueError(f"{name.removesuffix('_us')} should be at least 1ms")

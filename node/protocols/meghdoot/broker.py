@@ -201,3 +201,9 @@ class Broker:
         for layer in (self.waves, self.subscriber, self.keeping):
             if layer.has_answers:
                 layer.flush()
+
+    def flush_to(self, address: Address) -> None:
+        """Send what was collected for a peer, to which something goes anyway."""
+        for layer in (self.waves, self.subscriber, self.keeping):
+            if layer.has_answers:
+                layer.flush_to(address)

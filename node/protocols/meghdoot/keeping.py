@@ -299,7 +299,11 @@ class Keeping:
 
     def flush(self) -> None:
         """Tell subscribers what is installed."""
-        confirmed, self._confirmed = self._confirmed, {}
-        for address, words in confirmed.items():
-            for first in range(0, len(words), ROWS_MAX):
-                self._mail.send(address, Subscribed(tuple(words[first : first + ROWS_MAX])))
+        for address in list(self._confirmed):
+            self.flush_to(address)
+
+    def flush_to(self, address: Address) -> None:
+        """Tell one of them, to whom something goes anyway."""
+        words = self._confirmed.pop(address, ())
+        for first in range(0, len(words), ROWS_MAX):
+            self._mail.send(address, Subscribed(tuple(words[first : first + ROWS_MAX])))

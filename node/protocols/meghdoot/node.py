@@ -13,7 +13,16 @@ from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.event_values import EventValues
 from node.core.framing import FRAME_LIMIT_BYTES
-from node.core.peer_pool import Address, PeerEffect, PeerInput, PeerPool, ReceivedFrom, Unreachable
+from node.core.peer_pool import (
+    Address,
+    PeerEffect,
+    PeerInput,
+    PeerPool,
+    ReceivedFrom,
+    SendTo,
+    Unreachable,
+    gathered,
+)
 from node.core.schedule import Schedule
 from node.core.specification import NodeSpec
 from node.core.specification import Subscription as Asked
@@ -105,6 +114,7 @@ class MeghdootNode:
                 self._leave(now_us)
         self._settle()
         self._finish_if_left(now_us)
+        self._gather()
         if self.can.is_active and not self._is_ready:
             self._is_ready = True
             self._effects.append(m.Ready())
@@ -132,6 +142,7 @@ class MeghdootNode:
         self.post.now_us = self.can.reach.now_us = now_us
         do()
         self._settle()
+        self._gather()
         return self._effects
 
     def _settle(self) -> None:
@@ -142,6 +153,16 @@ class MeghdootNode:
         if not self._is_flushing and self.broker.has_answers:
             self._is_flushing = True
             self._effects.append(m.SetTimer(FLUSH, self.post.now_us + self.parameters.confirm_us))
+
+    def _gather(self) -> None:
+        """One effect for all that goes to a peer, with the answers that wait for something to go there."""
+        going = dict.fromkeys(each.address for each in self._effects if type(each) is SendTo)
+        for address in going:
+            if address not in self.can.reach.relays_of:
+                self.can.acknowledge(address)
+                self.broker.flush_to(address)
+        if going:
+            self._effects = gathered(self._effects)
 
     def progress(self) -> m.Progress:
         """See `node.core.machine.Machine`."""

@@ -30,8 +30,10 @@ class Parameters(CanParameters):
     """Without an answer, until a subscription or a notification is sent again."""
     wave_timeout_us: int = 2_500_000
     """Until a zone waits no longer for those to which it passed an event on."""
-    confirm_us: int = 50_000
+    confirm_us: int = 100_000
     """How long answers are collected before they are sent."""
+    acknowledge_us: int = 100_000
+    """See `CanParameters`."""
     window: int = 8_192
     """Events of a publisher that are not known to be everywhere; with more it waits."""
     refresh_us: int = 30_000_000

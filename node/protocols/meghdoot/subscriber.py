@@ -207,7 +207,11 @@ class Subscriber:
 
     def flush(self) -> None:
         """Tell senders what came."""
-        answers, self._answers = self._answers, {}
-        for address, names in answers.items():
-            for first in range(0, len(names), ROWS_MAX):
-                self._mail.send(address, Notified(tuple(names[first : first + ROWS_MAX])))
+        for address in list(self._answers):
+            self.flush_to(address)
+
+    def flush_to(self, address: Address) -> None:
+        """Tell one of them, to whom something goes anyway."""
+        names = self._answers.pop(address, ())
+        for first in range(0, len(names), ROWS_MAX):
+            self._mail.send(address, Notified(tuple(names[first : first + ROWS_MAX])))

@@ -8,9 +8,9 @@ that nobody was left out (`region.points_in`). A wave of which that is not so is
 whoever began it.
 
 Who does not answer in time is left out of the sum; where processors are short, that is later. Subscribers
-that do not are told to the publisher, which looks after them itself, so that a zone never has to wait for one
-that may be gone. They may only be out of reach: the overlay is asked to find a way to them, and to a publisher
-that sent something out once more, which may not have heard the answer.
+that do not are told to the publisher, which looks after them itself, so that a zone never has to wait for
+one that may be gone. They may only be out of reach: the overlay is asked to find a way to them, and to a
+publisher that sent something out once more, which may not have heard the answer.
 """
 
 from collections.abc import Iterator
@@ -156,6 +156,16 @@ class Waves:
         """Send all answers, one message for each peer."""
         answers, self._answers = self._answers, {}
         for (address, is_root), rows in answers.items():
-            for first in range(0, len(rows), ROWS_MAX):
-                part = tuple(rows[first : first + ROWS_MAX])
-                self._mail.send(address, RootConfirm(part) if is_root else Confirm(part))
+            self._send(address, rows, is_root=is_root)
+
+    def flush_to(self, address: Address) -> None:
+        """Send the answers for one peer, to which something goes anyway."""
+        for is_root in (False, True):
+            rows = self._answers.pop((address, is_root), None)
+            if rows:
+                self._send(address, rows, is_root=is_root)
+
+    def _send(self, address: Address, rows: list[Visited], *, is_root: bool) -> None:
+        for first in range(0, len(rows), ROWS_MAX):
+            part = tuple(rows[first : first + ROWS_MAX])
+            self._mail.send(address, RootConfirm(part) if is_root else Confirm(part))
