@@ -18,6 +18,9 @@ from topologies.quantities import QuantityError, quantity_of, yaml_name
 from topologies.strict import problem, quantity_schema, suggestion
 
 
+PORT_MAX = 65_535
+
+
 def known_systems() -> list[str]:
     """The names of the systems that can be run."""
     return list(systems())
@@ -44,7 +47,11 @@ def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]
     given: by the names that people write. Raises a problem that leads to the parameter at fault.
     """
     kind = systems()[system].parameters
-    return _complete(kind(), system, given)
+    found = _complete(kind(), system, given)
+    for name in systems()[system].declared.ports:
+        if not 0 < found[name] <= PORT_MAX:
+            raise problem(f"should be a port, 1 to {PORT_MAX}, not {found[name]}", yaml_name(name))
+    return found
 
 
 def study_parameters(system: str, study: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,8 +22,6 @@ class Parameters:
     eager: bool = False
 
     def __post_init__(self) -> None:
-        if self.port > 65535:
-            raise ValueError("port must be at most 65535")
         if self.limit_bytes > self.link_bits_per_s:
             raise ValueError("the limit is more than the link carries")
 
@@ -68,7 +66,8 @@ def test_what_is_not_given_has_the_systems_default():
         ({"period_us": 2}, ("period_us",), "no such parameter: did you mean period?"),
         ({"port": "7000"}, ("port",), "should be a valid integer"),
         ({"port": True}, ("port",), "should be a valid integer"),
-        ({"port": 70000}, ("port",), "must be at most 65535"),
+        ({"port": 70000}, ("port",), "should be a port, 1 to 65535, not 70000"),
+        ({"port": 0}, ("port",), "should be a port"),
         ({"eager": 1}, ("eager",), "should be a valid boolean"),
         ({"limit": "1GB"}, (), "the limit is more than the link carries"),
     ],

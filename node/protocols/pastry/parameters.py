@@ -31,6 +31,8 @@ class PastryParameters(ReachabilityParameters):
             raise ValueError("b should be 1, 2, 4 or 8 bits")
         if not 2 <= self.leaf_set <= 256 or self.leaf_set % 2:
             raise ValueError("leaf_set should be even, from 2 to 256")
+        if not 0 <= self.neighbourhood <= 256:
+            raise ValueError("neighbourhood should be from 0 to 256")
         if self.heartbeat_us and self.heartbeat_timeout_us <= self.heartbeat_us:
             raise ValueError("heartbeat_timeout should be more than heartbeat")
         if self.join_timeout_us < 1_000:

@@ -21,6 +21,8 @@ class ReachabilityParameters:
         """Raises ValueError that names the parameter."""
         if not 1 <= self.probes <= 8:
             raise ValueError("probes should be from 1 to 8")
+        if not 0 <= self.relays <= 64:
+            raise ValueError("relays should be from 0 to 64")
         for name in ("probe_timeout_us", "direct_again_us"):
             if getattr(self, name) < 1_000:
                 raise ValueError(f"{name.removesuffix('_us')} should be at least 1ms")

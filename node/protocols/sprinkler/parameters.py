@@ -75,8 +75,6 @@ class Parameters:
         for field in fields(self):
             if field.type is not bool and not getattr(self, field.name) > 0:
                 raise ValueError(f"{field.name} must be greater than 0")
-        if self.port > 65_535:
-            raise ValueError("port must be at most 65535")
         if self.silence_periods <= 1:
             raise ValueError("silence_periods must be greater than 1: advertisements are the heartbeats")
         if self.reconnect_last_us < self.reconnect_first_us:
