@@ -17,7 +17,6 @@ from node.systems import systems
 from topologies.quantities import QuantityError, quantity_of, yaml_name
 from topologies.strict import problem, quantity_schema, suggestion
 
-
 PORT_MAX = 65_535
 
 
