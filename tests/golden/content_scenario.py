@@ -50,6 +50,7 @@ class Scenario(SpaceScenario):
         node = MeghdootNode(spec, Random(name))
         if point:
             node.can.start = partial(node.can.start, point=point_of_text(point))  # type: ignore[method-assign]
+        self._shown_as[f"{node.can.own.id:032x}"[:6]] = name
         self._network.start(self.address(name), node)
 
     def _member(self, name: str) -> Member:
@@ -85,10 +86,6 @@ class Scenario(SpaceScenario):
             self.say(f"{self.names[node.can.own.address]}: {zones or 'nothing'}; {counts}")
 
     # --- What followed
-
-    def say(self, text: str, kind: str = "") -> None:
-        """A line, if such lines are shown; ids, which are by chance here, are left out."""
-        super().say(text.replace(" 000000", ""), kind)
 
     def _told(self, address: int, time_us: int, effect: m.Effect) -> None:
         if isinstance(effect, m.Record) and effect.kind == RecordKind.DELIVERED:

@@ -1,9 +1,9 @@
 """Zones of which a peer may not know all subscriptions, and until when.
 
 A zone that comes from a peer is in doubt until that one says that it has sent all that it had; one that was
-taken over, until it is recovered (`recovery`); any, until every subscriber had to speak (`refresh_us`). What
-is in doubt and given on is in doubt there as well: when its giver knows more, it says so once more. What a
-replica has is in doubt unless the owner said lately that it is all there is.
+taken over, until it is recovered (`recovery`); any, until every subscriber had to speak (`refresh_us`) or is
+given up (`gone_us`). What is in doubt and given on is in doubt there as well: when its giver knows more, it
+says so once more. What a replica has is in doubt unless the owner said lately that it is all there is.
 """
 
 import struct
@@ -76,7 +76,9 @@ class Doubts:
         self._doubts.append(Doubt(zone, self._until_us(), is_given=True, again_us=again_us))
 
     def _until_us(self) -> int:
-        return self._mail.now_us + self._parameters.refresh_us + 2 * self._parameters.retransmit_us
+        """When all have spoken that are reached, and events are kept for the others no more."""
+        longest_us = max(self._parameters.refresh_us, self._parameters.gone_us)
+        return self._mail.now_us + longest_us + 2 * self._parameters.retransmit_us
 
     def give(self, zone: Zone, to: Address) -> None:
         """A zone is another's now: it is sent all that belongs to it, and what of that is in doubt."""

@@ -33,7 +33,7 @@ class History:
             "gap_us": rng.choice([500, 50_000]),
             "match_cost": rng.choice([0.0, 0.5, 0.5]),
             "expire_us": 200_000_000,
-            "gone_us": 150_000_000,
+            "gone_us": 80_000_000,
         }
         self.asked = asked | given
         self.society = Society(seed=seed, **self.asked)
@@ -54,7 +54,7 @@ class History:
         self.heal()
         self.come_back()
         self.run(10_000_000)
-        self.society.finish(90_000_000)
+        self.society.finish(100_000_000)
 
     def run(self, us):
         until_us = self.society.now_us + us

@@ -85,6 +85,18 @@ def test_what_joins_at_once_is_not_in_doubt():
     nothing_is_wrong(society)
 
 
+def test_a_partition_longer_than_subscribers_are_silent_loses_nothing():
+    """Zones that were taken over do not know who is beyond it, and nobody there can say so."""
+    society = Society(12, seed=2, rate_per_s=2)
+    society.run(5_000_000)
+    society.cut((0, 2), (0, 3), (1, 2), (1, 3))
+    society.run(50_000_000)
+    society.cut()
+    society.run(15_000_000)
+    society.finish(30_000_000)
+    nothing_is_wrong(society)
+
+
 @pytest.mark.parametrize("apart", [((0, 1), (0, 2), (0, 3)), ((0, 2), (0, 3), (1, 2), (1, 3))])
 def test_a_true_partition_loses_nothing_once_it_is_healed(apart):
     """One region, or two and two: either side takes the other's zones over, and gives them back."""
