@@ -45,6 +45,8 @@ class Holder:
     @property
     def addresses(self) -> tuple[Address, ...]:
         """Of all who have its zones: itself, then those with copies."""
+        if not self.replicas:
+            return (self.node.address,)
         return self.node.address, *(each.address for each in self.replicas)
 
     def told(self) -> tuple[Claim, ...]:

@@ -22,6 +22,7 @@ class HeldZone:
         self._turns = turns
         self._next = NextZones(zone, around.low, around.high)
         self._steps: Steps | None = None
+        self._alone: dict[int, Child] = {}  # zones beside this one that have one holder, by their rows
 
     @property
     def steps(self) -> Steps:
@@ -36,16 +37,18 @@ class HeldZone:
         is_for_owners: replicas would not do.
         """
         rows = self._next.all_upper_left(region) if is_basic else self._next.children(region)
-        return [(zone_id(self.around.zones[row]), self._in_turn(row, is_for_owners)) for row in rows]
+        alone = self._alone
+        return [alone.get(row) or self._in_turn(row, is_for_owners=is_for_owners) for row in rows]
 
-    def _in_turn(self, row: int, is_for_owners: bool) -> Address:
-        holders = self.around.holders[row]
+    def _in_turn(self, row: int, *, is_for_owners: bool) -> Child:
+        zone, holders = zone_id(self.around.zones[row]), self.around.holders[row]
+        if len(holders) == 1:
+            self._alone[row] = zone, holders[0]
         if len(holders) == 1 or is_for_owners:
-            return holders[0]
-        zone = zone_id(self.around.zones[row])
+            return zone, holders[0]
         turn = self._turns.get(zone, 0)
         self._turns[zone] = turn + 1
-        return holders[turn % len(holders)]
+        return zone, holders[turn % len(holders)]
 
 
 class HeldZones:

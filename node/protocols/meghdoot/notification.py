@@ -40,8 +40,9 @@ class Notification:
             if each.asked_us <= self._mail.now_us - message.age_us + EARLIER_US:
                 told[each.subscriber] = max(each.life, told.get(each.subscriber, 0))
         stream, seq = message.stream, message.first_seq
-        for address in [each for each in told if (each, stream, seq) in self._answered]:
-            del told[address]
+        if self._answered:
+            for address in [each for each in told if (each, stream, seq) in self._answered]:
+                del told[address]
         for address, life in told.items():
             self._mail.send(address, Notify(stream, seq, message.settled, message.age_us, life, payload))
         self.count += len(told)

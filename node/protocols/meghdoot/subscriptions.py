@@ -19,6 +19,7 @@ from node.protocols.meghdoot.space import Range, Space
 Key = tuple[Address, int]
 """Of a subscription: its subscriber, and that one's number of it."""
 ROWS_MIN = 16
+ZONES_MAX = 8
 LIFE_BITS = 32
 
 
@@ -64,9 +65,9 @@ class Subscriptions:
         self._high = np.empty((attributes, ROWS_MIN))
         self._points = np.empty((2 * attributes, ROWS_MIN))
         self._standing: list[Subscription] = []
-        self._places: list[Point] = []
         self._rows: dict[Key, int] = {}
         self._ended: dict[Key, Subscription] = {}
+        self._inside: dict[Zone, Mask] = {}  # which rows are in a zone, until any of them changes
 
     def __len__(self) -> int:
         """How many stand."""
@@ -106,6 +107,7 @@ class Subscriptions:
             self._standing[row] = same
 
     def _append(self, told: Subscription) -> None:
+        self._inside.clear()
         row = len(self._standing)
         if row == self._low.shape[1]:
             self._low, self._high, self._points = (
@@ -114,11 +116,9 @@ class Subscriptions:
             )
         self._low[:, row] = [low for low, _ in told.ranges]
         self._high[:, row] = [high for _, high in told.ranges]
-        place = self._space.point(told.ranges)
-        self._points[:, row] = place
+        self._points[:, row] = self._space.point(told.ranges)
         self._rows[told.key] = row
         self._standing.append(told)
-        self._places.append(place)
 
     def remove(self, key: Key) -> None:
         """Forget all about a subscription. The last row moves to where it stood."""
@@ -126,11 +126,12 @@ class Subscriptions:
         row = self._rows.pop(key, None)
         if row is None:
             return
-        last, place = self._standing.pop(), self._places.pop()
+        self._inside.clear()
+        last = self._standing.pop()
         if row < len(self._standing):
             for each in (self._low, self._high, self._points):
                 each[:, row] = each[:, len(self._standing)]
-            self._standing[row], self._places[row] = last, place
+            self._standing[row] = last
             self._rows[last.key] = row
 
     def expire(self, before_us: int) -> list[Subscription]:
@@ -152,10 +153,9 @@ class Subscriptions:
         inside = np.logical_and.reduce(
             (self._low[:, :count] <= low) & (high <= self._high[:, :count]), axis=0
         )
-        rows: list[int] = inside.nonzero()[0].tolist()
-        if zone is None:
-            return [self._standing[row] for row in rows]
-        return [self._standing[row] for row in rows if zone.contains(self._places[row])]
+        if zone is not None:
+            inside &= self.rows_in(zone)
+        return [self._standing[row] for row in inside.nonzero()[0].tolist()]
 
     def within(self, zone: Zone) -> list[Subscription]:
         """All words about subscriptions with points in a zone."""
@@ -165,11 +165,15 @@ class Subscriptions:
 
     def rows_in(self, zone: Zone) -> Mask:
         """Which of those that stand have points in a zone."""
-        points = self.points()
-        low, high = np.array(zone.low)[:, None], np.array(zone.high)[:, None]
-        inside = (low <= points) & ((points < high) | (high == TOP))
-        found: Mask = np.logical_and.reduce(inside, axis=0)
-        return found
+        known = self._inside.get(zone)
+        if known is None:
+            points = self.points()
+            low, high = np.array(zone.low)[:, None], np.array(zone.high)[:, None]
+            inside = (low <= points) & ((points < high) | (high == TOP))
+            if len(self._inside) >= ZONES_MAX:
+                self._inside.clear()
+            known = self._inside[zone] = np.logical_and.reduce(inside, axis=0)
+        return known
 
     def points(self) -> Floats:
         """The points of those that stand, a row for each dimension."""
