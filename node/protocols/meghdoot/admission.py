@@ -28,7 +28,7 @@ def halving_cut(zone: Zone, points: Floats, events: Floats | None = None) -> Cut
             at, below = median
             side = zone.high[dimension] - zone.low[dimension]
             uneven = abs(2 * below - count) / count
-            found.append((uneven, _visiting_both(events, dimension, at), -side, dimension, at))
+            found.append((uneven, visiting_both(events, (dimension, at)), -side, dimension, at))
     if not found:
         return None
     enough = min(found)[0] + TOLERANCE
@@ -36,10 +36,14 @@ def halving_cut(zone: Zone, points: Floats, events: Floats | None = None) -> Cut
     return dimension, at
 
 
-def _visiting_both(events: Floats | None, dimension: int, at: float) -> float:
-    """The part of the events that would have come to both halves."""
+def visiting_both(events: Floats | None, cut: Cut) -> float:
+    """The part of the events that would have come to both halves; all, if none are known.
+
+    events: their points, a row for each dimension.
+    """
     if events is None or not events.shape[1]:
         return 1.0
+    dimension, at = cut
     seen = events[dimension]
     return float((seen >= at).mean() if dimension % 2 == 0 else (seen < at).mean())
 

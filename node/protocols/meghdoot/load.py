@@ -15,6 +15,7 @@ import numpy as np
 from node.core.peer_pool import Address
 from node.protocols.can.messages import Join, coordinates_of
 from node.protocols.can.zone_table import Floats
+from node.protocols.can.zones import Zone
 from node.protocols.meghdoot.event import SeenEvent
 from node.protocols.meghdoot.held_zones import HeldZones
 from node.protocols.meghdoot.layers import Mail
@@ -62,14 +63,20 @@ class LoadBook:
         self.matches += subscriptions
         self._recent.append(event)
 
-    def recent_points(self) -> Floats | None:
-        """Those of events that came lately, a row for each dimension."""
-        return np.array([event.point for event in self._recent]).T if self._recent else None
+    def recent_points(self, zone: Zone) -> Floats | None:
+        """Those of events that came lately, and would come to a zone, a row for each dimension."""
+        points = [event.point for event in self._recent if event.region.touches(zone)]
+        return np.array(points).T if points else None
 
-    @property
-    def is_by_events(self) -> bool:
-        """Whether passing events on is more than matching them."""
-        return self.events > self._parameters.match_cost * self.matches
+    def is_less_with_copies(self, both: float) -> bool:
+        """Whether two peers with copies of a zone have less to do than two with halves of it.
+
+        both: the part of the events that would come to both halves. Of two copies each event comes to one,
+        and is held against all subscriptions; at each half to which it comes, against half of them. A split
+        that leaves both halves in the way of the same events spares nobody anything (4.1).
+        """
+        matching = self._parameters.match_cost * self.matches
+        return self.events + matching <= (1 + both) * (self.events + matching / 2)
 
     def halve(self) -> None:
         """Another peer has a half of it now."""
@@ -108,8 +115,10 @@ class LoadBook:
         """
         self._neighbours[sender] = message.load
         self._merge(sender, message.load)
+        most, room = self.most, self._parameters.loaded_peers
+        least = min(each.load for each in most.values()) if len(most) >= room else -1.0
         for each in message.peers:
-            if each.address not in self.most:
+            if KEPT * each.load >= least and each.address not in most:
                 self._merge(each.address, KEPT * each.load)
 
     def _merge(self, address: Address, load: float) -> None:
@@ -118,7 +127,7 @@ class LoadBook:
             return
         self.most[address] = Heard(load, self._mail.now_us)
         if len(self.most) > self._parameters.loaded_peers:
-            del self.most[min(self.most, key=lambda each: (self.most[each].load, each))]
+            del self.most[min((heard.load, each) for each, heard in self.most.items())[1]]
 
     # --- Joins
 

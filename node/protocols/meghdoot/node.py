@@ -29,8 +29,9 @@ from node.core.specification import Subscription as Asked
 from node.protocols.can.layers import Split
 from node.protocols.can.messages import Join
 from node.protocols.can.overlay import Can
+from node.protocols.can.replicas import REPLICAS_MAX
 from node.protocols.can.zones import Point, Zone
-from node.protocols.meghdoot.admission import halving_cut
+from node.protocols.meghdoot.admission import halving_cut, visiting_both
 from node.protocols.meghdoot.broker import Broker
 from node.protocols.meghdoot.event import payload_of
 from node.protocols.meghdoot.messages import Climb, Notify, Publish
@@ -258,23 +259,25 @@ class MeghdootNode:
 
     def receive(self, sender: Address, message: Any) -> None:
         """See `layers.Application`."""
-        if isinstance(message, Climb):
+        if self.broker.takes(message):
+            self.broker.receive(sender, message)
+        elif isinstance(message, Climb):
             join = self.broker.load.climb(sender, message)
             if join is not None:
                 self.can.admit(join)
-        elif self.broker.takes(message):
-            self.broker.receive(sender, message)
 
     def split(self, zone: Zone, joining: NodeHandle) -> Split:
         """See `layers.Application`: where subscriptions halve; in the middle, if there are none. Not at all
-        where passing events on is most of the work, or nothing can be halved (4.1).
+        where copies spare more work than halves, or nothing can be halved (4.1).
         """
         load, points = self.broker.load, self.broker.keeping.points_in(zone)
-        cut = halving_cut(zone, points, load.recent_points())
+        events = load.recent_points(zone)
+        cut = halving_cut(zone, points, events)
         has_work = self.parameters.join == "by-load" and load.load > 0
-        copies = has_work and (cut is None or load.is_by_events)
+        has_room = len(self.can.claims.own.replicas) < REPLICAS_MAX
+        is_less = cut is None or load.is_less_with_copies(visiting_both(events, cut))
         load.halve()
-        return "copy" if copies else cut
+        return "copy" if has_work and has_room and is_less else cut
 
     def sends_on(self, join: Join) -> bool:
         """See `layers.Application`: to where there is much to do; while nobody knows of that, anywhere."""

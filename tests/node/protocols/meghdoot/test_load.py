@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 
 from node.core import stock_quotes
+from node.core.content import Attribute
 from node.core.event_values import EventValues
 from node.core.subscription_draws import SubscriptionDraws
-from node.protocols.can.zones import whole_space
+from node.protocols.can.zones import Zone, whole_space
 from node.protocols.meghdoot.admission import halving_cut
+from node.protocols.meghdoot.event import SeenEvent
 from node.protocols.meghdoot.load import Heard, LoadBook
 from node.protocols.meghdoot.messages import Load, Loaded
 from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.space import Space
 from node.protocols.meghdoot.studies.peers import Peers
 
 WORKLOAD = stock_quotes.workload(uniform=True)
@@ -110,6 +113,32 @@ def test_of_cuts_that_halve_that_one_is_taken_which_keeps_most_events_out_of_one
     assert cut is not None
     assert cut[0] == dimension
     assert 0.4 < cut[1] <= 0.6
+
+
+@pytest.mark.parametrize(
+    ("both", "matches", "is_less"),
+    [
+        (1.0, 1_000_000, True),  # all events come to both halves: a split spares nobody anything
+        (0.0, 0, True),  # as good
+        (0.0, 1, False),
+        (0.5, 399, True),  # 100 events: 100 + 199.5 with copies, 1.5 x (100 + 99.75) with halves
+        (0.5, 401, False),
+    ],
+)
+def test_a_zone_is_copied_where_that_spares_more_work_than_a_split(both, matches, is_less):
+    book = LoadBook(Parameters(match_cost=0.5), Silent(1), SimpleNamespace(by_id={}))
+    book.events, book.matches = 100.0, float(matches)
+    assert book.is_less_with_copies(both) is is_less
+
+
+def test_events_that_came_before_a_split_and_would_not_come_any_more_do_not_count_for_the_next_one():
+    space = Space((Attribute("a", "real", 0.0, 1.0),))
+    book = LoadBook(Parameters(), Silent(1), SimpleNamespace(by_id={}))
+    for value in (0.25, 0.75):
+        book.visited(SeenEvent(space, (value,)), 1)
+    upper = Zone((0.5, 0.0), (1.0, 1.0))
+    assert book.recent_points(upper).T.tolist() == [[0.75, 0.75]]
+    assert book.recent_points(Zone((0.9, 0.0), (1.0, 1.0))) is None
 
 
 class Silent:
