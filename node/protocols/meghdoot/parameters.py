@@ -47,8 +47,8 @@ class Parameters(CanParameters):
     loaded_peers: int = 8
     """Peers in the list of the most loaded ones: k."""
     match_cost: float = 0.5
-    """What matching one subscription costs, beside passing an event on: who has more to match than to pass on
-    splits its zone for a peer that joins, else that has copies (4.1)."""
+    """What matching one subscription costs, beside passing an event on: a zone is split or copied for a peer
+    that joins, after whichever the two have less to do (4.1)."""
     gone_us: int = 60_000_000
     """How long a publisher keeps an event for a subscriber that gives no answer."""
 
