@@ -177,7 +177,7 @@ def _load(results: Results) -> SweepChart:
     peers = results.record.parameters["peers"]
     return SweepChart(
         "load",
-        "Load of the peers, by tenths, the most loaded first",
+        "Load of each tenth of the peers",
         Axis("peers up to this rank, %"),
         Axis("messages a peer gets, of all since it joined, %"),
         tuple(series),

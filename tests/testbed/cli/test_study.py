@@ -190,6 +190,15 @@ def test_the_basic_algorithm_repeats_visits(tmp_path):
     assert json.loads((directory / "seeds" / "1" / "numbers.json").read_text())["repeats"] > 0
 
 
+def test_the_more_matching_costs_the_more_zones_are_split(tmp_path):
+    small = ["--set", "peers=30", "--set", "subscriptions=60", "--set", "events=300"]
+    zones = []
+    for cost in ("0", "1000"):
+        folder = made_once(tmp_path / cost, "meghdoot-uniform", *small, "--set", f"match_cost={cost}")
+        zones.append(len(pq.read_table(folder / "zones.parquet")))
+    assert zones[0] < zones[1]
+
+
 def test_every_variant_has_the_same_events_when_peers_fail(tmp_path):
     small = ["--set", "peers=30", "--set", "subscriptions=90", "--set", "after_s=5"]
     assert run(["study", "meghdoot-failures", *small, "--out", str(tmp_path)]) == 0

@@ -54,7 +54,7 @@ class _Paper:
         self._space = Space(self._events.attributes)
         drawn = SubscriptionDraws(workload, self._events).draw(parameters.subscriptions, given.generator)
         self._subscriptions = [each for wish in drawn.by_wish() for each in wish][: parameters.subscriptions]
-        overlay = {"propagation": parameters.propagation}
+        overlay = {"propagation": parameters.propagation, "match_cost": parameters.match_cost}
         self._peers = Peers(workload, given.rng, overlay, notified=parameters.notified)
         self._peers.network.watch = self._count
         self._received = np.zeros(parameters.peers + 1, np.int64)

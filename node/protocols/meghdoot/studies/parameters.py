@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from node.protocols.meghdoot.parameters import MATCH_COST_MAX
+
 Events = Literal["uniform", "stocks"]
 
 
@@ -19,6 +21,8 @@ class PaperParameters:
     """How probable it is that a peer joins after each subscription or event, until all are there."""
     propagation: Literal["unique", "basic"] = "unique"
     """Which zones pass an event on to a zone (3.4)."""
+    match_cost: float = 0.5
+    """As that of experiments: the greater, the more zones are split rather than copied (4.1)."""
     notified: bool = False
     """Whether subscribers are sent what they want, too; the paper does not count that."""
 
@@ -32,6 +36,8 @@ class PaperParameters:
             raise ValueError("events should be from 1 to 10000000")
         if not 0 < self.join_percent <= 100:
             raise ValueError("join_percent should be more than 0, and at most 100")
+        if not 0 <= self.match_cost <= MATCH_COST_MAX:
+            raise ValueError(f"match_cost should be from 0 to {MATCH_COST_MAX}")
 
 
 @dataclass(frozen=True, slots=True)
