@@ -26,6 +26,8 @@ ROWS_MAX = 5_000_000
 BLOCK_BYTES = 1 << 22
 PARQUET = ".parquet"
 SUFFIXES = (".csv", ".csv.gz", PARQUET)
+NO_UTF_8 = "invalid utf8"
+"""In what Arrow says of a cell in another encoding."""
 
 Columns = tuple[tuple[Attribute, str], ...]
 """Attributes, and what their columns are called."""
@@ -65,13 +67,20 @@ def _read(path: Path, file: str, columns: Columns, _state: tuple[int, int]) -> F
                 raise InputError(file, None, "", f"has more than {ROWS_MAX:,} rows")
             parts.append(_rows(batch, columns, before, file))
             before += batch.num_rows
-    except (pa.ArrowException, OSError) as error:
-        said = str(error).partition("\n")[0]
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         where = f"after row {before}: " if before else ""
-        raise InputError(file, None, "", f"cannot be read: {where}{said}") from None
+        raise InputError(file, None, "", f"cannot be read: {where}{_said(error)}") from None
     if not before:
         raise InputError(file, None, "", "has no rows")
     return np.concatenate(parts)
+
+
+def _said(error: Exception) -> str:
+    """What Arrow found; of text in another encoding, what to do about it."""
+    said = str(error).partition("\n")[0]
+    if isinstance(error, UnicodeDecodeError) or NO_UTF_8 in said.lower():
+        return "is not UTF-8 text: save it as UTF-8"
+    return said
 
 
 def _rows(batch: pa.RecordBatch, columns: Columns, before: int, file: str) -> Floats:

@@ -130,6 +130,36 @@ def test_what_is_no_file_or_not_whole_is_said_in_one_line(tmp_path):
         assert "\n" not in str(raised.value)
 
 
+NOT_UTF_8 = (
+    "open\n1\n".encode("utf-16"), b"\xff\xfeopen\n1\n", b"open,\xe9t\xe9\n1,2\n",
+    "open,symbol\n1,caf\xe9\n".encode("latin-1"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("data", NOT_UTF_8)
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
+def test_a_csv_file_in_another_encoding_is_to_be_saved_as_utf_8(tmp_path, name, data):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    with pytest.raises(InputError) as raised:
+        read(path, (OPEN, SYMBOL) if b"symbol" in data else (OPEN,))
+    assert str(raised.value) == f"{path}: cannot be read: is not UTF-8 text: save it as UTF-8"
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())])
+def test_a_parquet_file_s_text_in_another_encoding_is_refused_too(tmp_path, kind):
+    path, latin_1 = tmp_path / "rows.parquet", pa.array([b"ibm", b"caf\xe9"])
+    if kind == pa.binary():
+        cells = latin_1
+    else:
+        cells = pa.Array.from_buffers(pa.string(), len(latin_1), latin_1.buffers())
+        cells = cells if kind == pa.string() else pa.DictionaryArray.from_arrays([0, 1], cells)
+    pq.write_table(pa.table({"symbol": cells}), path)
+    with pytest.raises(InputError) as raised:
+        read(path, (SYMBOL,))
+    assert str(raised.value) == f"{path}: cannot be read: is not UTF-8 text: save it as UTF-8"
+
+
 def test_a_file_that_has_changed_is_read_again(tmp_path):
     path = csv(tmp_path, "open\n1\n2\n")
     assert read(path, (OPEN,)).tolist() == [[1], [2]]
