@@ -34,6 +34,7 @@ HEADER = struct.Struct(">" + "".join(form for _, form, _, _ in HEADER_FIELDS))
 HEADER_BYTES = HEADER.size
 LENGTH_BYTES = 4  # the length field does not count itself
 FRAME_LIMIT_BYTES = 1 << 20  # default bound on a whole frame, header included
+ENVELOPE_BYTES = 1_024  # at most, of what stands around an application's content in a frame
 FIRST_BYTES = 4_096
 LARGEST_BYTES = 1 << 21  # unless a frame is larger
 MAPPED_FROM_BYTES = 1 << 21  # a huge page
@@ -48,6 +49,13 @@ class Frame(NamedTuple):
     type: int
     body: memoryview
     whole: memoryview
+
+
+def refuse_longer(content: bytes, limit_bytes: int) -> None:
+    """Raises ValueError if an application's content does not fit into a frame, whatever stands around it."""
+    most = limit_bytes - ENVELOPE_BYTES
+    if len(content) > most:
+        raise ValueError(f"content of {len(content):,} bytes is over the limit of {most:,}: cut it in pieces")
 
 
 def encode_header(message_type: int, body_bytes: int, limit_bytes: int = FRAME_LIMIT_BYTES) -> bytes:

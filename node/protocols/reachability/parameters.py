@@ -1,6 +1,7 @@
 """What an experiment may set of how nodes find out who is reached."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,13 @@ class ReachabilityParameters:
     many in its turn."""
     direct_again_us: int = 5_000_000
     """Between attempts to reach a node without its relay, and one that was taken for failed."""
+
+    @classmethod
+    def refuse_unknown(cls, named: Iterable[str]) -> None:
+        """Raises ValueError if an application names a parameter that there is not."""
+        known = [each.name for each in fields(cls)]
+        if unknown := [name for name in named if name not in known]:
+            raise ValueError(f"there is no parameter {unknown[0]!r:.40}: there are {', '.join(known)}")
 
     def __post_init__(self) -> None:
         """Raises ValueError that names the parameter."""

@@ -21,6 +21,7 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from node.core import machine as m
+from node.core.framing import refuse_longer
 from node.core.peer_pool import Address, PeerEffect, PeerInput
 from node.core.specification import Member, NodeSpec
 from node.protocols.pastry.leaf_set import LeafSet
@@ -28,6 +29,7 @@ from node.protocols.reachability.nodes import ID_BITS, NodeHandle, id_of
 from node.protocols.scribe.access import grants_of, shown
 from node.protocols.scribe.messages import Join, Multicast, Right
 from node.protocols.scribe.node import ScribeNode
+from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.topic import Topic
 
 STREAM_BITS = 32
@@ -74,7 +76,7 @@ class ScribePeer:
 
     contacts: addresses of nodes that are there; without any this is the first one. parameters: those of an
     experiment, `scribe.parameters`. start: how often a node of this name was started before; without it the
-    root is asked how far this peer's messages are.
+    root is asked how far this peer's messages are. Raises ValueError for a parameter that there is not.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class ScribePeer:
         start: int | None = None,
         **parameters: Any,
     ) -> None:
+        Parameters.refuse_unknown(parameters)
         members = tuple(Member(each, each, "", "member", 0, each) for each in contacts)
         spec = NodeSpec(name, name, "", "member", 0, 0, "scribe", members, address, parameters)
         self.handlers = Handlers()
@@ -175,7 +178,11 @@ class ScribePeer:
         self._ask(partial(self._node.trees.leave, topic))
 
     def multicast(self, credentials: str, topic: int, message: bytes) -> None:
-        """Publish a message. It is sent again until the root and its replicas have it."""
+        """Publish a message. It is sent again until the root and its replicas have it.
+
+        Raises ValueError if it is too long for a frame.
+        """
+        refuse_longer(message, self.frame_limit_bytes)
         self._ask(partial(self._publish, topic, shown(credentials), message))
 
     def _publish(self, topic: int, credentials: int, message: bytes) -> None:

@@ -10,12 +10,15 @@ from typing import Annotated
 
 import pytest
 
+from node.core.framing import ENVELOPE_BYTES, FRAME_LIMIT_BYTES
 from node.core.message_layout import Field
 from node.protocols import scribe
 from node.protocols.pastry.ids import closest
+from node.protocols.pastry.messages import Phase, Route
+from node.protocols.reachability.messages import Relay
 from node.protocols.reachability.nodes import id_of
 from node.protocols.scribe.access import topic_at, topic_of
-from node.protocols.scribe.messages import CODEC, Right, codec
+from node.protocols.scribe.messages import CODEC, Publish, Replicate, Right, codec
 from node.protocols.scribe.peer import ScribePeer
 from node.sim.flat_network import FlatNetwork
 from node.tcp.peer import serve
@@ -203,6 +206,30 @@ def test_the_papers_handlers_see_what_passes():
     peers.run(8)
     assert faults
     assert faults[0].address == member.node.address
+
+
+def test_a_parameter_that_there_is_not_is_said():
+    with pytest.raises(ValueError, match="there is no parameter 'delivry': there are probe_timeout_us, "):
+        ScribePeer("alice", "10.0.0.1", rng=Random(1), delivry="best-effort")
+
+
+def test_a_message_that_fits_into_no_frame_is_refused_at_once_and_the_longest_comes():
+    peers, topic, got = Peers(3), topic_of("news", ""), []
+    peers.all[2].join("", topic, lambda message: got.append(len(message.content)))
+    peers.run(2)
+    most = FRAME_LIMIT_BYTES - ENVELOPE_BYTES
+    with pytest.raises(ValueError, match=f"content of {most + 1:,} bytes is over the limit of {most:,}"):
+        peers.all[1].multicast("", topic, bytes(most + 1))
+    peers.all[1].multicast("", topic, bytes(most))
+    peers.run(3)
+    assert got == [most]
+
+
+def test_the_longest_message_fits_into_a_frame_in_all_that_may_stand_around_it():
+    payload = bytes(FRAME_LIMIT_BYTES - ENVELOPE_BYTES)
+    for message in (Publish(1, 2, 3, 4, 5, 6, 1, payload), Replicate(1, 2, 3, 4, 1, payload)):
+        around = Relay(1, 2, 3, 4, 5, 6, Route(1, 2, 3, Phase.PREFIX, message))
+        assert CODEC.size_bytes(around) <= FRAME_LIMIT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
