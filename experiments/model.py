@@ -239,7 +239,10 @@ class Experiment(StrictModel):
             self.declared()
         known = roles_of(self.system)
         for region, counts in self.roles.items():
-            for role in counts:
+            for role, count in counts.items():
+                if role not in known and region in known:
+                    first = f"regions come first: write {role}: {{{region}: {count}}}"
+                    raise problem(f"is a role, and {first}", "roles", region)
                 if role not in known:
                     path = (role,) if region == DEFAULT else (region, role)
                     raise problem(f"{self.system} has no such role{suggestion(role, known)}", "roles", *path)
