@@ -26,6 +26,8 @@ ROWS_MAX = 5_000_000
 BLOCK_BYTES = 1 << 22
 PARQUET = ".parquet"
 SUFFIXES = (".csv", ".csv.gz", PARQUET)
+SEPARATORS = (";", "\t", "|")
+"""What programs write between columns in place of a comma."""
 NO_UTF_8 = "invalid utf8"
 """In what Arrow says of a cell in another encoding."""
 
@@ -116,6 +118,8 @@ def _parquet(path: Path, file: str, names: Sequence[str]) -> Iterator[pa.RecordB
 def _refuse_missing(there: Sequence[str], names: Sequence[str], file: str) -> None:
     for name in names:
         if name not in there:
+            if len(there) == 1 and (other := next((each for each in SEPARATORS if each in there[0]), None)):
+                raise InputError(file, None, "", f"has {other!r} between columns: put ',' there")
             raise InputError(file, None, "", f"has no column {name}{suggestion(name, there)}")
         if list(there).count(name) > 1:
             raise InputError(file, None, "", f"has several columns {name}")

@@ -74,6 +74,8 @@ def test_a_parquet_file_is_read_by_its_types(tmp_path, days):
         (" msft ", "BRK.B", "row 2, column symbol: 'BRK.B' is no word of at most 5 letters a to z"),
         ("symbol", "Symbol", "has no column symbol: did you mean Symbol?"),
         ("more", "open", "has several columns open"),
+        (TEXT, TEXT.replace(",", ";"), "has ';' between columns: put ',' there"),
+        (TEXT, TEXT.replace(",", "\t"), r"has '\t' between columns: put ',' there"),
         (",12\n", "\n", "cannot be read: CSV parse error"),
         (TEXT.partition("\n")[2], "", "has no rows"),
     ],
