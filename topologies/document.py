@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from topologies.errors import InputError
-from topologies.quantities import BY_SUFFIX, QuantityError
+from topologies.quantities import BY_SUFFIX, QuantityError, number_hint
 
 FILE_BYTES_MAX = 256 * 1024
 DEPTH_MAX = 20
@@ -221,6 +221,7 @@ class _Reading:
 
 _SUBJECT = re.compile("(Input|String|Tuple|List|Dictionary) (?=should )")
 _KINDS = {"a valid tuple": "a list", "a valid list": "a list", "a valid dictionary": "a mapping of fields"}
+_NUMBERS = ("float_type", "int_type")
 _LIMITS = ("ge", "gt", "le", "lt")
 
 
@@ -230,7 +231,10 @@ def said_of(details: ErrorDetails, written: object) -> str:
         return "is missing"
     message = details["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if message.startswith("Input should"):
-        message = _with_unit(message, details, written) or f"{message}, not {details['input']!r:.40}"
+        said = f"{message}, not {details['input']!r:.40}"
+        is_number, is_whole = details["type"] in _NUMBERS, details["type"] == "int_type"
+        hint = number_hint(details["input"], is_whole=is_whole) if is_number else ""
+        message = _with_unit(message, details, written) or said + hint
     message = _SUBJECT.sub("", message, count=1).replace(" after validation", "")
     for kind, word in _KINDS.items():
         message = message.replace(kind, word)

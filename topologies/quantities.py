@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from math import isfinite, nan
 
 WRITTEN = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-zµ%/]+)", re.ASCII)
 LONGEST_TEXT = 40
@@ -168,6 +169,18 @@ def parse_rate_bits_per_s(text: object) -> int:
 def parse_size_bytes(text: object, *, such_as: str = SIZE.example) -> int:
     """Bytes of `10B`. such_as: what the message shows. Raises QuantityError."""
     return replace(SIZE, example=such_as).parse_whole(text)
+
+
+def number_hint(given: object, *, is_whole: bool = False) -> str:
+    """What to write for 1e3, which YAML 1.1 takes for a word, or for a number in quotes; empty for others."""
+    try:
+        value = float(given) if isinstance(given, str) else nan
+    except ValueError:
+        return ""
+    if not isfinite(value) or (is_whole and not value.is_integer()):
+        return ""
+    mantissa, e, exponent = repr(value).removesuffix(".0").partition("e")
+    return f": write {mantissa}{'.0' if e and '.' not in mantissa else ''}{e}{exponent}"
 
 
 def parse_fraction(text: object) -> float:

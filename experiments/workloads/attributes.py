@@ -1,6 +1,6 @@
 """What events have values of, as people write it: names, types, bounds, and how values are distributed."""
 
-from math import isfinite
+from math import inf, isfinite
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from experiments.workloads.workload import SKEW_MAX
 from node.core import content
 from node.core.ordinals import LENGTH_MAX
+from topologies.quantities import number_hint
 from topologies.strict import Fraction, Name, StrictModel, WholeNumber, problem, problems_under
 
 PARTS_MAX = 100_000
@@ -20,9 +21,17 @@ WHOLE_MAX = float(1 << 53)
 def _bound(given: Any) -> float | str:
     if isinstance(given, str):
         return given
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not isfinite(given):
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
         raise problem(f"should be a number, a word or a date, not {given!r:.40}")
-    return float(given)
+    try:
+        value = float(given)
+    except OverflowError:
+        value = inf
+    if not isfinite(value):
+        raise problem(f"should be a number that a double can be, not {given!r:.40}")
+    if value != given:
+        raise problem(f"is {given!r:.40}, but not all integers beyond {WHOLE_MAX:.0f} are exact")
+    return value
 
 
 Value = Annotated[
@@ -83,9 +92,13 @@ class Attribute(StrictModel):
     def _some_values(self) -> Self:
         attribute = self.core()
         if attribute.high <= attribute.low:
-            raise problem(f"should be more than min, {attribute.text(attribute.low)}", "max")
+            raise problem(f"should be more than min, {attribute.shown(attribute.low)}", "max")
         if attribute.is_whole and max(-attribute.low, attribute.high) > WHOLE_MAX:
             raise problem(f"has a bound beyond {WHOLE_MAX:.0f}, from where not all integers are exact")
+        if self.unspecified >= 1:
+            raise problem(
+                "leaves it out of all events: write less, or take the attribute away", "unspecified"
+            )
         for name, distribution in (("drawn", self.drawn), ("wanted", self.wanted)):
             with problems_under(name):
                 if distribution is not None:
@@ -140,7 +153,9 @@ def number(value: float | str, attribute: content.Attribute, *path: str | int) -
     """The value's number. Raises a problem at `path` if it is none of the attribute's."""
     is_text = attribute.kind in {"string", "date"}
     if isinstance(value, str) != is_text:
-        raise problem(f"should be a {content.NOUNS[attribute.kind]}, not {value!r:.40}", *path)
+        hint = "" if is_text else number_hint(value, is_whole=attribute.is_whole)
+        noun = f"{'an' if attribute.kind == 'integer' else 'a'} {content.NOUNS[attribute.kind]}"
+        raise problem(f"should be {noun}, not {value!r:.40}{hint}", *path)
     try:
         return attribute.number(value if isinstance(value, str) else repr(value).removesuffix(".0"))
     except ValueError as error:

@@ -112,9 +112,11 @@ class ContentWorkload(Workload):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         self._check_preset()
+        given = [each.name for each in self.attributes]
+        for place, name in enumerate(given):
+            if name in given[:place]:
+                raise problem(f"the name {name} is taken", "attributes", place, "name")
         names = [each["name"] for each in self.described["attributes"]]
-        if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
-            raise problem(f"there are two {twice}", "attributes")
         for name in self.events.columns:
             if name not in names:
                 raise problem(
@@ -210,6 +212,7 @@ class ContentWorkload(Workload):
 
     def problems(self, streams: int, duration_us: int) -> Iterator[tuple[FieldPath, str]]:
         """See `Workload.problems`."""
+        yield from self.subscriptions_.problems(duration_us)
         try:
             self.rows(streams, duration_us)
         except InputError as error:

@@ -27,7 +27,7 @@ def attribute_rows(plan: Plan) -> Iterator[Row]:
     described = plan.workload["attributes"]
     for attribute, given in zip(attributes_of(plan.workload), described, strict=True):
         parts = [
-            f"{attribute.text(attribute.low)} to {attribute.text(attribute.high)}",
+            f"{attribute.shown(attribute.low)} to {attribute.shown(attribute.high)}",
             _distribution("events", given.get("drawn"), attribute),
             _distribution("subscriptions", given.get("wanted"), attribute),
             f"{given['unspecified'] * 100:.4g}% of events leave it out" if given.get("unspecified") else "",
@@ -40,7 +40,7 @@ def _distribution(whose: str, given: Mapping[str, Any] | None, attribute: Attrib
         return ""
     if given["kind"] == "events":
         return f"{whose}: as events have it"
-    peak = "" if given.get("peak") is None else f", most at {attribute.text(given['peak'])}"
+    peak = "" if given.get("peak") is None else f", most at {attribute.shown(given['peak'])}"
     return f"{whose}: Zipf, skew {given['skew']:g}{peak}"
 
 
@@ -56,7 +56,7 @@ def event_rows(plan: Plan) -> Iterator[Row]:
     for publisher, values in list(_values(plan))[:1]:
         for number in range(SHOWN):
             told = zip(values.attributes, values.one(number), strict=True)
-            said = ", ".join(f"{each.name} {each.text(value)}" for each, value in told if not isnan(value))
+            said = ", ".join(f"{each.name} {each.shown(value)}" for each, value in told if not isnan(value))
             yield publisher.name, said
 
 
@@ -120,7 +120,7 @@ def _ranges(ranges: Sequence[Range], attributes: Sequence[Attribute]) -> str:
 
 
 def _range(wanted: Range, attribute: Attribute) -> str:
-    low, high = (attribute.text(each) for each in wanted)
+    low, high = (attribute.shown(each) for each in wanted)
     if wanted[0] == wanted[1]:
         return f"= {low}"
     if wanted[0] == attribute.low:

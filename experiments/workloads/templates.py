@@ -112,4 +112,6 @@ def _predicate(wish: str | float | Range, attribute: content.Attribute) -> dict[
         return {"kind": wish}
     if isinstance(wish, Range):
         return wish.as_plan(attribute)
+    if not wish:
+        raise problem("is none of its values: write more than 0%, or equal for one value")
     return {"kind": "share", "share": wish}

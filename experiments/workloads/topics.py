@@ -25,6 +25,7 @@ from experiments.workloads.workload import (
     Workload,
 )
 from node.core.specification import Subscription
+from topologies.document import FieldPath
 from topologies.strict import EventRatePerS, WholeNumber, problem
 
 MEMBERS_MAX = 1_000_000
@@ -118,6 +119,10 @@ class TopicsWorkload(Workload):
             asked = (*first, *popularity.changes(topics, changes_us, rng))
             found[name] = tuple(each for topic in asked for each in self._streams_of(topic))
         return found
+
+    def problems(self, streams: int, duration_us: int) -> Iterator[tuple[FieldPath, str]]:
+        """See `Workload.problems`."""
+        return self.subscriptions_.problems(duration_us)
 
     def _streams_of(self, topic: Subscription) -> Iterator[Subscription]:
         """The subscriptions to a topic's streams."""

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from node.core.specification import Subscription
 from topologies.document import FieldPath
+from topologies.quantities import DURATION
 from topologies.strict import DurationUs, Name, SizeBytes, StrictModel, problem
 
 EVENT_SIZE_BYTES_MAX = 65_536
@@ -47,6 +48,12 @@ class Subscribing(StrictModel):
             return begin_us, ()
         return begin_us, range(begin_us + self.change_us, duration_us, self.change_us)
 
+    def problems(self, duration_us: int) -> Iterator[tuple[FieldPath, str]]:
+        """Path in the workload and what does not fit into a run of this length."""
+        if self.within_us > duration_us:
+            said = f"{DURATION.format(self.within_us)} is longer than the run, {DURATION.format(duration_us)}"
+            yield ("subscriptions", "within"), said
+
     def refuse_too_many(self, duration_us: int) -> None:
         """Raises a problem if each subscriber would change more often than a plan can hold."""
         if self.change_us and duration_us // self.change_us > CHANGES_MAX:
@@ -74,7 +81,7 @@ class Workload(StrictModel, ABC):
         return {}
 
     def problems(self, streams: int, duration_us: int) -> Iterator[tuple[FieldPath, str]]:
-        """Path in the workload and what is wrong there, of what it reads from files of its own."""
+        """Path in the workload and what is wrong there: with a run of this length, or in files of its own."""
         yield from ()
 
     def rows(self, streams: int, duration_us: int) -> Sequence[str]:

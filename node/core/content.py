@@ -60,7 +60,7 @@ class Attribute:
         """The value of what people write. Raises ValueError if it is none of this attribute's."""
         value = self._number(text)
         if not self.low <= value <= self.high:
-            raise ValueError(f"{text!r:.40} is not from {self.text(self.low)} to {self.text(self.high)}")
+            raise ValueError(f"{text!r:.40} is not from {self.shown(self.low)} to {self.shown(self.high)}")
         return value
 
     def text(self, value: float) -> str:
@@ -74,6 +74,10 @@ class Attribute:
         if self.kind == "string":
             return ordinals.word_of(int(value), self.length)
         return f"{value:.{DIGITS}g}" if self.kind == "real" else f"{value:.0f}"
+
+    def shown(self, value: float) -> str:
+        """The value within a line for people: the empty word has to be seen."""
+        return self.text(value) or '""'
 
     def _number(self, text: str) -> float:
         if self.kind == "string" and self.labels:

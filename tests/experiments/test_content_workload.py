@@ -41,7 +41,7 @@ def test_a_template_says_how_much_of_an_attribute_is_wanted_and_all_of_the_other
 
 
 def test_ranges_of_integers_hold_whole_numbers_of_values():
-    templates = [{"ranges": {"volume": "0%"}}, {"ranges": {"volume": "7%"}}, {"ranges": {"volume": "100%"}}]
+    templates = [{"ranges": {"volume": "0.1%"}}, {"ranges": {"volume": "7%"}}, {"ranges": {"volume": "100%"}}]
     found = {each.ranges[1] for mine in asked(read(templates=templates)).values() for each in mine}
     assert {high - low + 1 for low, high in found} == {1, 7, 100}
     assert all(low.is_integer() and 1 <= low <= high <= 100 for low, high in found)
@@ -139,6 +139,10 @@ def test_the_preset_is_the_papers_schema_and_templates():
     )
 
 
+TOPICS = {
+    "kind": "topics", "event_size": "20B", "rate": "5/s", "topics": 3,
+    "subscriptions": {"each": 1, "within": "2s"},
+}  # fmt: skip
 PRESET = {
     "kind": "content", "preset": "stock-quotes", "event_size": "60B", "rate": "5/s", "subscriptions": {},
 }  # fmt: skip
@@ -190,6 +194,58 @@ def wish(ranges, **attribute):
         ({"attributes": [{"name": "price"}]}, "attributes.0.max: is missing"),
         ({"attributes": [PRICE | {"max": True}]}, "attributes.0.max: should be a number, a word or a date"),
         ({"attributes": [PRICE | {"max": "high"}]}, "attributes.0.max: should be a number, not 'high'"),
+        (
+            {"attributes": [PRICE, VOLUME | {"name": "price"}], "templates": [{"ranges": {"volume": "1%"}}]},
+            "attributes.1.name: the name price is taken",
+        ),
+        (
+            {"attributes": [PRICE | {"max": "1e3"}]},
+            "attributes.0.max: should be a number, not '1e3': write 1000",
+        ),
+        (
+            {"attributes": [PRICE | {"min": "-1.0e308"}]},
+            "attributes.0.min: should be a number, not '-1.0e308': write -1.0e+308",
+        ),
+        (
+            {"attributes": [VOLUME | {"max": "100"}]},
+            "attributes.0.max: should be an integer, not '100': write 100",
+        ),
+        ({"attributes": [VOLUME | {"max": "1.5"}]}, "attributes.0.max: should be an integer, not '1.5'"),
+        ({"each": "1e3"}, "subscriptions.each: should be a valid integer, not '1e3': write 1000"),
+        (
+            {"attributes": [PRICE | {"drawn": {"skew": "1.5"}}]},
+            "attributes.0.drawn.skew: should be a valid number, not '1.5': write 1.5",
+        ),
+        (
+            {"attributes": [VOLUME | {"max": (1 << 53) + 1}]},
+            "attributes.0.max: is 9007199254740993, but not all integers beyond 9007199254740992 are exact",
+        ),
+        (
+            {"attributes": [VOLUME | {"max": (1 << 53) + 2}]},
+            "attributes.0: has a bound beyond 9007199254740992, from where not all integers are exact",
+        ),
+        (
+            {"attributes": [VOLUME | {"max": 10**400}]},
+            "attributes.0.max: should be a number that a double can be, not 1000",
+        ),
+        (
+            {"attributes": [PRICE | {"unspecified": "100%"}]},
+            "attributes.0.unspecified: leaves it out of all events: write less, or take the attribute away",
+        ),
+        (
+            {"attributes": [SYMBOL | {"min": "", "drawn": {"peak": "zzzz"}}]},
+            "attributes.0.drawn.peak: 'zzzz' is no word of at most 3 letters",
+        ),
+        (
+            {"attributes": [SYMBOL | {"min": "", "max": "b", "drawn": {"peak": "c"}}]},
+            "attributes.0.drawn.peak: 'c' is not from \"\" to b",
+        ),
+        (
+            {"attributes": [SYMBOL | {"min": "", "max": ""}]},
+            'attributes.0.max: should be more than min, ""',
+        ),
+        (wish("0%"), "subscriptions.templates.0.ranges.price: is none of its values: write more than 0%,"),
+        (wish(["1%", "0%"]), "subscriptions.templates.0.ranges.price: is none of its values: write more"),
         ({"attributes": [DAY | {"max": "31/Dec/02"}]}, "attributes.0.max: '31/Dec/02' is no date such as"),
         ({"attributes": [DAY | {"min": "2003-01-01"}]}, "attributes.0.max: should be more than min"),
         ({"attributes": [SYMBOL | {"max": "z" * 12}]}, "attributes.0: has more than 11 letters; values:"),
@@ -225,7 +281,6 @@ def test_attributes_and_wishes_that_make_no_sense_are_refused_in_one_line(fields
     ("fields", "said"),
     [
         ({"size": "15B"}, "event_size: is less than 2 values need, 16 B"),
-        ({"attributes": [PRICE, PRICE]}, "attributes: there are two price"),
         ({"attributes": [PRICE | {"min": 200.0}]}, "should be more than min"),
         ({"attributes": [VOLUME | {"max": 9.5}]}, "no integer"),
         (
@@ -239,3 +294,11 @@ def test_attributes_and_wishes_that_make_no_sense_are_refused_in_one_line(fields
 def test_what_does_not_fit_together_is_refused(fields, said):
     with pytest.raises((InputError, ValidationError), match=said.replace("?", r"\?")):
         validated(ContentWorkload, Document("file", given(**fields), {}))
+
+
+@pytest.mark.parametrize("fields", [given(within="2s"), TOPICS])
+def test_first_subscriptions_are_made_within_the_run(fields):
+    workload = TypeAdapter(AnyWorkload).validate_python(fields)
+    assert list(workload.problems(1, 2 * S)) == []
+    said = "2s is longer than the run, 1s"
+    assert list(workload.problems(1, S)) == [(("subscriptions", "within"), said)]

@@ -176,6 +176,19 @@ def test_arrivals_and_departures_are_a_line_each_and_in_full_all_of_them(plan):
     assert [each.returns for each in made.churn] == [0, 3]
 
 
+def test_the_text_shows_the_empty_word(plan, monkeypatch):
+    monkeypatch.setenv(systems.MODULES_VARIABLE, str(BROKER / "exchange.py"))
+    systems.systems.cache_clear()
+    empty = (
+        "--set", 'workload.attributes.2={name: side, type: string, min: "", max: zzz}',
+        "--set", 'workload.subscriptions.templates=[{ranges: {side: {value: ""}}}]',
+    )  # fmt: skip
+    text = plan(str(BROKER / "exchange.yaml"), *PARTIAL, *empty)
+    systems.systems.cache_clear()
+    assert '  side    string   "" to zzz' in section(text, "Attributes")
+    assert section(text, "Subscriptions")[0].endswith('side = ""')
+
+
 def test_the_text_says_what_is_published_and_asked_for_by_content(plan, monkeypatch):
     monkeypatch.setenv(systems.MODULES_VARIABLE, str(BROKER / "exchange.py"))
     systems.systems.cache_clear()
