@@ -57,7 +57,7 @@ class Orphans(Protocol):
     def claimed(self, zone: Zone) -> None:
         """Someone has this zone: if nobody had it, that is over."""
 
-    def returned(self, address: Address) -> None:
+    def returned(self, node: NodeHandle) -> None:
         """A node lives, after all."""
 
 

@@ -297,6 +297,8 @@ class Can:
         if not self.is_active and not (self._is_leaving and self.claims.others):
             self._waiting.append(route)
             return
+        if isinstance(route.message, Join):
+            self._meet_joining(route.message)
         point = self._point_of(route.message)
         holder, zone = self.claims.nearest(point)
         if holder is not self.claims.own:
@@ -341,12 +343,17 @@ class Can:
 
     # --- Joining
 
+    def _meet_joining(self, join: Join) -> None:
+        self.territory.joins(NodeHandle(join.id, join.address), join.sequence)
+
     def _join(self, message: Join) -> None:
+        self._meet_joining(message)
         if self.is_active and not self._application.sends_on(message):
             self.admit(message)
 
     def admit(self, join: Join) -> None:
         """A node that is to get a part of this one's zones, or copies of them, and of nobody else's."""
+        self._meet_joining(join)
         if self.claims.own.versions:
             self._joining.admit(join)
         elif self.claims.original is not None:

@@ -36,9 +36,12 @@ class Replicas:
         """A node that joins gets copies; it is told so again if it asks again."""
         own = self.claims.own
         if node not in own.replicas:
-            if len(own.replicas) >= REPLICAS_MAX:
+            others = tuple(
+                each for each in own.replicas if each.address != node.address
+            )  # not an earlier life
+            if len(others) >= REPLICAS_MAX:
                 return
-            own.replicas = (*own.replicas, node)
+            own.replicas = (*others, node)
         self.reach.send(node.address, Copy(own.node.id), *own.told())
         for holder in list(self.claims.others.values()):
             self.reach.send(node.address, *holder.told(), *holder.named())

@@ -97,9 +97,10 @@ class Takeover:
     def failed(self, holder: Holder) -> None:
         """What it had is to be taken over."""
         heirs = [each for each in holder.heirs if each != holder.node]
+        earlier = self._orphans.get(holder.node.address)
         self._orphans[holder.node.address] = orphan = _Orphan(
             holder.node,
-            dict(holder.versions),
+            (earlier.zones if earlier else {}) | holder.versions,
             heirs,
             tuple(each for each in holder.replicas if each != self.claims.own.node),
         )
@@ -178,11 +179,14 @@ class Takeover:
                 if not orphan.zones:
                     self._remove(address)
 
-    def returned(self, address: Address) -> None:
-        """A node lives, after all: who missed it may reach it through this one."""
-        self._remove(address)
-        known = self.claims.others.get(address)
-        for reporter in self._reported.pop(address, ()):
+    def returned(self, node: NodeHandle) -> None:
+        """A node lives, after all: who missed it may reach it through this one. A new life is another."""
+        orphan = self._orphans.get(node.address)
+        if orphan is not None and orphan.node != node:
+            return
+        self._remove(node.address)
+        known = self.claims.others.get(node.address)
+        for reporter in self._reported.pop(node.address, ()):
             if known is not None:
                 self.reach.send(reporter, *known.told())
 

@@ -139,11 +139,20 @@ class Territory:
                 self._is_reborn(known)
             known = None
         if known is None:
-            self.orphans.returned(node.address)
+            self.orphans.returned(node)
             if self.claims.own.versions:
                 self._reach.send(node.address, Tell(self._own.id), *self.claims.own.told())
         elif known.sequence < sequence:
             self._reach.send(node.address, Tell(self._own.id))
+
+    def joins(self, node: NodeHandle, sequence: int) -> None:
+        """A node has no zone any more, or not yet: what it had in an earlier life is nobody's."""
+        known = self.claims.others.get(node.address)
+        if known is not None and known.node != node and sequence > known.sequence:
+            self._is_reborn(known)
+        for replica in self.claims.own.replicas:
+            if replica.address == node.address and replica != node:
+                self._failed(replica)
 
     def _learn(self, holder: Holder, sender: Address, *, is_introduced: bool) -> None:
         address = holder.node.address
@@ -159,7 +168,7 @@ class Territory:
                 self._give_way(known)  # so far only others told of it
                 return
         if is_direct:
-            self.orphans.returned(address)
+            self.orphans.returned(holder.node)
         if self.claims.concerns(holder):
             self.claims.know(holder)
             if address == self.claims.original and holder.versions:

@@ -9,7 +9,7 @@ from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.meghdoot.studies.declaration import STUDIES
 
 EXACTLY_ONCE = Contract(
-    published="sent",
+    published="sent-then-acknowledged",
     audience="content",
     since="subscription",
     order="none",
@@ -18,7 +18,7 @@ EXACTLY_ONCE = Contract(
     settle_us=10_000_000,
 )
 """Events of one publisher go different ways, by their content and by replicas in turn: no order is kept."""
-BEST_EFFORT = replace(EXACTLY_ONCE, delivery="best-effort")
+BEST_EFFORT = replace(EXACTLY_ONCE, published="sent", delivery="best-effort")
 """The paper's: what is lost while zones are taken over is lost."""
 
 

@@ -41,8 +41,8 @@ class Doubt:
 
 
 class Doubts:
-    """All of a peer's. hand_over: sends what belongs to a zone to another peer. is_own: whether this peer is
-    the owner of a zone that it holds, or a replica.
+    """All of a peer's. hand_over: sends what belongs to a zone to another peer. is_own, is_copy: whether
+    this peer is the owner of a zone, or a replica.
     """
 
     def __init__(
@@ -51,7 +51,9 @@ class Doubts:
         mail: Mail,
         space: Space,
         hand_over: Callable[[Zone, Address], None],
+        *,
         is_own: Callable[[Zone], bool],
+        is_copy: Callable[[Zone], bool],
     ) -> None:
         self._doubts: list[Doubt] = []
         self._owed: list[tuple[Zone, Address, int]] = []  # what was given on in doubt, to whom, until when
@@ -59,6 +61,7 @@ class Doubts:
         self._mail = mail
         self._hand_over = hand_over
         self._is_own = is_own
+        self._is_copy = is_copy
         self._assured: dict[Zone, int] = {}  # what this peer, as a replica, has all of; until when
         self._dimensions = space.dimensions
         self._edges = struct.Struct(f">{2 * space.dimensions}d")
@@ -103,7 +106,7 @@ class Doubts:
     def handed(self, message: Handed) -> None:
         """A giver has sent all that it had; or the owner of a zone of which this peer is a replica."""
         zone = self.zone_of(message.edges)
-        if not message.doubt_us:
+        if not message.doubt_us and self._is_copy(zone):  # or it was said to this one's life before
             self._assured[zone] = self._mail.now_us + ASSURED * self._parameters.retransmit_us
         until_us = self._mail.now_us + message.doubt_us
         for each in self:

@@ -10,6 +10,7 @@ forgotten here when it has come there. So also what lay on the wrong side of a d
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 
 from node.core.peer_pool import Address
 from node.protocols.can.zone_table import Floats
@@ -22,6 +23,7 @@ from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.meghdoot.space import Space, reflected, reflection
 from node.protocols.meghdoot.stores import Stores
 from node.protocols.meghdoot.subscriptions import Key, Packing, Subscription, Subscriptions
+from node.protocols.reachability.nodes import NodeHandle
 
 ROWS_MAX = 1_000
 REPLACED_MAX = 256
@@ -67,7 +69,7 @@ class Keeping:
         self._installing: dict[Key, Installation] = {}
         self._confirmed: dict[Address, list[Word]] = {}
         self._placed: dict[Key, Point] = {}
-        self._replicated: dict[Address, Copying] = {}  # to replicas
+        self._replicated: dict[NodeHandle, Copying] = {}
         self.is_settled = True  # nothing is where it does not belong
         self._settle_us = 0  # when it is looked again
 
@@ -122,10 +124,10 @@ class Keeping:
             del self._installing[next(iter(self._installing))]
         point = self.space.point(told.ranges)
         zone = self._held.containing(point)
-        for address in self._overlay.replicas(zone.zone) if zone else ():
-            installation.waits.add(address)
-            done = partial(self._is_at, installation, address)
-            self.stores.send(address, Purpose.REPLICA, (told,), done)
+        for replica in self._overlay.replicas(zone.zone) if zone else ():
+            installation.waits.add(replica.address)
+            done = partial(self._is_at, installation, replica.address)
+            self.stores.send(replica.address, Purpose.REPLICA, (told,), done)
         place = self.copy_place(point)
         if place is not None:
             installation.waits.add(COPY)
@@ -162,14 +164,14 @@ class Keeping:
         """Zones are not as they were."""
         self.is_settled = False
         copies = {
-            address
+            replica
             for zone in self._overlay.held()
             if self._overlay.is_owner(zone)
-            for address in self._overlay.replicas(zone)
+            for replica in self._overlay.replicas(zone)
         }
-        self._replicated = {address: each for address, each in self._replicated.items() if address in copies}
-        for address in sorted(copies - self._replicated.keys()):
-            self.copy_to(address)
+        self._replicated = {replica: each for replica, each in self._replicated.items() if replica in copies}
+        for replica in sorted(copies - self._replicated.keys(), key=attrgetter("address")):
+            self.copy_to(replica)
 
     def hand_over(self, zone: Zone, to: Address) -> None:
         """Send what belongs to a zone to the peer that has it now. It is kept until it has come there."""
@@ -200,11 +202,11 @@ class Keeping:
             and zone.contains(place)
         ]
 
-    def copy_to(self, address: Address) -> None:
+    def copy_to(self, replica: NodeHandle) -> None:
         """Send all that this peer's zones have to one that has copies of them."""
-        self._replicated[address] = copying = Copying(0)
+        self._replicated[replica] = copying = Copying(0)
         for held in self._held.by_id.values():
-            self._copy(address, copying, self.subscriptions.within(held.zone))
+            self._copy(replica.address, copying, self.subscriptions.within(held.zone))
 
     def _copy(self, address: Address, copying: Copying, lot: list[Subscription]) -> None:
         def done() -> None:
@@ -217,25 +219,29 @@ class Keeping:
     def copied(self) -> Iterator[tuple[Zone, Address]]:
         """Zones of this peer, and replicas that have all that it has of them."""
         for held in self._held.by_id.values():
-            for address in self._overlay.replicas(held.zone) if self._overlay.is_owner(held.zone) else ():
-                copying = self._replicated.get(address)
+            for replica in self._overlay.replicas(held.zone) if self._overlay.is_owner(held.zone) else ():
+                copying = self._replicated.get(replica)
                 if copying is not None and not copying.waits:
-                    yield held.zone, address
+                    yield held.zone, replica.address
 
     def is_own(self, zone: Zone) -> bool:
         """Whether this peer owns a zone that it holds, and is no replica."""
         return self._overlay.is_owner(zone)
 
+    def is_copy(self, zone: Zone) -> bool:
+        """Whether this peer holds a zone as a replica."""
+        return zone in self._overlay.held() and not self._overlay.is_owner(zone)
+
     def _copy_on(self, told: Iterable[Subscription]) -> None:
         """What came to this peer's zones, to those with copies of them."""
-        by_copy: dict[Address, list[Subscription]] = {}
+        by_copy: dict[NodeHandle, list[Subscription]] = {}
         for each in told:
             held = self._held.containing(self.space.point(each.ranges))
-            for address in self._overlay.replicas(held.zone) if held else ():
-                by_copy.setdefault(address, []).append(each)
-        for address, lot in by_copy.items():
-            if address in self._replicated:
-                self._copy(address, self._replicated[address], lot)
+            for replica in self._overlay.replicas(held.zone) if held else ():
+                by_copy.setdefault(replica, []).append(each)
+        for replica, lot in by_copy.items():
+            if replica in self._replicated:
+                self._copy(replica.address, self._replicated[replica], lot)
 
     def points_in(self, zone: Zone) -> Floats:
         """The points of subscriptions in a zone, a row for each dimension."""
@@ -283,9 +289,9 @@ class Keeping:
         self.stores.tick()
         for key in [key for key, each in self._installing.items() if each.until_us <= said_by_us]:
             del self._installing[key]
-        for address, copying in list(self._replicated.items()):
+        for replica, copying in list(self._replicated.items()):
             if copying.waits and copying.again_us <= now_us:
-                self.copy_to(address)
+                self.copy_to(replica)
         if not self.is_settled and self._settle_us <= now_us:
             self._settle()
         for late in self.subscriptions.expire(now_us - self._parameters.expire_us):

@@ -11,6 +11,7 @@ from node.core.machine import Effect
 from node.core.peer_pool import Address
 from node.protocols.can.zone_table import Floats
 from node.protocols.can.zones import Point, Zone
+from node.protocols.reachability.nodes import NodeHandle
 
 ZONES_MAX = 1 << 17
 
@@ -36,8 +37,8 @@ class Overlay(Protocol):
     def beside(self, zone: Zone) -> Surroundings:
         """What is beside a zone that this peer holds."""
 
-    def replicas(self, zone: Zone) -> Sequence[Address]:
-        """All others that hold a zone of this peer."""
+    def replicas(self, zone: Zone) -> Sequence[NodeHandle]:
+        """All others that hold a zone of this peer; one that was started again has another id."""
 
     def is_owner(self, zone: Zone) -> bool:
         """Whether this peer owns one that it holds, and is no replica."""

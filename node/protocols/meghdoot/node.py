@@ -38,7 +38,7 @@ from node.protocols.meghdoot.messages import Climb, Notify, Publish
 from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.meghdoot.post import Post, View
 from node.protocols.meghdoot.propagation import Counts
-from node.protocols.reachability.nodes import ID_BITS, NodeHandle
+from node.protocols.reachability.nodes import ID_BITS, NodeHandle, id_of
 
 TICK: m.Timer = ("tick",)
 FLUSH: m.Timer = ("flush",)
@@ -70,7 +70,8 @@ class MeghdootNode:
         self._leaving_until_us: int | None = None
         self._published = self._measured_us = self._tick_us = 0
         self._counts = Counts()
-        own = NodeHandle(rng.randrange(1 << ID_BITS), int(IPv4Address(spec.address)))
+        life = id_of(f"{spec.name} {spec.start}")  # each has another id, though it is given the same `rng`
+        own = NodeHandle(rng.randrange(1 << ID_BITS) ^ life, int(IPv4Address(spec.address)))
         attributes = content.attributes_of(spec.workload)
         self.post, view = Post(own.address, self._emit), View()
         self.broker = Broker(
@@ -82,6 +83,7 @@ class MeghdootNode:
             interest=self._interest,
             deliver=self._deliver,
         )
+        self.broker.publisher.acknowledged = self._acknowledged
         self.can = Can(own, 2 * len(attributes), self.parameters, rng, emit=self._emit, application=self)
         self.post.can = view.can = self.can
         streams = spec.published_by(spec) if spec.role == PUBLISHER else ()
@@ -241,6 +243,9 @@ class MeghdootNode:
         self._emit(content.interest(kind, self._spec.start, asked))
         if kind == RecordKind.SUBSCRIBED:
             self.confirmed(asked.number)
+
+    def _acknowledged(self, stream: int, seq: int) -> None:
+        self._emit(m.Record(RecordKind.ACKNOWLEDGED, stream, seq, 1, 1))
 
     def _deliver(self, message: Notify) -> None:
         payload = bytes(message.payload)

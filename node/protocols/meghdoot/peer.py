@@ -47,8 +47,10 @@ class MeghdootPeer:
     """A peer and what an application asks of it.
 
     contacts: addresses of peers that are there; without any this is the first one. attributes: the schema,
-    the same for all. parameters: those of an experiment, `meghdoot.parameters`. confirmed: is told the number
-    of a subscription that stands from now on.
+    the same for all. life: how often there was a peer at this address before; others go by it when they hear
+    of its subscriptions and events, so an application that is started again has to count. parameters: those
+    of an experiment, `meghdoot.parameters`. confirmed: is told the number of a subscription that stands from
+    now on.
     """
 
     def __init__(
@@ -59,12 +61,13 @@ class MeghdootPeer:
         *,
         attributes: Sequence[Attribute],
         rng: m.Randomness,
+        life: int = 0,
         **parameters: Any,
     ) -> None:
         members = tuple(Member(each, each, "", "peer", 0, each) for each in contacts)
         workload = {"attributes": [asdict(each) for each in attributes]}
         spec = NodeSpec(
-            name, name, "", "peer", 0, 0, "meghdoot", members, address, parameters, workload=workload
+            name, name, "", "peer", 0, 0, "meghdoot", members, address, parameters, workload, start=life
         )
         self.wake: Callable[[], None] = lambda: None
         self.confirmed: Callable[[int], None] = lambda number: None

@@ -11,6 +11,7 @@ from node.protocols.can.overlay import Can
 from node.protocols.can.zones import Point, Zone
 from node.protocols.meghdoot.layers import Surroundings
 from node.protocols.reachability.lateness import Lateness
+from node.protocols.reachability.nodes import NodeHandle
 
 USUAL_US = 500_000
 
@@ -79,9 +80,9 @@ class View:
         holders = [claims.holder(table.owners[row]).addresses for row in rows]
         return Surroundings([table.zones[row] for row in rows], holders, table.low[rows], table.high[rows])
 
-    def replicas(self, zone: Zone) -> Sequence[Address]:
+    def replicas(self, zone: Zone) -> Sequence[NodeHandle]:
         """See `layers.Overlay`."""
-        return [each.address for each in self.can.claims.own.replicas]
+        return self.can.claims.own.replicas
 
     def is_owner(self, zone: Zone) -> bool:
         """See `layers.Overlay`."""

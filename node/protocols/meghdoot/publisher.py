@@ -10,7 +10,7 @@ A publisher that was started again begins an epoch of its own (`node.core.epochs
 when it died is lost with it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -74,10 +74,13 @@ class Publication:
 
 
 class Publisher:
-    """All streams that a peer publishes. epoch: how often it was started before."""
+    """All streams that a peer publishes. epoch: how often it was started before. acknowledged: is told of
+    each event that is everywhere.
+    """
 
     def __init__(self, parameters: Parameters, mail: Mail, reader: EventReader, epoch: int) -> None:
         self.publications: dict[int, Publication] = {}
+        self.acknowledged: Callable[[int, int], None] = lambda stream, seq: None
         self._parameters = parameters
         self._mail = mail
         self._reader = reader
@@ -179,8 +182,8 @@ class Publisher:
             self._end_if_everywhere(stream, pending)
 
     def _end_if_everywhere(self, stream: int, pending: Pending) -> None:
-        if not pending.remaining:
-            self.publications[stream].pending.pop(pending.seq, None)
+        if not pending.remaining and self.publications[stream].pending.pop(pending.seq, None) is not None:
+            self.acknowledged(stream, pending.seq)
 
     def _pending(self, stream: int, seq: int) -> Pending | None:
         publication = self.publications.get(stream)

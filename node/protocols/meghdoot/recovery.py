@@ -43,7 +43,9 @@ class Recovery:
         keeping: Keeping,
         waves: Waves,
     ) -> None:
-        self.doubts = Doubts(parameters, mail, space, keeping.hand_over, keeping.is_own)
+        self.doubts = Doubts(
+            parameters, mail, space, keeping.hand_over, is_own=keeping.is_own, is_copy=keeping.is_copy
+        )
         self._assure_us = 0
         self._parameters = parameters
         self._mail = mail

@@ -14,6 +14,7 @@ from node.protocols.meghdoot.broker import Broker
 from node.protocols.meghdoot.event import payload_of
 from node.protocols.meghdoot.layers import Surroundings
 from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.reachability.nodes import NodeHandle
 from node.sim.flat_network import FlatNetwork
 from tests.node.protocols.meghdoot.partitions import any_partition
 
@@ -50,7 +51,7 @@ class GivenPeer:
         return self.peers.beside(zone)
 
     def replicas(self, zone):
-        return [each for each in self.peers.holders[zone] if each != self.own]
+        return [NodeHandle(each, each) for each in self.peers.holders[zone] if each != self.own]
 
     def is_owner(self, zone):
         return self.peers.holders[zone][0] == self.own

@@ -95,7 +95,7 @@ class Society:
         contact = tuple(Random(f"{name} {len(there)}").sample(there, 1)) if there else ()
         spec = replace(self.specs[name], start=self.starts[name], members=contact)
         self.starts[name] += 1
-        self.network.start(self.addresses[name], MeghdootNode(spec, Random(f"{name} {spec.start}")))
+        self.network.start(self.addresses[name], MeghdootNode(spec, Random(name)))
 
     def kill(self, name):
         self.network.kill(self.addresses[name])

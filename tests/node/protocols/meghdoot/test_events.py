@@ -7,6 +7,7 @@ import pytest
 from node.protocols.meghdoot.layers import zone_id
 from node.protocols.meghdoot.messages import Event, Load, Notify, RootConfirm
 from node.protocols.meghdoot.region import affected
+from node.protocols.reachability.nodes import NodeHandle
 from tests.node.protocols.meghdoot.given import GivenPeers, wants
 
 
@@ -208,7 +209,7 @@ def test_a_replica_is_in_doubt_until_its_owner_says_that_it_has_everything():
     peers.run(5_000_000)
     assert doubts() == 0, "the mirror had all of it"
     at[owner].keeping.stores.send = lambda *lot: 1  # from now on nothing that is sent arrives
-    at[owner].keeping.copy_to(replica)
+    at[owner].keeping.copy_to(NodeHandle(replica, replica))
     peers.run(5_000_000)
     assert doubts() == 1
 

@@ -1,8 +1,12 @@
 """Societies of peers over CAN: every event comes once to whom it is for, whoever fails meanwhile."""
 
+from dataclasses import replace
+from random import Random
+
 import pytest
 
 from node.core import machine as m
+from node.protocols.meghdoot.node import MeghdootNode
 from tests.node.protocols.meghdoot.societies import Society
 
 
@@ -127,3 +131,28 @@ def test_a_peer_that_leaves_hands_over_all_that_it_has():
     society.run(5_000_000)
     society.finish(5_000_000)
     nothing_is_wrong(society)
+
+
+def test_each_life_of_a_process_has_an_id_of_its_own():
+    spec = next(iter(Society(2).specs.values()))
+    ids = {MeghdootNode(replace(spec, start=start), Random(spec.seed)).can.own.id for start in range(3)}
+    assert len(ids) == 3
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_peer_that_is_back_before_it_was_missed_has_nothing_of_what_it_had(seed):
+    """It was cut off when it died, so that nobody was told; its zone is taken over, and recovered."""
+    society = Society(9, seed=seed, rate_per_s=10)
+    society.run(5_000_000)
+    victim = society.rng.choice([name for name in society.specs if "subscriber" in name])
+    region = int(society.members[victim].region[1:])
+    society.cut(*((region, other) for other in range(4) if other != region))
+    society.kill(victim)
+    society.run(200_000)
+    society.cut()
+    society.restart(victim)
+    society.run(15_000_000)
+    society.finish(40_000_000)
+    nothing_is_wrong(society)
+    zones = [zone for node in society.nodes().values() for zone in node.can.zones]
+    assert sum(zone.volume for zone in zones) == pytest.approx(1.0)
