@@ -18,11 +18,13 @@ from functools import partial
 from typing import Any
 
 from node.core import machine as m
-from node.core.content import UNSPECIFIED, Attribute, Range, event_ranges, matches
+from node.core.content import NOUNS, UNSPECIFIED, Attribute, Range, event_ranges, matches
+from node.core.framing import refuse_longer
 from node.core.peer_pool import PeerEffect, PeerInput
 from node.core.specification import Member, NodeSpec, Subscription
 from node.protocols.meghdoot.messages import Notify
 from node.protocols.meghdoot.node import MeghdootNode
+from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.reachability.nodes import ID_BITS, NodeHandle
 
 STREAM_BITS = 32
@@ -64,6 +66,11 @@ class MeghdootPeer:
         life: int = 0,
         **parameters: Any,
     ) -> None:
+        """Raises ValueError for a parameter that there is not, and for two attributes of one name."""
+        Parameters.refuse_unknown(parameters)
+        names = [each.name for each in attributes]
+        if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
+            raise ValueError(f"there are two attributes {twice!r:.40}")
         members = tuple(Member(each, each, "", "peer", 0, each) for each in contacts)
         workload = {"attributes": [asdict(each) for each in attributes]}
         spec = NodeSpec(
@@ -136,8 +143,10 @@ class MeghdootPeer:
 
     def publish(self, values: Mapping[str, float | str], content: bytes = b"") -> None:
         """Publish an event. What it says nothing of, it stands for all of (3.4). It is sent again until all
-        have it (`delivery: exactly-once`). Raises ValueError as `subscribe`.
+        have it (`delivery: exactly-once`). Raises ValueError as `subscribe`, and if the content is too long
+        for a frame.
         """
+        refuse_longer(content, self.frame_limit_bytes - self._values.size)
         self._refuse_unknown(values)
         said = [_value(each, values[each.name]) if each.name in values else None for each in self._attributes]
         numbers = [UNSPECIFIED if value is None else value for value in said]
@@ -176,6 +185,8 @@ class MeghdootPeer:
 
 def _value(attribute: Attribute, given: float | str) -> float:
     """As a number. Raises ValueError."""
+    if isinstance(given, bool) or not isinstance(given, (int, float, str)):
+        raise ValueError(f"{attribute.name}: {given!r:.40} is no {NOUNS[attribute.kind]}")  # noqa: TRY004
     try:
         return attribute.number(given if isinstance(given, str) else f"{given:.17g}")
     except ValueError as error:
@@ -186,6 +197,8 @@ def _range(attribute: Attribute, wanted: Wanted) -> Range:
     if not isinstance(wanted, tuple):
         value = _value(attribute, wanted)
         return value, value
+    if len(wanted) != 2:
+        raise ValueError(f"{attribute.name}: a range is (first, last), not {wanted!r:.40}")
     first, last = wanted
     low = attribute.low if first is None else _value(attribute, first)
     high = attribute.high if last is None else _value(attribute, last)

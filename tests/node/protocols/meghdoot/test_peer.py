@@ -9,10 +9,13 @@ from random import Random
 import pytest
 
 from node.core.content import Attribute
+from node.core.framing import ENVELOPE_BYTES, FRAME_LIMIT_BYTES
 from node.core.ordinals import of_word
 from node.protocols import meghdoot
-from node.protocols.meghdoot.messages import CODEC
+from node.protocols.can.messages import Route
+from node.protocols.meghdoot.messages import CODEC, Event, Publish
 from node.protocols.meghdoot.peer import MeghdootPeer
+from node.protocols.reachability.messages import Relay
 from node.sim.flat_network import FlatNetwork
 from node.tcp.peer import serve
 
@@ -95,12 +98,61 @@ def test_an_event_that_leaves_something_out_is_for_those_who_want_all_of_it():
         ({"price": (20, 10)}, "price: the range ends before it begins"),
         ({"price": 501}, "price: '501' is not from 0 to 500"),
         ({"volume": 1.5}, "volume: '1.5' is no integer"),
+        ({"price": None}, "price: None is no number"),
+        ({"price": True}, "price: True is no number"),
+        ({"volume": [1, 2]}, "volume: [1, 2] is no integer"),
+        ({"price": (1, 2, 3)}, "price: a range is (first, last), not (1, 2, 3)"),
     ],
 )
 def test_what_cannot_be_wanted_is_said(wanted, said):
     peer = MeghdootPeer("alice", "10.0.0.1", attributes=QUOTES, rng=Random(1))
     with pytest.raises(ValueError, match=re.escape(said)):
         peer.subscribe(print, **wanted)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"symbol": None}, "symbol: None is no word"),
+        ({"price": (1, 2)}, "price: (1, 2) is no number"),
+        ({"price": float("nan")}, "price: 'nan' is not from 0 to 500"),
+    ],
+)
+def test_what_is_no_value_cannot_be_published(values, said):
+    peer = MeghdootPeer("alice", "10.0.0.1", attributes=QUOTES, rng=Random(1))
+    with pytest.raises(ValueError, match=re.escape(said)):
+        peer.publish(values)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"delivry": "best-effort"}, "there is no parameter 'delivry': there are "),
+        ({"attributes": (*QUOTES, QUOTES[1])}, "there are two attributes 'price'"),
+    ],
+)
+def test_a_peer_is_not_made_of_what_makes_no_sense(given, said):
+    with pytest.raises(ValueError, match=said):
+        MeghdootPeer("alice", "10.0.0.1", **{"attributes": QUOTES, "rng": Random(1)} | given)
+
+
+def test_content_that_fits_into_no_frame_is_refused_at_once_and_the_longest_comes():
+    peers, got = Peers(3), []
+    peers.all[2].subscribe(lambda event: got.append(len(event.content)), price=(10, 20))
+    peers.run(3)
+    most = FRAME_LIMIT_BYTES - ENVELOPE_BYTES - 8 * len(QUOTES)
+    with pytest.raises(ValueError, match=f"content of {most + 1:,} bytes is over the limit of {most:,}"):
+        peers.all[1].publish({"price": 12}, bytes(most + 1))
+    peers.all[1].publish({"price": 12}, bytes(most))
+    peers.run(3)
+    assert got == [most]
+
+
+def test_the_longest_content_fits_into_a_frame_in_all_that_may_stand_around_it():
+    payload = bytes(FRAME_LIMIT_BYTES - ENVELOPE_BYTES)
+    for message in (Publish(1, 2, 3, 4, 5, 6, payload), Event(1, 2, 3, 4, 5, 6, 7, payload)):
+        around = Relay(1, 2, 3, 4, 5, 6, Route(1, 2, message))
+        assert CODEC.size_bytes(around) <= FRAME_LIMIT_BYTES
 
 
 def test_the_readme_s_lines_do_what_they_say(capsys):
