@@ -70,7 +70,6 @@ NO_LINK_CAPTURES = "there are no captures of links: what they did was not measur
 NO_HOST_CAPTURES = "there are no captures of hosts: events rest on what clients and publishers wrote down"
 NOT_DECODED = "the messages of {} are not known here: events rest on what clients and publishers wrote down"
 FROM_ACKNOWLEDGEMENT = "latency counts from the publisher's record: no server wrote down when it took events"
-NO_LATENCY = "latency: no event reached every client"
 NO_RECORDS = "the nodes left no records of deliveries: events could not be counted"
 
 
@@ -78,7 +77,7 @@ _TABLES = {"events": EVENTS, "transfers": TRANSFERS, "measures": MEASURES}
 """Tables that many tasks write, a file each."""
 RECORDS = "records"
 """What the nodes wrote down, in order of stream, while streams are followed."""
-FOLLOWED = ("samples", "pairs", "coverage", "convergence", "wan_copies")
+FOLLOWED = ("samples", "untimed", "pairs", "coverage", "convergence", "wan_copies")
 """What following streams gives."""
 STREAM_TASKS_MAX = 64
 """So many tasks follow streams at most: each reads what there is once, for its share of them."""
@@ -348,7 +347,9 @@ def _findings(case: _Case, results: Results) -> Findings:
     notes += [] if case.hosts else [NO_HOST_CAPTURES]
     notes += [] if case.decoded or not case.hosts else [NOT_DECODED.format(metadata.declared.name)]
     notes += [] if (case.decoded and not metadata.by_host) or case.taken else [FROM_ACKNOWLEDGEMENT]
-    notes += [] if results["samples"].num_rows or metadata.window.problem else [NO_LATENCY]
+    untimed = results["untimed"]
+    notes += [] if metadata.window.problem else latency.notes(results["samples"], untimed, metadata)
+    notes += [] if metadata.window.problem else convergence.notes(results["convergence"])
     notes += [] if metadata.window.problem else outside_notes(results["outside"], metadata.window)
     machines = read_details(run)
     notes += clock_notes.notes(machines, metadata.zero_ns)

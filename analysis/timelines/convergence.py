@@ -15,6 +15,7 @@ from analysis.timelines.sequence_intervals import NEVER
 from topologies.routes import connected
 
 SETTLED_NS = 5_000_000_000
+NOTHING_DUE = "convergence: no client had to get anything that was published after the last change"
 
 
 def flows(history: History) -> pa.Table:
@@ -81,6 +82,11 @@ def headline(
         "stalled": flows_ns.count(None) if measured else None,
         "late_switches": _late_switches(failover_events, metadata),
     }
+
+
+def notes(rows: pa.Table) -> list[str]:
+    """Why nothing could be measured, if so."""
+    return [] if rows.num_rows else [NOTHING_DUE]
 
 
 def _late_switches(failover_events: Sequence[FailoverEvent], metadata: RunMetadata) -> int:

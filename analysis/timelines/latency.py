@@ -9,7 +9,9 @@ is where the paper's latency begins; a driver only writes down when it had the a
 later by the way back and, of a chain, by the way down and up it, but not later than the first client had it.
 
 "Every client" means the clients that must get it and ran from beginning to end. Events that some client never
-got have no latency; they are counted as lost elsewhere.
+got have no latency; they are counted as lost elsewhere. Nor have those that came, but that no such client had
+to get, as where subscriptions are soon given up: how many these are is said, since times rest on the others
+alone.
 """
 
 from collections.abc import Sequence
@@ -30,6 +32,7 @@ from experiments.declared import Trait
 PERCENTS = (50, 95, 99, 100)
 TAKERS = (Trait.SERVER, Trait.PUBLISHER)
 """Who takes events first; a latency counts from there."""
+NO_LATENCY = "latency: no event reached every client"
 NAMES = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
 
 
@@ -51,6 +54,31 @@ def samples(stream: int, cut: SequenceIntervals | SparseIntervals, metadata: Run
         cut.count[known],
     ]
     return pa.Table.from_arrays([pa.array(column) for column in columns], schema=schemas.SAMPLES)
+
+
+def untimed(stream: int, cut: SequenceIntervals | SparseIntervals, metadata: RunMetadata) -> pa.Table:
+    """`schemas.UNTIMED` of one stream: of the events that came to clients those that nobody had to get of
+    whom a latency is known.
+    """
+    nobodys = (cut.published_ns != NEVER) & (completed_ns(cut, metadata) < 0) & cut.came
+    columns = [np.array([stream], np.int32), np.array([cut.count[nobodys].sum()], np.int64)]
+    return pa.Table.from_arrays([pa.array(column) for column in columns], schema=schemas.UNTIMED)
+
+
+def notes(collected: pa.Table, without: pa.Table, metadata: RunMetadata) -> list[str]:
+    """What of latency could not be measured, and why. collected: all samples. without: all rows of
+    `schemas.UNTIMED`.
+    """
+    unknown = int(ints(without, "count").sum())
+    if not unknown:
+        return [] if collected.num_rows else [NO_LATENCY]
+    contract = metadata.declared.contract
+    why = f": their subscriptions were not confirmed before, or ended within {contract.settle_us / 1e6:g} s"
+    known = int(ints(collected, "count").sum())
+    return [
+        f"latency: not measured for {unknown:,} of {unknown + known:,} events that came, which no client "
+        f"that ran from beginning to end had to get{why if contract.audience == 'content' else ''}"
+    ]
 
 
 def table(collected: pa.Table, metadata: RunMetadata) -> pa.Table:

@@ -242,6 +242,9 @@ SAMPLES = _schema(
     ("count", _BIGINT, False),
 )
 
+# How many events of a stream came to clients that need not have had them, and have no latency.
+UNTIMED = _schema(("stream", _INT, False), ("count", _BIGINT, False))
+
 LATENCY = _schema(
     ("origin", _STRING, False),  # region
     ("start_s", _DOUBLE, False),  # bin of the arrival at the local proxy

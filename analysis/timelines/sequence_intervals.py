@@ -98,6 +98,12 @@ class SequenceIntervals:
         found: Ints = arrived_ns.max(axis=0, initial=-1)
         return found
 
+    @property
+    def came(self) -> Bools:
+        """Which pieces came to any host at all."""
+        found: Bools = (self.arrived_ns != NEVER).any(axis=0)
+        return found
+
     def at(self, host: str) -> Ints:
         """When each piece came to `host`."""
         row: Ints = self.arrived_ns[self.hosts.index(host)]

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.timelines.arrays import Ints, codes, rows
+from analysis.timelines.arrays import Bools, Ints, codes, rows
 from analysis.timelines.run_window import RunWindow
 from analysis.timelines.sequence_intervals import (
     NEVER,
@@ -57,6 +57,13 @@ class SparseIntervals:
         came_ns = np.where(came, np.append(self.arrived_ns, NEVER)[at], NEVER)
         found = np.full(pieces, -1, np.int64)
         np.maximum.at(found, wanted % max(pieces, 1), came_ns)
+        return found
+
+    @property
+    def came(self) -> Bools:
+        """See `SequenceIntervals.came`."""
+        found = np.zeros(len(self.count), bool)
+        found[self.arrived % max(len(self.count), 1)] = True
         return found
 
     def blocks(self, cells: int = CELLS_MAX) -> Iterator[SequenceIntervals]:

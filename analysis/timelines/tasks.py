@@ -78,6 +78,7 @@ RESULTS = {
     "measured": schemas.MEASURED,
     "publishers": schemas.PUBLISHERS,
     "samples": schemas.SAMPLES,
+    "untimed": schemas.UNTIMED,
     "pairs": schemas.PAIRS,
     "coverage": schemas.COVERAGE,
     "convergence": schemas.CONVERGENCE,
@@ -334,6 +335,7 @@ class FollowStreams:
         found = [_of_each_client(recovery.History(metadata, stream, block, seen)) for block in blocks]
         return {
             "samples": latency.samples(stream, whole, metadata),
+            "untimed": latency.untimed(stream, whole, metadata),
             **together(found),
             **(
                 {}

@@ -1,0 +1,85 @@
+"""What latency says of events that nobody had to get."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from analysis.timelines import convergence, latency
+from analysis.timelines.arrays import ints
+from analysis.timelines.recovery import History
+from analysis.timelines.sequence_intervals import NEVER, SequenceIntervals
+from analysis.timelines.sparse_intervals import SparseIntervals
+from node.core.declaration import Contract
+from tests.analysis.timelines.world import MS, ZERO, facts_of
+
+HOSTS = ("r0-client-0", "r1-client-0")
+DELAY = 30 * MS
+MUST, MAY, NOBODY, LOST = range(4)
+"""What each event is: the first client must have it, has it without need, nobody has it, or it is lost."""
+CONTENT = Contract(audience="content", since="subscription", order="none", settle_us=10_000_000)
+
+
+@pytest.fixture(scope="module")
+def metadata():
+    calm = facts_of("faults=[]", "expect=[]")
+    return replace(calm, declared=replace(calm.declared, contract=CONTENT))
+
+
+def table_of(events):
+    """Events a second apart, as a table of clients by pieces."""
+    kinds = np.array(events)
+    published_ns = ZERO + 1000 * MS * np.arange(len(events))
+    came_ns = np.where((kinds == MUST) | (kinds == MAY), published_ns + DELAY, NEVER)
+    none = np.zeros(len(events), bool)
+    wanted = np.stack(((kinds == MUST) | (kinds == LOST), none))
+    ones, numbers = np.ones(len(events), np.int64), np.arange(1, len(events) + 1)
+    arrived_ns = np.stack((came_ns, np.full(len(events), NEVER)))
+    return SequenceIntervals(numbers, ones, published_ns, HOSTS, arrived_ns, wanted, wanted)
+
+
+def pairs_of(events):
+    """The same as pairs of a client and a piece."""
+    whole = table_of(events)
+    arrived, wanted = np.flatnonzero(whole.arrived_ns != NEVER), np.flatnonzero(whole.wanted)
+    t_ns = whole.arrived_ns.ravel()[arrived]
+    return SparseIntervals(
+        whole.first_seq, whole.count, whole.published_ns, HOSTS, arrived, t_ns, wanted, wanted
+    )
+
+
+@pytest.fixture(params=[table_of, pairs_of])
+def cut_of(request):
+    return request.param
+
+
+def said(cut, metadata):
+    return latency.notes(latency.samples(0, cut, metadata), latency.untimed(0, cut, metadata), metadata)
+
+
+def test_events_that_came_and_that_nobody_had_to_get_are_not_measured_and_that_is_said(metadata, cut_of):
+    cut = cut_of([MAY, MUST, NOBODY, MAY, LOST, MAY])
+    assert ints(latency.samples(0, cut, metadata), "latency_ns").tolist() == [DELAY]
+    assert latency.untimed(0, cut, metadata).to_pylist() == [{"stream": 0, "count": 3}]
+    assert said(cut, metadata) == [
+        "latency: not measured for 3 of 4 events that came, which no client that ran from beginning to end "
+        "had to get: their subscriptions were not confirmed before, or ended within 10 s"
+    ]
+
+
+def test_what_only_a_client_that_was_killed_had_to_get_is_not_measured(metadata, cut_of):
+    killed = replace(metadata, disturbed=frozenset({HOSTS[0]}))
+    assert latency.untimed(0, cut_of([MUST, LOST]), killed).to_pylist() == [{"stream": 0, "count": 1}]
+
+
+def test_where_all_that_came_is_measured_nothing_is_said(metadata, cut_of):
+    assert said(cut_of([MUST, NOBODY, LOST]), metadata) == []
+
+
+def test_where_nothing_came_no_latency_is_said_to_be_unmeasured(metadata, cut_of):
+    assert said(cut_of([NOBODY, LOST]), metadata) == [latency.NO_LATENCY]
+
+
+@pytest.mark.parametrize(("events", "notes"), [([MAY, NOBODY], [convergence.NOTHING_DUE]), ([MAY, MUST], [])])
+def test_where_nobody_had_to_get_anything_it_is_said_that_convergence_is_unknown(metadata, events, notes):
+    assert convergence.notes(convergence.flows(History(metadata, 0, table_of(events), {}))) == notes
