@@ -25,8 +25,8 @@ END_TIMEOUT_S = 20.0
 
 @dataclass(slots=True)
 class NodeProcess:
-    """What is known of one node process. `published` and `delivered` are the highest sequence number per
-    stream; a `silent` one publishes nothing more, and all that it published is acknowledged.
+    """What is known of one node process. `published` and `delivered` are as in `node.core.machine.Progress`;
+    a `silent` one publishes nothing more, and all that it published is acknowledged.
     """
 
     name: str

@@ -355,7 +355,8 @@ Effect = (
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a node got, by stream: the last sequence number acknowledged to it, and delivered to it.
+    """How far a node got, by stream: the last sequence number acknowledged to it, and delivered to it. Where
+    events are for whom their content interests, no number says how many came: delivered is the count.
 
     silent: it publishes nothing more, and all that it published is acknowledged.
     """

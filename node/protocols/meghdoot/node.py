@@ -3,6 +3,7 @@
 Every process is a peer of the overlay, whatever its role; what it publishes and subscribes to is the plan's.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address
@@ -69,6 +70,7 @@ class MeghdootNode:
         self.confirmed: Callable[[int], None] = lambda number: None
         self._leaving_until_us: int | None = None
         self._published = self._measured_us = self._tick_us = 0
+        self._delivered: Counter[int] = Counter()
         self._counts = Counts()
         life = id_of(f"{spec.name} {spec.start}")  # each has another id, though it is given the same `rng`
         own = NodeHandle(rng.randrange(1 << ID_BITS) ^ life, int(IPv4Address(spec.address)))
@@ -170,7 +172,8 @@ class MeghdootNode:
     def progress(self) -> m.Progress:
         """See `node.core.machine.Machine`."""
         published = {each.stream: each.last for each in self.broker.publisher.publications.values()}
-        return m.Progress(published, {}, self._schedule.is_stopped and self.broker.publisher.is_silent)
+        is_silent = self._schedule.is_stopped and self.broker.publisher.is_silent
+        return m.Progress(published, dict(self._delivered), is_silent)
 
     def _contacts(self) -> list[Address]:
         """Whom to join through; nobody for the very first peer."""
@@ -249,6 +252,7 @@ class MeghdootNode:
 
     def _deliver(self, message: Notify) -> None:
         payload = bytes(message.payload)
+        self._delivered[message.stream] += 1
         self._emit(m.Record(RecordKind.DELIVERED, message.stream, message.first_seq, 1, 1, payload))
         self.told(message)
 

@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from node.core import machine as m
+from node.core.deliveries import RecordKind
 from node.protocols.meghdoot.node import MeghdootNode
 from tests.node.protocols.meghdoot.societies import Society
 
@@ -26,6 +27,17 @@ def test_events_come_once_to_whom_they_are_for():
     society.run(6_000_000)
     society.finish(5_000_000)
     nothing_is_wrong(society)
+
+
+def test_progress_tells_how_many_events_came():
+    society = Society()
+    society.run(6_000_000)
+    told = {name: sum(node.progress().delivered.values()) for name, node in society.nodes().items()}
+    came = {
+        name: sum(record.kind == RecordKind.DELIVERED for _, record in society.records[name]) for name in told
+    }
+    assert told == came
+    assert sum(told.values()) > 200
 
 
 @pytest.mark.parametrize("seed", [1, 3])
