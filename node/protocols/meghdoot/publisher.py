@@ -21,7 +21,7 @@ from node.protocols.meghdoot.layers import Mail
 from node.protocols.meghdoot.messages import Notify, Publish, Undelivered, Visited
 from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.meghdoot.region import all_points
-from node.protocols.meghdoot.window import Window
+from node.protocols.meghdoot.window import LATE_US, Window
 
 AGAIN_MAX = 8
 """Between two attempts there are at most so many times the first wait."""
@@ -38,6 +38,7 @@ EARLY_US = 200_000
 class Pending:
     """An event that is not known to be everywhere. Attempts are numbered from 0.
 
+    is_answered: an attempt is over, whatever came of it: what waits for a zone that is in doubt is no load.
     remaining: subscribers that have not answered, with their lives, once all zones were visited.
     reported: by attempt and zone, those that were told of; expected: how many by an attempt's answer.
     """
@@ -49,6 +50,7 @@ class Pending:
     again_us: int
     wait_us: int
     attempt: int = 0
+    is_answered: bool = False
     remaining: dict[Address, int] | None = None
     reported: dict[int, dict[int, dict[Address, int]]] = field(default_factory=dict)
     expected: dict[int, int] = field(default_factory=dict)
@@ -56,9 +58,7 @@ class Pending:
 
 @dataclass(slots=True)
 class Publication:
-    """A stream that is published here. last: number of its newest event; spreading: how many are not known to
-    have come to all zones.
-    """
+    """A stream that is published here. last: number of its newest event; spreading: how many have no answer."""
 
     stream: int
     last: int
@@ -142,15 +142,23 @@ class Publisher:
         pending = self._pending(visited.stream, visited.first_seq)
         if pending is None or pending.remaining is not None:
             return
-        if visited.doubts or visited.points != all_points(pending.seen.steps):
+        is_everywhere = visited.points == all_points(pending.seen.steps)
+        if is_everywhere or visited.late_us <= LATE_US:
+            self._answered(self.publications[visited.stream], pending, visited.late_us)
+        if visited.doubts or not is_everywhere:
             if visited.attempt == pending.attempt:
                 pending.again_us = min(pending.again_us, self._mail.now_us + self._early_us(pending))
             return
-        publication, now_us = self.publications[visited.stream], self._mail.now_us
-        publication.heard_us = now_us
-        publication.window.answered(pending.published_us, visited.late_us, now_us)
         pending.expected[visited.attempt] = visited.undelivered
         self._settle(visited.stream, pending, visited.attempt)
+
+    def _answered(self, publication: Publication, pending: Pending, late_us: int) -> None:
+        """A wave is over: it takes nobody's time now, though it may have to be sent out again."""
+        publication.heard_us = self._mail.now_us
+        if not pending.is_answered:
+            pending.is_answered = True
+            publication.spreading -= 1
+            publication.window.answered(pending.published_us, late_us, self._mail.now_us)
 
     def _early_us(self, pending: Pending) -> int:
         return min(EARLY_US << min(pending.attempt, AGAIN_MAX), pending.wait_us)
@@ -169,7 +177,6 @@ class Publisher:
         if sum(map(len, zones.values())) != pending.expected.get(attempt, -1):
             return
         pending.remaining = {address: life for told in zones.values() for address, life in told.items()}
-        self.publications[stream].spreading -= 1
         pending.again_us = self._mail.now_us
         pending.wait_us = self._parameters.retransmit_us
         self._end_if_everywhere(stream, pending)

@@ -6,6 +6,7 @@ import pytest
 
 from node.protocols.meghdoot.layers import zone_id
 from node.protocols.meghdoot.messages import Event, Load, Notify, RootConfirm
+from node.protocols.meghdoot.publisher import FIRST
 from node.protocols.meghdoot.region import affected
 from node.protocols.reachability.nodes import NodeHandle
 from tests.node.protocols.meghdoot.given import GivenPeers, wants
@@ -159,6 +160,20 @@ def test_events_stop_with_the_end_of_a_subscription():
         "SUBSCRIBING", "SUBSCRIBED", "UNSUBSCRIBING", "UNSUBSCRIBED",
     ]  # fmt: skip
     assert not [1 for peer in peers.peers.values() for each in peer.broker.keeping.copies if each.is_on]
+
+
+def test_zones_in_doubt_keep_events_pending_and_publishers_going():
+    """What waits until a zone is known for certain takes nobody's time: more than the first window of them."""
+    peers = GivenPeers(1, 8, seed=9)
+    publisher = min(peers.peers)
+    publication = peers.peers[publisher].broker.publisher
+    for peer in peers.peers.values():
+        peer.broker.recovery.doubts.count_in = lambda held, without=0: 1
+    for _ in range(3 * FIRST):
+        assert publication.has_room(publisher), "it waits"
+        peers.publish(publisher, (50.0,))
+        peers.run(50_000)
+    assert not publication.is_silent
 
 
 def test_an_answer_with_too_few_points_is_no_confirmation():
