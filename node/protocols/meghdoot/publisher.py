@@ -58,7 +58,7 @@ class Pending:
 
 @dataclass(slots=True)
 class Publication:
-    """A stream that is published here. last: number of its newest event; spreading: how many have no answer."""
+    """A stream that is published here. last: its newest event; spreading: how many have no answer."""
 
     stream: int
     last: int

@@ -163,7 +163,7 @@ def test_events_stop_with_the_end_of_a_subscription():
 
 
 def test_zones_in_doubt_keep_events_pending_and_publishers_going():
-    """What waits until a zone is known for certain takes nobody's time: more than the first window of them."""
+    """What waits until a zone is known for certain takes no time: more than the first window of events."""
     peers = GivenPeers(1, 8, seed=9)
     publisher = min(peers.peers)
     publication = peers.peers[publisher].broker.publisher
