@@ -38,6 +38,7 @@ SPACE = (
     "duration=6s",
     "roles={publisher: 1, subscriber: 2}",
     "workload.rate=40/s",
+    "workload.subscriptions.within=1s",
 )
 
 
