@@ -142,7 +142,10 @@ class Broker:
 
         visit = partial(self.notification.visit, message, payload, seen)
         doubts = self.recovery.doubts.count_in
-        return Spread(stream, seq, attempt, address, seen.region, lambda: seen.steps, onward, visit, doubts)
+        again = partial(self.notification.again, message, payload)
+        return Spread(
+            stream, seq, attempt, address, seen.region, lambda: seen.steps, onward, visit, doubts, again=again
+        )
 
     def _confirm(self, sender: Address, message: Confirm) -> None:
         for visited in message.visits:

@@ -59,6 +59,9 @@ class Mail(Protocol):
     def miss(self, address: Address) -> None:
         """An answer is late: find out whether the peer lives, and by which way it is reached."""
 
+    def has_way_since(self, address: Address, since_us: int) -> bool:
+        """Whether a peer is reached by a way round a cut that was found after a time."""
+
     def is_failed(self, address: Address) -> bool:
         """Whether a peer is known to give no answer."""
 

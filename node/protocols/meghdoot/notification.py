@@ -48,6 +48,14 @@ class Notification:
         self.count += len(told)
         return told
 
+    def again(
+        self, message: Publish | Event, payload: bytes, subscriber: Address, life: int, waited_us: int
+    ) -> None:
+        """Notify a subscriber that has not answered of an event that came some time ago."""
+        age_us = message.age_us + waited_us
+        notify = Notify(message.stream, message.first_seq, message.settled, age_us, life, payload)
+        self._mail.send(subscriber, notify)
+
     def _has_only(self, zone: HeldZone) -> bool:
         """A peer with several zones, or with what it has not sent on yet, has others' subscriptions, too."""
         return self._keeping.is_settled and len(self._held.by_id) == 1

@@ -47,6 +47,10 @@ class Post:
         if address != self.own:
             self.can.miss(address)
 
+    def has_way_since(self, address: Address, since_us: int) -> bool:
+        """See `layers.Mail`."""
+        return self.can.reach.has_way_since(address, since_us)
+
     def is_failed(self, address: Address) -> bool:
         """See `layers.Mail`."""
         return self.can.reach.is_failed(address)

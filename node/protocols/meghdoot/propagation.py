@@ -14,7 +14,7 @@ from node.protocols.meghdoot.held_zones import HeldZone, HeldZones
 from node.protocols.meghdoot.layers import Mail
 from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.meghdoot.region import Region, Steps, points_in
-from node.protocols.meghdoot.waves import Key, Wave, Waves
+from node.protocols.meghdoot.waves import Again, Key, Wave, Waves
 
 SEEN_MAX = 16_384
 
@@ -24,7 +24,8 @@ class Spread:
     """Something that spreads over a region. onward: the message for a zone, by its id.
 
     visit: what is done at a zone; returns the subscribers that are to answer, with their lives. doubts: 1 if
-    something of a zone that matters is not known for certain. is_for_owners: replicas would not do.
+    something of a zone that matters is not known for certain. is_for_owners: replicas would not do. again:
+    tells one of the subscribers again (see `Wave`).
     """
 
     origin: int
@@ -37,6 +38,7 @@ class Spread:
     visit: Callable[[HeldZone], dict[Address, int]]
     doubts: Callable[[HeldZone], int]
     is_for_owners: bool = False
+    again: Again | None = None
 
 
 @dataclass(slots=True)
@@ -115,7 +117,7 @@ class Propagation:
             wave = self._wave(key, spread, parent, is_root=is_root)
             wave.points = points_in(zone.steps, spread.steps())
             wave.doubts = spread.doubts(zone)
-            wave.told = told
+            wave.told, wave.again = told, spread.again
             wave.children = {child for child, _ in children}
             self._waves.begin(wave)
         self._pass_on(spread, children)

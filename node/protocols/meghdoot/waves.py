@@ -8,12 +8,13 @@ that nobody was left out (`region.points_in`). A wave of which that is not so is
 whoever began it.
 
 Who does not answer in time is left out of the sum; where processors are short, that is later. Subscribers
-that do not are told to the publisher, which looks after them itself, so that a zone never has to wait for
-one that may be gone. They may only be out of reach: the overlay is asked to find a way to them, and to a
-publisher that sent something out once more, which may not have heard the answer.
+that do not may only be out of reach: after half of that time the overlay is asked to find a way to them, and
+as soon as there is one they are notified once more. Those that do not answer all the same are told to the
+publisher, which looks after them itself, so that a zone never has to wait for one that may be gone. Nor may a
+publisher that sent something out once more have heard the answer: a way to it is looked for, too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from node.core.peer_pool import Address
@@ -26,11 +27,15 @@ WAVES_MAX = 65_536
 ROWS_MAX = 1_000
 Key = tuple[int, int, int, int]
 """Of a wave at a zone: whose it is, its number, its attempt, the zone."""
+Again = Callable[[Address, int, int], None]
+"""Notifies a subscriber, of a life, once more, so many microseconds after the wave came."""
 
 
 @dataclass(slots=True)
 class Wave:
-    """A wave at one zone. told: subscribers that have not answered, with their lives."""
+    """A wave at one zone. told: subscribers that have not answered, with their lives; told_us: when any was
+    told last, 0: none again; again: tells one again; is_looking: a way to them is looked for.
+    """
 
     key: Key
     parent: Address
@@ -41,6 +46,9 @@ class Wave:
     doubts: int
     children: set[int] = field(default_factory=set)
     told: dict[Address, int] = field(default_factory=dict)
+    told_us: int = 0
+    again: Again | None = None
+    is_looking: bool = False
     undelivered: int = 0
     late_us: int = 0
 
@@ -111,10 +119,13 @@ class Waves:
     def tick(self) -> None:
         """Wait no longer for those who are late: for zones, and, less long, for subscribers."""
         now_us = self._mail.now_us - self._mail.late_us
-        patience_us = self._parameters.wave_timeout_us - self._parameters.retransmit_us
-        for wave in list(self._begun_before(now_us + patience_us)):
+        timeout_us, patience_us = self._parameters.wave_timeout_us, self._parameters.retransmit_us
+        for wave in list(self._begun_before(now_us + timeout_us - patience_us // 2)):
             if wave.told:
-                self._give_up_subscribers(wave)
+                begun_us = wave.until_us - timeout_us
+                self._tell_again(wave, begun_us)
+                if now_us >= max(begun_us + patience_us, wave.told_us + patience_us // 2):
+                    self._give_up_subscribers(wave)
             if wave.until_us <= now_us:
                 self._give_up_children(wave)
             self._end_if_done(wave)
@@ -124,6 +135,18 @@ class Waves:
             if wave.until_us > until_us:
                 return
             yield wave
+
+    def _tell_again(self, wave: Wave, begun_us: int) -> None:
+        """Those to whom a way was found since they were told; it is looked for once."""
+        since_us = max(begun_us, wave.told_us)
+        for address, life in wave.told.items():
+            if self._mail.has_way_since(address, since_us):
+                if wave.again is not None:
+                    wave.told_us = self._mail.now_us
+                    wave.again(address, life, self._mail.now_us - begun_us)
+            elif not wave.is_looking:
+                self._mail.miss(address)
+        wave.is_looking = True
 
     def _give_up_subscribers(self, wave: Wave) -> None:
         origin, number, attempt, zone = wave.key

@@ -117,6 +117,7 @@ class Reachability:
         self._direct_us: dict[Address, int] = {}  # as `_heard_us`, without a relay
         self._sent_us: dict[Address, int] = {}  # as `_direct_us`, of what this node sent
         self._returned_us: dict[Address, int] = {}  # when the direct way was found to work again
+        self._found_us: dict[Address, int] = {}  # when relays were found
         self._answered: dict[tuple[Address, int], int] = {}  # how often probes were answered; oldest first
         self._used: set[Address] = set()  # sent to through a relay, since direct ways were tried last
         self._direct_again_us = 0
@@ -229,6 +230,10 @@ class Reachability:
         """Whether something went to a node directly less than so long ago."""
         return self.now_us - self._sent_us.get(address, -LONG_US) < since_us
 
+    def has_way_since(self, address: Address, since_us: int) -> bool:
+        """Whether a node is reached through relays that were found after a time."""
+        return address in self.relays_of and self._found_us.get(address, -LONG_US) > since_us
+
     def is_failed(self, address: Address) -> bool:
         """Whether a node is known that gives no answer, by any way."""
         return address in self._lost
@@ -247,6 +252,7 @@ class Reachability:
             further = {"further": list(relays[1:])} if len(relays) > 1 else {}
             self._emit(m.Log("relay", {"peer": address, "relay": relays[0], **further}))
             self.relays_of[address] = relays
+            self._found_us[address] = self.now_us
             self._used.add(address)
 
     def _go_directly(self, address: Address) -> None:
@@ -457,7 +463,7 @@ class Reachability:
         for address in [address for address in self.relays_of if address not in self._used | known]:
             del self.relays_of[address]
         self._used.clear()
-        for times in (self._heard_us, self._direct_us, self._sent_us, self._returned_us):
+        for times in (self._heard_us, self._direct_us, self._sent_us, self._returned_us, self._found_us):
             for address in [address for address in times if address not in known | self.relays_of.keys()]:
                 del times[address]
         for address in list(self.relays_of):

@@ -70,6 +70,9 @@ class GivenPeer:
     def miss(self, address):
         pass
 
+    def has_way_since(self, address, since_us):
+        return False
+
     def is_failed(self, address):
         return address not in self.peers.network.nodes
 

@@ -1,0 +1,33 @@
+"""How long events take while a link is cut: a way round it is looked for where an answer does not come."""
+
+import pytest
+
+from node.core.deliveries import RecordKind
+from tests.node.protocols.meghdoot.societies import Society
+
+
+def latencies_us(society, since_us):
+    """Of what was published from a time on, in order."""
+    published = society.published()
+    return sorted(
+        time_us - published[record.stream, record.first_seq][0]
+        for records in society.records.values()
+        for time_us, record in records
+        if record.kind == RecordKind.DELIVERED and published[record.stream, record.first_seq][0] >= since_us
+    )
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_who_is_across_a_cut_from_zone_and_publisher_is_notified_again_by_the_zone(seed):
+    """Neighbours have ways round the cut by then; each zone needs its own to subscribers all over the space."""
+    society = Society(28, seed=seed, rate_per_s=0.1)
+    society.run(1_000_000)
+    society.cut((2, 3))
+    society.run(45_000_000)
+    society.finish(10_000_000)
+    took_us = latencies_us(society, 0)
+    assert len(took_us) > 200
+    assert any(each > 500_000 for each in took_us)  # searched for
+    assert took_us[-1] < society.node("r0/publisher-0").parameters.retransmit_us
+    assert society.judged()[:3] == (0, 0, 0)
+    assert society.silent()
