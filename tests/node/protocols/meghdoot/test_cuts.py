@@ -19,7 +19,7 @@ def latencies_us(society, since_us):
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_who_is_across_a_cut_from_zone_and_publisher_is_notified_again_by_the_zone(seed):
-    """Neighbours have ways round the cut by then; each zone needs its own to subscribers all over the space."""
+    """Neighbours have ways round the cut by then; each zone needs its own to far subscribers."""
     society = Society(28, seed=seed, rate_per_s=0.1)
     society.run(1_000_000)
     society.cut((2, 3))
