@@ -183,6 +183,11 @@ class Broker:
             self.keeping.promote(zone)
             self.recovery.doubts.taken_over(zone)
 
+    def woke(self) -> None:
+        """This peer did not run for so long that others may have taken it for failed."""
+        zones = [each.zone for each in self.held.by_id.values() if self.keeping.is_own(each.zone)]
+        self.recovery.doubts.woke(zone for zone in zones if zone.volume < 1.0)
+
     # --- Time
 
     def tick(self) -> None:

@@ -3,11 +3,14 @@
 A zone that comes from a peer is in doubt until that one says that it has sent all that it had; one that was
 taken over, until it is recovered (`recovery`); any, until every subscriber had to speak (`refresh_us`) or is
 given up (`gone_us`). What is in doubt and given on is in doubt there as well: when its giver knows more, it
-says so once more. What a replica has is in doubt unless the owner said lately that it is all there is.
+says so once more. What a replica has is in doubt unless the owner said lately that it is all there is. A
+peer that did not run for some time cannot know whether others took its zones over meanwhile, and stored there
+what it has not: its zones are in doubt until they are recovered as well, or who had one says that it has
+sent all, or who had it would have heard long ago that it runs again (`CanParameters.repair_us`).
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from node.core.machine import Log
@@ -26,7 +29,8 @@ ASSURED = 3
 
 @dataclass(slots=True)
 class Doubt:
-    """A zone, or a part of one. is_given: its giver will say that there is nothing more.
+    """A zone, or part of one. is_given: its giver will say that there is nothing more. is_old: this peer has
+    all that there was when it stopped.
 
     until_us: when every subscriber has spoken. awaited: by their numbers, requests to recover it without an
     answer, and whom they asked (`messages.Where`).
@@ -35,6 +39,7 @@ class Doubt:
     zone: Zone
     until_us: int
     is_given: bool = False
+    is_old: bool = False
     attempt: int = 0
     again_us: int = 0
     awaited: dict[int, int] = field(default_factory=dict)
@@ -62,6 +67,7 @@ class Doubts:
         self._hand_over = hand_over
         self._is_own = is_own
         self._is_copy = is_copy
+        self._woke_us: int | None = None
         self._assured: dict[Zone, int] = {}  # what this peer, as a replica, has all of; until when
         self._dimensions = space.dimensions
         self._edges = struct.Struct(f">{2 * space.dimensions}d")
@@ -72,6 +78,19 @@ class Doubts:
     def taken_over(self, zone: Zone) -> None:
         """A zone came to this peer without what belongs to it, nor copies that had moved there."""
         self._doubts.append(Doubt(zone, self._until_us()))
+
+    def woke(self, zones: Iterable[Zone]) -> None:
+        """This peer, which has these zones, did not run for some time. Who took them over hears of it before
+        they are recovered. Owners of what it has copies of may have stored more without it.
+        """
+        now_us = self._mail.now_us
+        self._assured.clear()
+        self._woke_us = now_us
+        for zone in zones:
+            again_us = now_us + self._parameters.wave_timeout_us
+            until_us = now_us + self._parameters.repair_us
+            self._doubts = [each for each in self._doubts if not (each.is_old and each.zone == zone)]
+            self._doubts.append(Doubt(zone, until_us, is_old=True, again_us=again_us))
 
     def given_by_another(self, zone: Zone) -> None:
         """A zone came from a peer, which sends what belongs to it; without that, as if it were gone."""
@@ -106,17 +125,26 @@ class Doubts:
     def handed(self, message: Handed) -> None:
         """A giver has sent all that it had; or the owner of a zone of which this peer is a replica."""
         zone = self.zone_of(message.edges)
-        if not message.doubt_us and self._is_copy(zone):  # or it was said to this one's life before
+        if not message.doubt_us and self._is_copy(zone) and not self._is_drowsy:
+            # or it was said to this one's life before
             self._assured[zone] = self._mail.now_us + ASSURED * self._parameters.retransmit_us
         until_us = self._mail.now_us + message.doubt_us
         for each in self:
-            if each.is_given and each.zone.intersects(zone):
+            is_answer = each.is_given or (each.is_old and not message.doubt_us)
+            if is_answer and each.zone.intersects(zone):
                 self._remove(each, zone)
                 if message.doubt_us:
                     part = each.zone.intersection(zone)
                     self._doubts.append(Doubt(part, until_us, is_given=True, again_us=each.again_us))
         if not message.doubt_us:
             self._pay(zone)
+
+    @property
+    def _is_drowsy(self) -> bool:
+        """Whether what comes may have been said while this peer did not run."""
+        return (
+            self._woke_us is not None and self._mail.now_us < self._woke_us + self._parameters.retransmit_us
+        )
 
     def end(self, doubt: Doubt, how: str) -> None:
         """All of it is known."""

@@ -70,6 +70,7 @@ class MeghdootNode:
         self.confirmed: Callable[[int], None] = lambda number: None
         self._leaving_until_us: int | None = None
         self._published = self._measured_us = self._tick_us = 0
+        self._asleep_us = max(1, self.parameters.probes - 1) * self.parameters.probe_timeout_us
         self._delivered: Counter[int] = Counter()
         self._counts = Counts()
         life = id_of(f"{spec.name} {spec.start}")  # each has another id, though it is given the same `rng`
@@ -99,6 +100,8 @@ class MeghdootNode:
         """See `node.core.peer_pool.PeerMachine`."""
         self._effects = []
         self.post.now_us = self.can.reach.now_us = now_us
+        if 0 < self._tick_us < now_us - self._asleep_us:
+            self._wake(now_us)
         match given:
             case ReceivedFrom():
                 for message in given.messages:
@@ -200,6 +203,14 @@ class MeghdootNode:
     def _tick_again(self, now_us: int) -> None:
         self._tick_us = now_us + self.parameters.tick_us
         self._effects.append(m.SetTimer(TICK, self._tick_us))
+
+    def _wake(self, now_us: int) -> None:
+        """It did not run, stopped or without a processor, for almost as long as it takes to be given up."""
+        self._note_lateness(now_us)
+        self._tick_us = now_us
+        if self.can.is_active and self.parameters.heartbeat_us:
+            self._emit(m.Log("woke", {}))
+            self.broker.woke()
 
     def _note_lateness(self, now_us: int) -> None:
         """A tick that is late by more than the time between two: this peer is short of processors."""

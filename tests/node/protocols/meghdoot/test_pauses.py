@@ -1,0 +1,88 @@
+"""Peers that are stopped, and go on later: others took their zones over meanwhile, and they do not know."""
+
+import pytest
+
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.core.specification import Subscription
+from tests.node.protocols.meghdoot.societies import Society
+
+
+class Stopped:
+    """A machine that is stopped: what comes to it, and its timers, wait until it goes on."""
+
+    def __init__(self, machine):
+        self.machine, self.waiting = machine, []
+
+    def handle(self, given, now_us):
+        self.waiting.append(given)
+        return []
+
+    def __getattr__(self, name):
+        return getattr(self.machine, name)
+
+
+def stop(society, name):
+    flat = society.network.nodes[society.addresses[name]]
+    flat.machine = Stopped(flat.machine)
+
+
+def go_on(society, name, do):
+    """Its timers are the first to run, then it does something, then it reads what came."""
+    flat = society.network.nodes[society.addresses[name]]
+    waiting, flat.machine = flat.machine.waiting, flat.machine.machine
+    for given in [each for each in waiting if isinstance(each, m.TimerFired)]:
+        society.network.give(flat.address, given)
+    act(society, name, do)
+    for given in [each for each in waiting if not isinstance(each, m.TimerFired)]:
+        society.network.give(flat.address, given)
+
+
+def act(society, name, do):
+    society.network.call(society.addresses[name], lambda node, now_us: node.act(now_us, lambda: do(node)))
+
+
+def values_in(zone):
+    """Of an event whose point is in a zone, which so is the first to see it; or None."""
+    sides = list(zip(zone.low, zone.high, strict=True))
+    common = [
+        (max(low, other_low), min(high, other_high))
+        for (low, high), (other_low, other_high) in zip(sides[::2], sides[1::2], strict=True)
+    ]
+    return [50 * (low + high) for low, high in common] if all(low < high for low, high in common) else None
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_was_subscribed_to_at_who_took_a_zone_over_counts_for_its_owner_when_it_goes_on(seed):
+    """It publishes at once, into its own zone, before it has heard from anybody."""
+    society = Society(12, seed=seed, rate_per_s=1)
+    society.run(5_000_000)
+    values_of = {
+        name: values
+        for name, node in society.nodes().items()
+        if name != "r0/subscriber-0" and len(node.can.zones) == 1
+        if (values := values_in(node.can.zones[0])) is not None
+    }
+    owner, values = sorted(values_of.items())[-1]
+    asked = Subscription(0, 99, True, tuple((value, value) for value in values))
+    stop(society, owner)
+    society.run(8_000_000)
+    act(society, "r0/subscriber-0", lambda node: node.broker.subscribe(asked))
+    society.run(2_000_000)
+    confirmed = [
+        each
+        for _, each in society.measures["r0/subscriber-0"]
+        if (each.values.get("number"), each.values.get("kind")) == (99, RecordKind.SUBSCRIBED)
+    ]
+    assert confirmed
+    published = []
+    go_on(society, owner, lambda node: published.append(node.publish(77, values, 16)))
+    society.run(15_000_000)
+    society.finish()
+    came = [
+        each
+        for _, each in society.records["r0/subscriber-0"]
+        if (each.kind, each.stream, each.first_seq) == (RecordKind.DELIVERED, 77, *published)
+    ]
+    assert len(came) == 1
+    assert society.silent()
