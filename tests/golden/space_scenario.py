@@ -72,8 +72,7 @@ class Node:
         self.effects = []
         match given:
             case ReceivedFrom():
-                for message in given.messages:
-                    self.can.take(given.address, message, now_us)
+                self.can.take(given.address, given.messages, now_us)
             case m.Started():
                 self.can.start(self.contacts, now_us, self.point)
             case m.TimerFired():

@@ -207,10 +207,11 @@ class Can:
 
     # --- Inputs
 
-    def take(self, address: Address, message: Any, now_us: int) -> None:
-        """A message came from an address."""
+    def take(self, address: Address, messages: Iterable[Any], now_us: int) -> None:
+        """Messages came from an address."""
         self.reach.now_us = now_us
-        self._take(address, message, None)
+        for message in messages:
+            self._take(address, message, None)
 
     def _take(self, address: Address, message: Any, relays: Relays | None) -> None:
         self.reach.heard(address, relays)
@@ -271,6 +272,11 @@ class Can:
         if not self._taken:
             self._emit(m.SetTimer(ACKNOWLEDGE, self.reach.now_us + self._parameters.acknowledge_us))
         self._taken.setdefault(address, []).append(number)
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether `acknowledge` has something to send to some node."""
+        return bool(self._taken)
 
     def acknowledge(self, address: Address) -> None:
         """Something goes to a node anyway: what it handed to this one is acknowledged as well."""

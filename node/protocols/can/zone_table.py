@@ -1,6 +1,6 @@
 """Many zones as arrays, for questions to all neighbours at once: in 14 dimensions a zone has hundreds."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -18,11 +18,13 @@ class ZoneTable(Generic[O]):
     """Zones and who has them. All answers are arrays over rows; `owners` and `zones` have the same order.
 
     A row's number changes when another one is removed. One owner may have several zones, and a zone, while
-    nodes disagree, several owners.
+    nodes disagree, several owners. `watch` is told of each change: who, which zone, and whether it
+    has it now.
     """
 
     def __init__(self, dimensions: int) -> None:
         self.dimensions = dimensions
+        self.watch: Callable[[O, Zone, bool], None] | None = None
         self.owners: list[O] = []
         self.zones: list[Zone] = []
         self._low = np.empty((ROWS_MIN, dimensions))
@@ -67,10 +69,14 @@ class ZoneTable(Generic[O]):
         self._rows[owner, zone] = row
         self.owners.append(owner)
         self.zones.append(zone)
+        if self.watch is not None:
+            self.watch(owner, zone, True)
 
     def remove(self, owner: O, zone: Zone) -> None:
         """It has it no more; the last row moves to where it stood."""
         row = self._rows.pop((owner, zone))
+        if self.watch is not None:
+            self.watch(owner, zone, False)
         owner, zone = self.owners.pop(), self.zones.pop()
         last = len(self.owners)
         if row == last:

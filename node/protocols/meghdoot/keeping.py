@@ -72,6 +72,7 @@ class Keeping:
         self._replicated: dict[NodeHandle, Copying] = {}
         self.is_settled = True  # nothing is where it does not belong
         self._settle_us = 0  # when it is looked again
+        self._zones: tuple[Zone, ...] = ()
 
     # --- Words of subscribers
 
@@ -161,8 +162,10 @@ class Keeping:
     # --- Zones change hands
 
     def changed(self) -> None:
-        """Zones are not as they were."""
-        self.is_settled = False
+        """Zones are not as they were, of this peer or beside it."""
+        zones = tuple(self._overlay.held())
+        if zones != self._zones:
+            self._zones, self.is_settled = zones, False
         copies = {
             replica
             for zone in self._overlay.held()
@@ -251,28 +254,25 @@ class Keeping:
     def _settle(self) -> None:
         """Send on what lies in no zone of this peer, and place copies anew whose place has changed."""
         self._settle_us = self._mail.now_us + self._parameters.retransmit_us
-        moved = replaced = 0
-        for each in list(self.subscriptions):
-            point = self.space.point(each.ranges)
-            if self._held.containing(point) is None:
-                moved += 1
-                if moved <= REPLACED_MAX:
-                    done = partial(self._forget, each)
-                    self.stores.route(point, each, done)
-            elif self._owns(point) and self.copy_place(point) != self._placed.get(each.key):
-                replaced += 1
-                if replaced <= REPLACED_MAX:
-                    self._copy_anew(each, point)
+        moved = self.subscriptions.outside(self._overlay.held())
+        for each in moved[:REPLACED_MAX]:
+            self.stores.route(self.space.point(each.ranges), each, partial(self._forget, each))
+        replaced = list(self._misplaced())
+        for each, place in replaced[:REPLACED_MAX]:
+            self.stores.copy(place, each, partial(self._placed.__setitem__, each.key, place))
         self.is_settled = not moved and not replaced
+
+    def _misplaced(self) -> Iterator[tuple[Subscription, Point]]:
+        """Subscriptions of zones that this peer owns whose copies are elsewhere, and where they should be."""
+        for each in self.subscriptions if self._parameters.mirror else ():
+            point = self.space.point(each.ranges)
+            place = self.copy_place(point) if self._owns(point) else None
+            if place is not None and place != self._placed.get(each.key):
+                yield each, place
 
     def _owns(self, point: Point) -> bool:
         zone = self._held.containing(point)
         return zone is not None and self._overlay.is_owner(zone.zone)
-
-    def _copy_anew(self, each: Subscription, point: Point) -> None:
-        place = self.copy_place(point)
-        if place is not None:
-            self.stores.copy(place, each, partial(self._placed.__setitem__, each.key, place))
 
     def _forget(self, moved: Subscription) -> None:
         known = self.subscriptions.get(moved.key)

@@ -1,6 +1,6 @@
 """What Meghdoot's layers ask of each other, and of the overlay beneath them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -18,14 +18,23 @@ ZONES_MAX = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The zones beside one, and for each who holds it: its owner, then its replicas. A peer may have several
-    that are beside each other. low, high: their edges, a row for each.
+    """The zones beside one, and who owns each. A peer may have several that are beside each other. low, high:
+    their edges, a row for each.
     """
 
     zones: Sequence[Zone]
-    holders: Sequence[Sequence[Address]]
+    owners: Sequence[Address]
     low: Floats
     high: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """A peer has a zone, or has it no more. It may be this peer, and its zone one of its own."""
+
+    owner: Address
+    zone: Zone
+    is_there: bool
 
 
 class Overlay(Protocol):
@@ -36,6 +45,15 @@ class Overlay(Protocol):
 
     def beside(self, zone: Zone) -> Surroundings:
         """What is beside a zone that this peer holds."""
+
+    def news(self) -> Sequence[News] | None:
+        """What has become of the zones that are known since this was asked last, in order; None: too much."""
+
+    def holders(self, zone: Zone, owner: Address) -> Sequence[Address]:
+        """Who has a zone that is known: its owner, then its replicas."""
+
+    def known(self) -> Iterable[Address]:
+        """The owners and replicas of all zones that are known, but for this peer."""
 
     def replicas(self, zone: Zone) -> Sequence[NodeHandle]:
         """All others that hold a zone of this peer; one that was started again has another id."""

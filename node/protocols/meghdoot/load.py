@@ -7,7 +7,6 @@ one it knows, which sends it on to a neighbour with more to do, until there is n
 """
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +24,8 @@ from node.protocols.meghdoot.parameters import Parameters
 KEPT = 0.5
 """Of what was counted, from one exchange to the next."""
 CLIMBS_MAX = 64
+TOLD_MAX = 16
+"""Neighbours that are told at a time."""
 RECENT = 128
 """Events that are remembered."""
 OLD = 3
@@ -50,6 +51,7 @@ class LoadBook:
         self._held = held
         self._neighbours: dict[Address, float] = {}
         self._due_us = parameters.load_us
+        self._turn = 0
         self._recent: deque[SeenEvent] = deque(maxlen=RECENT)
 
     @property
@@ -93,21 +95,21 @@ class LoadBook:
             self.tell()
 
     def tell(self) -> None:
-        """Tell neighbours now."""
+        """Tell some neighbours now, the next ones each time: there may be hundreds, and what they hear of the
+        most loaded peers they tell others.
+        """
         rows = tuple(Loaded(address, heard.load) for address, heard in self.most.items())
         told = Load(self.load, rows)
-        for address in self._around():
-            self._mail.send(address, told)
+        around = self._held.around
+        for number in range(min(len(around), TOLD_MAX)):
+            self._mail.send(around[(self._turn + number) % len(around)], told)
+        self._turn += TOLD_MAX
         self.events, self.matches = self.events * KEPT, self.matches * KEPT
 
     def _forget(self) -> None:
         old_us = self._mail.now_us - OLD * self._parameters.load_us
         for address in [address for address, heard in self.most.items() if heard.at_us < old_us]:
             del self.most[address]
-
-    def _around(self) -> Iterable[Address]:
-        holders = (each for held in self._held.by_id.values() for each in held.around.holders)
-        return dict.fromkeys(address for each in holders for address in each if address != self._mail.own)
 
     def heard(self, sender: Address, message: Load) -> None:
         """What a neighbour says of itself, and of others: that is older, counts less, and renews nothing, so
@@ -144,7 +146,8 @@ class LoadBook:
         self._neighbours[sender] = message.load
         if sender in self.most:
             self._merge(sender, message.load)
-        known = {address: load for address in self._around() if (load := self._neighbours.get(address))}
+        heard = self._neighbours
+        known = {address: load for address in self._held.around if (load := heard.get(address))}
         steepest = max(known, key=lambda each: (known[each], each), default=None)
         if steepest is not None and known[steepest] > self.load and message.hops < CLIMBS_MAX:
             onward = Climb(message.id, message.address, message.sequence, message.hops + 1, self.load)

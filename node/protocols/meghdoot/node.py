@@ -88,7 +88,8 @@ class MeghdootNode:
         )
         self.broker.publisher.acknowledged = self._acknowledged
         self.can = Can(own, 2 * len(attributes), self.parameters, rng, emit=self._emit, application=self)
-        self.post.can = view.can = self.can
+        self.post.can = self.can
+        view.of(self.can, self.broker.held.changed)
         streams = spec.published_by(spec) if spec.role == PUBLISHER else ()
         self._stream = streams[0] if streams else None
         self._values = EventValues.of(spec) if streams else None
@@ -104,8 +105,7 @@ class MeghdootNode:
             self._wake(now_us)
         match given:
             case ReceivedFrom():
-                for message in given.messages:
-                    self.can.take(given.address, message, now_us)
+                self.can.take(given.address, given.messages, now_us)
             case m.TimerFired():
                 self._timer(given.timer, now_us)
             case Unreachable():
@@ -121,9 +121,10 @@ class MeghdootNode:
             case m.Finish():
                 self._leave(now_us)
         self._settle()
-        self._finish_if_left(now_us)
+        if self._leaving_until_us is not None:
+            self._finish_if_left(now_us)
         self._gather()
-        if self.can.is_active and not self._is_ready:
+        if not self._is_ready and self.can.is_active:
             self._is_ready = True
             self._effects.append(m.Ready())
         return self._effects
@@ -164,12 +165,12 @@ class MeghdootNode:
 
     def _gather(self) -> None:
         """One effect for all that goes to a peer, with the answers that wait for something to go there."""
-        going = dict.fromkeys(each.address for each in self._effects if type(each) is SendTo)
-        for address in going:
-            if address not in self.can.reach.relays_of:
-                self.can.acknowledge(address)
-                self.broker.flush_to(address)
-        if going:
+        if self.can.has_answers or self.broker.has_answers:
+            for address in dict.fromkeys(each.address for each in self._effects if type(each) is SendTo):
+                if address not in self.can.reach.relays_of:
+                    self.can.acknowledge(address)
+                    self.broker.flush_to(address)
+        if len(self._effects) > 1:
             self._effects = gathered(self._effects)
 
     def progress(self) -> m.Progress:

@@ -36,15 +36,23 @@ class Notification:
             return {}
         only = None if self._has_only(zone) else zone.zone
         told: dict[Address, int] = {}
+        until_us = self._mail.now_us - message.age_us + EARLIER_US
         for each in self._keeping.subscriptions.matching(seen.low, seen.high, only):
-            if each.asked_us <= self._mail.now_us - message.age_us + EARLIER_US:
-                told[each.subscriber] = max(each.life, told.get(each.subscriber, 0))
+            if each.asked_us <= until_us:
+                life, address = each.life, each.subscriber
+                if told.get(address, -1) < life:
+                    told[address] = life
         stream, seq = message.stream, message.first_seq
         if self._answered:
             for address in [each for each in told if (each, stream, seq) in self._answered]:
                 del told[address]
+        by_life: dict[int, Notify] = {}
         for address, life in told.items():
-            self._mail.send(address, Notify(stream, seq, message.settled, message.age_us, life, payload))
+            notify = by_life.get(life)
+            if notify is None:
+                notify = Notify(stream, seq, message.settled, message.age_us, life, payload)
+                by_life[life] = notify
+            self._mail.send(address, notify)
         self.count += len(told)
         return told
 

@@ -1,7 +1,7 @@
 """How Meghdoot's layers reach those of other peers over CAN, and what they see of it."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,13 @@ import numpy as np
 from node.core.peer_pool import Address, PeerEffect
 from node.protocols.can.overlay import Can
 from node.protocols.can.zones import Point, Zone
-from node.protocols.meghdoot.layers import Surroundings
+from node.protocols.meghdoot.layers import News, Surroundings
 from node.protocols.reachability.lateness import Lateness
 from node.protocols.reachability.nodes import NodeHandle
 
 USUAL_US = 500_000
+NEWS_MAX = 64
+"""Changes of zones that are kept; with more, whoever asks looks at all zones anew."""
 
 
 class Post:
@@ -70,24 +72,52 @@ class View:
     """See `layers.Overlay`: what a node's claims say."""
 
     def __init__(self) -> None:
-        self.can: Can
+        self._can: Can
+        self._news: list[News] = []
+
+    def of(self, can: Can, changed: Callable[[], None]) -> None:
+        """Whose claims they are; `changed` is called with each of them that changes."""
+        self._can, self._changed = can, changed
+        can.claims.table.watch = self._note
+
+    def _note(self, owner: Address, zone: Zone, is_there: bool) -> None:
+        if len(self._news) <= NEWS_MAX:
+            self._news.append(News(owner, zone, is_there))
+        self._changed()
 
     def held(self) -> Sequence[Zone]:
         """See `layers.Overlay`."""
-        return list(self.can.claims.held)
+        return list(self._can.claims.held)
 
     def beside(self, zone: Zone) -> Surroundings:
         """See `layers.Overlay`."""
-        claims = self.can.claims
+        claims = self._can.claims
         table = claims.table
         rows = np.flatnonzero(table.adjacent(zone)).tolist()
-        holders = [claims.holder(table.owners[row]).addresses for row in rows]
-        return Surroundings([table.zones[row] for row in rows], holders, table.low[rows], table.high[rows])
+        zones, owners = [table.zones[row] for row in rows], [table.owners[row] for row in rows]
+        return Surroundings(zones, owners, table.low[rows], table.high[rows])
+
+    def news(self) -> Sequence[News] | None:
+        """See `layers.Overlay`."""
+        news, self._news = self._news, []
+        return news if len(news) <= NEWS_MAX else None
+
+    def holders(self, zone: Zone, owner: Address) -> Sequence[Address]:
+        """See `layers.Overlay`."""
+        return self._can.claims.holder(owner).addresses
+
+    def known(self) -> Iterable[Address]:
+        """See `layers.Overlay`."""
+        claims = self._can.claims
+        holders = (claims.own, *claims.others.values())
+        found = dict.fromkeys(address for holder in holders for address in holder.addresses)
+        found.pop(claims.own.node.address, None)
+        return found
 
     def replicas(self, zone: Zone) -> Sequence[NodeHandle]:
         """See `layers.Overlay`."""
-        return self.can.claims.own.replicas
+        return self._can.claims.own.replicas
 
     def is_owner(self, zone: Zone) -> bool:
         """See `layers.Overlay`."""
-        return zone in self.can.claims.own.versions
+        return zone in self._can.claims.own.versions

@@ -20,11 +20,14 @@ from functools import cached_property
 from math import ceil, floor, inf
 
 import numpy as np
+import numpy.typing as npt
 
 from node.protocols.can.zone_table import Floats
 from node.protocols.can.zones import TOP, Point, Zone
 from node.protocols.meghdoot.space import GRID
 
+Indices = npt.NDArray[np.intp]
+ROOM_MIN = 8
 PRIME = (1 << 61) - 1
 """Numbers of points are known up to multiples of it: they would have hundreds of digits."""
 
@@ -122,43 +125,91 @@ def all_points(region: Steps) -> int:
 class NextZones:
     """The zones on the upper left of one, and which of them it passes what on to.
 
-    low, high: the neighbours' edges, a row for each. Answers are rows of these.
+    low, high: the neighbours' edges, a row for each. Answers are rows of these; those that are added later
+    have any other number.
     """
 
     def __init__(self, zone: Zone, low: Floats, high: Floats) -> None:
-        own_low, own_high = np.array(zone.low)[:, None], _open(np.array(zone.high))[:, None]
-        starts = (np.arange(zone.dimensions) % 2 == 0)[:, None]
-        faces = np.where(starts, own_low == high.T, np.array(zone.high)[:, None] == low.T)
-        self.rows = np.flatnonzero(faces.any(axis=0))
-        face = faces[:, self.rows].argmax(axis=0)
-        self._low, self._high = low.T[:, self.rows].copy(), _open(high.T[:, self.rows])
-        both_low, both_high = np.maximum(self._low, own_low), np.minimum(self._high, own_high)
-        after = np.arange(zone.dimensions)[:, None] > face
-        at = np.arange(zone.dimensions)[:, None] == face
-        beyond = np.where(starts & after, np.where(self._high <= own_high, inf, own_high), both_high)
-        from_low = np.where(~starts & after, np.where(self._low >= own_low, -inf, own_low), both_low)
-        self._event_low = np.where(at, -inf, from_low)
-        self._event_high = np.where(at, inf, beyond)
+        self._zone = zone
+        found = _boxes(zone, low.T, high.T)
+        self.rows: list[int] = found.rows.tolist()
+        self._edges = np.stack((found.event_low, found.event_high, found.low, found.high))
+
+    def add(self, row: int, zone: Zone) -> None:
+        """There is another neighbour."""
+        found = _boxes(self._zone, np.array(zone.low)[:, None], np.array(zone.high)[:, None])
+        if not len(found.rows):
+            return
+        count, room = len(self.rows), self._edges.shape[2]
+        if count == room:
+            grown = np.empty((*self._edges.shape[:2], 2 * room + ROOM_MIN))
+            grown[:, :, :room] = self._edges
+            self._edges = grown
+        for edges, new in zip(
+            self._edges, (found.event_low, found.event_high, found.low, found.high), strict=True
+        ):
+            edges[:, count] = new[:, 0]
+        self.rows.append(row)
+
+    def remove(self, row: int) -> None:
+        """A neighbour is gone. The last one moves to where it stood."""
+        if row not in self.rows:
+            return
+        place, last = self.rows.index(row), self.rows.pop()
+        if place < len(self.rows):
+            self.rows[place] = last
+            self._edges[:, :, place] = self._edges[:, :, len(self.rows)]
 
     def children(self, region: Region) -> Sequence[int]:
         """The neighbours of which this zone is the one parent."""
-        if not len(self.rows):
+        count = len(self.rows)
+        if not count:
             return ()
         corner, low, high = region.columns
-        mine = np.logical_and.reduce((self._event_low <= corner) & (corner < self._event_high), axis=0)
+        event_low, event_high = self._edges[0, :, :count], self._edges[1, :, :count]
+        mine = np.logical_and.reduce((event_low <= corner) & (corner < event_high), axis=0)
         places = mine.nonzero()[0]
         if len(places) and not region.is_open:
-            inside = (self._low[:, places] <= high) & (low < self._high[:, places])
+            inside = (self._edges[2][:, places] <= high) & (low < self._edges[3][:, places])
             places = places[np.logical_and.reduce(inside, axis=0)]
-        found: Sequence[int] = self.rows[places].tolist()
-        return found
+        return [self.rows[place] for place in places.tolist()]
 
     def all_upper_left(self, region: Region) -> Sequence[int]:
         """All neighbours on the upper left that the region has points of: the algorithm as printed."""
         _, low, high = region.columns
-        inside = np.logical_and.reduce((self._low <= high) & (low < self._high), axis=0)
-        found: Sequence[int] = self.rows[inside].tolist()
-        return found
+        count = len(self.rows)
+        inside = (self._edges[2, :, :count] <= high) & (low < self._edges[3, :, :count])
+        places = np.logical_and.reduce(inside, axis=0).nonzero()[0]
+        return [self.rows[place] for place in places.tolist()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Boxes:
+    """Neighbours on the upper left of a zone, a column for each, by their rows: their edges, and those of the
+    box of which an event's point has to be in for the zone to be the neighbour's parent.
+    """
+
+    rows: Indices
+    event_low: Floats
+    event_high: Floats
+    low: Floats
+    high: Floats
+
+
+def _boxes(zone: Zone, low: Floats, high: Floats) -> _Boxes:
+    """low, high: neighbours' edges, a column for each."""
+    numbers = np.arange(zone.dimensions)[:, None]
+    own_low, own_high = np.array(zone.low)[:, None], _open(np.array(zone.high))[:, None]
+    starts = numbers % 2 == 0
+    faces = np.where(starts, own_low == high, np.array(zone.high)[:, None] == low)
+    rows = np.flatnonzero(faces.any(axis=0))
+    face = faces[:, rows].argmax(axis=0)
+    low, high = low[:, rows], _open(high[:, rows])
+    both_low, both_high = np.maximum(low, own_low), np.minimum(high, own_high)
+    after, at = numbers > face, numbers == face
+    beyond = np.where(starts & after, np.where(high <= own_high, inf, own_high), both_high)
+    from_low = np.where(~starts & after, np.where(low >= own_low, -inf, own_low), both_low)
+    return _Boxes(rows, np.where(at, -inf, from_low), np.where(at, inf, beyond), low, high)
 
 
 def _open(high: Floats) -> Floats:

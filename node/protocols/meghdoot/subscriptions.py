@@ -163,6 +163,16 @@ class Subscriptions:
         ended = self._ended.values()
         return standing + [each for each in ended if zone.contains(self._space.point(each.ranges))]
 
+    def outside(self, zones: Iterable[Zone]) -> list[Subscription]:
+        """All words about subscriptions with points in none of these zones."""
+        outside, zones = np.ones(len(self._standing), np.bool_), tuple(zones)
+        for zone in zones:
+            outside &= ~self.rows_in(zone)
+        ended = ((each, self._space.point(each.ranges)) for each in self._ended.values())
+        return [self._standing[row] for row in outside.nonzero()[0].tolist()] + [
+            each for each, point in ended if not any(zone.contains(point) for zone in zones)
+        ]
+
     def rows_in(self, zone: Zone) -> Mask:
         """Which of those that stand have points in a zone."""
         known = self._inside.get(zone)

@@ -51,8 +51,7 @@ class Node:
         self.effects = []
         match given:
             case ReceivedFrom():
-                for message in given.messages:
-                    self.can.take(given.address, message, now_us)
+                self.can.take(given.address, given.messages, now_us)
             case m.Started():
                 self.can.start(self.contacts, now_us, is_direct=self.is_direct)
             case m.TimerFired():

@@ -50,6 +50,15 @@ class GivenPeer:
     def beside(self, zone):
         return self.peers.beside(zone)
 
+    def news(self):
+        return ()
+
+    def holders(self, zone, owner):
+        return self.peers.holders[zone]
+
+    def known(self):
+        return [each for each in self.peers.zones_of if each != self.own]
+
     def replicas(self, zone):
         return [NodeHandle(each, each) for each in self.peers.holders[zone] if each != self.own]
 
@@ -149,8 +158,8 @@ class GivenPeers:
             faces = ((low == end) | (high == at)).sum(axis=1) == 1
             rows = np.flatnonzero(touch & faces)
             near = [self._partition[row] for row in rows]
-            holders = [self.holders[each] for each in near]
-            self._near[zone] = Surroundings(near, holders, low[rows], high[rows])
+            owners = [self.holders[each][0] for each in near]
+            self._near[zone] = Surroundings(near, owners, low[rows], high[rows])
         return self._near[zone]
 
     def owner_of(self, point):

@@ -126,14 +126,14 @@ def test_of_cuts_that_halve_that_one_is_taken_which_keeps_most_events_out_of_one
     ],
 )
 def test_a_zone_is_copied_where_that_spares_more_work_than_a_split(both, matches, is_less):
-    book = LoadBook(Parameters(match_cost=0.5), Silent(1), SimpleNamespace(by_id={}))
+    book = LoadBook(Parameters(match_cost=0.5), Silent(1), SimpleNamespace(by_id={}, around=()))
     book.events, book.matches = 100.0, float(matches)
     assert book.is_less_with_copies(both) is is_less
 
 
 def test_events_that_came_before_a_split_and_would_not_come_any_more_do_not_count_for_the_next_one():
     space = Space((Attribute("a", "real", 0.0, 1.0),))
-    book = LoadBook(Parameters(), Silent(1), SimpleNamespace(by_id={}))
+    book = LoadBook(Parameters(), Silent(1), SimpleNamespace(by_id={}, around=()))
     for value in (0.25, 0.75):
         book.visited(SeenEvent(space, (value,)), 1)
     upper = Zone((0.5, 0.0), (1.0, 1.0))
@@ -153,7 +153,7 @@ class Silent:
 
 def test_peers_do_not_remind_each_other_for_ever_of_one_that_is_gone():
     parameters = Parameters()
-    books = {own: LoadBook(parameters, Silent(own), SimpleNamespace(by_id={})) for own in (1, 2)}
+    books = {own: LoadBook(parameters, Silent(own), SimpleNamespace(by_id={}, around=())) for own in (1, 2)}
     books[1].heard(9, Load(1_000.0, ()))
     for exchange in range(1, 40):
         for own, book in books.items():

@@ -2,11 +2,13 @@
 
 from random import Random
 
+import numpy as np
 import pytest
 
 from node.core.content import Attribute
 from node.protocols.can.zones import Zone
 from node.protocols.meghdoot.region import (
+    NextZones,
     Region,
     affected,
     all_points,
@@ -16,7 +18,7 @@ from node.protocols.meghdoot.region import (
     steps_of_zone,
 )
 from node.protocols.meghdoot.space import Space, reflected, reflection
-from tests.node.protocols.meghdoot.partitions import any_partition, cases
+from tests.node.protocols.meghdoot.partitions import any_event, any_partition, cases
 
 SIZES = [(2, 60), (4, 120), (6, 150), (14, 150)]
 
@@ -98,6 +100,37 @@ def test_subscriptions_that_match_are_in_the_region_that_the_event_affects():
         assert inside or not is_match
         matched += is_match
     assert matched > 300
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_neighbours_that_come_and_go_leave_what_those_that_are_there_would(seed):
+    rng = Random(seed)
+    zones = any_partition(4, 60, rng)
+    zone = max(zones, key=lambda each: sum(each.adjacent(other) for other in zones))
+    beside = [other for other in zones if zone.adjacent(other)]
+    others = [other for other in any_partition(4, 60, rng) if zone.adjacent(other)]
+
+    def next_to(known):
+        edges = np.array([(each.low, each.high) for each in known.values()]).reshape(-1, 2, 4)
+        return NextZones(zone, edges[:, 0], edges[:, 1])
+
+    known = dict(enumerate(beside))
+    changed = next_to(known)
+    for row in rng.sample(range(len(beside)), len(beside) // 2):
+        changed.remove(row)
+        del known[row]
+    for row, other in enumerate(others, len(beside)):
+        changed.add(row, other)
+        known[row] = other
+    anew, numbers = next_to(known), list(known)
+    found = 0
+    for _ in range(300):
+        region = affected(any_event(zones, rng))
+        for form in ("children", "all_upper_left"):
+            rows = getattr(changed, form)(region)
+            assert sorted(rows) == sorted(numbers[row] for row in getattr(anew, form)(region))
+            found += len(rows)
+    assert found > 100
 
 
 def test_reflections():
