@@ -118,13 +118,15 @@ class Territory:
     def hear_heirs(self, heirs: Heirs) -> None:
         """Who follows a node."""
         holder = self.claims.others.get(heirs.address)
+        known: tuple[NodeHandle, ...] = ()
         if holder is not None and holder.node.id == heirs.id:
             before, holder.replicas = holder.replicas, heirs.nodes[: heirs.replicas]
-            holder.heirs = heirs.nodes
+            known, holder.heirs = holder.heirs, heirs.nodes
             if holder.replicas != before:
                 self._application.zones_changed()
         for node in heirs.nodes:
-            self.claims.meet(node)
+            if node not in known:
+                self.claims.meet(node)
 
     def meet(self, node: NodeHandle, sequence: int) -> None:
         """A node lives, and its zones have this number; whether that is known, and it knows this one's."""

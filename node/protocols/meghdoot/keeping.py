@@ -7,7 +7,7 @@ Zones change hands. What a peer has of a zone that is no longer its own goes to 
 forgotten here when it has come there. So also what lay on the wrong side of a division is put right.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
@@ -72,7 +72,7 @@ class Keeping:
         self._replicated: dict[NodeHandle, Copying] = {}
         self.is_settled = True  # nothing is where it does not belong
         self._settle_us = 0  # when it is looked again
-        self._zones: tuple[Zone, ...] = ()
+        self._zones: Sequence[Zone] = ()
 
     # --- Words of subscribers
 
@@ -163,15 +163,13 @@ class Keeping:
 
     def changed(self) -> None:
         """Zones are not as they were, of this peer or beside it."""
-        zones = tuple(self._overlay.held())
+        zones = self._overlay.held()
         if zones != self._zones:
             self._zones, self.is_settled = zones, False
-        copies = {
-            replica
-            for zone in self._overlay.held()
-            if self._overlay.is_owner(zone)
-            for replica in self._overlay.replicas(zone)
-        }
+        owned = [zone for zone in zones if self._overlay.is_owner(zone)]
+        copies = {replica for zone in owned for replica in self._overlay.replicas(zone)}
+        if copies == self._replicated.keys():
+            return
         self._replicated = {replica: each for replica, each in self._replicated.items() if replica in copies}
         for replica in sorted(copies - self._replicated.keys(), key=attrgetter("address")):
             self.copy_to(replica)

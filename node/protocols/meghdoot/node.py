@@ -165,7 +165,7 @@ class MeghdootNode:
 
     def _gather(self) -> None:
         """One effect for all that goes to a peer, with the answers that wait for something to go there."""
-        if self.can.has_answers or self.broker.has_answers:
+        if self._is_flushing or self.can.has_answers:
             for address in dict.fromkeys(each.address for each in self._effects if type(each) is SendTo):
                 if address not in self.can.reach.relays_of:
                     self.can.acknowledge(address)

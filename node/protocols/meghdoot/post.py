@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from node.core.peer_pool import Address, PeerEffect
+from node.protocols.can.claims import Versions
 from node.protocols.can.overlay import Can
 from node.protocols.can.zones import Point, Zone
 from node.protocols.meghdoot.layers import News, Surroundings
@@ -74,6 +75,8 @@ class View:
     def __init__(self) -> None:
         self._can: Can
         self._news: list[News] = []
+        self._versions: Versions | None = None
+        self._held: tuple[Zone, ...] = ()
 
     def of(self, can: Can, changed: Callable[[], None]) -> None:
         """Whose claims they are; `changed` is called with each of them that changes."""
@@ -87,7 +90,10 @@ class View:
 
     def held(self) -> Sequence[Zone]:
         """See `layers.Overlay`."""
-        return list(self._can.claims.held)
+        versions = self._can.claims.held
+        if versions is not self._versions:
+            self._versions, self._held = versions, tuple(versions)
+        return self._held
 
     def beside(self, zone: Zone) -> Surroundings:
         """See `layers.Overlay`."""
