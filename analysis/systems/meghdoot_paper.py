@@ -139,6 +139,13 @@ def _loads_beside(results: Results) -> tuple[Beside, ...]:
                 lambda seed: results.number(seed, "visits") / results.number(seed, "processor_s"), 3
             ),
         ),
+        Beside(
+            "of events alone, without joins and subscriptions",
+            "not said",
+            results.shown(
+                lambda seed: results.number(seed, "visits") / results.number(seed, "spreading_s"), 3
+            ),
+        ),
     )
 
 

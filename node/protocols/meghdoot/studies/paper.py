@@ -11,6 +11,7 @@ the peer has joined.
 """
 
 from collections.abc import Sequence
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ class _Paper:
         self._before = np.zeros(parameters.peers + 1, np.int64)  # messages of all before each peer had joined
         self._total = self._visits = 0
         self._checked = self._missed = 0
+        self._spreading_s = 0.0  # of the processor, for events alone
         self._visited: list[int] = []
         self._there: list[int] = []
 
@@ -98,9 +100,10 @@ class _Paper:
                 given.tell(f"{published} events, {len(peers.nodes)} peers", done / len(order))
 
     def _publish(self, number: int) -> None:
-        before, values = self._visits, self._events.one(number)
+        before, began_s, values = self._visits, process_time(), self._events.one(number)
         self._peers.publish(self._peers.anyone(), values)
         self._peers.settle()
+        self._spreading_s += process_time() - began_s
         visited = self._visits - before + 1
         self._visited.append(visited)
         self._there.append(len(self._peers.nodes))
@@ -143,6 +146,7 @@ class _Paper:
             strays=sum(each.strays for each in counts),
             checked=self._checked,
             missed=self._missed,
+            spreading_s=self._spreading_s,
         )
 
 
