@@ -57,5 +57,8 @@ class Surroundings(Protocol):
     def put(self, **numbers: float) -> None:
         """Put down single numbers, by name."""
 
+    def processor_s(self) -> float:
+        """Seconds of the processor so far: for the speed of what was carried out, not for its results."""
+
     def tell(self, doing: str, done: float) -> None:
         """Say how far it is, from 0 to 1."""

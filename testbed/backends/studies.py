@@ -71,6 +71,10 @@ class Tables:
         """See `node.core.study.Surroundings`."""
         self.numbers |= numbers
 
+    def processor_s(self) -> float:
+        """See `node.core.study.Surroundings`."""
+        return time.process_time()
+
     def tell(self, doing: str, done: float) -> None:
         """See `node.core.study.Surroundings`."""
         if time.monotonic() - self._told_s >= TOLD_EVERY_S:
