@@ -137,8 +137,8 @@ class Broker:
         stream, seq, attempt, settled = message.stream, message.first_seq, message.attempt, message.settled
         address, age_us = message.address, message.age_us
 
-        def onward(zone: int) -> Event:
-            return Event(stream, seq, attempt, settled, age_us, address, zone, payload)
+        def onward(zone: int, waited_us: int) -> Event:
+            return Event(stream, seq, attempt, settled, age_us + waited_us, address, zone, payload)
 
         visit = partial(self.notification.visit, message, payload, seen)
         doubts = self.recovery.doubts.count_in

@@ -77,6 +77,9 @@ class Mail(Protocol):
     def miss(self, address: Address) -> None:
         """An answer is late: find out whether the peer lives, and by which way it is reached."""
 
+    def is_silent(self, address: Address, since_us: int) -> bool:
+        """Whether nothing came from a peer for so long."""
+
     def has_way_since(self, address: Address, since_us: int) -> bool:
         """Whether a peer is reached by a way round a cut that was found after a time."""
 

@@ -50,6 +50,10 @@ class Post:
         if address != self.own:
             self.can.miss(address)
 
+    def is_silent(self, address: Address, since_us: int) -> bool:
+        """See `layers.Mail`."""
+        return self.can.reach.is_silent(address, since_us)
+
     def has_way_since(self, address: Address, since_us: int) -> bool:
         """See `layers.Mail`."""
         return self.can.reach.has_way_since(address, since_us)

@@ -6,7 +6,6 @@ event subscribers are notified, for a recovery (4.3) subscriptions are sent.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from node.core.peer_pool import Address
 from node.protocols.can.zones import Point
@@ -14,14 +13,14 @@ from node.protocols.meghdoot.held_zones import HeldZone, HeldZones
 from node.protocols.meghdoot.layers import Mail
 from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.meghdoot.region import Region, Steps, points_in
-from node.protocols.meghdoot.waves import Again, Key, Wave, Waves
+from node.protocols.meghdoot.waves import Again, Key, Onward, Wave, Waves
 
 SEEN_MAX = 16_384
 
 
 @dataclass(slots=True)
 class Spread:
-    """Something that spreads over a region. onward: the message for a zone, by its id.
+    """Something that spreads over a region. onward: see `Wave`.
 
     visit: what is done at a zone; returns the subscribers that are to answer, with their lives. doubts: 1 if
     something of a zone that matters is not known for certain. is_for_owners: replicas would not do. again:
@@ -34,7 +33,7 @@ class Spread:
     publisher: Address
     region: Region
     steps: Callable[[], Steps]
-    onward: Callable[[int], Any]
+    onward: Onward
     visit: Callable[[HeldZone], dict[Address, int]]
     doubts: Callable[[HeldZone], int]
     is_for_owners: bool = False
@@ -92,7 +91,7 @@ class Propagation:
         wave = self._wave(key, spread, sender, is_root=False)
         for zone in self._held.by_id.values():
             if spread.region.touches(zone.zone):
-                wave.children.add(zone.id)
+                wave.children[zone.id] = self._mail.own
         if self._is_confirming:
             self._waves.begin(wave)
         for child in sorted(wave.children):
@@ -107,7 +106,7 @@ class Propagation:
         is_new = self._is_new(key)
         if not is_new:
             self.counts.repeats += 1
-            if self._is_confirming:
+            if self._is_confirming and not self._waves.is_open(key, parent):
                 self._waves.answer(self._wave(key, spread, parent, is_root=is_root))
             return
         self.counts.visits += 1
@@ -118,14 +117,14 @@ class Propagation:
             wave.points = points_in(zone.steps, spread.steps())
             wave.doubts = spread.doubts(zone)
             wave.told, wave.again = told, spread.again
-            wave.children = {child for child, _ in children}
+            wave.children, wave.onward = dict(children), spread.onward
             self._waves.begin(wave)
         self._pass_on(spread, children)
 
     def _pass_on(self, spread: Spread, children: Iterable[tuple[int, Address]]) -> None:
         onward, send = spread.onward, self._mail.send
         for child, address in children:
-            send(address, onward(child))
+            send(address, onward(child, 0))
 
     def _is_new(self, key: Key) -> bool:
         seen = self._seen

@@ -114,7 +114,7 @@ class Recovery:
         region = _region(lost, where)
         is_own = asker == self._mail.own
 
-        def onward(zone: int) -> Recover:
+        def onward(zone: int, waited_us: int) -> Recover:
             return Recover(asker, number, attempt, where, zone, edges)
 
         def visit(held: HeldZone) -> dict[Address, int]:

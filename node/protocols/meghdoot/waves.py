@@ -9,13 +9,15 @@ whoever began it.
 
 Who does not answer in time is left out of the sum; where processors are short, that is later. Subscribers
 that do not may only be out of reach: after half of that time the overlay is asked to find a way to them, and
-as soon as there is one they are notified once more. Those that do not answer all the same are told to the
-publisher, which looks after them itself, so that a zone never has to wait for one that may be gone. Nor may a
-publisher that sent something out once more have heard the answer: a way to it is looked for, too.
+as soon as there is one they are notified once more. Likewise zones, whose answers take longer, if nothing at
+all comes from there. Subscribers that do not answer all the same are told to the publisher, which looks after
+them itself, so that a zone never has to wait for one that may be gone. Nor may a publisher that sent
+something out once more have heard the answer: a way to it is looked for, too.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from node.core.peer_pool import Address
 from node.protocols.meghdoot.layers import Mail
@@ -29,12 +31,15 @@ Key = tuple[int, int, int, int]
 """Of a wave at a zone: whose it is, its number, its attempt, the zone."""
 Again = Callable[[Address, int, int], None]
 """Notifies a subscriber, of a life, once more, so many microseconds after the wave came."""
+Onward = Callable[[int, int], Any]
+"""The message by which something is passed on to a zone, by its id, so many microseconds after it came."""
 
 
 @dataclass(slots=True)
 class Wave:
-    """A wave at one zone. told: subscribers that have not answered, with their lives; told_us: when any was
-    told last, 0: none again; again: tells one again; is_looking: a way to them is looked for.
+    """A wave at one zone. children: zones to which it was passed on and that have not answered, with who has
+    them; told: subscribers that have not, with their lives. passed_us, told_us: when any of them was sent it
+    once more; again, onward: by what; is_looking: a way to the subscribers is looked for.
     """
 
     key: Key
@@ -44,10 +49,12 @@ class Wave:
     until_us: int
     points: int
     doubts: int
-    children: set[int] = field(default_factory=set)
+    children: dict[int, Address] = field(default_factory=dict)
     told: dict[Address, int] = field(default_factory=dict)
+    passed_us: int = 0
     told_us: int = 0
     again: Again | None = None
+    onward: Onward | None = None
     is_looking: bool = False
     undelivered: int = 0
     late_us: int = 0
@@ -63,6 +70,7 @@ class Waves:
 
     def __init__(self, parameters: Parameters, mail: Mail) -> None:
         self._parameters = parameters
+        self._silent_us = parameters.heartbeat_us * 5 // 4
         self._mail = mail
         self._waves: dict[Key, Wave] = {}
         self._senders: dict[Key, Wave] = {}  # by the child's key
@@ -77,6 +85,11 @@ class Waves:
         doubts = min(wave.doubts, 65_535)
         visited = Visited(origin, number, attempt, zone, points, wave.undelivered, doubts, late_us)
         self._answers.setdefault((wave.parent, wave.is_root), []).append(visited)
+
+    def is_open(self, key: Key, parent: Address) -> bool:
+        """Whether a wave is under way that this parent passed on: it will be answered."""
+        wave = self._waves.get(key)
+        return wave is not None and wave.parent == parent
 
     def begin(self, wave: Wave) -> None:
         """A wave has come, and was passed on; if there is nobody to wait for, that is the answer."""
@@ -97,7 +110,7 @@ class Waves:
         key = visited.stream, visited.first_seq, visited.attempt, visited.zone
         wave = self._senders.pop(key, None)
         if wave is not None:
-            wave.children.discard(visited.zone)
+            wave.children.pop(visited.zone, None)
             wave.points += visited.points
             wave.undelivered += visited.undelivered
             wave.doubts += visited.doubts
@@ -121,8 +134,10 @@ class Waves:
         now_us = self._mail.now_us - self._mail.late_us
         timeout_us, patience_us = self._parameters.wave_timeout_us, self._parameters.retransmit_us
         for wave in list(self._begun_before(now_us + timeout_us - patience_us // 2)):
+            begun_us = wave.until_us - timeout_us
+            if wave.children and wave.onward is not None:
+                self._pass_on_again(wave, wave.onward, begun_us)
             if wave.told:
-                begun_us = wave.until_us - timeout_us
                 self._tell_again(wave, begun_us)
                 if now_us >= max(begun_us + patience_us, wave.told_us + patience_us // 2):
                     self._give_up_subscribers(wave)
@@ -135,6 +150,16 @@ class Waves:
             if wave.until_us > until_us:
                 return
             yield wave
+
+    def _pass_on_again(self, wave: Wave, onward: Onward, begun_us: int) -> None:
+        """To zones to which a way was found since; it is looked for where not even a heartbeat came."""
+        since_us = max(begun_us, wave.passed_us)
+        for zone, address in wave.children.items():
+            if self._mail.has_way_since(address, since_us):
+                wave.passed_us = self._mail.now_us
+                self._mail.send(address, onward(zone, self._mail.now_us - begun_us))
+            elif self._mail.is_silent(address, self._silent_us) and not self._mail.is_failed(address):
+                self._mail.miss(address)
 
     def _tell_again(self, wave: Wave, begun_us: int) -> None:
         """Those to whom a way was found since they were told; it is looked for once."""

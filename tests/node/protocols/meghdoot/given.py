@@ -79,6 +79,9 @@ class GivenPeer:
     def miss(self, address):
         pass
 
+    def is_silent(self, address, since_us):
+        return False
+
     def has_way_since(self, address, since_us):
         return False
 

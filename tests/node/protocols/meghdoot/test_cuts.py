@@ -31,3 +31,20 @@ def test_who_is_across_a_cut_from_zone_and_publisher_is_notified_again_by_the_zo
     assert took_us[-1] < society.node("r0/publisher-0").parameters.retransmit_us
     assert society.judged()[:3] == (0, 0, 0)
     assert society.silent()
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_what_is_on_its_way_when_a_link_is_cut_does_not_wait_for_its_publisher(seed):
+    """Zones pass it on once more, before heartbeats are missed; publishers would send it again after 3 s."""
+    society = Society(28, attributes=1, seed=seed, rate_per_s=5)
+    society.run(3_000_000)
+    society.cut((2, 3))
+    cut_us = society.now_us
+    society.run(5_000_000)
+    society.finish(10_000_000)
+    took_us = latencies_us(society, cut_us)
+    assert len(took_us) > 1_000
+    assert any(each > 500_000 for each in took_us)
+    assert took_us[-1] < 2_000_000
+    assert society.judged()[:3] == (0, 0, 0)
+    assert society.silent()
