@@ -71,7 +71,7 @@ class Keeping:
         self._placed: dict[Key, Point] = {}
         self._replicated: dict[NodeHandle, Copying] = {}
         self.is_settled = True  # nothing is where it does not belong
-        self._settle_us = 0  # when it is looked again
+        self._settle_us = self._expire_us = 0  # when it is looked again
         self._zones: Sequence[Zone] = ()
 
     # --- Words of subscribers
@@ -292,6 +292,12 @@ class Keeping:
                 self.copy_to(replica)
         if not self.is_settled and self._settle_us <= now_us:
             self._settle()
+        if self._expire_us <= now_us:
+            self._expire_us = now_us + self._parameters.retransmit_us
+            self._expire(now_us)
+
+    def _expire(self, now_us: int) -> None:
+        """Forget those of whom nobody has spoken for long."""
         for late in self.subscriptions.expire(now_us - self._parameters.expire_us):
             self._placed.pop(late.key, None)
         self.copies.expire(now_us - self._parameters.expire_us)
