@@ -10,7 +10,6 @@ failed nodes had `takeover`'s, whether all neighbours are known `boundary`'s, ho
 `reachability`'s; what is delivered is the application's. Time and randomness come from outside.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -44,14 +43,12 @@ from node.protocols.can.replicas import Replicas
 from node.protocols.can.takeover import Takeover
 from node.protocols.can.territory import Territory
 from node.protocols.can.zones import Point, Zone, whole_space
-from node.protocols.reachability import hops
-from node.protocols.reachability.hops import Hops
-from node.protocols.reachability.messages import Ping, Pong, Relay, Routed, Unheard
+from node.protocols.reachability.carrier import Carrier, Take
+from node.protocols.reachability.messages import Ping, Pong, Routed
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.reachability import Reachability, Relays
 
 HOPS_MAX = 1_024
-WAITING_MAX = 1_024  # messages that wait for a probe, a takeover, or for this node to have a zone
 SAID_EACH = 4
 """Heartbeats: of so many one is said in any case, for its sequence; others where nothing else went."""
 TICK: m.Timer = ("can",)
@@ -108,12 +105,11 @@ class Can:
         self._is_leaving = False
         self._turn = self._ticks = 0
         self._taken: dict[Address, list[int]] = {}  # what is to be acknowledged
-        self._waiting: deque[Route] = deque(maxlen=WAITING_MAX)
-        self._hops = Hops[Route](parameters.probe_timeout_us, emit)
-        self._hops.lateness = self.reach.lateness
-        self._carry: dict[type, Callable[[Address, Any, Relays | None], None]] = {
+        self._carrier = Carrier[Route](
+            parameters, emit, pass_on=self._pass_on, receive=application.receive, known=self._known
+        )
+        takes: dict[type, Take] = {
             Route: self._route,
-            Routed: self._routed,
             Join: lambda address, message, relays: self._join(message),
             Claim: self._claim,
             Heirs: lambda address, message, relays: self.territory.hear_heirs(message),
@@ -129,9 +125,8 @@ class Can:
             Find: lambda address, message, relays: self._boundary.find(address, message),
             Ping: self._ping,
             Pong: self.reach.ponged,
-            Relay: self._relay,
-            Unheard: self._unheard,
         }
+        self._carrier.takes(self.reach, takes)
 
     @property
     def is_active(self) -> bool:
@@ -208,18 +203,8 @@ class Can:
     # --- Inputs
 
     def take(self, address: Address, messages: Iterable[Any], now_us: int) -> None:
-        """Messages came from an address."""
-        self.reach.now_us = now_us
-        for message in messages:
-            self._take(address, message, None)
-
-    def _take(self, address: Address, message: Any, relays: Relays | None) -> None:
-        self.reach.heard(address, relays)
-        carry = self._carry.get(type(message))
-        if carry is not None:
-            carry(address, message, relays)
-        else:
-            self._application.receive(address, message)
+        """Messages came from an address, in order."""
+        self._carrier.take(address, messages, now_us)
 
     def timer(self, timer: m.Timer, now_us: int) -> bool:
         """A timer fired; whether it is one of CAN's."""
@@ -238,29 +223,24 @@ class Can:
             self._takeover.timed_out(int(timer[1]))
         elif timer[0] == grants.TIMER:
             self._grants.timed_out(int(timer[1]))
-        elif timer[0] == "probe":
-            self.reach.timed_out(int(timer[1]))
-        elif timer[0] == hops.TIMER:
-            self._hop_is_late(int(timer[1]))
         else:
-            return False
+            return self._carrier.timer(timer)
         return True
 
     def unreachable(self, given: Unreachable, now_us: int) -> None:
         """A connection was lost, or could not be opened."""
-        self.reach.now_us = now_us
-        if given.is_refused:
-            self.reach.refused(given.address)
-        holder = self.claims.others.get(given.address)
-        if holder is not None:
-            self.reach.probe(holder.node)
+        self._carrier.unreachable(given, now_us)
+
+    def _known(self, address: Address) -> NodeHandle | None:
+        holder = self.claims.others.get(address)
+        return holder.node if holder else None
 
     # --- Routing
 
     def _route(self, address: Address, route: Route, relays: Relays | None) -> None:
         if route.number:
             self._acknowledge(address, route.number, relays)
-            if not self._hops.is_new(address, route.number):
+            if not self._carrier.hops.is_new(address, route.number):
                 return
         self._pass_on(Route(0, route.hops, route.message))
 
@@ -284,15 +264,6 @@ class Can:
         if numbers:
             self._emit(SendTo(address, tuple(map(Routed, numbers))))
 
-    def _routed(self, address: Address, message: Routed, relays: Relays | None) -> None:
-        self._hops.routed(address, message.number, self.reach.now_us, is_direct=relays is None)
-
-    def _hop_is_late(self, number: int) -> None:
-        late = self._hops.late(number, self.reach.now_us)
-        if late is not None:
-            self.reach.probe(late.node, is_missed=True)
-            self._pass_on(late.route)
-
     def _point_of(self, message: Any) -> Point:
         return point_of(message.point) if type(message) is Join else self._application.point_of(message)
 
@@ -301,7 +272,7 @@ class Can:
             self._emit(m.Log("too_many_hops", {}, "warning"))
             return
         if not self.is_active and not (self._is_leaving and self.claims.others):
-            self._waiting.append(route)
+            self._carrier.wait(route)
             return
         if isinstance(route.message, Join):
             self._meet_joining(route.message)
@@ -310,7 +281,7 @@ class Can:
         if holder is not self.claims.own:
             self._pass_to(holder, route, is_last=zone.contains(point))
         elif not zone.contains(point):
-            self._waiting.append(route)
+            self._carrier.wait(route)
             self._boundary.doubt()
         elif isinstance(route.message, Join):
             self._joining.admit(route.message)
@@ -329,23 +300,15 @@ class Can:
                 nodes = (following, *holder.replicas)
                 following = nodes[self._turn % len(nodes)]
         if self.reach.is_suspect(following):
-            self._waiting.append(route)
+            self._carrier.wait(route)
         else:
             self._hand_to(following, route)
 
     def _hand_to(self, following: NodeHandle, route: Route) -> None:
         if self._parameters.heartbeat_us:
-            onward = self._hops.hand(following, route, self.reach.now_us)
+            self._carrier.hand(following, route)
         else:
-            onward = Route(0, route.hops + 1, route.message)
-        self.reach.send(following.address, onward)
-
-    def _pass_on_waiting(self) -> None:
-        if self._waiting:
-            waiting = list(self._waiting)
-            self._waiting.clear()
-            for route in waiting:
-                self._pass_on(route)
+            self.reach.send(following.address, Route(0, route.hops + 1, route.message))
 
     # --- Joining
 
@@ -372,7 +335,7 @@ class Can:
                 self._joining.given(address)
             if is_joining or is_replica:
                 self.territory.drop_strangers()
-            self._pass_on_waiting()
+            self._carrier.pass_on_waiting()
 
     def _rejoin(self) -> None:
         """All that this node had belongs to others. It still knows those to whom messages go."""
@@ -400,7 +363,7 @@ class Can:
         self.territory.hear(message, address, is_introduced=self._joining.is_given_by(address))
         if message.address == address:
             self._replicas.claimed(NodeHandle(message.id, address), message.count)
-        self._pass_on_waiting()
+        self._carrier.pass_on_waiting()
 
     def _heartbeat(self, address: Address, message: Heartbeat, relays: Relays | None) -> None:
         self._replicas.addressed(address)
@@ -446,33 +409,22 @@ class Can:
             self._boundary.doubt()
         self._grants.failed(node)
         self._application.failed(node)
-        for handed in self._hops.handed_to(node):
-            self._pass_on(handed.route)
-        self._pass_on_waiting()
+        self._carrier.hand_on_anew(node)
+        self._carrier.pass_on_waiting()
 
     def answered(self) -> None:
         """See `reachability.Watcher`."""
-        self._pass_on_waiting()
+        self._carrier.pass_on_waiting()
 
     def settled(self) -> None:
         """See `reachability.Watcher`."""
-        self._pass_on_waiting()
+        self._carrier.pass_on_waiting()
 
     def measured(self, node: NodeHandle, rtt_us: int) -> None:
         """See `reachability.Watcher`; distances between nodes are of no use here."""
 
     def _ping(self, address: Address, message: Ping, relays: Relays | None) -> None:
         self.reach.answer(address, relays, Pong(self.own.id, message.number, 0))
-
-    def _relay(self, address: Address, message: Relay, relays: Relays | None) -> None:
-        if message.target == self.own.address:
-            self._take(message.source, message.message, self.reach.way_back(message))
-        else:
-            self.reach.pass_on(message)
-
-    def _unheard(self, address: Address, message: Unheard, relays: Relays | None) -> None:
-        if relays is not None:
-            self.reach.unheard(address, relays)
 
     def _tick(self) -> None:
         self._emit(m.SetTimer(TICK, self.reach.now_us + self._parameters.heartbeat_us))
@@ -490,7 +442,7 @@ class Can:
             is_new = self.reach.now_us - since_us < silent_us
             if not is_new and self.reach.is_silent(node.address, silent_us):
                 self.reach.probe(node, is_missed=True)
-        self._pass_on_waiting()
+        self._carrier.pass_on_waiting()
         if self.claims.original is not None:
             return
         self._takeover.name_heirs()

@@ -9,7 +9,6 @@ Who is next on a way is `known_nodes`' affair, how a node gets into the ring `jo
 reached `reachability`'s; what is delivered is the application's. Time and randomness come from outside.
 """
 
-from collections import deque
 from collections.abc import Callable, Container, Iterable
 from typing import Any, Protocol
 
@@ -35,14 +34,12 @@ from node.protocols.pastry.messages import (
     Route,
 )
 from node.protocols.pastry.parameters import PastryParameters
-from node.protocols.reachability import hops
-from node.protocols.reachability.hops import Hops
-from node.protocols.reachability.messages import Ping, Pong, Relay, Routed, Unheard
+from node.protocols.reachability.carrier import Carrier, Take
+from node.protocols.reachability.messages import Ping, Pong, Routed
 from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.reachability.reachability import Reachability, Relays
 
 HOPS_MAX = 255
-WAITING_MAX = 1_024  # messages that wait for a probe, or for this node to have joined
 CONSIDERED_MAX = 128  # nodes that are remembered as measured
 TICK: m.Timer = ("pastry",)
 QUIET_US = 1_000_000  # between looks, where there are no heartbeats
@@ -84,8 +81,9 @@ class Pastry:
         self._emit = emit
         self._application = application
         self._considered: set[Address] = set()
-        self._waiting: deque[Route] = deque(maxlen=WAITING_MAX)
-        self._hops = Hops[Route](parameters.probe_timeout_us, emit)
+        self._carrier = Carrier[Route](
+            parameters, emit, pass_on=self._pass_on, receive=application.receive, known=self._known
+        )
         self._be(own)
 
     def _be(self, own: NodeHandle) -> None:
@@ -93,7 +91,6 @@ class Pastry:
         parameters, rng, emit = self._parameters, self._rng, self._emit
         self.own = own
         self.reach = Reachability(own, parameters, rng, emit, self)
-        self._hops.lateness = self.reach.lateness
         self.nodes = KnownNodes(own, parameters, self.reach.is_suspect)
         self._memory = LastLeafSet(own, parameters.remember_us if parameters.heartbeat_us else 0)
         self._candidates = Candidates(self.nodes, parameters.leaf_set, self.reach)
@@ -107,9 +104,8 @@ class Pastry:
             emit=emit,
         )
         self._failed: dict[Address, NodeHandle] = {}
-        self._carry: dict[type, Callable[[Address, Any, Relays | None], None]] = {
+        takes: dict[type, Take] = {
             Route: self._route,
-            Routed: self._routed,
             JoinRows: self._join_rows,
             JoinLeaves: self._join_leaves,
             LeafProbe: self._leaf_probe,
@@ -117,10 +113,9 @@ class Pastry:
             Ping: self._ping,
             Pong: self.reach.ponged,
             Heartbeat: lambda address, message, relays: None,  # that it was heard is all
-            Relay: self._relay,
-            Unheard: self._unheard,
             Goodbye: lambda address, message, relays: self.reach.left(NodeHandle(message.id, address)),
         }
+        self._carrier.takes(self.reach, takes)
 
     @property
     def leaf_set(self) -> LeafSet:
@@ -178,18 +173,9 @@ class Pastry:
 
     # --- Inputs
 
-    def take(self, address: Address, message: Any, now_us: int) -> None:
-        """A message came from an address."""
-        self.reach.now_us = now_us
-        self._take(address, message, None)
-
-    def _take(self, address: Address, message: Any, relays: Relays | None) -> None:
-        self.reach.heard(address, relays)
-        carry = self._carry.get(type(message))
-        if carry is not None:
-            carry(address, message, relays)
-        else:
-            self._application.receive(address, message)
+    def take(self, address: Address, messages: Iterable[Any], now_us: int) -> None:
+        """Messages came from an address, in order."""
+        self._carrier.take(address, messages, now_us)
 
     def timer(self, timer: m.Timer, now_us: int) -> bool:
         """A timer fired; whether it is one of Pastry's."""
@@ -199,54 +185,38 @@ class Pastry:
         elif timer == joining.TIMER:
             if not self.is_active:
                 self._joining.timed_out()
-        elif timer[0] == "probe":
-            self.reach.timed_out(int(timer[1]))
-        elif timer[0] == hops.TIMER:
-            self._hop_is_late(int(timer[1]))
         else:
-            return False
+            return self._carrier.timer(timer)
         return True
 
     def unreachable(self, given: Unreachable, now_us: int) -> None:
         """A connection was lost, or could not be opened."""
-        self.reach.now_us = now_us
-        if given.is_refused:
-            self.reach.refused(given.address)
-        for node in self.nodes:
-            if node.address == given.address:
-                self.reach.probe(node)
-                return
+        self._carrier.unreachable(given, now_us)
+
+    def _known(self, address: Address) -> NodeHandle | None:
+        return next((node for node in self.nodes if node.address == address), None)
 
     # --- Routing
 
     def _route(self, address: Address, route: Route, relays: Relays | None) -> None:
         if route.number:
             self.reach.answer(address, relays, Routed(route.number))
-            if not self._hops.is_new(address, route.number):
+            if not self._carrier.hops.is_new(address, route.number):
                 return
         self._pass_on(Route(route.key, 0, route.hops, route.phase, route.message))
-
-    def _routed(self, address: Address, message: Routed, relays: Relays | None) -> None:
-        self._hops.routed(address, message.number, self.reach.now_us, is_direct=relays is None)
-
-    def _hop_is_late(self, number: int) -> None:
-        late = self._hops.late(number, self.reach.now_us)
-        if late is not None:
-            self.miss(late.node)
-            self._pass_on(late.route)
 
     def _pass_on(self, route: Route) -> None:
         if route.hops >= HOPS_MAX:
             return
         if not self.is_active:
-            self._waiting.append(route)
+            self._carrier.wait(route)
             return
         join = route.message if isinstance(route.message, JoinRing) else None
         following, phase = self.nodes.following(route.key, route.phase)
         if join is not None and following.address == join.address:
             following, phase = self.nodes.before(following, route.key)
         if self.reach.is_suspect(following):
-            self._waiting.append(route)
+            self._carrier.wait(route)
             return
         if join is not None:
             route = self._joining.help(route, join, is_last=following is self.own)
@@ -264,16 +234,9 @@ class Pastry:
                 return
         onward = Route(route.key, route.number, route.hops, phase, message)
         if self._parameters.heartbeat_us:
-            onward = self._hops.hand(following, onward, self.reach.now_us)
+            self._carrier.hand(following, onward)
         else:
-            onward = Route(route.key, 0, route.hops + 1, phase, message)
-        self.reach.send(following.address, onward)
-
-    def _pass_on_waiting(self) -> None:
-        waiting = list(self._waiting)
-        self._waiting.clear()
-        for route in waiting:
-            self._pass_on(route)
+            self.reach.send(following.address, Route(route.key, 0, route.hops + 1, phase, message))
 
     # --- Joining
 
@@ -311,7 +274,7 @@ class Pastry:
         for node in set(self.nodes):
             self._consider(node)
         self._application.new_leafs(self.leaf_set)
-        self._pass_on_waiting()
+        self._carrier.pass_on_waiting()
 
     # --- The leaf set (MSPastry)
 
@@ -366,14 +329,13 @@ class Pastry:
             if self.is_active:
                 self._application.new_leafs(self.leaf_set)
         self._application.failed(node)
-        for handed in self._hops.handed_to(node):
-            self._pass_on(handed.route)
+        self._carrier.hand_on_anew(node)
         self.answered()
 
     def answered(self) -> None:
         """See `reachability.Watcher`."""
         if self.is_active:
-            self._pass_on_waiting()
+            self._carrier.pass_on_waiting()
         else:
             self._become_active_if_joined()
 
@@ -383,7 +345,7 @@ class Pastry:
             self._failed.clear()
         if self.is_active:
             self._candidates.clear()
-            self._pass_on_waiting()
+            self._carrier.pass_on_waiting()
         else:
             self._become_active_if_joined()
 
@@ -421,17 +383,7 @@ class Pastry:
             back = self.reach.ping_back(address)
         self.reach.answer(address, relays, Pong(self.own.id, message.number, back))
 
-    # --- Others
-
-    def _relay(self, address: Address, message: Relay, relays: Relays | None) -> None:
-        if message.target == self.own.address:
-            self._take(message.source, message.message, self.reach.way_back(message))
-        else:
-            self.reach.pass_on(message)
-
-    def _unheard(self, address: Address, message: Unheard, relays: Relays | None) -> None:
-        if relays is not None:
-            self.reach.unheard(address, relays)
+    # --- Now and then
 
     def _tick(self) -> None:
         period_us = self._parameters.heartbeat_us or QUIET_US

@@ -105,7 +105,7 @@ class Reachability:
         self.now_us = 0
         self.relays_of: dict[Address, Relays] = {}
         self.lateness = Lateness(parameters.probe_timeout_us)
-        self._own = own
+        self.own = own
         self._parameters = parameters
         self._rng = rng
         self._emit = effects
@@ -168,13 +168,13 @@ class Reachability:
     def _send_through(
         self, relays: Relays, address: Address, messages: Sequence[Any], search: int = 0
     ) -> None:
-        own, (first, second, third) = self._own.address, _padded(relays)
+        own, (first, second, third) = self.own.address, _padded(relays)
         relayed = tuple(Relay(own, address, first, second, third, search, each) for each in messages)
         self._emit(SendTo(first, relayed))
 
     def pass_on(self, relay: Relay) -> None:
         """What another node does not reach itself; if it searches, through second relays, too."""
-        own, way = self._own.address, relay.way
+        own, way = self.own.address, relay.way
         if own not in way:
             return
         after = way.index(own) + 1
@@ -199,7 +199,7 @@ class Reachability:
     def _some_nodes(self, count: int, without: Container[Address]) -> list[Address]:
         """Relays by chance, of those that are reached without one."""
         known = sorted({node.address for node in self._watcher.relays()} - self.relays_of.keys())
-        rest = [address for address in known if address not in without and address != self._own.address]
+        rest = [address for address in known if address not in without and address != self.own.address]
         wanted = max(0, min(count, len(rest)))
         return [rest.pop(self._rng.randrange(len(rest))) for _ in range(wanted)]
 
@@ -301,7 +301,7 @@ class Reachability:
         is_missed: something that it should have sent did not come.
         """
         known = self._probes.get(node.address)
-        if node.address == self._own.address:
+        if node.address == self.own.address:
             return
         if known is None or known.is_hope:
             probe = self._probes[node.address] = _Probe(node, told_by, is_missed)
@@ -338,7 +338,7 @@ class Reachability:
             return []
         useful = Counter(relays[0] for relays in self.relays_of.values())
         chosen = [probe.told_by, *(relay for relay, _ in useful.most_common(1))]
-        unfit = {probe.node.address, self._own.address}
+        unfit = {probe.node.address, self.own.address}
         relays = [each for each in dict.fromkeys(chosen) if each is not None and each not in unfit]
         return relays + self._some_nodes(self._parameters.relays - len(relays), unfit.union(relays))
 
@@ -355,7 +355,7 @@ class Reachability:
         elif probe.relays is not None:
             del self._probes[address]
             self._go_through(probe.relays, address)
-            self._send_through(probe.relays, address, (Unheard(self._own.id),))
+            self._send_through(probe.relays, address, (Unheard(self.own.id),))
         elif probe.attempts < self._parameters.probes:
             self._attempt(probe)
         else:
@@ -414,7 +414,7 @@ class Reachability:
         if len(self._pings) < PINGS_MAX:
             number = self._numbers.following(self.now_us)
             self._pings[number] = address, self.now_us, told
-            self._emit(SendTo(address, (Ping(self._own.id, number),)))
+            self._emit(SendTo(address, (Ping(self.own.id, number),)))
 
     def ping_back(self, address: Address) -> int:
         """The number of a ping that goes with the answer to another one; 0: none."""
@@ -427,7 +427,7 @@ class Reachability:
     def ponged(self, address: Address, pong: Pong, relays: Relays | None) -> None:
         """A ping's answer came; where it asks back, it is answered."""
         if pong.back and relays is None:
-            self._emit(SendTo(address, (Pong(self._own.id, pong.back, 0),)))
+            self._emit(SendTo(address, (Pong(self.own.id, pong.back, 0),)))
         asked, sent_us, told = self._pings.pop(pong.number, (None, 0, None))
         if asked == address and relays is None:
             self._go_directly(address)

@@ -111,8 +111,7 @@ class ScribeNode:
         self.pastry.reach.now_us = now_us
         match given:
             case ReceivedFrom():
-                for message in given.messages:
-                    self.pastry.take(given.address, message, now_us)
+                self.pastry.take(given.address, given.messages, now_us)
             case m.TimerFired():
                 self._timer(given.timer, now_us)
             case Unreachable():

@@ -36,8 +36,7 @@ class Node:
         self.effects = []
         match given:
             case ReceivedFrom():
-                for message in given.messages:
-                    self.pastry.take(given.address, message, now_us)
+                self.pastry.take(given.address, given.messages, now_us)
             case m.Started():
                 self.pastry.start(self.contacts, now_us, given.stored)
             case m.TimerFired():

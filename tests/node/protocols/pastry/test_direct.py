@@ -42,6 +42,9 @@ class Settled:
         self.pastry = Pastry(own, QUIET, Random(1), lambda effect: None, self)
         overlay.settle(self.pastry)
 
+    def receive(self, sender, message):
+        raise AssertionError("nobody speaks here")
+
 
 @pytest.fixture(scope="module")
 def settled(joined):
