@@ -1,6 +1,6 @@
 # `make run` runs the main job and `make test` the tests; both first set up what is missing. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint format bench fuzz archive requirements clean vagrant test-provision test-fresh
+.PHONY: help setup run systems test check lint format bench fuzz archive requirements clean vagrant test-provision test-fresh
 
 # The first Python of at least 3.11, unless one is given: make run PYTHON=python3.13
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -9,6 +9,7 @@ VENV     := .venv
 BIN      := $(VENV)/bin
 PACKAGES := $(VENV)/packages
 READY    := $(VENV)/ready
+CLIENTS  := .systems/requirements.txt
 COLLECTED := $(VENV)/collected
 EXPERIMENT ?= link-failure
 TARGET ?= capture
@@ -29,10 +30,12 @@ setup: packages-run $(READY) ## set up what is missing, and start nothing
 run: packages-run $(READY) ## set up, then run the main job: cutset run link-failure
 	@$(BIN)/cutset run $(EXPERIMENT) $(ARGS)
 
-test: packages-test $(READY) ready-to-test ## set up, then lint and run the tests
+systems: packages-systems $(READY) $(CLIENTS) ## get the systems under test that are not ours, and what their clients import
+
+test: packages-test $(READY) $(CLIENTS) ready-to-test ## set up, then lint and run the tests
 	@$(BIN)/python -m pytest -n $$(($(PROCESSORS) + 3)) $(SHARED) $(ARGS)
 
-check: packages-test $(READY) ready-to-test ## lint and the quick tests, for everyday work
+check: packages-test $(READY) $(CLIENTS) ready-to-test ## lint and the quick tests, for everyday work
 	@$(BIN)/python -m pytest -n $$(($(PROCESSORS) + 1)) $(SHARED) -m "$(QUICK)" $(ARGS)
 
 # Lint beside a collection of the tests, which compiles them once for all workers.
@@ -74,18 +77,24 @@ test-fresh: packages-test $(READY) ## make test in a fresh Debian 12, as root: s
 requirements: $(READY) ## pin and hash requirements.in again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 		--no-header --quiet requirements.in -o requirements.txt
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--no-header --quiet systems/requirements.in -o systems/requirements.txt
 
 clean: ## remove the virtual environment and caches, keep the runs
-	rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache *.egg-info
+	rm -rf $(VENV) .systems .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache *.egg-info
 
-.PHONY: packages-run packages-test
-packages-run packages-test: packages-%:
+.PHONY: packages-run packages-systems packages-test
+packages-run packages-systems packages-test: packages-%:
 	@test -n "$(PYTHON)" || { echo "cutset: needs Python 3.11 or later" >&2; exit 3; }
 	@PYTHON="$(PYTHON)" sh testbed/provision/provision.sh $*
 
 $(READY): pyproject.toml $(PACKAGES)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+$(CLIENTS): systems/requirements.txt | $(READY)
+	@rm -rf .systems/python && $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+		--target .systems/python -r systems/requirements.txt && cp systems/requirements.txt $@
 
 $(PACKAGES): requirements.txt | packages-run
 	@cmp -s requirements.txt $@ || { \

@@ -1,10 +1,14 @@
-"""What systems declare, for all that plan, watch, check or draw runs; quick to import."""
+"""What systems declare, for all that plan, watch, check or draw runs; quick to import.
+
+A system goes by its name, or by the path of a file that declares it as programs (`systems`).
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from node.core.declaration import Contract, Declared, Trait
+from node.core.declaration import Contract, Declared, System, Trait
+from node.core.program import Programs
 from node.systems import (
     SENT_FOLDER,
     UnknownSystemError,
@@ -15,6 +19,10 @@ from node.systems import (
     oldest,
     systems,
 )
+from systems.names import is_path, system_names
+
+if TYPE_CHECKING:
+    from systems.loader import ProgramSystem
 
 __all__ = [
     "SENT_FOLDER",
@@ -26,20 +34,50 @@ __all__ = [
     "declared_by",
     "declared_with",
     "distributions_of",
+    "is_known",
     "is_sent",
+    "known",
+    "known_systems",
     "module_files",
     "oldest",
+    "programs_of",
 ]
+
+
+def known_systems() -> list[str]:
+    """The names of the systems that can be run."""
+    return [*systems(), *(name for name in system_names() if name not in systems())]
+
+
+def is_known(system: str) -> bool:
+    """Whether there is such a system; of a path, whatever its file says."""
+    return is_path(system) or system in known_systems()
+
+
+def known(system: str) -> System:
+    """A system that is known. Raises InputError for a file that declares none."""
+    return systems()[system] if system in systems() else _of_programs(system).system
+
+
+def programs_of(system: str) -> Programs | None:
+    """The programs of a known system; None of one whose nodes are machines."""
+    return None if system in systems() else _of_programs(system).programs
+
+
+def _of_programs(system: str) -> "ProgramSystem":
+    from systems.loader import load_system  # noqa: PLC0415 - quick to import without
+
+    return load_system(system)
 
 
 def declared_by(system: str) -> Declared:
     """What a known system declares."""
-    return systems()[system].declared
+    return known(system).declared
 
 
 def declared_with(system: str, parameters: Mapping[str, Any]) -> Declared:
     """What a known system declares, and promises with these parameters, all of them."""
-    known = systems()[system]
-    if known.promise is None:
-        return known.declared
-    return replace(known.declared, contract=known.promise(parameters))
+    declaring = known(system)
+    if declaring.promise is None:
+        return declaring.declared
+    return replace(declaring.declared, contract=declaring.promise(parameters))

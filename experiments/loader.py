@@ -9,6 +9,7 @@ from experiments.checks import problems
 from experiments.model import Experiment
 from experiments.overrides import overridden, with_value, without
 from experiments.sweep import OF_MANY_RUNS
+from systems.names import is_path
 from topologies.document import Document, files_in, find_file, read_document, validated
 from topologies.errors import InputError
 from topologies.loader import FOLDER as TOPOLOGIES
@@ -82,8 +83,8 @@ def experiment_names() -> list[str]:
 
 
 def _with_files_found(document: Document, folder: Path) -> Document:
-    """Paths of a topology, and of a workload's file, start from the file's folder; those in an override from
-    the working directory.
+    """Paths of a topology, a system, and a workload's file, start from the file's folder; those in an
+    override from the working directory.
     """
     data = document.data
     if not isinstance(data, dict):
@@ -91,6 +92,9 @@ def _with_files_found(document: Document, folder: Path) -> Document:
     given = data.get("topology")
     if isinstance(given, str) and ("/" in given or given.endswith((".yaml", ".yml"))):
         data = {**data, "topology": str(find_file("topology", TOPOLOGIES, given, beside=folder).absolute())}
+    system = data.get("system")
+    if isinstance(system, str) and is_path(system):
+        data = {**data, "system": str((folder / system).absolute())}
     workload = data.get("workload")
     events = workload.get("events") if isinstance(workload, dict) else None
     rows = events.get("file") if isinstance(events, dict) else None

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, Wi
 from experiments.churn import Arrivals, Departures, named
 from experiments.churn_schedule import ChurnSchedule, churn_schedule
 from experiments.contract import loosened
-from experiments.declared import Declared, declared_by, declared_with
+from experiments.declared import Declared, declared_by, declared_with, is_known
 from experiments.expectations import ExpectationField
 from experiments.faults import Fault, Faults, ProcessFault, Restore, path_to
 from experiments.nemesis import Nemesis
@@ -108,7 +108,7 @@ class Experiment(StrictModel):
     topology: str = Field(max_length=4096)
     """The network: a name, or a path to a file, relative to this one."""
     system: str
-    """The system under test."""
+    """The system under test: its name, or a path to its file, relative to this one."""
     parameters: dict[str, Any] = Field(default_factory=dict)
     """The system's own parameters, where they differ from its defaults."""
     contract: dict[str, Any] = Field(default_factory=dict)
@@ -227,7 +227,7 @@ class Experiment(StrictModel):
         return self
 
     def _check_system(self) -> None:
-        if self.system not in known_systems():
+        if not is_known(self.system):
             raise problem(
                 f"there is no system {self.system}{suggestion(self.system, known_systems())}"
                 " (`cutset --system-module FILE` adds one)",

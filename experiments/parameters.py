@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from experiments.declared import declared_by
+from experiments.declared import declared_by, known, known_systems
 from node.core.declaration import Wait
 from node.systems import systems
 from topologies.quantities import QuantityError, quantity_of, yaml_name
@@ -19,10 +19,15 @@ from topologies.strict import problem, quantity_schema, suggestion
 
 PORT_MAX = 65_535
 
-
-def known_systems() -> list[str]:
-    """The names of the systems that can be run."""
-    return list(systems())
+__all__ = [
+    "complete_parameters",
+    "known_systems",
+    "parameters_schema",
+    "roles_of",
+    "roles_problem",
+    "study_parameters",
+    "waits",
+]
 
 
 def roles_of(system: str) -> tuple[str, ...]:
@@ -32,12 +37,12 @@ def roles_of(system: str) -> tuple[str, ...]:
 
 def roles_problem(system: str, counts: Mapping[str, int]) -> str | None:
     """Why a region of a known system cannot have so many processes of each role, or None."""
-    return systems()[system].roles_problem(counts)
+    return known(system).roles_problem(counts)
 
 
 def waits(system: str, parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
     """What no round trip may be longer than, with a known system's parameters, all of them."""
-    return tuple(systems()[system].waits(parameters))
+    return tuple(known(system).waits(parameters))
 
 
 def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,9 +50,9 @@ def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]
 
     given: by the names that people write. Raises a problem that leads to the parameter at fault.
     """
-    kind = systems()[system].parameters
-    found = _complete(kind(), system, given)
-    for name in systems()[system].declared.ports:
+    kind = known(system).parameters
+    found = _complete(kind(), known(system).declared.name, given)
+    for name in known(system).declared.ports:
         if not 0 < found[name] <= PORT_MAX:
             raise problem(f"should be a port, 1 to {PORT_MAX}, not {found[name]}", yaml_name(name))
     return found
@@ -76,7 +81,7 @@ def _complete(defaults: Any, of: str, given: Mapping[str, Any]) -> dict[str, Any
 
 def parameters_schema(system: str) -> dict[str, Any]:
     """The JSON schema of a known system's parameters, for completion in editors."""
-    kind = systems()[system].parameters
+    kind = known(system).parameters
     types = get_type_hints(kind)
     properties = {}
     for name, default in dataclasses.asdict(kind()).items():

@@ -29,6 +29,7 @@ from experiments.validated_json import (
     to_json,
 )
 from node.core.content import attributes_of
+from node.core.program import Programs
 from node.core.specification import Subscription
 from topologies.errors import InputError
 from topologies.link_parameters import DELAY_US_MAX, LinkParameters
@@ -275,6 +276,7 @@ class Plan:
     churn: tuple[ChurnPlan, ...] = ()
     streams: tuple[StreamPlan, ...] = ()  # by number
     declared: Declared = field(default_factory=oldest)  # what the system says of itself: roles, contract
+    programs: Programs | None = None  # of a system whose nodes are programs
 
     def having(self, *traits: str) -> tuple[ProcessPlan, ...]:
         """The processes whose roles have any of these traits."""

@@ -120,6 +120,10 @@ class RunDirectory:
         """The folder in which a host's process keeps what is to outlive it."""
         return self.path / "storage" / plain_name(host, self.run_json)
 
+    def program(self, host: str) -> Path:
+        """The folder in which a host's program starts: its files, and what it leaves there."""
+        return self.path / "programs" / plain_name(host, self.run_json)
+
     @property
     def analysis(self) -> Path:
         """The folder of Parquet tables."""

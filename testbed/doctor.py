@@ -16,8 +16,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from systems.loader import load_system
+from systems.names import system_names
 from testbed.errors import MachineError
 from testbed.links.selection import kernel_has_netem
+from testbed.programs import missing_here
 from testbed.sandbox import run_in_sandbox
 from testbed.sandbox.requirements import user_namespace_needed
 
@@ -26,6 +29,8 @@ JAVA_MAJOR_MIN = 17
 MEMORY_BYTES_ADVISED = 4 << 30
 DISK_BYTES_ADVISED = 5 << 30
 SBIN = ("/usr/sbin", "/sbin")
+NEEDED_TO_RUN = ("machine", "run")
+"""Jobs of packages without which nothing runs; without the others some systems or tests do not."""
 TCP = Path("/proc/sys/net/ipv4")
 
 
@@ -65,6 +70,8 @@ def examine() -> Iterator[Finding]:
     yield _links(sandbox_works=sandbox.state is State.GOOD)
     for package in packages():
         yield _package(package)
+    for name in system_names():
+        yield _system(name)
     yield _memory_and_processors()
     yield _disk()
     yield _congestion_control()
@@ -116,8 +123,17 @@ def _package(package: Package) -> Finding:
         return _java(package, found)
     if found:
         return Finding(subject, State.GOOD, package.why)
-    state = State.NOTE if package.job == "test" else State.MISSING
+    state = State.MISSING if package.job in NEEDED_TO_RUN else State.NOTE
     return Finding(subject, state, f"not here ({package.why})", f"apt-get install {package.name}")
+
+
+def _system(name: str) -> Finding:
+    """A system of programs that ships: whether it can be run here."""
+    lacking = missing_here(load_system(name).programs.needs)
+    if not lacking:
+        return Finding(name, State.GOOD, "a system of programs")
+    said = f"a system of programs; not here: {', '.join(need.name for need in lacking)}"
+    return Finding(name, State.NOTE, said, "; ".join(dict.fromkeys(need.get for need in lacking)))
 
 
 def _java(package: Package, path: str) -> Finding:

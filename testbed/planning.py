@@ -13,7 +13,7 @@ from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 
 from experiments.checks import problems
-from experiments.declared import Trait
+from experiments.declared import Trait, programs_of
 from experiments.faults import Fault
 from experiments.model import Experiment
 from experiments.parameters import roles_of
@@ -31,6 +31,7 @@ from experiments.plan import (
 from experiments.roles import counts_in
 from experiments.workloads.workload import Stream
 from testbed.faults.timeline import fault_plans, link_changes, process_changes, separation_changes
+from testbed.programs import check_programs
 from topologies.document import dotted
 from topologies.errors import InputError
 from topologies.model import Topology
@@ -55,9 +56,9 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
     links = (*_wan_links(topology), *_lan_links(topology, hosts))
     processes = tuple(_processes(hosts, run_seed))
     streams = tuple(_streams(experiment.workload.streams_in(tuple(topology.regions))))
-    return Plan(
+    plan = Plan(
         experiment=experiment.name,
-        system=experiment.system,
+        system=experiment.declared().name,
         parameters=experiment.all_parameters(),
         workload=experiment.workload.as_plan(),
         seed=run_seed,
@@ -76,7 +77,10 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         churn=churn.groups,
         streams=streams,
         declared=experiment.declared(),
+        programs=programs_of(experiment.system),
     )
+    check_programs(plan)
+    return plan
 
 
 def with_faults(plan: Plan, faults: Sequence[Fault], topology: Topology, duration_us: int) -> Plan:

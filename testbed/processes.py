@@ -115,7 +115,8 @@ class Processes:
         self._tell({"do": "stop_drivers"})
 
     def signal(self, name: str, number: int, *, ends: bool) -> None:
-        """Send a signal to one node process; `ends` says that its end is then expected.
+        """Send a signal to one node process, and all that it started; `ends` says that its end is then
+        expected.
 
         Not through the launcher, which on a busy machine gets a processor later than this process. That the
         node's number is another process' by now is impossible: the kernel gives out all others before.
@@ -125,7 +126,7 @@ class Processes:
             raise TestbedError(f"{name} is not running")
         node.end_is_expected = node.end_is_expected or ends
         try:
-            os.kill(node.pid, number)
+            os.killpg(node.pid, number)
         except ProcessLookupError:
             raise TestbedError(f"{name} is not running") from None
 

@@ -4,7 +4,7 @@ from graphlib import TopologicalSorter
 
 import grimp
 
-PACKAGES = ("analysis", "experiments", "node", "testbed", "topologies")
+PACKAGES = ("analysis", "experiments", "node", "systems", "testbed", "topologies")
 
 
 def test_imports_run_in_no_circle() -> None:

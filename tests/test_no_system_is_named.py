@@ -9,7 +9,7 @@ import pytest
 from node.systems import codecs, systems
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("analysis", "experiments", "node", "testbed", "topologies")
+ROOMS = ("analysis", "experiments", "node", "systems", "testbed", "topologies")
 OWN = ("node/protocols/", "analysis/systems/", "node/tcp/client.py", "node/systems.py")
 """What belongs to a system: its protocol, its reading, and the public API that applications call."""
 NOT_ROLES = {"client", "driver", "configuration", "publisher", "member", "subscriber", "peer"}

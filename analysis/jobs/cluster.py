@@ -158,7 +158,7 @@ def _is_one_of_us(sight: ProbeAnswer, folder: Path) -> bool:
 
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
-PACKAGES = ("analysis", "experiments", "node", "topologies")
+PACKAGES = ("analysis", "experiments", "node", "systems", "topologies")
 
 
 def write_modules(path: Path) -> Path:

@@ -102,6 +102,28 @@ class Declared:
         """Whether a role has any of these traits; one that the system does not have has none."""
         return bool(set(self.roles.get(role, ())) & set(traits))
 
+    def problem(self) -> str | None:
+        """What is wrong with what a system says of itself, or None."""
+        contract = self.contract
+        for name, choices in CHOICES.items():
+            said = getattr(contract, name)
+            if said not in choices:
+                return f"contract.{name} should be one of {', '.join(choices)}, not {said!r:.40}"
+        if isinstance(contract.survives, str) or contract.settle_us < 0:
+            return "contract.survives should list kinds of faults, and contract.settle_us not be negative"
+        if contract.audience != "all" and contract.since != "subscription":
+            return f"the audience {contract.audience} needs since subscription"
+        for name in (self.name, *self.roles):
+            if not NAME.fullmatch(name):
+                return f"the name {name!r:.40} should be a letter of a-z, then up to 29 of a-z, 0-9, _ and -"
+        takes = (contract.audience, *self.workloads)
+        if "content" in takes and takes != ("content",) * 2:
+            return "the audience content goes with the workload content, and with no other"
+        for role, traits in self.roles.items():
+            if unknown := [trait for trait in traits if trait not in set(Trait)]:
+                return f"role {role}: {unknown[0]!r:.40} is no trait: there are {', '.join(Trait)}"
+        return None
+
     def to_json(self) -> dict[str, Any]:
         """As it stands in a plan."""
         return asdict(self)
@@ -230,13 +252,8 @@ class System:
 
     def problem(self) -> str | None:
         """What is wrong with the declaration, or None."""
-        contract = self.declared.contract
-        for name, choices in CHOICES.items():
-            said = getattr(contract, name)
-            if said not in choices:
-                return f"contract.{name} should be one of {', '.join(choices)}, not {said!r:.40}"
-        if isinstance(contract.survives, str) or contract.settle_us < 0:
-            return "contract.survives should list kinds of faults, and contract.settle_us not be negative"
+        if (found := self.declared.problem()) is not None:
+            return found
         if not (isinstance(self.parameters, type) and is_dataclass(self.parameters)):
             return f"the parameters should be a dataclass, not {self.parameters!r:.40}"
         if isinstance(self.distributions, str):
@@ -244,22 +261,8 @@ class System:
         known = {each.name for each in fields(self.parameters)}
         if unknown := [port for port in self.declared.ports if port not in known]:
             return f"ports: there is no parameter {unknown[0]!r:.40}"
-        if contract.audience != "all" and contract.since != "subscription":
-            return f"the audience {contract.audience} needs since subscription"
-        for name in (self.declared.name, *self.declared.roles):
-            if not NAME.fullmatch(name):
-                return f"the name {name!r:.40} should be a letter of a-z, then up to 29 of a-z, 0-9, _ and -"
-        workloads = self.declared.workloads
-        if (
-            "content" in (contract.audience, *workloads)
-            and (contract.audience, *workloads) != ("content",) * 2
-        ):
-            return "the audience content goes with the workload content, and with no other"
-        for role, traits in self.declared.roles.items():
-            if unknown := [trait for trait in traits if trait not in set(Trait)]:
-                return f"role {role}: {unknown[0]!r:.40} is no trait: there are {', '.join(Trait)}"
-            if role not in self.machines:
-                return f"role {role} has no machine"
+        if unknown := [role for role in self.declared.roles if role not in self.machines]:
+            return f"role {unknown[0]} has no machine"
         if self.codec is None:
             return "it has no codec: its nodes could not say anything"
         return self._reading_problem()

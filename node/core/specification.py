@@ -62,6 +62,7 @@ class NodeSpec:
     log: str | None = None
     deliveries: str | None = None
     storage: str | None = None  # directory of what survives the process; None: nothing does
+    program: Mapping[str, Any] | None = None  # what is started in place of a machine: `node.programs.launch`
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:

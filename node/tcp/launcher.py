@@ -9,8 +9,9 @@ event loop and no thread, so that forking is safe. It takes JSON lines on standa
     {"do": "give_up", "process": N}         the operator says that it will not come back
     {"do": "finish"}                        all nodes flush, close and exit
 
-All but "start" are for all nodes, or with a "name" for one (a driver started again). Signals are for whoever
-knows a node's pid: they need not wait until the launcher gets a processor. It gives
+A node with a "program" is a process that minds that program (`node.programs`), any other one of ours. All but
+"start" are for all nodes, or with a "name" for one (a driver started again). Each leads a process group, for
+signals from whoever knows its pid: they need not wait until the launcher gets a processor. It gives
 JSON lines on standard output, each with the node's name: started (pid), ready, progress (published and
 delivered: the last sequence number by stream; silent: nothing more will be published), failed (problem:
 where and what its code raised), exited (code or signal, time_ns).
@@ -29,6 +30,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
+from node.programs.minder import run_program
 from node.systems import load_machines
 from node.tcp.process import MESSAGE_BYTES_MAX, run_node
 
@@ -78,7 +80,7 @@ class Launcher:
                         self._pass_on(self._children[key.data])
         finally:
             for child in self._children.values():
-                os.kill(child.pid, signal.SIGKILL)
+                os.killpg(child.pid, signal.SIGKILL)
 
     def _read_asked(self) -> bool:
         data = os.read(self._asked, READ_BYTES)
@@ -115,6 +117,7 @@ class Launcher:
         if pid == 0:
             ours.close()
             self._be_child(given, theirs)
+        os.setpgid(pid, pid)  # before anybody is told of it
         theirs.close()
         ours.setblocking(False)
         self._children[name] = Child(name, pid, ours)
@@ -125,6 +128,7 @@ class Launcher:
         """Never returns. What goes wrong is said on standard error, which is the run's own log."""
         code = COULD_NOT_RUN
         try:
+            os.setpgid(0, 0)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -134,7 +138,7 @@ class Launcher:
             nothing = os.open(os.devnull, os.O_RDWR)
             os.dup2(nothing, self._asked)
             os.dup2(nothing, self._answers)
-            code = run_node(given, control)
+            code = (run_node if given.get("program") is None else run_program)(given, control)
         except BaseException:  # noqa: BLE001 - the last place before the process ends
             sys.stderr.write(f"{given.get('name')}: {traceback.format_exc()}")
             sys.stderr.flush()

@@ -7,10 +7,8 @@ and progress. When that socket ends, or the launcher dies, the process ends.
 
 import asyncio
 import contextlib
-import ctypes
 import json
 import os
-import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -19,13 +17,13 @@ from random import Random
 from typing import Any
 
 from node.core import machine as m
-from node.core.deliveries import check_file_header, encode_file_header, whole_bytes
+from node.core.deliveries import encode_file_header
 from node.core.errors import StorageError, failure_text
 from node.core.message_layout import Codec
 from node.core.specification import NodeSpec
 from node.systems import build_machine, codec_of
 from node.tcp.adapter import Adapter, now_us
-from node.tcp.network_namespace import enter
+from node.tcp.child import become, log_line, open_append
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 with contextlib.suppress(ImportError):  # a little slower without
@@ -37,18 +35,15 @@ MESSAGE_BYTES_MAX = 65_536
 STREAMS_IN_REPORT_MAX = 1_000
 """Of some 40 bytes each in JSON: the rest of a message has room for the longest name."""
 PROGRESS_PERIOD_S = 0.25
-PR_SET_PDEATHSIG = 1  # prctl(2)
-PR_SET_NAME = 15
-NAME_BYTES_MAX = 15
 
 
 def run_node(given: dict[str, Any], control: socket.socket) -> int:
     """Run one node until it has finished or the launcher is gone; returns the exit code."""
     spec = NodeSpec.from_json(given)
-    _become(spec)
+    become(spec)
     with (
-        _open_append(spec.log) as log,
-        _open_append(spec.deliveries, header=encode_file_header()) as deliveries,
+        open_append(spec.log) as log,
+        open_append(spec.deliveries, header=encode_file_header()) as deliveries,
     ):
         runner = asyncio.Runner(loop_factory=new_event_loop)
         with runner:
@@ -111,8 +106,7 @@ class _Node:
 
     def log(self, line: m.Log) -> None:
         """Write a line of the log, as JSON."""
-        record = {"t_ns": time.time_ns(), "level": line.level, "event": line.event, **line.fields}
-        self._log.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+        self._log.write(log_line(line))
 
     def record(self, data: bytes) -> None:
         """Write delivery records."""
@@ -186,26 +180,3 @@ def progress_reports(progress: m.Progress) -> Iterator[dict[str, Any]]:
             report[what][stream] = seq
         is_last = first + STREAMS_IN_REPORT_MAX >= len(counts)
         yield {**report, "silent": progress.silent and is_last}
-
-
-def _become(spec: NodeSpec) -> None:
-    """Enter the host's network namespace, take a name, and die with the launcher."""
-    libc = ctypes.CDLL(None)
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    libc.prctl(PR_SET_NAME, spec.name.encode()[:NAME_BYTES_MAX])
-    if spec.netns is not None:
-        enter(spec.netns)
-
-
-def _open_append(path: str | None, header: bytes = b"") -> Any:
-    """A file to append to, unbuffered; a torn record that a killed process left is cut off."""
-    target = Path(path or os.devnull)
-    if header and target.is_file():
-        data = target.read_bytes()[: len(header)]
-        if len(data) == len(header):
-            check_file_header(data)
-        os.truncate(target, whole_bytes(target.stat().st_size))
-    file = target.open("ab", buffering=0)
-    if header and target.is_file() and target.stat().st_size == 0:
-        file.write(header)
-    return file

@@ -1,6 +1,7 @@
-"""`cutset list`: the experiments, topologies, suites and studies that come with Cutset, a line each.
+"""`cutset list`: the experiments, topologies, systems of programs, suites and studies that come with it.
 
-On a terminal a description that is too long goes on below itself; elsewhere a line is never broken.
+Each has a line. On a terminal a description that is too long goes on below itself; elsewhere a line is never
+broken.
 """
 
 import shutil
@@ -17,16 +18,20 @@ DESCRIPTION_WIDTH_MIN = 20
 
 @click.command(name="list")
 def command() -> None:
-    """Show the experiments, topologies, suites and studies there are."""
+    """Show the experiments, topologies, systems of programs, suites and studies there are."""
     from experiments.loader import experiment_names, load_experiment
     from experiments.studies import listed
     from experiments.suite import read_suite, suite_names
+    from systems.loader import load_system
+    from systems.names import system_names
     from topologies.loader import load_topology, topology_names
 
     with reader_may_leave():
         _section("Experiments", experiment_names(), lambda name: load_experiment(name).description)
         click.echo()
         _section("Topologies", topology_names(), lambda name: load_topology(name).description)
+        click.echo()
+        _section("Systems of programs", system_names(), lambda name: load_system(name).description)
         click.echo()
         _section("Suites", suite_names(), lambda name: read_suite(name).suite.description)
         click.echo()

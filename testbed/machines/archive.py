@@ -40,7 +40,7 @@ from testbed.errors import MachineError
 PROJECT = Path(__file__).resolve().parents[2]
 CACHE = PROJECT / ".cache"
 
-PACKAGES = ("experiments", "node", "testbed", "topologies")
+PACKAGES = ("experiments", "node", "systems", "testbed", "topologies")
 NOT_ON_MACHINES = ("node/sim/", "testbed/backends/", "testbed/campaign/", "testbed/cli/", "testbed/shell/")
 DISTRIBUTIONS = (
     "annotated-types",

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Install the Debian packages that are missing for a job ("machine", "run" or "test"), and only those.
+# Install the Debian packages that are missing for a job ("machine", "run", "systems" or "test"), and only those.
 #
 # Says what it installs and why. Needs root or sudo only when something is missing; prints nothing when nothing is.
 # Exit codes: 0 everything is there, 2 no such job, 3 something is missing and cannot be installed (it says what to do).
@@ -31,13 +31,14 @@ missing() { # missing PROOF
 belongs() { # belongs JOB: whether what JOB needs is needed for this one; each job needs what those before it need
     case $job in
         machine) [ "$1" = machine ] ;;
-        run) [ "$1" != test ] ;;
+        run) [ "$1" = machine ] || [ "$1" = run ] ;;
+        systems) [ "$1" != test ] ;;
         test) : ;;
     esac
 }
 
-case $job in machine | run | test) ;; *)
-    printf 'cutset: no job %s: known are machine, run, test\n' "$job" >&2
+case $job in machine | run | systems | test) ;; *)
+    printf 'cutset: no job %s: known are machine, run, systems, test\n' "$job" >&2
     exit 2
     ;;
 esac
@@ -71,24 +72,29 @@ command -v apt-get >/dev/null 2>&1 || {
 }
 printf 'installing:%s\n' "$packages" >&2
 log=$(mktemp)
-# The tests start SSH servers of their own: this machine is not to get one that it did not have.
-ssh_service() { # ssh_service VERB
-    case " $packages " in *' openssh-server '*)
-        if command -v systemctl >/dev/null 2>&1; then
-            $root systemctl "$1" ssh.service ssh.socket >/dev/null 2>&1 || :
-        fi
-        ;;
+# Runs start servers of their own: this machine is not to get any that it did not have.
+units=
+for package in $packages; do
+    case $package in
+        mosquitto) units="$units mosquitto.service" ;;
+        openssh-server) units="$units ssh.service ssh.socket" ;;
     esac
+done
+services() { # services VERB
+    if [ -n "$units" ] && command -v systemctl >/dev/null 2>&1; then
+        # shellcheck disable=SC2086  # a list of units, word by word
+        $root systemctl "$1" $units >/dev/null 2>&1 || :
+    fi
 }
 tidy_up() {
     rm -f "$log"
-    ssh_service unmask
+    services unmask
 }
 trap tidy_up EXIT
 trap 'exit 130' INT
 trap 'exit 129' HUP
 trap 'exit 143' TERM
-ssh_service mask
+services mask
 # shellcheck disable=SC2086  # a list of names, word by word
 if ! { $root apt-get update && $root env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y --no-install-recommends $packages; } >"$log" 2>&1; then
@@ -96,5 +102,5 @@ if ! { $root apt-get update && $root env DEBIAN_FRONTEND=noninteractive \
     printf 'cutset: apt-get could not install:%s\n' "$packages" >&2
     exit 3
 fi
-ssh_service unmask
-ssh_service disable
+services unmask
+services disable

@@ -19,6 +19,7 @@ from testbed.links.emulator import links_without_emulator
 from testbed.links.selection import select_emulator
 from testbed.network import Network
 from testbed.processes import NodeProcess, Processes
+from testbed.programs import longest_ready_s
 from testbed.runner.barrier import Barrier, Barriers
 from testbed.runner.contacts import Contacts
 from testbed.runner.record import RecordWriter
@@ -90,7 +91,8 @@ async def _start_all(context: RunContext) -> None:
     names = [name for name in context.specs if name not in context.plan.joining]
     for name in names:
         context.processes.start(context.specs[name])
-    await context.processes.wait_ready(names, READY_S + READY_PER_NODE_S * len(names))
+    at_most_s = max(READY_S, longest_ready_s(context.plan))
+    await context.processes.wait_ready(names, at_most_s + READY_PER_NODE_S * len(names))
     context.note_processes()
     context.record.time("ready_ns")
 

@@ -26,6 +26,7 @@ from experiments.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.forecast import disk_needed_bytes
 from testbed.interrupts import handling
+from testbed.programs import check_needs, versions_of
 from testbed.runner.record import RUNNER_LOG, settle
 from testbed.runner.versions import commit, described_machine, versions
 from testbed.sandbox import Sandbox
@@ -84,6 +85,7 @@ def prepare(
 def check_machine(out: Path, plan: Plan) -> None:
     """Create `out`. Raises MachineError if that fails, a program is missing or the disk is too small."""
     check_tools(RUN_TOOLS)
+    check_needs(plan)
     try:
         out.mkdir(parents=True, exist_ok=True)
         check_disk(out, plan)
@@ -177,7 +179,7 @@ def planned_record(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> 
         seed=plan.seed,
         links=plan.links_kind,
         commit=commit(),
-        versions=versions(),
+        versions=versions() | versions_of(plan),
         machine=described_machine(),
         times=Times(started_ns=time.time_ns()),
     )

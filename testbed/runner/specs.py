@@ -7,7 +7,8 @@ from typing import Any
 from experiments.declared import Trait
 from experiments.plan import Plan, ProcessPlan
 from experiments.rundir import RunDirectory
-from testbed.runner.contacts import Contacts, member_of
+from testbed.programs import launches_of, members_of
+from testbed.runner.contacts import Contacts
 
 NEWCOMERS = (Trait.SUBSCRIBER, Trait.PUBLISHER)
 """Those of whom nobody has to know before they come, unless they are servers, too."""
@@ -32,7 +33,8 @@ def node_specs(
         "publishers": [stream.publishers for stream in plan.streams],
     }
     addresses = {host.name: host.address for host in plan.hosts}
-    members = [member_of(process, addresses) for process in plan.processes]
+    members = members_of(plan)
+    launches = launches_of(plan, run)
     unknown = {
         process.name
         for process in plan.having(*NEWCOMERS)
@@ -53,6 +55,7 @@ def node_specs(
             "address": addresses[process.host],
             "netns": netns(process.host),
             "members": told(process.name),
+            "program": launches.get(process.name),
             **shared,
         }
         for process in processes

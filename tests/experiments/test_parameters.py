@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 from pydantic_core import PydanticCustomError
 
-from experiments import parameters
+from experiments import declared, parameters
 from node.core.declaration import Declared, System
 
 
@@ -29,7 +29,7 @@ class Parameters:
 @pytest.fixture(autouse=True)
 def _one_system(monkeypatch):
     toy = System(Declared("toy", {}), Parameters, {})
-    monkeypatch.setattr(parameters, "systems", lambda: {"toy": toy})
+    monkeypatch.setattr(declared, "systems", lambda: {"toy": toy})
 
 
 def test_names_have_no_units_and_values_have():

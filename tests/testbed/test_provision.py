@@ -90,7 +90,10 @@ def test_a_machine_is_provided_with_all_that_machines_are_examined_for() -> None
 
 def test_a_job_that_is_unknown_is_refused(tmp_path: Path) -> None:
     result = provision("runs", tools(tmp_path / "bin", *BASICS), uid=1000)
-    assert (result.returncode, result.stderr) == (2, "cutset: no job runs: known are machine, run, test\n")
+    assert (result.returncode, result.stderr) == (
+        2,
+        "cutset: no job runs: known are machine, run, systems, test\n",
+    )
 
 
 def test_only_what_is_missing_is_installed_through_apt(tmp_path: Path) -> None:
@@ -111,7 +114,7 @@ def fake(path: Path, name: str, text: str) -> None:
     (path / name).chmod(0o755)
 
 
-SERVICE = "ssh.service ssh.socket"
+SERVICES = "mosquitto.service ssh.service ssh.socket"
 
 
 @pytest.mark.parametrize(
@@ -124,14 +127,12 @@ SERVICE = "ssh.service ssh.socket"
     ],
     ids=["installed", "failed", "ended", "interrupted"],
 )
-def test_an_ssh_server_is_not_started_and_is_never_left_masked(
-    tmp_path: Path, apt: str, code: int, said: list[str]
-) -> None:
+def test_no_server_is_started_or_left_masked(tmp_path: Path, apt: str, code: int, said: list[str]) -> None:
     path, calls = tools(tmp_path / "bin", *BASICS, "env", "tail"), tmp_path / "calls"
     fake(path, "apt-get", apt)
     fake(path, "systemctl", f'echo "$@" >>{calls}')
     assert provision("test", path, uid=0).returncode == code
-    assert calls.read_text().splitlines() == [f"{verb} {SERVICE}" for verb in (*said, "unmask")]
+    assert calls.read_text().splitlines() == [f"{verb} {SERVICES}" for verb in (*said, "unmask")]
 
 
 def test_it_is_silent_when_everything_is_there(tmp_path: Path) -> None:

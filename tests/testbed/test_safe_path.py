@@ -21,7 +21,7 @@ from testbed.machines.deploy import our_python
 from tests.planting import marks, plant
 from tests.testbed.runner.live import PROJECT
 
-PACKAGES = ("analysis", "experiments", "node", "testbed", "topologies")
+PACKAGES = ("analysis", "experiments", "node", "systems", "testbed", "topologies")
 MODULES_STARTED = (
     "analysis.live",
     "analysis.jobs.daemon",
@@ -40,6 +40,7 @@ MAY_NAME_PYTHON = {
     "experiments/child_python.py": "begins all commands that start one",
     "analysis/session.py": "tells Spark which one to start; SAFE_ENVIRONMENT goes with it",
     "analysis/jobs/probe.py": "says which one a cluster's worker is",
+    "testbed/programs.py": "names the one of programs' clients, which start in folders of their own",
     "testbed/campaign/night_installation.py": "finds the `cutset` beside it",
     "testbed/machines/deploy.py": "begins commands for machines",
     "testbed/machines/run_folders.py": "ends them",

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -110,10 +110,13 @@ class Launched:
 
 
 @contextmanager
-def launcher() -> Iterator[Launched]:
-    """A launcher; it and whatever it forked are gone afterwards."""
+def launcher(within: Sequence[str] = ()) -> Iterator[Launched]:
+    """A launcher; it and whatever it forked are gone afterwards. within: a command that it is started by."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "node.tcp.launcher"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [*within, sys.executable, "-m", "node.tcp.launcher"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         yield Launched(process)

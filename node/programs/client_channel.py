@@ -1,0 +1,78 @@
+"""The words between a minder and the client in its program: JSON objects over a socket that has a name.
+
+The socket is in the abstract namespace, which is the host's network namespace's own (unix(7)): no path can
+be too long, and nothing stays behind. To the client go {"do": "go", "start_ns", "late_us"}, {"do":
+"stop_drivers"} and {"do": "finish"}, also those that were said before it came; from it come {"did": "ready"},
+{"did": "log", "event", "fields"} and {"did": "progress", "published", "delivered", "silent"}. One client at a
+time: another one takes its place.
+"""
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+MESSAGE_BYTES_MAX = 1 << 20
+WAITING_MAX = 4
+
+
+class ClientChannel:
+    """The minder's side. heard: is called with each message of the client."""
+
+    def __init__(self, heard: Callable[[Mapping[str, Any]], None]) -> None:
+        self.name = f"cutset-{os.getpid()}"
+        self._heard = heard
+        self._said: list[bytes] = []
+        self._client: socket.socket | None = None
+        self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listening.bind("\0" + self.name)
+        self._listening.listen(WAITING_MAX)
+        self._listening.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._listening, self._accept)
+
+    def say(self, message: Mapping[str, Any]) -> None:
+        """To the client that is there, and to those that come."""
+        data = json.dumps(message).encode()
+        self._said.append(data)
+        if self._client is not None:
+            self._send(self._client, data)
+
+    def close(self) -> None:
+        """No more words. Idempotent."""
+        self._drop()
+        asyncio.get_running_loop().remove_reader(self._listening)
+        self._listening.close()
+
+    def _accept(self) -> None:
+        client, _ = self._listening.accept()
+        self._drop()
+        client.setblocking(False)
+        self._client = client
+        asyncio.get_running_loop().add_reader(client, self._read)
+        for data in self._said:
+            self._send(client, data)
+
+    def _read(self) -> None:
+        assert self._client is not None
+        try:
+            data = self._client.recv(MESSAGE_BYTES_MAX)
+        except (BlockingIOError, ConnectionError):
+            data = b""
+        if not data:
+            self._drop()
+            return
+        self._heard(json.loads(data))
+
+    def _send(self, client: socket.socket, data: bytes) -> None:
+        try:
+            client.send(data)
+        except (BlockingIOError, ConnectionError):
+            return  # a client that is stopped, or going: its end will be seen
+
+    def _drop(self) -> None:
+        if self._client is not None:
+            asyncio.get_running_loop().remove_reader(self._client)
+            self._client.close()
+            self._client = None

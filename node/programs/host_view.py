@@ -1,0 +1,60 @@
+"""A program's own view of the machine: host name, /etc/hosts, /var/lib and /run (mount_namespaces(7)).
+
+Two instances of a program on one machine would otherwise share what they keep under fixed paths. All else is
+as outside. What the program needs and lies under a path that is covered is bound there again.
+"""
+
+import ctypes
+import os
+import socket
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from node.core.specification import Member
+
+CLONE_NEWNS = 0x00020000  # sched.h
+CLONE_NEWUTS = 0x04000000
+MS_BIND = 0x1000  # mount(2)
+MS_REC = 0x4000
+MS_PRIVATE = 0x40000
+HOSTS = Path("/etc/hosts")
+LIBRARY = Path("/var/lib")
+RUN = Path("/run")
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def hosts_text(members: Iterable[Member]) -> str:
+    """/etc/hosts: the hosts of a run by name."""
+    lines = ["127.0.0.1 localhost", *(f"{member.address} {member.host}" for member in members)]
+    return "\n".join(lines) + "\n"
+
+
+def enter_view(host: str, hosts: Path, storage: Path, kept: Sequence[Path]) -> None:
+    """Let the calling process, and all that it starts, see the machine as this host's.
+
+    hosts: what is to be /etc/hosts. storage: what is to be /var/lib. kept: folders that stay where they are.
+    Raises OSError.
+    """
+    _check(_libc.unshare(CLONE_NEWNS | CLONE_NEWUTS), "make namespaces")
+    _mount(None, Path("/"), None, MS_REC | MS_PRIVATE)
+    socket.sethostname(host)
+    covered = [path for path in kept if any(path.is_relative_to(each) for each in (LIBRARY, RUN))]
+    open_ = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in covered}
+    _mount(str(hosts), HOSTS, None, MS_BIND)
+    _mount(str(storage), LIBRARY, None, MS_BIND)
+    _mount("tmpfs", RUN, "tmpfs", 0)
+    for path, descriptor in open_.items():
+        path.mkdir(parents=True, exist_ok=True)
+        _mount(f"/proc/self/fd/{descriptor}", path, None, MS_BIND | MS_REC)
+        os.close(descriptor)
+
+
+def _mount(source: str | None, target: Path, kind: str | None, flags: int) -> None:
+    encoded = [None if each is None else each.encode() for each in (source, str(target), kind)]
+    _check(_libc.mount(*encoded, ctypes.c_ulong(flags), None), f"mount {target}")
+
+
+def _check(result: int, doing: str) -> None:
+    if result != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"cannot {doing}: {os.strerror(error)}")

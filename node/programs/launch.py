@@ -1,0 +1,30 @@
+"""What a minder is told of the program that it starts: `NodeSpec.program`, as the testbed writes it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from node.core.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """folder: the program's own, where it starts and its files lie. python_path: where programs find
+    `cutset_client` and its modules. published: what the contract says of publishers' records.
+    """
+
+    program: Program
+    folder: Path
+    python_path: str
+    published: str
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        """Raises KeyError or TypeError if this is none."""
+        return cls(
+            Program.from_json(given["program"]),
+            Path(given["folder"]),
+            given["python_path"],
+            given["published"],
+        )

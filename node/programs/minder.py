@@ -1,0 +1,267 @@
+"""The process that minds a program: it starts it in the host's namespaces, and ends with it.
+
+It takes the place of a node process of ours: the launcher forks it, and hears from it that it is ready, how
+far its client is, and how it ended. It leads a process group of which the program and all that this starts
+are members, so that whoever kills, stops or continues a node does it to all of them at once. The program dies
+with it (prctl(2), PR_SET_PDEATHSIG), and it with the launcher.
+
+What the program leaves running when it ends falls to the minder (PR_SET_CHILD_SUBREAPER) and is killed. A
+program that ends by itself before it is asked to is a failure, whatever its exit code.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import json
+import os
+import pwd
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from node.core.machine import Log, Progress
+from node.core.program import Program
+from node.core.specification import NodeSpec
+from node.programs.client_channel import ClientChannel
+from node.programs.host_view import enter_view
+from node.programs.launch import Launch
+from node.programs.output import Output
+from node.programs.readiness import NotReadyError, ReadyWatch
+from node.programs.surroundings import environment, prepare
+from node.tcp.child import PR_SET_PDEATHSIG, become, log_line, open_append
+from node.tcp.process import MESSAGE_BYTES_MAX, progress_reports
+
+PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+READ_BYTES = 1 << 16
+FAILED = 70  # EX_SOFTWARE of sysexits.h
+CLIENT_ENDS_S = 2.0
+"""A client that was told to finish ends by itself, or else is asked as its role says."""
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def run_program(given: dict[str, Any], control: socket.socket) -> int:
+    """Run one program until it has ended; returns the exit code."""
+    spec = NodeSpec.from_json(given)
+    assert spec.program is not None
+    become(spec)
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    launch = Launch.from_json(spec.program)
+    number = signal.Signals[f"SIG{launch.program.stop.signal}"]
+    if number != signal.SIGKILL:
+        signal.signal(number, signal.SIG_IGN)  # sent to the whole group, for the program
+    with open_append(spec.log) as log, asyncio.Runner() as runner:
+        return runner.run(Minder(spec, launch, control, log).run())
+
+
+class Minder:
+    """One program and what minds it."""
+
+    def __init__(self, spec: NodeSpec, launch: Launch, control: socket.socket, log: Any) -> None:
+        self._spec, self._launch, self._control, self._file = spec, launch, control, log
+        self._program = launch.program
+        self._problem = ""
+        self._is_finishing = False
+        self._ended = asyncio.Event()
+        self._given_up = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._process: subprocess.Popen[bytes]
+
+    async def run(self) -> int:
+        """Until the program has ended; returns the exit code."""
+        loop = asyncio.get_running_loop()
+        channel = ClientChannel(self._client_said)
+        try:
+            env = self._start(channel.name)
+        except (OSError, ValueError, LookupError, subprocess.SubprocessError) as error:
+            self._fail(f"cannot start {self._program.run[0]}: {error}")
+            return FAILED
+        self._watch = ReadyWatch(self._program.ready, self._spec.address, env, str(self._launch.folder))
+        self._output = Output(self.log, self._watch.saw_line)
+        self._control.setblocking(False)
+        loop.add_reader(self._control, self._heard, channel)
+        assert self._process.stdout is not None
+        os.set_blocking(self._process.stdout.fileno(), False)
+        loop.add_reader(self._process.stdout, self._read_output)
+        ending = os.pidfd_open(self._process.pid)
+        loop.add_reader(ending, self._ended.set)
+        self._do(self._tell_when_ready())
+        await self._end()
+        loop.remove_reader(ending)
+        os.close(ending)
+        code = self._process.wait()
+        self._read_output()
+        self._output.end()
+        channel.close()
+        loop.remove_reader(self._control)
+        for task in tuple(self._tasks):
+            task.cancel()
+        kill_children()
+        return self._result(code)
+
+    def log(self, line: Log) -> None:
+        """Write a line of the host's log."""
+        self._file.write(log_line(line))
+
+    def _start(self, channel: str) -> dict[str, str]:
+        """Start the program, in its view of the machine; returns its environment."""
+        hosts, storage = prepare(self._spec, self._launch)
+        env = environment(self._spec, self._launch, channel)
+        paths = [Path(each) for each in (sys.prefix, *self._launch.python_path.split(os.pathsep))]
+        kept = [each for each in (self._launch.folder.parent.parent, *paths) if each.is_dir()]
+        enter_view(self._spec.host, hosts, storage, kept)
+        self._process = subprocess.Popen(
+            self._program.run,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=env,
+            cwd=self._launch.folder,
+            preexec_fn=becoming(self._program),  # noqa: PLW1509 - this process has one thread
+        )
+        self.log(Log("started", {"run": list(self._program.run), "pid": self._process.pid}))
+        return env
+
+    async def _tell_when_ready(self) -> None:
+        try:
+            await self._watch.wait()
+        except NotReadyError as error:
+            if self._spec.start:  # others may be out of reach now: it is for the run to go on with it
+                self.log(Log("not_ready", {"problem": str(error)}, "warning"))
+                return
+            self._problem = str(error)
+            self._given_up.set()
+            return
+        self.log(Log("ready", {}))
+        self._post({"did": "ready"})
+
+    async def _end(self) -> None:
+        """Wait for the program's end, and bring it about when that is asked for, or it does not get ready."""
+        gone = asyncio.ensure_future(self._ended.wait())
+        asked = asyncio.ensure_future(self._given_up.wait())
+        await asyncio.wait((gone, asked), return_when=asyncio.FIRST_COMPLETED)
+        asked.cancel()
+        if not self._ended.is_set() and self._program.is_client and not self._problem:
+            await asyncio.wait((gone,), timeout=CLIENT_ENDS_S)
+        if not self._ended.is_set():
+            self._ask_to_end()
+            await asyncio.wait((gone,), timeout=self._program.stop.grace_us / 1e6)
+        if not self._ended.is_set():
+            self.log(Log("killed", {"after_us": self._program.stop.grace_us}, "warning"))
+            self._process.kill()
+            await gone
+
+    def _ask_to_end(self) -> None:
+        """The whole group, but for this process, which ignores it."""
+        number = signal.Signals[f"SIG{self._program.stop.signal}"]
+        if number == signal.SIGKILL:
+            self._process.kill()
+            return
+        os.killpg(os.getpgrp(), number)
+
+    def _result(self, code: int) -> int:
+        how = f"exit code {code}" if code >= 0 else f"signal {-code}"
+        self.log(Log("ended", {"how": how, "was_asked": self._is_finishing}))
+        if self._problem:
+            self._fail(self._problem)
+            return FAILED
+        if self._is_finishing:
+            return 0
+        self._fail(f"{self._program.run[0]} ended by itself, with {how}")
+        return code if code > 0 else FAILED
+
+    def _fail(self, problem: str) -> None:
+        self.log(Log("failed", {"problem": problem}, "error"))
+        self._post({"did": "failed", "problem": problem})
+
+    def _heard(self, channel: ClientChannel) -> None:
+        try:
+            data = self._control.recv(MESSAGE_BYTES_MAX)
+        except BlockingIOError:
+            return
+        if not data:
+            os.killpg(os.getpgrp(), signal.SIGKILL)  # the launcher is gone: nobody waits for us
+        message = json.loads(data)
+        if message["do"] in {"go", "stop_drivers", "finish"}:
+            channel.say(message)
+        if message["do"] == "finish":
+            self._is_finishing = True
+            self._given_up.set()
+
+    def _client_said(self, message: Mapping[str, Any]) -> None:
+        match message["did"]:
+            case "ready":
+                self._watch.was_told()
+            case "log":
+                self.log(Log(str(message["event"]), dict(message["fields"]), "warning"))
+            case "progress":
+                counts = [
+                    {int(stream): int(seq) for stream, seq in message[what].items()}
+                    for what in ("published", "delivered")
+                ]
+                progress = Progress(counts[0], counts[1], silent=bool(message["silent"]))
+                for report in progress_reports(progress):
+                    self._post(report)
+
+    def _read_output(self) -> None:
+        assert self._process.stdout is not None
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self._process.stdout.fileno(), READ_BYTES):
+                self._output.feed(data)
+            asyncio.get_running_loop().remove_reader(self._process.stdout)
+
+    def _do(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _post(self, message: Mapping[str, Any]) -> None:
+        """A launcher that does not read loses this: progress is cumulative, and the log has the rest."""
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            self._control.send(
+                json.dumps({**message, "name": self._spec.name}, separators=(",", ":")).encode()
+            )
+
+
+def becoming(program: Program) -> Callable[[], None]:
+    """What the forked child does before it becomes the program. Raises KeyError for an unknown user."""
+    user = pwd.getpwnam(program.user) if program.user and os.geteuid() == 0 else None
+    limits, own = program.limits, signal.Signals[f"SIG{program.stop.signal}"]
+    processors = sorted(os.sched_getaffinity(0))[: limits.processors]
+
+    def become_it() -> None:
+        if own != signal.SIGKILL:
+            signal.signal(own, signal.SIG_DFL)
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        if limits.memory_bytes is not None:
+            resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
+        if limits.processors is not None:
+            os.sched_setaffinity(0, processors)
+        if user is not None:
+            os.initgroups(user.pw_name, user.pw_gid)
+            os.setgid(user.pw_gid)
+            os.setuid(user.pw_uid)
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    return become_it
+
+
+def kill_children() -> None:
+    """Kill whatever this process has as children, again and again until it has none."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            for child in Path("/proc/self/task").glob("*/children"):
+                for number in child.read_text().split():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(number), signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(-1, 0)

@@ -1,0 +1,44 @@
+"""A program's output as lines of its host's log, bounded."""
+
+from collections.abc import Callable
+
+from node.core.machine import Log
+
+LINE_BYTES_MAX = 8192
+OUTPUT_BYTES_MAX = 64 << 20
+"""Of one life of a program; the rest is left out, and that is said."""
+
+
+class Output:
+    """Cuts what a program writes into lines. log: takes them. seen: is told each line, too."""
+
+    def __init__(self, log: Callable[[Log], None], seen: Callable[[str], None]) -> None:
+        self._log, self._seen = log, seen
+        self._rest = b""
+        self._left_bytes = OUTPUT_BYTES_MAX
+
+    def feed(self, data: bytes) -> None:
+        """Bytes as they come."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._line(line)
+        while len(self._rest) > LINE_BYTES_MAX:
+            self._line(self._rest[:LINE_BYTES_MAX])
+            self._rest = self._rest[LINE_BYTES_MAX:]
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        if self._rest:
+            self._line(self._rest)
+            self._rest = b""
+
+    def _line(self, line: bytes) -> None:
+        text = line.decode(errors="backslashreplace").rstrip("\r")
+        self._seen(text)
+        if self._left_bytes <= 0:
+            return
+        self._left_bytes -= len(line) + 1
+        if self._left_bytes <= 0:
+            self._log(Log("output_left_out", {"after_bytes": OUTPUT_BYTES_MAX}, "warning"))
+            return
+        self._log(Log("output", {"text": text}))

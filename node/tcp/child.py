@@ -1,0 +1,47 @@
+"""What the launcher's children have in common: they enter their host, and write files that outlive them."""
+
+import ctypes
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from node.core.deliveries import check_file_header, whole_bytes
+from node.core.machine import Log
+from node.core.specification import NodeSpec
+from node.tcp.network_namespace import enter
+
+PR_SET_PDEATHSIG = 1  # prctl(2)
+PR_SET_NAME = 15
+NAME_BYTES_MAX = 15
+
+
+def become(spec: NodeSpec) -> None:
+    """Enter the host's network namespace, take a name, and die with the launcher."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.prctl(PR_SET_NAME, spec.name.encode()[:NAME_BYTES_MAX])
+    if spec.netns is not None:
+        enter(spec.netns)
+
+
+def log_line(line: Log) -> bytes:
+    """A line of a log, written now."""
+    record = {"t_ns": time.time_ns(), "level": line.level, "event": line.event, **line.fields}
+    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+
+
+def open_append(path: str | None, header: bytes = b"") -> Any:
+    """A file to append to, unbuffered; a torn record that a killed process left is cut off."""
+    target = Path(path or os.devnull)
+    if header and target.is_file():
+        data = target.read_bytes()[: len(header)]
+        if len(data) == len(header):
+            check_file_header(data)
+        os.truncate(target, whole_bytes(target.stat().st_size))
+    file = target.open("ab", buffering=0)
+    if header and target.is_file() and target.stat().st_size == 0:
+        file.write(header)
+    return file

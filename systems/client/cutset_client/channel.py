@@ -1,0 +1,85 @@
+"""Words with the process that minds this program: JSON objects over a socket in the abstract namespace.
+
+In come go (when publishing begins), stop_drivers and finish; out go ready and progress, a few times a second.
+A thread of its own does that. When the socket ends, the run is over: `finished` is set then, too.
+"""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+PERIOD_S = 0.25
+MESSAGE_BYTES_MAX = 1 << 20
+
+
+class Channel:
+    """progress: what is told of it, whenever that changed."""
+
+    def __init__(self, name: str, progress: Callable[[], Mapping[str, Any]]) -> None:
+        self.go = threading.Event()
+        self.stopped = threading.Event()
+        self.finished = threading.Event()
+        self.start_ns = 0
+        self._progress = progress
+        self._told: Mapping[str, Any] | None = None
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.connect("\0" + name)
+        self._socket.settimeout(PERIOD_S)
+        self._thread = threading.Thread(target=self._run, name="cutset", daemon=True)
+        self._thread.start()
+
+    def say(self, message: Mapping[str, Any]) -> None:
+        """To the minder; lost if that is gone."""
+        try:
+            self._socket.send(json.dumps(message).encode())
+        except OSError:
+            self._end()
+
+    def close(self) -> None:
+        """Say the last progress, and no more."""
+        self._tell()
+        self._end()
+        self._socket.close()
+
+    def _run(self) -> None:
+        while not self.finished.is_set():
+            told_s = time.monotonic()
+            try:
+                data = self._socket.recv(MESSAGE_BYTES_MAX)
+            except TimeoutError:
+                self._tell()
+                continue
+            except OSError:
+                data = b""
+            if not data:
+                break
+            self._heard(json.loads(data))
+            if time.monotonic() - told_s > PERIOD_S:
+                self._tell()
+        self._end()
+
+    def _heard(self, message: dict[str, Any]) -> None:
+        if message["do"] == "go":
+            self.start_ns = message["start_ns"]
+            self.go.set()
+        elif message["do"] == "stop_drivers":
+            self._stop()
+        elif message["do"] == "finish":
+            self._end()
+
+    def _tell(self) -> None:
+        progress = self._progress()
+        if progress != self._told:
+            self._told = progress
+            self.say({"did": "progress", **progress})
+
+    def _stop(self) -> None:
+        self.stopped.set()
+        self.go.set()  # who waits for it goes on, and finds that it is over
+
+    def _end(self) -> None:
+        self._stop()
+        self.finished.set()

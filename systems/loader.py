@@ -1,0 +1,105 @@
+"""Finds and reads files of systems: by name among those beside this module, or by path.
+
+A system that needs templates or clients has a folder, in which its file is called system.yaml.
+"""
+
+from dataclasses import dataclass, field, make_dataclass
+from functools import cache
+from pathlib import Path
+
+from node.core.declaration import System
+from node.core.program import Program, Programs
+from systems.model import RoleFile, SystemFile
+from systems.names import FILE, FOLDER, is_path, system_names
+from topologies.document import Document, read_document, validated
+from topologies.errors import InputError
+from topologies.strict import suggestion
+
+TEMPLATE_BYTES_MAX = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramSystem:
+    """A system as its file declares it."""
+
+    system: System
+    programs: Programs
+    description: str
+
+
+def load_system(name_or_path: str) -> ProgramSystem:
+    """The system of this name, or in this file or folder. Raises InputError with file, line and field."""
+    path = system_file(name_or_path)
+    try:
+        changed_ns = path.stat().st_mtime_ns
+    except OSError:
+        changed_ns = 0  # reading it says what is wrong
+    return _load(path, changed_ns)
+
+
+def system_file(name_or_path: str) -> Path:
+    """Where the file lies. Raises InputError with the known names."""
+    if is_path(name_or_path):
+        path = Path(name_or_path).absolute()
+        return path / FILE if path.is_dir() else path
+    for path in (FOLDER / name_or_path / FILE, FOLDER / f"{name_or_path}.yaml"):
+        if path.is_file():
+            return path
+    known = system_names()
+    said = f"no system of this name{suggestion(name_or_path, known)}; a path works too"
+    raise InputError(name_or_path, None, "", said)
+
+
+@cache
+def _load(path: Path, changed_ns: int) -> ProgramSystem:
+    """changed_ns: when the file was changed, so that it is read again when it was."""
+    document = read_document(path)
+    file = validated(SystemFile, document)
+    programs = Programs(
+        document.file,
+        str(path.parent.resolve()),
+        tuple(need.need() for need in file.needs),
+        {name: _program(name, role, document, path.parent) for name, role in file.roles.items()},
+    )
+    return ProgramSystem(_system(file), programs, file.description)
+
+
+def _program(name: str, role: RoleFile, document: Document, folder: Path) -> Program:
+    return Program(
+        run=role.run,
+        env=role.env,
+        files={
+            made: _template(document, ("roles", name, "files", made), folder, template)
+            for made, template in role.files.items()
+        },
+        ready=role.readiness(),
+        stop=role.stopping(),
+        limits=role.limited(),
+        is_client=role.is_client,
+        keeps_storage=role.keeps_storage,
+        user=role.user,
+    )
+
+
+def _template(document: Document, at: tuple[str, ...], folder: Path, name: str) -> str:
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise document.error(at, f"{name} is not in the folder of this file")
+    try:
+        if path.stat().st_size > TEMPLATE_BYTES_MAX:
+            raise document.error(at, f"{name} is larger than {TEMPLATE_BYTES_MAX // 1024} KiB")
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise document.error(at, f"{name} cannot be read: {said}") from None
+
+
+def _system(file: SystemFile) -> System:
+    """As the rest of the house knows systems; it has no machines and no codec."""
+    parameters = make_dataclass(
+        "Parameters",
+        [(name, type(value), field(default=value)) for name, value in file.parameters.items()],
+        frozen=True,
+        slots=True,
+    )
+    return System(file.declared(), parameters, {})

@@ -1,0 +1,100 @@
+"""Turns a role's templates into what one process is started with: arguments, environment, files.
+
+Templates are jinja2's, and strict: what is not there is an error. They see
+
+    name host region role index address    of the process itself ("r2/broker-0", "r2-broker-0", …)
+    peers(role, region)                    the other processes, each with those; all, unless asked for some
+    regions                                the names of all regions
+    parameters                             the system's
+    folder                                 the process's own, in which it starts and its files lie
+    system                                 the folder of the system's file
+    python                                 the interpreter that Cutset runs with
+
+Pure: what is on disk is for `node.programs`.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from node.core.program import Program, Programs
+from topologies.errors import InputError
+
+RENDERED_BYTES_MAX = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What templates of one run see besides the process itself. members: all processes, as the others know
+    them. python: the interpreter.
+    """
+
+    members: Sequence[Mapping[str, Any]]
+    regions: Sequence[str]
+    parameters: Mapping[str, Any]
+    python: str
+
+
+def program_of(programs: Programs, member: Mapping[str, Any], around: Surroundings, folder: str) -> Program:
+    """The program of a process, with nothing left to fill in. folder: the process's own.
+
+    Raises InputError that names the field of the system's file.
+    """
+    program = programs.roles[member["role"]]
+    names = {
+        **member,
+        "peers": _peers(member, around.members),
+        "regions": around.regions,
+        "parameters": around.parameters,
+        "folder": folder,
+        "system": programs.folder,
+        "python": around.python,
+    }
+
+    def text(template: str, *at: object) -> str:
+        field = ".".join(map(str, ("roles", member["role"], *at)))
+        return _rendered(template, names, programs.file, field, member["name"])
+
+    ready = program.ready
+    return dataclasses.replace(
+        program,
+        run=tuple(text(each, "run", n) for n, each in enumerate(program.run)),
+        env={name: text(each, "env", name) for name, each in program.env.items()},
+        files={name: text(each, "files", name) for name, each in program.files.items()},
+        ready=dataclasses.replace(
+            ready,
+            port=text(ready.port, "ready", "port"),
+            http=text(ready.http, "ready", "http"),
+            command=tuple(text(each, "ready", "command", n) for n, each in enumerate(ready.command)),
+        ),
+    )
+
+
+def _peers(own: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Callable[..., Any]:
+    others = [each for each in members if each["name"] != own["name"]]
+
+    def peers(role: str | None = None, region: str | None = None) -> list[Mapping[str, Any]]:
+        return [
+            each
+            for each in others
+            if (role is None or each["role"] == role) and (region is None or each["region"] == region)
+        ]
+
+    return peers
+
+
+def _rendered(template: str, names: Mapping[str, Any], file: str, field: str, process: str) -> str:
+    if "{" not in template:
+        return template
+    import jinja2.sandbox  # noqa: PLC0415 - only what is rendered needs it
+
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        undefined=jinja2.StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
+    )
+    try:
+        text = environment.from_string(template).render(names)
+    except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+        raise InputError(file, None, field, f"for {process}: {error}") from None
+    if len(text) > RENDERED_BYTES_MAX:
+        raise InputError(file, None, field, f"for {process}: makes more than {RENDERED_BYTES_MAX} characters")
+    return text

@@ -1,0 +1,90 @@
+"""The programs of a plan, if its nodes are programs: what each process is started with, and what all need.
+
+Pure but for `check_needs` and `versions_of`, which look at this machine.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from experiments.declared import Trait
+from experiments.plan import Plan
+from experiments.rundir import RunDirectory
+from node.core.marker import MARKER_BYTES
+from node.core.program import Need
+from systems.needs import MODULES, missing, version_of
+from systems.rendering import Surroundings, program_of
+from testbed.errors import MachineError
+from testbed.runner.contacts import member_of
+from testbed.sandbox.requirements import search_path
+from topologies.errors import InputError
+from topologies.quantities import SIZE
+
+CLIENT = Path(__file__).resolve().parents[1] / "systems" / "client"
+"""Where programs find `cutset_client`."""
+
+
+def check_programs(plan: Plan) -> None:
+    """Raises InputError if a template does not fit, or events are too small for their marker."""
+    if plan.programs is None:
+        return
+    launches_of(plan, RunDirectory(Path("/run-directory")))
+    size = plan.workload["event_size_bytes"]
+    if size < MARKER_BYTES and plan.having(Trait.PUBLISHER):
+        said = f"{SIZE.format(size)} is too small: the marker of a program's event takes {MARKER_BYTES} B"
+        raise InputError(plan.experiment, None, "workload.event_size", said)
+
+
+def launches_of(plan: Plan, run: RunDirectory) -> Mapping[str, Mapping[str, Any]]:
+    """`node.programs.launch.Launch` of each process, as JSON; of a system of machines there are none."""
+    programs = plan.programs
+    if programs is None:
+        return {}
+    members = members_of(plan)
+    around = Surroundings(members, [each.name for each in plan.regions], plan.parameters, sys.executable)
+    shared = {
+        "python_path": os.pathsep.join(map(str, (CLIENT, MODULES))),
+        "published": plan.declared.contract.published,
+    }
+    return {
+        member["name"]: {
+            **shared,
+            "folder": (folder := str(run.program(member["host"]))),
+            "program": asdict(program_of(programs, member, around, folder)),
+        }
+        for member in members
+    }
+
+
+def members_of(plan: Plan) -> list[dict[str, Any]]:
+    """All processes, as they know each other."""
+    addresses = {host.name: host.address for host in plan.hosts}
+    return [member_of(process, addresses) for process in plan.processes]
+
+
+def longest_ready_s(plan: Plan) -> float:
+    """How long a program may take until it is ready; 0 where there are none."""
+    roles = plan.programs.roles.values() if plan.programs else ()
+    return max((program.ready.within_us / 1e6 for program in roles), default=0.0)
+
+
+def check_needs(plan: Plan) -> None:
+    """Raises MachineError, with how to get it, if something that the programs need is not here."""
+    lacking = missing_here(plan.programs.needs if plan.programs else ())
+    if lacking:
+        said = ", ".join(f"`{need.name}` ({need.get})" for need in lacking)
+        raise MachineError(f"{plan.system} needs what is not installed: {said}")
+
+
+def missing_here(needs: Iterable[Need]) -> list[Need]:
+    """What of this is not on this machine."""
+    return list(missing(needs, search_path(os.environ)))
+
+
+def versions_of(plan: Plan) -> dict[str, str | None]:
+    """The versions of what the programs need, by name."""
+    needs = plan.programs.needs if plan.programs else ()
+    return {need.name: version_of(need, search_path(os.environ)) for need in needs}

@@ -1,0 +1,51 @@
+"""Programs under a launcher, with a view of their own of the machine, but no network of their own."""
+
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from node.core.program import Program, Readiness, Stopping
+from node.core.specification import Member, NodeSpec
+from testbed.programs import CLIENT
+
+WITHIN = [
+    "unshare",
+    *([] if os.geteuid() == 0 else ["--user", "--map-current-user", "--keep-caps"]),
+    "--mount",
+]
+"""What lets a launcher give its programs views of their own."""
+
+
+def program(*run: str, **given: Any) -> Program:
+    return Program(tuple(run), **given)
+
+
+def shell(script: str, **given: Any) -> Program:
+    return program("sh", "-c", script, **given)
+
+
+def spec(folder: Path, minded: Program, name: str = "r0/broker-0", **given: Any) -> NodeSpec:
+    """Of a process that is on this machine's loopback."""
+    region, _, rest = name.partition("/")
+    role, _, index = rest.rpartition("-")
+    host = name.replace("/", "-")
+    others = (Member("r0/broker-0", "r0-broker-0", "r0", "broker", 0, "127.0.0.1"),)
+    launch = {
+        "program": asdict(minded),
+        "folder": str(folder / "programs" / host),
+        "python_path": str(CLIENT),
+        "published": given.pop("published", "sent-then-acknowledged"),
+    }
+    made = NodeSpec(name, host, region, role, int(index), 1, "foreign", others, "127.0.0.1", program=launch)
+    return replace(
+        made,
+        log=str(folder / f"{host}.jsonl"),
+        deliveries=str(folder / f"{host}.deliveries"),
+        storage=str(folder / "storage" / host),
+        **given,
+    )
+
+
+SOON = Readiness(within_us=500_000)
+AT_ONCE = Stopping(grace_us=100_000)

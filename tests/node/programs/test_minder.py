@@ -1,0 +1,224 @@
+"""Programs as nodes: started, ready, ended, killed with all that they started, each with its own view."""
+
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from node.core.program import Limits, Readiness, Stopping
+from tests.node.programs.minded import AT_ONCE, WITHIN, program, shell, spec
+from tests.node.tcp.launched import WAIT_S, free_port, launcher, log_lines
+
+pytestmark = pytest.mark.network
+
+
+@pytest.fixture
+def launched():
+    with launcher(WITHIN) as there:
+        yield there
+
+
+def logged(of) -> list:
+    return log_lines(of) if Path(of.log).exists() else []
+
+
+def output(of) -> list[str]:
+    return [line["text"] for line in logged(of) if line["event"] == "output"]
+
+
+def until(condition):
+    deadline = time.monotonic() + WAIT_S
+    while not (value := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return value
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_what_a_program_writes_is_its_hosts_log(tmp_path, launched):
+    one = spec(tmp_path, shell("echo to one; echo to the other >&2; printf half; exec sleep 60"))
+    launched.start(one)
+    launched.wait_ready(1)
+    until(lambda: len(output(one)) >= 2)
+    assert launched.finish(1)[0]["code"] == 0
+    assert output(one) == ["to one", "to the other", "half"]
+
+
+def test_files_and_environment_are_there_before_it_starts(tmp_path, launched):
+    given = {"files": {"its.conf": "port 12\n"}, "env": {"WHO": "r0/broker-0"}}
+    one = spec(tmp_path, shell("cat its.conf; echo $WHO; exec sleep 60", **given))
+    launched.start(one)
+    assert until(lambda: len(output(one)) == 2 and output(one)) == ["port 12", "r0/broker-0"]
+
+
+@pytest.mark.parametrize("way", ["port", "line", "http", "command"])
+def test_a_program_is_ready_when_it_shows_it_and_not_before(tmp_path, launched, way):
+    port, flag = free_port(), tmp_path / "go"
+    serve = f"{sys.executable} -u -m http.server {port} --bind 127.0.0.1"
+    ready = {
+        "port": Readiness(port=str(port)),
+        "line": Readiness(line="Serving HTTP on"),
+        "http": Readiness(http=f"http://127.0.0.1:{port}/"),
+        "command": Readiness(command=("test", "-e", "served")),
+    }[way]
+    script = f"while ! test -e {flag}; do sleep 0.05; done; touch served; exec {serve}"
+    one = spec(tmp_path, shell(script, ready=replace(ready, within_us=60_000_000)))
+    launched.start(one)
+    launched.wait(lambda: launched.all_said("started"))
+    until(lambda: logged(one))
+    time.sleep(0.3)
+    assert not [line for line in log_lines(one) if line["event"] == "ready"]
+    flag.touch()
+    launched.wait_ready(1)
+
+
+def test_a_program_that_does_not_get_ready_says_what_it_was_waited_for(tmp_path, launched):
+    port = free_port()
+    wanted = Readiness(port=str(port), within_us=300_000)
+    launched.start(spec(tmp_path, shell("exec sleep 60", ready=wanted)))
+    launched.wait(lambda: launched.all_said("exited"))
+    [failed] = launched.all_said("failed")
+    assert failed["problem"] == f"not ready after 0.3 s: nothing listens at 127.0.0.1:{port}"
+
+
+def test_a_program_that_cannot_be_started_says_why(tmp_path, launched):
+    launched.start(spec(tmp_path, program("no-such-program")))
+    launched.wait(lambda: launched.all_said("exited"))
+    [failed] = launched.all_said("failed")
+    assert failed["problem"].startswith("cannot start no-such-program: ")
+
+
+def test_a_program_that_ends_by_itself_is_a_failure_whatever_its_code(tmp_path, launched):
+    launched.start(spec(tmp_path, shell("exit 0")))
+    [ended] = launched.wait(lambda: launched.all_said("exited"))
+    assert ended["code"] != 0
+    assert launched.all_said("failed")[0]["problem"] == "sh ended by itself, with exit code 0"
+
+
+CHILD = "sleep 600 & echo $!; exec sleep 600"
+
+
+def test_signals_reach_all_that_a_program_started(tmp_path, launched):
+    one = spec(tmp_path, shell(CHILD))
+    launched.start(one)
+    [said] = launched.wait(lambda: launched.all_said("started"))
+    child = int(until(lambda: output(one))[0])
+    os.killpg(said["pid"], signal.SIGSTOP)
+    until(lambda: state(child) == "T")
+    os.killpg(said["pid"], signal.SIGCONT)
+    until(lambda: state(child) == "S")
+    os.killpg(said["pid"], signal.SIGKILL)
+    [ended] = launched.wait(lambda: launched.all_said("exited"))
+    assert ended["signal"] == signal.SIGKILL
+    until(lambda: not runs(child))
+
+
+def test_what_left_the_group_ends_with_the_program(tmp_path, launched):
+    one = spec(tmp_path, shell("setsid sleep 600 & echo $!; exec sleep 600"))
+    launched.start(one)
+    launched.wait_ready(1)
+    child = int(until(lambda: output(one))[0])
+    launched.finish(1)
+    until(lambda: not runs(child))
+
+
+def test_a_program_is_asked_by_its_own_signal_and_has_time(tmp_path, launched):
+    script = "trap 'sleep 0.3; echo tidied; exit 3' INT; echo up; while :; do sleep 0.05; done"
+    one = spec(tmp_path, shell(script, stop=Stopping("INT", 20_000_000)))
+    launched.start(one)
+    until(lambda: output(one))
+    assert launched.finish(1)[0]["code"] == 0
+    assert output(one) == ["up", "tidied"]
+
+
+def test_a_program_that_does_not_end_is_killed_after_its_grace(tmp_path, launched):
+    one = spec(tmp_path, shell("trap '' TERM; echo up; while :; do sleep 0.05; done", stop=AT_ONCE))
+    launched.start(one)
+    until(lambda: output(one))
+    assert launched.finish(1)[0]["code"] == 0
+    assert [line["after_us"] for line in log_lines(one) if line["event"] == "killed"] == [100_000]
+
+
+def test_a_program_dies_with_the_launcher(tmp_path):
+    one = spec(tmp_path, shell("echo $$; exec sleep 600"))
+    with launcher(WITHIN) as there:
+        there.start(one)
+        pid = int(until(lambda: output(one))[0])
+        there.process.kill()
+    until(lambda: not runs(pid))
+
+
+def test_two_instances_do_not_see_what_the_other_keeps(tmp_path, launched):
+    look = "hostname; grep -c r0-broker-0 /etc/hosts; ls /var/lib /run"
+    script = f"{look}; touch /var/lib/mine /run/mine; sleep 600"
+    both = [spec(tmp_path, shell(script), name) for name in ("r0/broker-0", "r0/broker-1")]
+    for one in both:
+        launched.start(one)
+    for one in both:
+        assert until(lambda: len(output(one)) >= 5 and output(one)) == [  # noqa: B023
+            one.host,
+            "1",
+            "/run:",
+            "",
+            "/var/lib:",
+        ]
+    assert not Path("/run/mine").exists()
+
+
+@pytest.mark.parametrize(("keeps", "there"), [(True, "mine"), (False, "nothing")])
+def test_storage_survives_a_restart_or_does_not(tmp_path, launched, keeps, there):
+    script = "cat /var/lib/it || echo nothing; echo mine >/var/lib/it; exec sleep 600"
+    one = spec(tmp_path, shell(script, keeps_storage=keeps))
+    launched.start(one)
+    said = launched.wait(lambda: launched.all_said("started"))[0]
+    until(lambda: "nothing" in output(one) and (Path(one.storage) / "it").exists())
+    os.killpg(said["pid"], signal.SIGKILL)
+    launched.wait(lambda: launched.all_said("exited"))
+    before = len(output(one))
+    launched.start(replace(one, start=1))
+    until(lambda: there in output(one)[before:])
+
+
+def test_limits_hold(tmp_path, launched):
+    script = "import os; print(len(os.sched_getaffinity(0)), flush=True); bytearray(1 << 30)"
+    limits = Limits(memory_bytes=256 << 20, processors=1)
+    one = spec(tmp_path, program(sys.executable, "-c", script, limits=limits))
+    launched.start(one)
+    launched.wait(lambda: launched.all_said("exited"))
+    assert output(one)[0] == "1"
+    assert output(one)[-1] == "MemoryError"
+
+
+def test_a_run_directory_below_run_stays_where_it_is(launched):
+    place = Path("/run") if os.access("/run", os.W_OK) else None
+    if place is None:
+        pytest.skip("needs to write below /run")
+    folder = place / f"cutset-test-{os.getpid()}-{socket.gethostname()}"
+    try:
+        one = spec(folder, shell("pwd; ls; exec sleep 600", files={"a": ""}))
+        (folder / "programs").mkdir(parents=True)
+        launched.start(one)
+        assert until(lambda: len(output(one)) >= 2 and output(one)) == [
+            str(folder / "programs" / one.host),
+            "a",
+            "hosts",
+        ]
+    finally:
+        launched.finish(1)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,149 @@
+"""Files of systems: what is wrong is one line that names file, line and field, before anything starts."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from systems.loader import load_system
+from systems.names import system_names
+from testbed.cli import main
+
+SYSTEM = """\
+name: post
+parameters: {port: 2500, fast: false}
+ports: [port]
+needs:
+  - {program: sh, get: apt-get install dash}
+contract: {published: sent, delivery: best-effort}
+roles:
+  office:
+    traits: [server]
+    run: [sh, -c, "exec sleep 60", "{{ peers('office') | map(attribute='address') | join(',') }}"]
+    files: {post.conf: post.conf.j2}
+    ready: {port: "{{ parameters.port }}", within: 3s}
+  sender:
+    traits: [publisher]
+    run: [sh, "{{ system }}/send.sh", "{{ (peers('office', region) | first).address }}"]
+    env: {NAME: "{{ name }}"}
+"""
+TEMPLATE = "at {{ address }}:{{ parameters.port }} in {{ region }} of {{ regions | join(' ') }}\n"
+EXPERIMENT = """\
+name: letters
+topology: two-regions
+system: SYSTEM
+roles: {office: 1, sender: 1}
+workload: {event_size: 100B, rate: 10/s}
+duration: 2s
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "post").mkdir()
+    (tmp_path / "post" / "system.yaml").write_text(SYSTEM)
+    (tmp_path / "post" / "post.conf.j2").write_text(TEMPLATE)
+    (tmp_path / "letters.yaml").write_text(EXPERIMENT.replace("SYSTEM", "./post"))
+    return tmp_path
+
+
+def replace(path: Path, said: str, instead: str) -> None:
+    text = path.read_text()
+    assert said in text
+    path.write_text(text.replace(said, instead))
+
+
+def planned(folder, capsys) -> dict:
+    assert main.run(["plan", str(folder / "letters.yaml"), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_plan_has_all_that_will_be_started(folder, capsys):
+    plan = planned(folder, capsys)
+    assert plan["system"] == "post"
+    assert plan["declared"]["roles"] == {"office": ["server"], "sender": ["publisher"]}
+    assert plan["declared"]["ports"] == ["port"]
+    assert plan["programs"]["folder"] == str(folder / "post")
+    assert plan["programs"]["roles"]["office"]["files"] == {"post.conf": TEMPLATE}
+
+
+@pytest.mark.parametrize("named", ["./post", "post/system.yaml"])
+def test_a_path_starts_from_the_experiments_folder(folder, capsys, named):
+    replace(folder / "letters.yaml", "system: ./post", f"system: {named}")
+    assert planned(folder, capsys)["system"] == "post"
+
+
+def test_a_file_that_changed_is_read_again(folder, capsys):
+    planned(folder, capsys)
+    replace(folder / "post" / "system.yaml", "name: post", "name: mail")
+    assert planned(folder, capsys)["system"] == "mail"
+
+
+FILE, TEMPLATES = "post/system.yaml", "post/post.conf.j2"
+
+
+@pytest.mark.parametrize(
+    ("file", "said", "instead", "problem"),
+    [
+        (FILE, "    run: [sh, -c", "    runs: [sh, -c", "system.yaml:10: roles.office.runs: unknown field"),
+        (FILE, "traits: [server]", "traits: [sever]", "roles.office.traits.0: should be 'publisher'"),
+        (FILE, "ports: [port]", "ports: [prt]", "system.yaml:3: ports.0: there is no parameter prt"),
+        (FILE, "within: 3s", "within: 3", "roles.office.ready.within: 3 has no unit"),
+        (FILE, "delivery: best-effort", "delivery: soon", "contract.delivery: should be 'exactly-once'"),
+        (FILE, "published: sent", "published: sent, audience: topic", "needs since subscription"),
+        (FILE, "{program: sh, ", "{", "needs.0: should name one of: program, module"),
+        (FILE, "post.conf.j2", "../post.conf.j2", "files.post.conf: ../post.conf.j2 is not in the folder"),
+        (FILE, "post.conf.j2", "gone.j2", "files.post.conf: gone.j2 cannot be read: No such file"),
+        (FILE, "post.conf:", "../a:", "files.../a: should be a file's name, without folders"),
+        (FILE, "name: post", "name: Post", "system.yaml:1: name: should be a letter of a-z"),
+        (FILE, "{{ name }}", "{{ nmae }}", "roles.sender.env.NAME: for r0/sender-0: 'nmae' is undefined"),
+        (FILE, "'office', region", "'offices', region", "roles.sender.run.2: for r0/sender-0:"),
+        (FILE, "{{ system }}", "{{ system", "roles.sender.run.1: for r0/sender-0: unexpected end"),
+        (TEMPLATES, "parameters.port", "parameters.prt", "roles.office.files.post.conf: for r0/office-0:"),
+        ("letters.yaml", "./post", "./pots", "pots"),
+        ("letters.yaml", "./post", "pots", "there is no system pots"),
+        ("letters.yaml", "100B", "20B", "20B is too small: the marker of a program's event takes 28 B"),
+        ("letters.yaml", "sender: 1", "senders: 1", "has no such role: did you mean sender?"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(folder, capsys, file, said, instead, problem):
+    replace(folder / file, said, instead)
+    assert main.run(["plan", str(folder / "letters.yaml")]) == 2
+    told = capsys.readouterr().err.strip()
+    assert problem in told
+    assert len(told.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("parameters.prt=1", "post has no such parameter: did you mean port?"),
+        ("parameters.port=x", "should be a valid integer"),
+        ("parameters.port=70000", "should be a port, 1 to 65535"),
+    ],
+)
+def test_parameters_are_checked_as_those_of_our_own_systems(folder, capsys, given, problem):
+    assert main.run(["plan", str(folder / "letters.yaml"), "--set", given]) == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_what_is_needed_and_not_here_is_said_before_anything_starts(folder, capsys):
+    replace(folder / FILE, "{program: sh, get: apt-get install dash}", "{program: no-sh, get: buy one}")
+    assert main.run(["run", str(folder / "letters.yaml"), "--out", str(folder / "runs")]) == 3
+    assert "post needs what is not installed: `no-sh` (buy one)" in capsys.readouterr().err
+    assert not list((folder / "runs").glob("*")) if (folder / "runs").exists() else True
+
+
+def test_templates_reach_no_code(folder, capsys):
+    replace(folder / TEMPLATES, "{{ address }}", "{{ ''.__class__.__mro__ }}")
+    assert main.run(["plan", str(folder / "letters.yaml")]) == 2
+    assert "unsafe" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_a_system_that_ships_says_what_it_is_and_how_to_get_it(name):
+    shipped = load_system(name)
+    assert shipped.system.declared.name == name
+    assert shipped.description
+    assert shipped.programs.needs
+    assert all(need.get and need.version for need in shipped.programs.needs)
