@@ -1,0 +1,25 @@
+"""Runs of systems that ship, on real packets; a system that is not here is left out, and that is said."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.rundir import RunDirectory
+from systems.loader import load_system
+from testbed.cli import main
+from testbed.programs import missing_here
+
+
+def needs(system: str) -> list[pytest.MarkDecorator]:
+    """The markers of tests that run a system."""
+    lacking = missing_here(load_system(system).programs.needs)
+    said = f"{system}: not here, `make systems` gets it: {', '.join(need.name for need in lacking)}"
+    return [pytest.mark.network, pytest.mark.slow, pytest.mark.skipif(bool(lacking), reason=said)]
+
+
+def carried_out(folder: Path, experiment: str) -> RunDirectory:
+    """The run of this experiment, whatever its verdict."""
+    (folder / "experiment.yaml").write_text(experiment)
+    assert main.run(["run", str(folder / "experiment.yaml"), "--out", str(folder / "runs")]) in {0, 1}
+    [path] = (folder / "runs").iterdir()
+    return RunDirectory.open(path)

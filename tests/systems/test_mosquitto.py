@@ -1,0 +1,63 @@
+"""Mosquitto's bridges on real packets: a link fails and comes back, a broker is killed and comes back."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from experiments.rundir import RunDirectory
+from tests.systems.on_packets import carried_out, needs
+
+pytestmark = needs("mosquitto")
+
+EXPERIMENT = """\
+name: bridges
+topology: three-regions
+system: mosquitto
+parameters: {queued_messages: 20}
+roles: {broker: 1, publisher: 1, subscriber: 1}
+workload: {event_size: 100B, rate: 50/s}
+duration: 12s
+faults:
+  - {name: cut, at: 2s, cut: [r1, r2], for: 3s}
+  - {name: end, at: 7s, kill: r0/broker-0}
+  - {name: again, at: 8s, restart: r0/broker-0}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> RunDirectory:
+    return carried_out(tmp_path_factory.mktemp("mosquitto"), EXPERIMENT)
+
+
+def lost(run: RunDirectory) -> dict[tuple[int, str], int]:
+    rows = pq.read_table(run.table("deliveries")).to_pylist()
+    return {(row["stream"], row["client"]): row["lost"] for row in rows}
+
+
+def test_what_a_bridge_cannot_queue_is_lost_to_those_behind_it_and_to_nobody_else(run):
+    found = lost(run)
+    queued = 20
+    most = 50 * (3 + 7)  # until TCP tries again
+    assert most > found[1, "r2-subscriber-0"] > 50 * 3 - 5 * queued
+    assert most > found[2, "r1-subscriber-0"] > 50 * 3 - 5 * queued
+    assert (found[1, "r1-subscriber-0"], found[2, "r2-subscriber-0"]) == (0, 0)
+
+
+def test_a_killed_broker_is_one_process_with_two_lives(run):
+    record = run.read_run()
+    ends = [each.exit for each in record.processes if each.name == "r0/broker-0"]
+    assert next(end.signal for end in ends if end is not None) == 9
+    assert len(ends) == 2
+    assert all(end.expected for end in ends)
+    log = [json.loads(line) for line in run.log("r0-broker-0").read_text().splitlines()]
+    assert sum("running" in line.get("text", "") for line in log) == 2
+
+
+def test_nothing_is_wrong_but_what_is_lost(run):
+    events = run.read_summary()["events"]
+    assert events["published"] > 1000
+    assert events["stray"] == events["corrupted"] == events["published_twice"] == 0
+    versions = run.read_run().versions
+    assert versions["mosquitto"].startswith("mosquitto version ")
+    assert versions["paho.mqtt"]
