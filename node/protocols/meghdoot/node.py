@@ -101,7 +101,7 @@ class MeghdootNode:
         """See `node.core.peer_pool.PeerMachine`."""
         self._effects = []
         self.post.now_us = self.can.reach.now_us = now_us
-        if 0 < self._tick_us < now_us - self._asleep_us:
+        if 0 < self._tick_us < now_us - self._asleep_us - self.post.own_late_us:
             self._wake(now_us)
         match given:
             case ReceivedFrom():
@@ -206,7 +206,9 @@ class MeghdootNode:
         self._effects.append(m.SetTimer(TICK, self._tick_us))
 
     def _wake(self, now_us: int) -> None:
-        """It did not run, stopped or without a processor, for almost as long as it takes to be given up."""
+        """It did not run, stopped or without a processor, for almost as long as it takes to be given up; who
+        knows it to be late waits longer.
+        """
         self._note_lateness(now_us)
         self._tick_us = now_us
         if self.can.is_active and self.parameters.heartbeat_us:

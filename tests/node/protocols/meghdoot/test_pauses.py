@@ -86,3 +86,17 @@ def test_what_was_subscribed_to_at_who_took_a_zone_over_counts_for_its_owner_whe
     ]
     assert len(came) == 1
     assert society.silent()
+
+
+def test_who_is_short_of_processors_again_and_again_does_not_doubt_its_zones_each_time():
+    """Others have learnt to wait for it; doubts would let events be sent again, and make it later."""
+    society = Society(8, rate_per_s=1)
+    name = "r0/subscriber-0"
+    for _ in range(4):
+        stop(society, name)
+        society.run(1_300_000)
+        go_on(society, name, lambda node: None)
+        society.run(1_000_000)
+    assert [log.event for _, who, log in society.logs if who == name].count("woke") == 1
+    society.finish()
+    assert society.judged()[:3] == (0, 0, 0)
