@@ -37,6 +37,7 @@ class Holder:
     since_us: int = 0
     replicas: tuple[NodeHandle, ...] = ()
     heirs: tuple[NodeHandle, ...] = ()
+    _addressed: tuple[tuple[NodeHandle, ...] | None, tuple[Address, ...]] = (None, ())  # of which replicas
 
     def rank(self, zone: Zone) -> Rank:
         """Of those who claim the same volume, the one with the least has it."""
@@ -45,9 +46,11 @@ class Holder:
     @property
     def addresses(self) -> tuple[Address, ...]:
         """Of all who have its zones: itself, then those with copies."""
-        if not self.replicas:
-            return (self.node.address,)
-        return self.node.address, *(each.address for each in self.replicas)
+        replicas, addresses = self._addressed
+        if replicas is not self.replicas:
+            addresses = (self.node.address, *(each.address for each in self.replicas))
+            self._addressed = self.replicas, addresses
+        return addresses
 
     def told(self) -> tuple[Claim, ...]:
         """Its zones, as messages."""

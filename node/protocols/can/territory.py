@@ -118,14 +118,14 @@ class Territory:
     def hear_heirs(self, heirs: Heirs) -> None:
         """Who follows a node."""
         holder = self.claims.others.get(heirs.address)
-        known: tuple[NodeHandle, ...] = ()
+        known: set[Address] = set()
         if holder is not None and holder.node.id == heirs.id:
             before, holder.replicas = holder.replicas, heirs.nodes[: heirs.replicas]
-            known, holder.heirs = holder.heirs, heirs.nodes
+            known, holder.heirs = {each.address for each in holder.heirs}, heirs.nodes
             if holder.replicas != before:
                 self._application.zones_changed()
         for node in heirs.nodes:
-            if node not in known:
+            if node.address not in known:
                 self.claims.meet(node)
 
     def meet(self, node: NodeHandle, sequence: int) -> None:
