@@ -1,6 +1,6 @@
 # `make run` runs the main job and `make test` the tests; both first set up what is missing. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run systems test check lint format bench fuzz archive requirements clean vagrant test-provision test-fresh
+.PHONY: help setup run systems test check lint format bench fuzz archive requirements clean vagrant test-provision test-fresh test-systems
 
 # The first Python of at least 3.11, unless one is given: make run PYTHON=python3.13
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -67,6 +67,9 @@ archive: $(READY) ## let Spark start in half the time: an archive of its classes
 
 vagrant: ## a lab in a virtual machine; LAB=3 make vagrant: three, and an inventory of them (docs/vagrant.md)
 	@vagrant up
+
+test-systems: packages-systems packages-test $(READY) $(CLIENTS) ## try all systems under test that are not ours
+	@CUTSET_TEST_SYSTEMS=1 $(BIN)/python -m pytest tests/systems $(ARGS)
 
 test-provision: packages-test $(READY) ## set up in a fresh Debian 12, as root: some minutes, 3 GB, the network (not part of make test)
 	@sh tests/testbed/provision/fresh_debian.sh

@@ -8,6 +8,7 @@ import shlex
 from typing import NoReturn
 
 from experiments.rundir import RunDirectory
+from node.systems import codec_of
 from topologies.errors import InputError
 
 
@@ -38,6 +39,14 @@ def check_packets(run: RunDirectory) -> None:
     """Raises InputError if the run was made in virtual time, which has messages but no packets."""
     if run.read_run().simulated:
         problem = "was simulated and has no packets: the same experiment with `--on local` captures them"
+        raise InputError(str(run.path), None, "", problem)
+
+
+def check_messages(run: RunDirectory) -> None:
+    """Raises InputError if the messages of the run's system are not known here, as those of programs."""
+    system = run.read_run().plan.system
+    if codec_of(system) is None:
+        problem = f"the messages of {system} are not known here; `cutset packets --pcap` gives its packets"
         raise InputError(str(run.path), None, "", problem)
 
 

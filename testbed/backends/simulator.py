@@ -31,6 +31,7 @@ from testbed.errors import TestbedError
 from testbed.interrupts import Interrupts, noted_interrupts
 from testbed.runner.record import RecordWriter
 from testbed.runner.run_control import Follow, RunResult
+from topologies.errors import InputError
 
 READY_US = 30_000_000  # for all processes to be ready
 LEAD_US = 2_000_000  # from "go" to time 0, so that gossip has mixed the views of thousands of newcomers
@@ -71,7 +72,10 @@ class Simulator:
     """Virtual time, as a `Backend`."""
 
     def adapted(self, plan: Plan) -> Plan:
-        """See `Backend`: any plan, unchanged."""
+        """See `Backend`: any plan of state machines, unchanged."""
+        if plan.programs is not None:
+            said = f"{plan.system} is a system of programs, which run on real processes: take --on local"
+            raise InputError(plan.experiment, None, "system", said)
         return plan
 
     def check(self, out: Path, plan: Plan) -> None:

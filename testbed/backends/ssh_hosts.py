@@ -36,6 +36,7 @@ from testbed.machines.shipping.result import ShippingResult
 from testbed.machines.ssh import Connection
 from testbed.machines.supervisor_client import Events, SupervisorClient
 from testbed.runner.run_control import Follow, RunResult, check_disk, interruptible
+from topologies.errors import InputError
 
 LOOK_S = 0.25
 
@@ -84,6 +85,9 @@ class SshBackend:
 
     def adapted(self, plan: Plan) -> Plan:
         """See `Backend`."""
+        if plan.programs is not None:
+            said = f"{plan.system} is a system of programs, which are not sent to machines: take --on local"
+            raise InputError(plan.experiment, None, "system", said)
         if not is_sent(plan.system):
             raise MachineError(
                 f"{plan.system} is a system of an installed package, which is not sent to machines: name its"

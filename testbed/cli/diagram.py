@@ -51,7 +51,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     Too many messages are thinned out; the picture says what it leaves out. Exit codes: 0 drawn, 2 no such
     run, moment, fault or message, or not analysed yet.
     """
-    from analysis.errors import check_packets
+    from analysis.errors import check_messages, check_packets
     from analysis.inspect.diagram.drawing import diagram_svg
     from analysis.inspect.diagram.scene_builder import command as command_of
     from analysis.inspect.diagram.scene_builder import figure_name, make_scene
@@ -63,6 +63,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     _check_output(output)
     run = named_run(run_name)
     check_packets(run)
+    check_messages(run)
     record = read_record(run)
     moment = _moment(record, from_s, to_s, around, span_s)
     _check(run, record)

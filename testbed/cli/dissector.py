@@ -30,6 +30,7 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
     """
     from analysis.messages.table import markdown
     from analysis.messages.wireshark import dissector
+    from experiments.declared import programs_of
     from experiments.parameters import complete_parameters, known_systems
     from testbed.cli.output import give
 
@@ -38,6 +39,8 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
             f"no system {system!r}, but {', '.join(known_systems())}: `cutset --system-module FILE` adds one",
             param_hint="--system",
         )
+    if programs_of(system) is not None:
+        raise click.BadParameter(f"the messages of {system} are not known here", param_hint="--system")
     if form == "markdown":
         text = markdown(system)
     else:

@@ -27,7 +27,7 @@ def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: boo
     import json
 
     from analysis.capture.clocks.machine_clocks import read_on_reference
-    from analysis.errors import check_packets
+    from analysis.errors import check_messages, check_packets
     from analysis.inspect.following.copies import find
     from analysis.inspect.following.hops import Packets, hops
     from analysis.inspect.following.lines import lines, to_json
@@ -39,6 +39,7 @@ def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: boo
 
     run = named_run(run_name)
     check_packets(run)
+    check_messages(run)
     metadata = read_metadata(*read_on_reference(run))
     found = find(run, stream_of(stream, metadata), seq, metadata)
     everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy is not None]

@@ -85,7 +85,7 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
     Exit codes: 0 shown, 2 no such run, host, link, stream…
     """
     from analysis.capture.clocks.machine_clocks import read_on_reference
-    from analysis.errors import check_measured, check_packets, check_transfers
+    from analysis.errors import check_measured, check_messages, check_packets, check_transfers
     from analysis.inspect.packets.filters import codec_of
     from analysis.timelines.run_metadata import read_metadata
     from testbed.cli.named_run import named_run
@@ -96,6 +96,8 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
     run = named_run(run_name)
     check_packets(run)
     (check_measured if asked["pcap"] else check_transfers)(run)  # before the header is written
+    if not (asked["pcap"] or asked["retransmissions"]):
+        check_messages(run)
     record, clocks = read_on_reference(run)
     metadata = read_metadata(record, clocks)
     output = Output(run, metadata, _wanted(asked, metadata, codec_of(record.plan).by_name), asked["limit"])

@@ -77,6 +77,7 @@ units=
 for package in $packages; do
     case $package in
         mosquitto) units="$units mosquitto.service" ;;
+        nats-server | redis-server) units="$units $package.service" ;;
         openssh-server) units="$units ssh.service ssh.socket" ;;
     esac
 done

@@ -28,6 +28,7 @@ SUBJECTS = (
     "peak",
     "collection",
     "many_clients",
+    "client_library",
     "shipping",
     "hosts",
     "machines",

@@ -1,5 +1,6 @@
 """Runs of systems that ship, on real packets; a system that is not here is left out, and that is said."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,21 @@ from systems.loader import load_system
 from testbed.cli import main
 from testbed.programs import missing_here
 
+ALL_VARIABLE = "CUTSET_TEST_SYSTEMS"
+"""Set by `make test-systems`."""
 
-def needs(system: str) -> list[pytest.MarkDecorator]:
-    """The markers of tests that run a system."""
+
+def needs(system: str, *, always: bool = False) -> list[pytest.MarkDecorator]:
+    """The markers of tests that run a system. always: also in `make test`, which has little time."""
     lacking = missing_here(load_system(system).programs.needs)
-    said = f"{system}: not here, `make systems` gets it: {', '.join(need.name for need in lacking)}"
-    return [pytest.mark.network, pytest.mark.slow, pytest.mark.skipif(bool(lacking), reason=said)]
+    absent = f"{system}: not here, `make systems` gets it: {', '.join(need.name for need in lacking)}"
+    left_out = not always and not os.environ.get(ALL_VARIABLE)
+    return [
+        pytest.mark.network,
+        pytest.mark.slow,
+        pytest.mark.skipif(bool(lacking), reason=absent),
+        pytest.mark.skipif(left_out, reason=f"{system}: left out, `make test-systems` runs it"),
+    ]
 
 
 def carried_out(folder: Path, experiment: str) -> RunDirectory:

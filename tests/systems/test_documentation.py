@@ -1,12 +1,16 @@
 """The system of docs/bring-your-own.md, as it stands there, on real packets."""
 
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from experiments.rundir import RunDirectory
 from testbed.cli import main
+from tests.testbed.as_ordinary_user import ordinary
+from tests.testbed.runner.live import CUTSET, PROJECT
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "bring-your-own.md"
 
@@ -20,7 +24,7 @@ def written(folder: Path) -> None:
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_the_page_is_a_system_that_works(tmp_path):
+def test_the_page_is_a_system_that_works(tmp_path, capsys):
     written(tmp_path)
     assert sum(len(path.read_text().splitlines()) for path in tmp_path.glob("relay/[sc]*")) < 60
     assert main.run(["run", str(tmp_path / "relay.yaml"), "--out", str(tmp_path / "runs")]) in {0, 1}
@@ -30,3 +34,25 @@ def test_the_page_is_a_system_that_works(tmp_path):
     assert summary["events"]["lost"] == summary["events"]["duplicated"] == 0
     assert summary["events"]["stray"] == summary["events"]["corrupted"] == 0
     assert summary["recovery"]["cut"]["switch_s"] > 2, "nothing came while the link was down"
+    for command in (["follow", str(run.path), "r0", "10"], ["packets", str(run.path)]):
+        assert main.run(command) == 2
+        assert "the messages of relay are not known here" in capsys.readouterr().err
+    assert main.run(["packets", str(run.path), "--around", "cut", "--pcap", str(tmp_path / "a.pcapng")]) == 0
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_it_works_for_an_ordinary_user(tmp_path):
+    written(tmp_path)
+    for path in (tmp_path, tmp_path / "relay"):
+        path.chmod(0o755)
+    given = ["--set", "duration=2s", "--set", "faults=[]", "--out", str(tmp_path / "runs"), "--no-analyze"]
+    command = [*ordinary([], tmp_path), *CUTSET, "run", str(tmp_path / "relay.yaml"), *given]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    done = subprocess.run(
+        command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    record = RunDirectory.open(next((tmp_path / "runs").iterdir())).read_run()
+    assert [each.exit.code for each in record.processes] == [0] * 8
+    assert record.times.drained_ns is not None

@@ -134,6 +134,17 @@ def test_what_is_needed_and_not_here_is_said_before_anything_starts(folder, caps
     assert not list((folder / "runs").glob("*")) if (folder / "runs").exists() else True
 
 
+def test_programs_run_on_real_processes_alone(folder, capsys):
+    given = [str(folder / "letters.yaml"), "--on", "simulator", "--out", str(folder / "runs")]
+    assert main.run(["run", *given]) == 2
+    assert "post is a system of programs, which run on real processes" in capsys.readouterr().err
+
+
+def test_what_has_no_known_messages_has_no_dissector(capsys):
+    assert main.run(["dissector", "--system", "mosquitto"]) == 2
+    assert "the messages of mosquitto are not known here" in capsys.readouterr().err
+
+
 def test_templates_reach_no_code(folder, capsys):
     replace(folder / TEMPLATES, "{{ address }}", "{{ ''.__class__.__mro__ }}")
     assert main.run(["plan", str(folder / "letters.yaml")]) == 2

@@ -8,7 +8,7 @@ import pytest
 from experiments.rundir import RunDirectory
 from tests.systems.on_packets import carried_out, needs
 
-pytestmark = needs("mosquitto")
+pytestmark = needs("mosquitto", always=True)
 
 EXPERIMENT = """\
 name: bridges

@@ -5,7 +5,7 @@ import pytest
 from experiments.rundir import RunDirectory
 from tests.systems.on_packets import carried_out, needs
 
-pytestmark = needs("zenoh")
+pytestmark = needs("zenoh", always=True)
 
 CUT_S = 8
 EXPERIMENT = f"""\
@@ -35,4 +35,4 @@ def test_what_is_lost_is_what_was_published_before_they_noticed(run):
     events = run.read_summary()["events"]
     assert events["published"] > 1500
     assert events["lost"] < 2 * 50 * CUT_S
-    assert events["stray"] == events["corrupted"] == events["published_twice"] == events["duplicated"] == 0
+    assert events["stray"] == events["corrupted"] == events["published_twice"] == 0

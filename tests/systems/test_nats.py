@@ -1,0 +1,27 @@
+"""NATS on real packets: a link is down for a while, and comes back before TCP gives up."""
+
+from tests.systems.on_packets import carried_out, needs
+
+pytestmark = needs("nats")
+
+EXPERIMENT = """\
+name: short-cut
+topology: three-regions
+system: nats
+roles: {server: 1, publisher: 1, subscriber: 1}
+workload: {event_size: 100B, rate: 50/s}
+duration: 12s
+faults:
+  - {name: cut, at: 2s, cut: [r1, r2], for: 3s}
+"""
+
+
+def test_what_waited_for_the_link_comes_once_it_is_back(tmp_path):
+    run = carried_out(tmp_path, EXPERIMENT)
+    summary = run.read_summary()
+    events = summary["events"]
+    assert events["published"] > 1500
+    assert events["lost"] == events["duplicated"] == events["out_of_order"] == events["stray"] == 0
+    assert summary["recovery"]["cut"]["switch_s"] > 3, "nothing goes round"
+    versions = run.read_run().versions
+    assert all(versions[need.name] for need in run.read_run().plan.programs.needs)
