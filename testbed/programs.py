@@ -48,6 +48,7 @@ def launches_of(plan: Plan, run: RunDirectory) -> Mapping[str, Mapping[str, Any]
     shared = {
         "python_path": os.pathsep.join(map(str, (CLIENT, MODULES))),
         "published": plan.declared.contract.published,
+        "since": plan.declared.contract.since,
     }
     return {
         member["name"]: {

@@ -11,13 +11,15 @@ from node.core.program import Program
 @dataclass(frozen=True, slots=True)
 class Launch:
     """folder: the program's own, where it starts and its files lie. python_path: where programs find
-    `cutset_client` and its modules. published: what the contract says of publishers' records.
+    `cutset_client` and its modules. published, since: what the contract says of publishers' records, and from
+    when on subscribers are to get events.
     """
 
     program: Program
     folder: Path
     python_path: str
     published: str
+    since: str
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
@@ -27,4 +29,5 @@ class Launch:
             Path(given["folder"]),
             given["python_path"],
             given["published"],
+            given["since"],
         )

@@ -67,6 +67,7 @@ def client_words(spec: NodeSpec, launch: Launch, channel: str) -> Mapping[str, o
         "workload": dict(spec.workload),
         "subscriptions": [asdict(each) for each in spec.subscriptions],
         "published": launch.published,
+        "since": launch.since,
         "deliveries": spec.deliveries,
         "numbers": str(launch.folder / "numbers"),
         "channel": channel,

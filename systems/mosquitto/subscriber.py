@@ -9,7 +9,7 @@ address, port, qos = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 
 with cutset_client.connect() as session:
     subscriber = session.subscriber()
-    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, session.name, clean_session=False)
+    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, session.name)
     client.on_connect = lambda *_: client.subscribe("#", qos)
     client.on_subscribe = lambda *_: session.ready()
     client.on_message = lambda client, userdata, message: subscriber.got(message.payload, message.topic)

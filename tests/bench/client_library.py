@@ -62,6 +62,7 @@ def rates(folder: Path, minder: socket.socket) -> tuple[float, float]:
         "publishes": [0],
         "workload": {"event_size_bytes": EVENT_BYTES, "rate_per_s": 1e9},
         "published": "acknowledged",
+        "since": "beginning",
         "deliveries": str(folder / "deliveries"),
         "numbers": str(folder / "numbers"),
         "channel": channel,

@@ -15,6 +15,13 @@ from tests.testbed.runner.live import CUTSET, PROJECT
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "bring-your-own.md"
 
 
+RESTARTED = """\
+  - {name: end, at: 6s, kill: r1/subscriber-0}
+  - {name: again, at: 7s, restart: r1/subscriber-0}
+"""
+"""What is published while a subscriber is away is not due to it."""
+
+
 def written(folder: Path) -> None:
     """The page's files."""
     for name, text in re.findall(r"^`([\w./]+)`.*?:\n\n```\w+\n(.*?)```", PAGE.read_text(), re.M | re.S):
@@ -27,6 +34,8 @@ def written(folder: Path) -> None:
 def test_the_page_is_a_system_that_works(tmp_path, capsys):
     written(tmp_path)
     assert sum(len(path.read_text().splitlines()) for path in tmp_path.glob("relay/[sc]*")) < 60
+    with (tmp_path / "relay.yaml").open("a") as experiment:
+        experiment.write(RESTARTED)
     assert main.run(["run", str(tmp_path / "relay.yaml"), "--out", str(tmp_path / "runs")]) in {0, 1}
     run = RunDirectory.open(next((tmp_path / "runs").iterdir()))
     summary = run.read_summary()

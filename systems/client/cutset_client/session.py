@@ -2,7 +2,8 @@
 
 CUTSET_CLIENT names a JSON file: name, region, role, index; start, how often the client was started before;
 workload; homes, the region of each stream; publishes, the streams that it publishes on; published, what its
-record of published events says (`node.core.declaration.Contract`); deliveries, numbers, channel: where
+record of published events says, and since, from when on subscribers are to get events
+(`node.core.declaration.Contract`); deliveries, numbers, channel: where
 these are.
 """
 
@@ -66,7 +67,9 @@ class Session:
         return self._subscriber
 
     def ready(self) -> None:
-        """It is connected, and has subscribed to what it is to get."""
+        """It is connected, and has subscribed to what it is to get. Said again, it changes nothing."""
+        if self._subscriber is not None:
+            self._subscriber.subscribed()
         self._channel.say({"did": "ready"})
 
     def log(self, event: str, fields: Mapping[str, Any]) -> None:

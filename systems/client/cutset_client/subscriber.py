@@ -1,4 +1,8 @@
-"""What a subscriber got, told by the markers in payloads."""
+"""What a subscriber got, told by the markers in payloads; and from when on it is to get everything.
+
+Where the contract says `since: subscription`, it subscribes to all streams from the moment when it asks for
+its `Subscriber`, and is subscribed once it says that it is ready.
+"""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -23,6 +27,13 @@ class Subscriber:
         self._lock = threading.Lock()
         self._reached: dict[int, int] = {}
         self.strangers = 0
+        self._is_asking = told["since"] == "subscription"
+        self._write_subscriptions(RecordKind.SUBSCRIBING)
+
+    def subscribed(self) -> None:
+        """What is published from now on is to come. Said again, it changes nothing."""
+        self._write_subscriptions(RecordKind.SUBSCRIBED)
+        self._is_asking = False
 
     def got(self, payload: bytes, topic: str | None = None) -> bool:
         """A payload came; returns whether it is an event of the run. topic: under which, for the log."""
@@ -37,6 +48,10 @@ class Subscriber:
             if marker.seq > self._reached.get(marker.stream, 0):
                 self._reached[marker.stream] = marker.seq
         return True
+
+    def _write_subscriptions(self, kind: RecordKind) -> None:
+        for stream in range(len(self.topics) if self._is_asking else 0):
+            self._records.write_subscription(kind, stream)
 
     def progress(self) -> Mapping[int, int]:
         """The last number of each stream that came."""

@@ -36,6 +36,7 @@ def spec(folder: Path, minded: Program, name: str = "r0/broker-0", **given: Any)
         "folder": str(folder / "programs" / host),
         "python_path": str(CLIENT),
         "published": given.pop("published", "sent-then-acknowledged"),
+        "since": given.pop("since", "beginning"),
     }
     made = NodeSpec(name, host, region, role, int(index), 1, "foreign", others, "127.0.0.1", program=launch)
     return replace(

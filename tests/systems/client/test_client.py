@@ -118,6 +118,17 @@ def test_records_say_what_the_contract_says(tmp_path, launched, contract, kinds)
     assert set(ahead) == {contract == "sent"}
 
 
+def test_what_is_due_from_a_subscription_on_is_on_record_as_such(tmp_path, launched):
+    one = client(tmp_path, LOOP, since="subscription")
+    launched.start(one)
+    launched.wait_ready(1)
+    launched.finish(1)
+    found, _ = read_records(Path(one.deliveries).read_bytes())
+    asked, told = [RecordKind.SUBSCRIBING] * 3, [RecordKind.SUBSCRIBED] * 3
+    assert [record.kind for record in found] == [RecordKind.SESSION, *asked, *told]
+    assert [record.stream for record in found[1:]] == [0, 1, 2, 0, 1, 2]
+
+
 def test_a_payload_that_is_no_event_is_told_and_not_counted(tmp_path, launched):
     code = """
 import cutset_client
