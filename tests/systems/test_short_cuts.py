@@ -1,0 +1,34 @@
+"""NATS and Redis on real packets: a link is down for a while, and comes back before TCP gives up."""
+
+import pytest
+
+from tests.systems.on_packets import carried_out, needs
+
+EXPERIMENT = """\
+name: short-cut
+topology: three-regions
+system: {system}
+roles: {{{server}: 1, publisher: 1, subscriber: 1}}
+workload: {{event_size: 100B, rate: 50/s}}
+duration: 12s
+faults:
+  - {{name: cut, at: 2s, cut: [r1, r2], for: 3s}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("system", "server"),
+    [
+        pytest.param("nats", "server", marks=needs("nats")),
+        pytest.param("redis", "master", marks=needs("redis")),
+    ],
+)
+def test_what_waited_for_the_link_comes_once_it_is_back(tmp_path, system, server):
+    run = carried_out(tmp_path, EXPERIMENT.format(system=system, server=server))
+    summary = run.read_summary()
+    events = summary["events"]
+    assert events["published"] > 1500
+    assert events["lost"] == events["duplicated"] == events["out_of_order"] == events["stray"] == 0
+    assert summary["recovery"]["cut"]["switch_s"] > 3, "nothing goes round"
+    versions = run.read_run().versions
+    assert all(versions[need.name] for need in run.read_run().plan.programs.needs)
