@@ -110,7 +110,7 @@ class Can:
         )
         takes: dict[type, Take] = {
             Route: self._route,
-            Join: lambda address, message, relays: self._join(message),
+            Join: lambda address, message, relays: self._join(address, message),
             Claim: self._claim,
             Heirs: lambda address, message, relays: self.territory.hear_heirs(message),
             Grant: self._grant,
@@ -315,9 +315,11 @@ class Can:
     def _meet_joining(self, join: Join) -> None:
         self.territory.joins(NodeHandle(join.id, join.address), join.sequence)
 
-    def _join(self, message: Join) -> None:
+    def _join(self, address: Address, message: Join) -> None:
+        """What a replica of this node's was to admit is not sent on any more: it might come back for ever."""
         self._meet_joining(message)
-        if self.is_active and not self._application.sends_on(message):
+        is_of_replica = any(node.address == address for node in self.claims.own.replicas)
+        if self.is_active and (is_of_replica or not self._application.sends_on(message)):
             self.admit(message)
 
     def admit(self, join: Join) -> None:

@@ -88,9 +88,12 @@ class Replicas:
     # --- This node as another's
 
     def follow(self, sender: Address) -> None:
-        """Have copies of a node's zones, which are told next."""
+        """Have copies of a node's zones, which are told next; not if this one has been given a zone since it
+        asked.
+        """
         own = self.claims.own
         if own.versions:
+            self.reach.send(sender, Disown(own.node.id, own.sequence))
             return
         own.sequence += 2  # others may have been told of a zone that it was to get, by the first
         before, self.claims.original = self.claims.original, sender

@@ -2,6 +2,7 @@
 
 import pytest
 
+from node.protocols.can.messages import Join, coordinates_of
 from node.protocols.can.parameters import CanParameters
 from tests.node.protocols.can.overlays import Overlay, unowned, wrong
 from tests.node.protocols.can.test_overlay import assert_settled
@@ -96,3 +97,33 @@ def test_who_leaves_gives_its_zones_to_a_replica():
     overlay.run(2 * REPAIR_US)
     assert second.can.zones, "nobody has to be followed any more, so it joined again"
     assert_settled(overlay)
+
+
+def test_who_was_given_a_zone_meanwhile_is_no_replica():
+    """It asked twice, since the first answer was late, and got both a zone and copies."""
+    overlay, owner, (replica,) = with_replicas(count=1)
+    joining = overlay.join(30)
+    overlay.run(4_000_000)
+    assert joining.can.zones
+    known = joining.can.own.id, joining.can.own.address
+    late = Join(*known, joining.can.claims.own.sequence, coordinates_of((0.5, 0.5)))
+    owner.can.claims.others.pop(30, None)  # whoever is its neighbour knows better
+    overlay.network.call(owner.can.own.address, lambda node, now_us: node.act(now_us, admits(late)))
+    assert [each.address for each in owner.can.claims.own.replicas] == [17, 30]
+    overlay.run(150_000)
+    assert [each.address for each in owner.can.claims.own.replicas] == [17]
+    assert joining.can.claims.original is None
+
+
+def admits(join):
+    """What a node does that a join has come to."""
+    return lambda can: can.admit(join)
+
+
+def test_what_a_replica_was_to_admit_is_not_sent_on_by_its_owner():
+    overlay, owner, (replica,) = with_replicas(count=1)
+    owner.sends_on = lambda join: pytest.fail("the owner sends it on")
+    joining = overlay.join(30)
+    joining.contacts, joining.is_direct = [replica.can.own.address], True
+    overlay.run(4_000_000)
+    assert joining.can.claims.original == owner.can.own.address
