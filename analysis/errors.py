@@ -44,9 +44,11 @@ def check_packets(run: RunDirectory) -> None:
 
 def check_messages(run: RunDirectory) -> None:
     """Raises InputError if the messages of the run's system are not known here, as those of programs."""
-    system = run.read_run().plan.system
-    if codec_of(system) is None:
-        problem = f"the messages of {system} are not known here; `cutset packets --pcap` gives its packets"
+    plan = run.read_run().plan
+    if not plan.declared.shows_events and codec_of(plan.system) is None:
+        why = f" ({plan.declared.marked.why})" if plan.declared.marked else ""
+        instead = "`cutset packets --pcap` gives its packets"
+        problem = f"the messages of {plan.system} are not known here{why}; {instead}"
         raise InputError(str(run.path), None, "", problem)
 
 

@@ -25,6 +25,7 @@ from analysis.capture.clocks.run_clocks import make_clocks
 from analysis.jobs import transfers
 from analysis.jobs.choice import workers_for
 from analysis.jobs.work import InlineWorkers, ProcessPool, Workers
+from analysis.messages.marked import known_codec
 from analysis.schemas import TRANSFERS
 from analysis.tables import in_the_making
 from analysis.timelines import convergence, failover_events, latency, recovery_table, schemas, throughput, wan
@@ -62,13 +63,12 @@ from experiments.json_files import write_json
 from experiments.run_record import RunRecord
 from experiments.rundir import RunDirectory
 from node.core.deliveries import HEADER, RECORD
-from node.systems import codec_of
 
 Results = dict[str, pa.Table]
 
 NO_LINK_CAPTURES = "there are no captures of links: what they did was not measured"
 NO_HOST_CAPTURES = "there are no captures of hosts: events rest on what clients and publishers wrote down"
-NOT_DECODED = "the messages of {} are not known here: events rest on what clients and publishers wrote down"
+NOT_DECODED = "the messages of {} are not known here{}: events rest on what clients and publishers wrote down"
 FROM_ACKNOWLEDGEMENT = "latency counts from the publisher's record: no server wrote down when it took events"
 NO_RECORDS = "the nodes left no records of deliveries: events could not be counted"
 
@@ -164,7 +164,7 @@ def _open(run: RunDirectory, workers: Workers, progress: Callable[[str], None]) 
         record=record,
         metadata=metadata,
         hosts=hosts,
-        decoded=hosts and bool(metadata.reading.carries) and codec_of(metadata.declared.name) is not None,
+        decoded=hosts and bool(metadata.reading.carries) and known_codec(metadata.declared) is not None,
         links=any(capture.link for capture in there),
         recorded=any(run.host_deliveries(name).is_file() for name in writers),
         taken=any(_records(run, name) for name in metadata.having(Trait.SERVER)),
@@ -202,6 +202,11 @@ def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> 
     results["deliveries"] = with_disorder(results["deliveries"], results["disorder"])
     shutil.rmtree(run.table(RECORDS), ignore_errors=True)  # what the nodes left says the same
     return results | {name: followed[name] for name in FOLLOWED}
+
+
+def _not_decoded(metadata: RunMetadata) -> str:
+    declared = metadata.declared
+    return NOT_DECODED.format(declared.name, f" ({declared.marked.why})" if declared.marked else "")
 
 
 def _files(run: RunDirectory, hosts: Sequence[str]) -> tuple[Files, ...]:
@@ -345,7 +350,7 @@ def _findings(case: _Case, results: Results) -> Findings:
     notes = [] if case.recorded else [NO_RECORDS]
     notes += [] if case.links else [NO_LINK_CAPTURES]
     notes += [] if case.hosts else [NO_HOST_CAPTURES]
-    notes += [] if case.decoded or not case.hosts else [NOT_DECODED.format(metadata.declared.name)]
+    notes += [] if case.decoded or not case.hosts else [_not_decoded(metadata)]
     notes += [] if (case.decoded and not metadata.by_host) or case.taken else [FROM_ACKNOWLEDGEMENT]
     untimed = results["untimed"]
     notes += [] if metadata.window.problem else latency.notes(results["samples"], untimed, metadata)

@@ -9,7 +9,19 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from node.core.declaration import Audience, Contract, Declared, Delivery, Order, Published, Since, Trait
+from node.core.declaration import (
+    Audience,
+    Contract,
+    Declared,
+    Delivery,
+    Form,
+    Marked,
+    Order,
+    Published,
+    Seen,
+    Since,
+    Trait,
+)
 from node.core.program import Limits, Need, Readiness, Signal, Stopping
 from topologies.strict import DurationUs, Flag, Name, SizeBytes, StrictModel, WholeNumber, problem, suggestion
 
@@ -163,6 +175,27 @@ class ContractFile(StrictModel):
         return Contract(**self.model_dump())
 
 
+class MessagesFile(StrictModel):
+    """How packets show the events that clients published: their markers are searched for."""
+
+    seen: Seen = "clear"
+    """Whether they can be found in TCP connections and UDP datagrams."""
+    form: Form = "bytes"
+    """How an event's bytes stand there."""
+    why: str = Field("", max_length=200)
+    """Why they never can: encrypted, compressed…"""
+
+    @model_validator(mode="after")
+    def _reason(self) -> Self:
+        if (self.seen == "never") != bool(self.why):
+            raise problem("should be given where seen is never, and nowhere else", "why")
+        return self
+
+    def marked(self) -> Marked:
+        """As data."""
+        return Marked(self.seen, self.form, self.why)
+
+
 class SystemFile(StrictModel):
     """A system of programs."""
 
@@ -182,6 +215,8 @@ class SystemFile(StrictModel):
     """What experiments may set, with defaults; templates have them as `parameters`."""
     ports: tuple[str, ...] = ()
     """The parameters that are ports of its servers."""
+    messages: MessagesFile = Field(default_factory=partial(MessagesFile.model_validate, {}))
+    """How packets show events."""
     needs: tuple[NeedFile, ...] = ()
     """Programs and modules that have to be there."""
 
@@ -208,4 +243,5 @@ class SystemFile(StrictModel):
             self.workloads,
             self.ports,
             self.streams_max,
+            self.messages.marked(),
         )

@@ -5,8 +5,8 @@ A task writes one Parquet file per table that it fills, under a temporary name f
 or twice at once, leaves the same files. Nothing here knows Spark; `analysis.tables` hands the tasks out.
 
 Only captures of hosts are decoded to messages (those of links show the same messages again), and only for
-systems whose messages are known. A capture that cannot be used is left out of the work and named, with the
-reason, in the table of captures.
+systems whose messages or markers are known. A capture that cannot be used is left out of the work and named,
+with the reason, in the table of captures.
 """
 
 import os
@@ -20,11 +20,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.capture.clocks.machine_clocks import MachineClocks, clock_of_capture, read_clocks
+from analysis.capture.markers import Markers
 from analysis.capture.pcap.compressed import capture_name, readable, unpack
 from analysis.capture.pcap.index import CaptureIndex, load_index
 from analysis.capture.pcap.record_batches import Span, TimeRange, pack, read_span, spans_of
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.errors import CaptureError
+from analysis.messages.marked import message_port, messages_of
 from analysis.schemas import CAPTURES, DECODING, GAPS, MESSAGES, PACKETS
 from experiments.observations import CaptureRecord
 from experiments.plain_name import plain_name
@@ -69,14 +71,15 @@ class MessagesTask:
 
     capture: HostCapture
     system: str
+    markers: Markers | None  # to be searched for in place of messages of the system's own
     weight: int
 
     def run(self, folders: Mapping[str, Path]) -> None:
         """Write into the folders of messages, gaps and decoding."""
         with _Parts(folders, self.capture.host) as parts:
-            codec = codec_of(self.system)
-            assert codec is not None  # `_messages_tasks` makes tasks of no others
-            extract_messages(self.capture, codec, parts.write)
+            messages = self.markers or codec_of(self.system)
+            assert messages is not None  # `_messages_tasks` makes tasks of no others
+            extract_messages(self.capture, messages, parts.write)
 
 
 Task = PacketsTask | MessagesTask
@@ -177,8 +180,10 @@ def _listed(run: RunDirectory, record: RunRecord) -> Iterator[tuple[Path, Captur
 def _messages_tasks(
     run: RunDirectory, indices: Mapping[Path, CaptureIndex], record: RunRecord, clocks: MachineClocks
 ) -> Iterator[MessagesTask]:
-    system, port = record.plan.system, record.plan.port
-    if codec_of(system) is None or port is None:
+    plan = record.plan
+    messages, port = messages_of(plan), message_port(plan)
+    markers = messages if isinstance(messages, Markers) else None
+    if messages is None or (port is None and markers is None):
         return
     addresses = {host.name: host.address for host in record.plan.hosts}
     for path, listed in _listed(run, record):
@@ -186,7 +191,7 @@ def _messages_tasks(
         if path in indices and host in addresses:
             clock = clock_of_capture(listed, record, clocks)
             capture = HostCapture(str(path), host, addresses[host], port, clock)
-            yield MessagesTask(capture, system, indices[path].good_bytes)
+            yield MessagesTask(capture, plan.system, markers, indices[path].good_bytes)
 
 
 def describe_captures(indices: Mapping[Path, CaptureIndex], unusable: Mapping[Path, str]) -> pa.Table:

@@ -13,6 +13,7 @@ from functools import cache
 from ipaddress import IPv4Address
 from typing import Any
 
+from analysis.messages.marked import MARKED
 from analysis.schemas import ENDS_COLUMNS, ROWS_COLUMNS
 from node.core.epochs import parsed, written
 from node.core.message_layout import ADDRESS, KEY, KEY_SHOWN, SEQ, WIDTHS, Layout
@@ -138,8 +139,8 @@ def _outer(system: str, name: str, row: Mapping[str, Any], host_at: Mapping[str,
 
 @cache
 def _reading(system: str, name: str) -> tuple[Layout | None, tuple[Phrase, ...]]:
-    codec = codec_of(system)
-    layout = codec.by_name.get(name) if codec else None
+    codec = codec_of(system) or MARKED
+    layout = codec.by_name.get(name)
     return layout, phrases(layout) if layout else ()
 
 

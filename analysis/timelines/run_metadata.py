@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
 from analysis.errors import AnalysisError
+from analysis.messages.marked import known_reading
 from analysis.timelines.liveness import read_presence
 from analysis.timelines.periods import LinkDirection, Period, period_at, read_periods
 from analysis.timelines.run_window import RunWindow, window_of
@@ -311,7 +312,7 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
         last_change_ns=max(held, default=times.zero_ns or 0),
         clocks=clocks,
         declared=plan.declared,
-        reading=reading_of(plan.declared.name) or Reading(),
+        reading=known_reading(plan.declared),
         # Of a run on machines it is by the clock of whoever started it, which may show anything.
         started_ns=None if record.machines else times.started_ns,
     )

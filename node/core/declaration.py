@@ -74,9 +74,29 @@ class Contract:
         return self.survives is None or kind in self.survives
 
 
+Seen = Literal["clear", "never"]
+Form = Literal["bytes", "base64", "hexadecimal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """How the packets of a system of programs show its events, which carry markers (`node.core.marker`).
+
+    seen: in the clear, in TCP connections or UDP datagrams of any port, or never, for the reason `why`
+    (encrypted, compressed). form: how an event's bytes stand there.
+    """
+
+    seen: Seen = "clear"
+    form: Form = "bytes"
+    why: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A system as plan, run.json and analysis know it. roles: the traits of each, in the order of hosts."""
+    """A system as plan, run.json and analysis know it. roles: the traits of each, in the order of hosts.
+
+    marked: how its packets show events, of a system of programs; None where messages are its own.
+    """
 
     name: str
     roles: Mapping[str, tuple[str, ...]]
@@ -84,6 +104,7 @@ class Declared:
     workloads: tuple[str, ...] = ("stream",)
     ports: tuple[str, ...] = ("port",)  # names of the parameters that are ports of its servers
     streams_max: int | None = 1  # of a region; None: any number
+    marked: Marked | None = None
 
     def having(self, *traits: str) -> tuple[str, ...]:
         """The roles that have any of these traits."""
@@ -97,6 +118,11 @@ class Declared:
         Then what came to a host need not be delivered there, and paths lead from host to host.
         """
         return any({Trait.SUBSCRIBER, Trait.SERVER} <= set(traits) for traits in self.roles.values())
+
+    @property
+    def shows_events(self) -> bool:
+        """Whether its packets show events by their markers."""
+        return self.marked is not None and self.marked.seen != "never"
 
     def has(self, role: str, *traits: str) -> bool:
         """Whether a role has any of these traits; one that the system does not have has none."""
@@ -141,6 +167,7 @@ class Declared:
             workloads=tuple(given["workloads"]),
             ports=tuple(given["ports"]),
             streams_max=given.get("streams_max", 1),
+            marked=None if (marked := given.get("marked")) is None else Marked(**marked),
         )
 
 

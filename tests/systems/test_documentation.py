@@ -1,7 +1,9 @@
 """The system of docs/bring-your-own.md, as it stands there, on real packets."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -29,24 +31,58 @@ def written(folder: Path) -> None:
         (folder / name).write_text(text)
 
 
-@pytest.mark.network
-@pytest.mark.slow
-def test_the_page_is_a_system_that_works(tmp_path, capsys):
+@pytest.fixture(scope="module")
+def the_page(tmp_path_factory) -> RunDirectory:
+    """A run of it."""
+    tmp_path = tmp_path_factory.mktemp("page")
     written(tmp_path)
     assert sum(len(path.read_text().splitlines()) for path in tmp_path.glob("relay/[sc]*")) < 60
     with (tmp_path / "relay.yaml").open("a") as experiment:
         experiment.write(RESTARTED)
     assert main.run(["run", str(tmp_path / "relay.yaml"), "--out", str(tmp_path / "runs")]) in {0, 1}
-    run = RunDirectory.open(next((tmp_path / "runs").iterdir()))
+    return RunDirectory.open(next((tmp_path / "runs").iterdir()))
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_the_page_is_a_system_that_works(the_page, tmp_path, capsys):
+    run = the_page
     summary = run.read_summary()
     assert summary["events"]["published"] > 1900
     assert summary["events"]["lost"] == summary["events"]["duplicated"] == 0
     assert summary["events"]["stray"] == summary["events"]["corrupted"] == 0
     assert summary["recovery"]["cut"]["switch_s"] > 2, "nothing came while the link was down"
+    assert summary["agreement"]["held"] is True
+    assert summary["agreement"]["left_out"] == [
+        "r1-subscriber-0: its process did not run from beginning to end"
+    ]
+    capsys.readouterr()
+    assert main.run(["follow", str(run.path), "r0", "10"]) == 0
+    assert "r1-broker-0 -> r1-subscriber-1" in capsys.readouterr().out
+    assert main.run(["packets", str(run.path), "--around", "cut", "--pcap", str(tmp_path / "a.pcapng")]) == 0
+
+
+def unseen(run: RunDirectory, why: str) -> None:
+    """As if the system's file said that its packets show no events."""
+    record = json.loads(run.run_json.read_text())
+    record["plan"]["declared"]["marked"] = {"seen": "never", "form": "bytes", "why": why}
+    run.run_json.write_text(json.dumps(record))
+    shutil.rmtree(run.analysis)
+    assert main.run(["analyze", str(run.path)]) in {0, 1}
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_what_packets_do_not_show_is_said(the_page, capsys):
+    run = the_page
+    before = run.read_summary()["events"]
+    unseen(run, "compressed")
+    said = capsys.readouterr().out
+    assert "the messages of relay are not known here (compressed): events rest on what clients" in said
+    assert run.read_summary()["events"] == before
     for command in (["follow", str(run.path), "r0", "10"], ["packets", str(run.path)]):
         assert main.run(command) == 2
-        assert "the messages of relay are not known here" in capsys.readouterr().err
-    assert main.run(["packets", str(run.path), "--around", "cut", "--pcap", str(tmp_path / "a.pcapng")]) == 0
+        assert "the messages of relay are not known here (compressed)" in capsys.readouterr().err
 
 
 @pytest.mark.network

@@ -158,3 +158,13 @@ def test_a_system_that_ships_says_what_it_is_and_how_to_get_it(name):
     assert shipped.description
     assert shipped.programs.needs
     assert all(need.get and need.version for need in shipped.programs.needs)
+
+
+@pytest.mark.parametrize("said", ["{seen: never}", "{seen: clear, why: compressed}"])
+def test_why_packets_show_no_events_is_said_where_they_show_none(folder, said, capsys):
+    file = folder / "post" / "system.yaml"
+    replace(file, "ports: [port]", f"ports: [port]\nmessages: {said}")
+    assert main.run(["plan", str(folder / "letters.yaml")]) == 2
+    assert "messages.why: should be given where seen is never, and nowhere else" in capsys.readouterr().err
+    replace(file, said, "{seen: never, why: compressed}")
+    assert planned(folder, capsys)["declared"]["marked"]["why"] == "compressed"

@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.rundir import RunDirectory
+from testbed.cli import main
 from tests.systems.on_packets import carried_out, needs
 
 pytestmark = needs("mosquitto", always=True)
@@ -61,3 +62,16 @@ def test_nothing_is_wrong_but_what_is_lost(run):
     versions = run.read_run().versions
     assert versions["mosquitto"].startswith("mosquitto version ")
     assert versions["paho.mqtt"]
+
+
+def test_packets_and_clients_say_the_same_of_every_event(run):
+    agreement = run.read_summary()["agreement"]
+    assert (agreement["held"], agreement["disagreements"]) == (True, [])
+    assert agreement["compared"] > 9
+
+
+def test_an_event_is_followed_from_broker_to_broker(run, capsys):
+    assert main.run(["follow", str(run.path), "r0", "40"]) == 0
+    said = capsys.readouterr().out
+    assert "r0-publisher-0 -> r0-broker-0" in said
+    assert "r2-broker-0 -> r2-subscriber-0" in said

@@ -40,3 +40,4 @@ def test_what_is_lost_was_to_cross_the_link_and_the_rest_goes_round(run):
     assert events["published"] > 1500
     assert 0 < events["lost"] < 2 * 50 * CUT_S
     assert events["stray"] == events["corrupted"] == events["published_twice"] == 0
+    assert run.read_summary()["agreement"]["held"] is True

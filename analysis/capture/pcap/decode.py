@@ -44,18 +44,32 @@ class Decoding:
 
 
 @dataclass(frozen=True, slots=True)
-class _DecodedRange:
-    """A stretch of a stream in which frames are decoded."""
+class KnownRange:
+    """A stretch of a stream in which messages are looked for."""
 
     pieces: ByteRanges
     complete_ns: Integers
     repeated: Integers  # rows of (start, end), ascending
     hole: int  # where the stream's first one begins
 
-    def after(self, position: int) -> "_DecodedRange":
+    @classmethod
+    def nothing(cls) -> "KnownRange":
+        """Before anything is known of a stream."""
+        return cls(no_pieces(), np.zeros(0, np.int64), no_ranges(), np.iinfo(np.int64).max)
+
+    def with_next(self, part: SettledRange) -> "KnownRange":
+        """Together with the stream's next part."""
+        return KnownRange(
+            join((self.pieces, part.pieces)),
+            np.concatenate((self.complete_ns, part.complete_ns)),
+            ascending(np.concatenate((self.repeated, part.repeated))),
+            min([self.hole, *part.missing[0][:1].tolist()]),
+        )
+
+    def after(self, position: int) -> "KnownRange":
         """The part of the stretch at `position` or later in the stream."""
         first = int(np.searchsorted(self.pieces.end, position, side="right"))
-        return _DecodedRange(
+        return KnownRange(
             self.pieces.take(slice(first, None)),
             self.complete_ns[first:],
             self.repeated[self.repeated[:, 1] > position],
@@ -74,12 +88,12 @@ class Decoder:
         self._codec = codec
         self._names = names
         self._walk = FrameWalk(data)
-        self._known = _DecodedRange(no_pieces(), np.zeros(0, np.int64), no_ranges(), np.iinfo(np.int64).max)
+        self._known = KnownRange.nothing()
 
     def decode(self, part: SettledRange | None, *, ended: bool) -> Iterator[pa.RecordBatch]:
         """Decode what is whole with the stream's next part, and count. ended: nothing comes after it."""
         if part is not None:
-            self._take(part)
+            self._known = self._known.with_next(part)
         known = self._known
         if self._synchronised:
             for frames in self._walk.frames(known.pieces, ended=ended):
@@ -93,15 +107,6 @@ class Decoder:
         if ended or self.counts.stopped:
             self._count_rest()
 
-    def _take(self, part: SettledRange) -> None:
-        known = self._known
-        self._known = _DecodedRange(
-            join((known.pieces, part.pieces)),
-            np.concatenate((known.complete_ns, part.complete_ns)),
-            ascending(np.concatenate((known.repeated, part.repeated))),
-            min([known.hole, *part.missing[0][:1].tolist()]),
-        )
-
     def _count_rest(self) -> None:
         """Count the bytes after the last frame, by whether decoding stopped before them; and forget them."""
         pieces = self._known.pieces
@@ -114,7 +119,7 @@ class Decoder:
 
 
 def _decode_frames(
-    frames: Frames, known: _DecodedRange, codec: Codec, names: Mapping[str, Any], counts: Decoding
+    frames: Frames, known: KnownRange, codec: Codec, names: Mapping[str, Any], counts: Decoding
 ) -> pa.RecordBatch:
     fits, readable = np.zeros((2, frames.start.size), np.bool_)
     inmost = opened(frames, codec)
@@ -131,7 +136,7 @@ def _decode_frames(
     counts.undecoded_bytes += int(seen[fits & whole & ~readable].sum())
     chosen = np.flatnonzero(fits & whole & readable)
     columns: dict[str, pa.Array] = {name: pa.repeat(value, chosen.size) for name, value in names.items()}
-    columns |= _times(frames, known, chosen)
+    columns |= seen_columns(frames.start[chosen], frames.length[chosen], known)
     columns |= _heads(inmost, types, chosen)
     arrays = [columns[field.name].cast(field.type, safe=False) for field in MESSAGES]
     return pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)
@@ -161,9 +166,8 @@ def _seen_bytes(frames: Frames, pieces: ByteRanges) -> Integers:
     return up_to(frames.start + frames.length) - up_to(frames.start)
 
 
-def _times(frames: Frames, known: _DecodedRange, chosen: Integers) -> dict[str, pa.Array]:
-    """When messages came, and whether parts of them came again."""
-    start, length = frames.start[chosen], frames.length[chosen]
+def seen_columns(start: Integers, length: Integers, known: KnownRange) -> dict[str, pa.Array]:
+    """Where messages stand in their stream, when they came, and whether parts of them came again."""
     pieces, (repeated_start, repeated_end) = known.pieces, known.repeated.T
     first = np.searchsorted(pieces.start, start, side="right") - 1
     last = np.searchsorted(pieces.start, start + length - 1, side="right") - 1

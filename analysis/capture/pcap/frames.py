@@ -55,7 +55,7 @@ class FrameWalk:
             return
         self._waits = False
         self._limit = int(_EVER.max if ended else pieces.end[-1])
-        for first, last in _runs(pieces):
+        for first, last in runs(pieces):
             begin, end = int(pieces.start[first]), int(pieces.known_end[last])
             if self.position < begin:
                 self.stopped = f"bytes {self.position} to {begin} are not in the capture"
@@ -69,8 +69,8 @@ class FrameWalk:
         """Walk through pieces first to last, whose bytes follow each other without a hole."""
         first += int(np.searchsorted(pieces.end[first:last], self.position, side="right"))
         rest, rest_start = b"", int(pieces.start[first])
-        for piece, following in _windows(pieces, first, last):
-            content = rest + _copy(self._data, pieces, piece, following)
+        for piece, following in windows(pieces, first, last):
+            content = rest + copied(self._data, pieces, piece, following)
             final = following > last and not more_follow
             frames = self._chain(content, rest_start, final=final)
             if frames.start.size:
@@ -113,7 +113,7 @@ def _gather_frames(content: bytes, content_start: int, at: Integers) -> Frames:
     return Frames(at + content_start, length, column(headers, LENGTH_BYTES + 1, "u1"), known, at, buffer)
 
 
-def _runs(pieces: ByteRanges) -> Iterator[tuple[int, int]]:
+def runs(pieces: ByteRanges) -> Iterator[tuple[int, int]]:
     """First and last piece of each run of bytes without a hole."""
     breaks = np.flatnonzero(pieces.known_end[:-1] != pieces.start[1:]) + 1
     bounds = [0, *breaks.tolist(), pieces.start.size]
@@ -122,7 +122,7 @@ def _runs(pieces: ByteRanges) -> Iterator[tuple[int, int]]:
             yield first, following - 1
 
 
-def _windows(pieces: ByteRanges, first: int, last: int) -> Iterator[tuple[int, int]]:
+def windows(pieces: ByteRanges, first: int, last: int) -> Iterator[tuple[int, int]]:
     """Cut a run of pieces into stretches of about WINDOW_BYTES: (first piece, piece after the last)."""
     ends = pieces.end[first : last + 1]
     piece = first
@@ -133,7 +133,7 @@ def _windows(pieces: ByteRanges, first: int, last: int) -> Iterator[tuple[int, i
         piece = following
 
 
-def _copy(data: Bytes, pieces: ByteRanges, first: int, following: int) -> bytes:
+def copied(data: Bytes, pieces: ByteRanges, first: int, following: int) -> bytes:
     """Copy the captured bytes of some pieces, one after the other."""
     buffer = data.data
     begins = pieces.at[first:following]

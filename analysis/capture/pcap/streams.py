@@ -1,4 +1,4 @@
-"""All TCP streams of one host's capture, and the messages in them.
+"""All TCP streams of one host's capture, and the messages in them: those of a codec, or markers of events.
 
 The capture is read window by window. Segments that belong to a port are picked out (six numbers each, no
 payload), grouped by direction and put together; what is complete and old enough is decoded and given out.
@@ -7,6 +7,7 @@ Between windows memory holds what a connection still waits for, whatever the siz
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.capture.clocks.clock import REFERENCE, Clock
+from analysis.capture.datagrams import Datagrams
+from analysis.capture.markers import MarkerDecoder, Markers
 from analysis.capture.pcap.byte_ranges import Segments
 from analysis.capture.pcap.decode import Decoder
 from analysis.capture.pcap.fields import Columns
@@ -40,14 +43,14 @@ MISDATED_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class HostCapture:
-    """A capture of one host. `address` tells in from out; `port` is where the system under test listens;
-    `clock` is the host's.
+    """A capture of one host. `address` tells in from out; `port` is where the system under test listens,
+    None is any; `clock` is the host's.
     """
 
     path: str
     host: str
     address: str
-    port: int
+    port: int | None
     clock: Clock = REFERENCE
 
 
@@ -59,7 +62,7 @@ class WaitLimits:
     pieces_max: int = PIECES_MAX
 
 
-def extract_messages(capture: HostCapture, codec: Codec, emit: Emit) -> None:
+def extract_messages(capture: HostCapture, codec: Codec | Markers, emit: Emit) -> None:
     """Decode every stream of a capture and hand out batches of MESSAGES, GAPS and DECODING, roughly in order
     of time.
 
@@ -68,17 +71,33 @@ def extract_messages(capture: HostCapture, codec: Codec, emit: Emit) -> None:
     path = Path(capture.path)
     data = map_bytes(path)
     conversations = Conversations(data, capture, codec, emit)
+    datagrams = (
+        Datagrams(data, codec, partial(_name, capture), HORIZON_NS) if isinstance(codec, Markers) else None
+    )
     for span in spans_of(path, load_index(path), TimeRange(), capture.clock):
-        conversations.take(read_columns(span))
+        window = read_columns(span)
+        conversations.take(datagrams.passing(window) if datagrams else window)
+        for batch in datagrams.settled() if datagrams else ():
+            emit("messages", batch)
         release(data)
     conversations.end()
+    if datagrams:
+        batches, counts = datagrams.end()
+        for batch in batches:
+            emit("messages", batch)
+        emit("decoding", pa.RecordBatch.from_pylist(counts, schema=DECODING))
 
 
 class Conversations:
     """All streams of one host's capture, which comes window by window."""
 
     def __init__(
-        self, data: Bytes, capture: HostCapture, codec: Codec, emit: Emit, patience: WaitLimits = WaitLimits()
+        self,
+        data: Bytes,
+        capture: HostCapture,
+        codec: Codec | Markers,
+        emit: Emit,
+        patience: WaitLimits = WaitLimits(),
     ) -> None:
         self._data = data
         self._capture = capture
@@ -128,6 +147,8 @@ class Conversations:
 
     def _begin(self, direction: Direction, numbering: Numbering, connection: Connection) -> "_Flow":
         names = _name(self._capture, direction) | {"connection": pa.scalar(connection.number, pa.int32())}
+        if isinstance(self._codec, Markers):
+            return _Flow(numbering, connection, MarkerDecoder(self._data, self._codec, names), names)
         decoder = Decoder(self._data, self._codec, names, synchronised=connection.synchronised)
         return _Flow(numbering, connection, decoder, names)
 
@@ -157,7 +178,7 @@ class _Flow:
 
     numbering: Numbering
     connection: Connection
-    decoder: Decoder
+    decoder: Decoder | MarkerDecoder
     names: dict[str, pa.Scalar]
 
 
@@ -167,8 +188,8 @@ def _latest(t_ns: Integers) -> int:
     return int(np.partition(t_ns, place)[place])
 
 
-def directions(window: Iterable[Columns], port: int) -> Iterator[tuple[Direction, Segments]]:
-    """The segments of each TCP direction from or to a port, in the order of capture."""
+def directions(window: Iterable[Columns], port: int | None) -> Iterator[tuple[Direction, Segments]]:
+    """The segments of each TCP direction from or to a port, or of all, in the order of capture."""
     parts = [pick_segments(columns, port) for columns in window]
     if not parts:
         return
@@ -182,11 +203,13 @@ def directions(window: Iterable[Columns], port: int) -> Iterator[tuple[Direction
         yield tuple(int(columns[name][rows[0]]) for name in KEY), segments
 
 
-def pick_segments(columns: Columns, port: int) -> Columns:
-    """The columns of `KEY` and of `Segments` of packets from or to a port that carry payload or begin a
-    connection.
+def pick_segments(columns: Columns, port: int | None) -> Columns:
+    """The columns of `KEY` and of `Segments` of packets from or to a port (None: any) that carry payload or
+    begin a connection.
     """
-    wanted = (columns["proto"] == TCP) & ((columns["sport"] == port) | (columns["dport"] == port))
+    wanted = columns["proto"] == TCP
+    if port is not None:
+        wanted &= (columns["sport"] == port) | (columns["dport"] == port)
     rows = np.flatnonzero(wanted & ((columns["payload_length"] > 0) | (columns["flags"] & SYN != 0)))
     payload_at = columns["payload_offset"][rows].astype(np.int64)
     length = columns["payload_length"][rows].astype(np.int64)

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from analysis.messages.label import label
-from node.core.declaration import Reading
+from analysis.messages.marked import READING
 from node.systems import reading_of
 
 HEARTBEAT = "heartbeat"
@@ -49,7 +49,7 @@ class Ranks:
 
 @cache
 def ranks_of(system: str) -> Ranks:
-    """The ranks of a system; for an unknown one all messages are equal."""
-    reading = reading_of(system) or Reading()
+    """The ranks of a system; those of events known by their markers, if its messages are none of ours."""
+    reading = reading_of(system) or READING
     ordinary = (HEARTBEAT, *reading.ranks, *reversed(reading.carries))
     return Ranks(system, reading.carries, ordinary, reading.heartbeat, reading.colours)

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from analysis.messages.label import address_text, value_names
+from analysis.messages.marked import MARKED
 from node.core.framing import HEADER_BYTES, HEADER_FIELDS
+from node.core.marker import MAGIC
 from node.core.message_layout import ADDRESS, KEY, NESTED_MAX, WIDTHS, Codec, Layout
 
 UNKNOWN = ".."  # in the place of a byte that was not captured
@@ -50,6 +52,9 @@ class Part:
 
 def dissect(content: Content, codec: Codec) -> Iterator[Part]:
     """All parts of a message, in order. What does not fit its type comes as `body` or `rest`."""
+    if codec is MARKED:
+        yield from _marked(content)
+        return
     if len(content.data) < HEADER_BYTES:
         yield _part(content, 0, len(content.data), "header")
         return
@@ -67,6 +72,14 @@ def dissect(content: Content, codec: Codec) -> Iterator[Part]:
         yield _part(content, at, len(content.data) - at, "body")
     else:
         yield from _body(content, HEADER_BYTES, layout, codec, "")
+
+
+def _marked(content: Content) -> Iterator[Part]:
+    """An event that is known by its marker; written as text, it is not taken apart."""
+    if content.data.startswith(MAGIC):
+        yield from _body(content, 0, MARKED.by_type[1], MARKED, "")
+    else:
+        yield _part(content, 0, len(content.data), "event", text=True)
 
 
 def _body(content: Content, begin: int, layout: Layout, codec: Codec, prefix: str) -> Iterator[Part]:

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from analysis.capture.pcap.record_batches import TimeRange
 from analysis.inspect.packets.arrays import flags, from_arrow, known, strings, to_arrow
+from analysis.messages.marked import known_codec
 from analysis.schemas import KEY_COLUMN, LOST
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.plan import Plan
-from node import systems
 from node.core.message_layout import KEY_SHOWN, Codec
 from topologies.errors import InputError
 
@@ -186,7 +186,7 @@ def _paired(rows: pa.RecordBatch, pairs: frozenset[tuple[str, str]]) -> Mask:
 
 def codec_of(plan: Plan) -> Codec:
     """The messages of a run's system; none if they are not known."""
-    return systems.codec_of(plan.system) or Codec([])
+    return known_codec(plan.declared) or Codec([])
 
 
 def make_filter(asked: Query, metadata: RunMetadata, types: Collection[str]) -> Filter:

@@ -1,0 +1,159 @@
+"""Markers in the UDP datagrams of one host's capture: events that programs send without a connection.
+
+A datagram is searched alone. There is no stream in which its events would have an offset, and yet what left
+one host has to be found again where it came, so a row of MESSAGES has the event's sequence number for an
+offset, and a "connection" for each stream and for each time that this event went this way: the second time
+that an event is sent from one port to another is told from the first, and each stands in the order of
+sequence numbers. (If the first never came, the second is taken for it where it comes.) What is given out is
+put in this order within the time that segments wait, too.
+
+Datagrams that IP cut into fragments are searched as far as their first fragment goes.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.capture.markers import Markers, event_columns, find_markers, message_batch
+from analysis.capture.pcap.decode import Decoding
+from analysis.capture.pcap.fields import Columns
+from analysis.capture.pcap.format import Bytes
+
+UDP = 17
+KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
+SEQ_MAX = 1 << 28
+"""Of each stream and direction a byte is kept for every number up to the highest."""
+TIMES_MAX = 255
+STREAMS_MAX = 1 << 23
+Direction = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Event:
+    t_ns: int
+    stream: int
+    seq: int
+    time: int  # how often it had gone this way before
+    length: int
+
+
+class _Way:
+    """One direction between two ports."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.names = names
+        self.counts = Decoding()
+        self.datagrams = self.bytes = 0
+        self.waiting: list[_Event] = []
+        self._times: dict[int, bytearray] = defaultdict(bytearray)
+
+    def add(self, t_ns: int, stream: int, seq: int, length: int) -> None:
+        if stream >= STREAMS_MAX or seq >= SEQ_MAX:
+            self.counts.malformed += 1
+            return
+        times = self._times[stream]
+        if seq >= len(times):
+            times.extend(bytes(max(seq + 1 - len(times), len(times))))
+        self.waiting.append(_Event(t_ns, stream, seq, times[seq], length))
+        times[seq] = min(times[seq] + 1, TIMES_MAX)
+
+
+class Datagrams:
+    """All datagrams of one host's capture, which comes window by window. name: the columns of a direction."""
+
+    def __init__(
+        self, data: Bytes, markers: Markers, name: Callable[[Direction], dict[str, Any]], horizon_ns: int
+    ) -> None:
+        self._data = data
+        self._markers = markers
+        self._written = markers.written()
+        self._name = name
+        self._horizon_ns = horizon_ns
+        self._ways: dict[Direction, _Way] = {}
+        self._latest_ns = 0
+
+    def passing(self, window: Iterable[Columns]) -> Iterator[Columns]:
+        """Search the packets that came next, and hand them on."""
+        for columns in window:
+            rows = np.flatnonzero(
+                (columns["proto"] == UDP) & (columns["payload_length"] > 0) & (columns["dport"] > 0)
+            )
+            for row in rows.tolist():
+                self._search(columns, row)
+            if rows.size:
+                self._latest_ns = max(self._latest_ns, int(columns["t_ns"][rows].max()))
+            yield columns
+
+    def settled(self) -> list[pa.RecordBatch]:
+        """The events that are old enough."""
+        return self._given_out(self._latest_ns - self._horizon_ns)
+
+    def end(self) -> tuple[list[pa.RecordBatch], list[dict[str, Any]]]:
+        """What is left, and a row of DECODING for each direction that had events."""
+        batches = self._given_out(None)
+        return batches, [_count(way) for way in self._ways.values()]
+
+    def _search(self, columns: Columns, row: int) -> None:
+        payload_at = int(columns["payload_offset"][row])
+        begin = int(columns["offset"][row]) + payload_at
+        length = int(columns["payload_length"][row])
+        captured = min(length, int(columns["length"][row]) - payload_at)
+        found = find_markers(
+            self._data[begin : begin + max(captured, 0)].tobytes(), 0, self._written, is_final=True
+        )
+        if not (found.at or found.malformed or found.unfinished_bytes):
+            return
+        direction = tuple(int(columns[name][row]) for name in KEY)
+        way = self._ways.get(direction)
+        if way is None:
+            names = self._name(direction)
+            names["type"] = pa.scalar(self._markers.type_from(names["src"].as_py()))
+            way = self._ways[direction] = _Way(names)
+        way.datagrams += 1
+        way.bytes += length
+        way.counts.messages += len(found.at)
+        way.counts.malformed += found.malformed
+        way.counts.unfinished_bytes += found.unfinished_bytes
+        t_ns = int(columns["t_ns"][row])
+        for stream, seq in zip(found.stream, found.seq, strict=True):
+            way.add(t_ns, stream, seq, self._written.length)
+
+    def _given_out(self, before_ns: int | None) -> list[pa.RecordBatch]:
+        batches = []
+        for way in self._ways.values():
+            old = [each for each in way.waiting if before_ns is None or each.t_ns < before_ns]
+            if old:
+                way.waiting = [
+                    each for each in way.waiting if before_ns is not None and each.t_ns >= before_ns
+                ]
+                old.sort(key=lambda each: (each.stream, each.time, each.seq))
+                batches.append(self._batch(way, old))
+        return batches
+
+    def _batch(self, way: _Way, events: list[_Event]) -> pa.RecordBatch:
+        stream, seq, t_ns = ([getattr(each, name) for each in events] for name in ("stream", "seq", "t_ns"))
+        connection = [each.stream * (TIMES_MAX + 1) + each.time for each in events]
+        columns = event_columns(stream, seq, self._markers.size_bytes) | {
+            "connection": pa.array(np.array(connection, np.int64)),
+            "stream_offset": pa.array(np.array(seq, np.int64)),
+            "length": pa.array(np.array([each.length for each in events], np.int64)),
+            "t_first_ns": pa.array(np.array(t_ns, np.int64)),
+            "t_complete_ns": pa.array(np.array(t_ns, np.int64)),
+            "retransmitted": pa.array([False] * len(events)),
+        }
+        return message_batch(way.names, columns, len(events))
+
+
+def _count(way: _Way) -> dict[str, Any]:
+    nothing = ("retransmitted_segments", "retransmitted_bytes", "stray_segments", "missing_bytes")
+    return {
+        **{name: value.as_py() for name, value in way.names.items() if name != "type"},
+        **dict.fromkeys((*nothing, "snapped_bytes", "connection"), 0),
+        "segments": way.datagrams,
+        "bytes": way.bytes,
+        **asdict(way.counts),
+    }

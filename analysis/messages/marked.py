@@ -1,0 +1,63 @@
+"""The messages of a run as the analysis knows them: those of its system's codec, or, of a system of programs,
+events known by their markers.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from analysis.capture.markers import NEW, PASSED, Markers
+from experiments.declared import Declared, Trait
+from experiments.plan import Plan
+from node.core.declaration import Reading
+from node.core.message_layout import SEQ, Codec, Field, Layout, Tail
+from node.systems import codec_of, reading_of
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """An event that its publisher hands over: its payload, which begins with a marker."""
+
+    magic: Annotated[int, Field("I", "", "CutM")]
+    stream: Annotated[int, Field("I", "", "the stream")]
+    seq: Annotated[int, Field("Q", SEQ, "the event's number in its stream", columns=("first_seq",))]
+    time: Annotated[int, Field("Q", "ns", "when it was published")]
+    crc: Annotated[int, Field("I", "", "CRC-32 of the payload, this field as zero")]
+    padding: Annotated[bytes, Tail("bytes", "zeros")]
+
+    reads: ClassVar = ("s{stream}", "[{seq}]")
+
+
+@dataclass(frozen=True, slots=True)
+class PassedEvent(NewEvent):
+    """An event that somebody passes on who did not publish it."""
+
+
+MARKED = Codec([Layout(NewEvent, 1), Layout(PassedEvent, 2)])
+READING = Reading(carries=(PASSED,), publish=(NEW, NEW))
+
+
+def messages_of(plan: Plan) -> Codec | Markers | None:
+    """What to search a run's captures for; None if its messages are not known here."""
+    if not plan.declared.shows_events:
+        return codec_of(plan.system)
+    publishing = plan.declared.having(Trait.PUBLISHER)
+    roles = {role for role in publishing if not plan.declared.has(role, Trait.SERVER)}
+    hosts = {process.host for process in plan.processes if process.role in roles}
+    addresses = frozenset(host.address for host in plan.hosts if host.name in hosts)
+    assert plan.declared.marked is not None
+    return Markers(plan.workload["event_size_bytes"], plan.declared.marked.form, addresses)
+
+
+def known_codec(declared: Declared) -> Codec | None:
+    """How the messages of a system read; None if they are not known here."""
+    return MARKED if declared.shows_events else codec_of(declared.name)
+
+
+def known_reading(declared: Declared) -> Reading:
+    """How the analysis reads a system's messages and logs."""
+    return READING if declared.shows_events else reading_of(declared.name) or Reading()
+
+
+def message_port(plan: Plan) -> int | None:
+    """The port that messages go to or come from; None is any."""
+    return None if plan.declared.shows_events else plan.port
