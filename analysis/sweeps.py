@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from experiments.declared import Trait
 from experiments.plan import Plan
 from experiments.rundir import RunDirectory
+from experiments.sweep import axes
 from experiments.sweepdir import SweepDirectory, SweepRecord, SweepRun
 from topologies.errors import InputError
 
@@ -112,10 +113,14 @@ class Sweep:
         return self.record.experiment
 
     @property
+    def swept(self) -> dict[str, list[Any]]:
+        """The values of each path, variants by their names."""
+        return axes(self.experiment.get("sweep") or {}, self.experiment.get("variants") or {})
+
+    @property
     def axes(self) -> tuple[str, ...]:
         """The paths that were swept over more than one value."""
-        swept = self.experiment.get("sweep") or {}
-        return tuple(path for path, values in swept.items() if len(values) > 1)
+        return tuple(path for path, values in self.swept.items() if len(values) > 1)
 
     @property
     def measured(self) -> tuple[SweepRunResult, ...]:

@@ -8,12 +8,13 @@ from typing import Any
 from experiments.checks import problems
 from experiments.model import Experiment
 from experiments.overrides import overridden, with_value, without
-from experiments.sweep import OF_MANY_RUNS
+from experiments.sweep import OF_MANY_RUNS, VARIANT
 from systems.names import is_path
 from topologies.document import Document, files_in, find_file, read_document, validated
 from topologies.errors import InputError
 from topologies.loader import FOLDER as TOPOLOGIES
 from topologies.loader import load_topology
+from topologies.strict import suggestion
 
 FOLDER = Path(__file__).parent
 
@@ -29,10 +30,12 @@ class ExperimentFile:
     """The fields that say something, but were left out before anything was checked."""
 
     def point(self, values: Mapping[str, Any]) -> Experiment:
-        """One combination of the sweep's values. Raises InputError that names the value."""
+        """One combination of what is swept. Raises InputError that names the value."""
         document = without(self.document, OF_MANY_RUNS)
         for path, value in values.items():
-            document = with_value(document, path, value, f"sweep {path}={value}")
+            origin = f"sweep {path}={value}"
+            settings = self.experiment.variants[value] if path == VARIANT else {path: value}
+            document = _with_settings(document, settings, origin)
         return experiment_from(_with_files_found(document, self.folder))
 
 
@@ -46,7 +49,7 @@ def read_experiment(
     """
     path = find_file("experiment", FOLDER, name_or_path)
     document = _with_files_found(read_document(path), path.parent)
-    document = overridden(document, overrides)
+    document = _of_one_variant(overridden(document, overrides))
     given = document.data if isinstance(document.data, dict) else {}
     left_out = tuple(field for field in leave_out if given.get(field))
     document = without(document, leave_out)
@@ -104,13 +107,36 @@ def _with_files_found(document: Document, folder: Path) -> Document:
     return Document(document.file, data, document.lines)
 
 
+def _of_one_variant(document: Document) -> Document:
+    """With the settings of the variant that `--set variant=NAME` asks for. Raises InputError."""
+    if not isinstance(document.data, dict) or VARIANT not in document.data:
+        return document
+    name, variants = document.data[VARIANT], document.data.get("variants")
+    if not isinstance(variants, dict) or not isinstance(variants.get(name), dict):
+        known = [each for each in variants if isinstance(each, str)] if isinstance(variants, dict) else []
+        raise document.error((VARIANT,), f"there is no variant {name}{suggestion(str(name), known)}")
+    chosen = without(document, (VARIANT, "variants"))
+    return _with_settings(chosen, variants[name], f"variant {name}")
+
+
+def _with_settings(document: Document, settings: Mapping[str, Any], origin: str) -> Document:
+    for path, value in settings.items():
+        document = with_value(document, str(path), value, origin)
+    return document
+
+
 def _check_sweep(file: ExperimentFile) -> None:
-    """Each value of the sweep must make a valid experiment, the rest being as in the file."""
-    for path, values in file.experiment.sweep.items():
+    """Each value of what is swept must make a valid experiment, the rest being as in the file."""
+    for path, values in file.experiment.axes.items():
         for value in values:
             try:
                 file.point({path: value})
             except InputError as error:
                 elsewhere = error.line is not None and error.file != file.document.file
-                said = str(error) if elsewhere else error.problem
-                raise file.document.error(("sweep", path), f"with {path}={value}: {said}") from None
+                said = str(error) if elsewhere else _with_field(error)
+                where = ("variants", value) if path == VARIANT else ("sweep", path)
+                raise file.document.error(where, f"with {path}={value}: {said}") from None
+
+
+def _with_field(error: InputError) -> str:
+    return f"{error.field}: {error.problem}" if error.field else error.problem

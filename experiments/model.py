@@ -22,7 +22,7 @@ from experiments.overrides import with_value
 from experiments.parameters import complete_parameters, known_systems, roles_of
 from experiments.roles import DEFAULT, Roles
 from experiments.summary import path_problem
-from experiments.sweep import refuse_unusable, value_text
+from experiments.sweep import VARIANTS_MAX, axes, refuse_unusable, refuse_unusable_variants, value_text
 from experiments.sweep_expectations import SweepExpectationField
 from experiments.workloads.kinds import AnyWorkload
 from experiments.workloads.stream import StreamWorkload
@@ -143,8 +143,17 @@ class Experiment(StrictModel):
     """Where it runs unless `--on` says otherwise: real processes on this machine, or virtual time."""
     sweep: dict[str, list[Any]] = Field(default_factory=dict)
     """Values to try for fields, by dotted path, such as {roles.driver: [1, 2, 4]}; every combination runs."""
+    variants: dict[Name, dict[str, Any]] = Field(default_factory=dict, max_length=VARIANTS_MAX)
+    """Settings to try, by a name for each: values of fields by dotted path, as after `--set`. Swept as
+    `variant`; one whose programs are not installed is left out.
+    """
     repeat: WholeNumber = Field(1, ge=1, le=REPEAT_MAX)
     """How many times each combination runs."""
+
+    @property
+    def axes(self) -> dict[str, list[Any]]:
+        """What is swept: the variants by their names, then values of fields."""
+        return axes(self.sweep, self.variants)
 
     def all_parameters(self) -> dict[str, Any]:
         """All the system's parameters, defaults included, by names with units."""
@@ -221,8 +230,10 @@ class Experiment(StrictModel):
     def _sweep_is_usable(self) -> Self:
         with problems_under("sweep"):
             refuse_unusable(self.sweep)
-        for number, expectation in enumerate(self.expect_sweep if self.sweep else ()):
-            if found := expectation.problem(self.sweep, (fault.name for fault in self.faults)):
+        with problems_under("variants"):
+            refuse_unusable_variants(self.variants)
+        for number, expectation in enumerate(self.expect_sweep if self.axes else ()):
+            if found := expectation.problem(self.axes, (fault.name for fault in self.faults)):
                 raise problem(found, "expect_sweep", number)
         return self
 

@@ -59,13 +59,18 @@ class ProcessExit:
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """A process from a start to its end; exit is None while it runs, or if its end was not seen."""
+    """A process from a start to its end; exit is None while it runs, or if its end was not seen.
+
+    processor_s: of all processors together, with what it started, from time 0 or its start until everything
+    was delivered; None if it had ended by then.
+    """
 
     name: Name
     host: Name
     pid: Count | None = None
     exit: ProcessExit | None = None
     machine: Name | None = None
+    processor_s: Annotated[float, Field(ge=0)] | None = None
 
     @property
     def died(self) -> bool:

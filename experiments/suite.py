@@ -145,7 +145,7 @@ def _experiment_of(entry: Entry, number: int, document: Document, folder: Path) 
         path = ("entries", number, *_field_of(error, entry))
         said = error.problem if error.file.startswith("--set ") else str(error)
         raise document.error(path, said) from None
-    if entry.sweep and not file.experiment.sweep and file.experiment.repeat == 1:
+    if entry.sweep and not file.experiment.axes and file.experiment.repeat == 1:
         raise document.error(("entries", number, "sweep"), f"{file.experiment.name} has no sweep")
     return file
 

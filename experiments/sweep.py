@@ -5,14 +5,23 @@ A sweep is checked when its experiment is read: each value must make a valid exp
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from topologies.strict import problem
 
 POINTS_MAX = 10_000
-OF_MANY_RUNS = ("sweep", "repeat", "expect_sweep")
+VARIANTS_MAX = 100
+VARIANT = "variant"
+"""What `variants` is called among what is swept: its values are their names."""
+OF_MANY_RUNS = ("sweep", "variants", "repeat", "expect_sweep")
 """The fields of an experiment that are about many runs of it: a single one goes without them."""
+
+
+def axes(sweep: Mapping[str, Sequence[Any]], variants: Iterable[str]) -> dict[str, list[Any]]:
+    """What is swept: named settings, if there are any, then the values of each field."""
+    names: list[Any] = list(variants)
+    return {**({VARIANT: names} if names else {}), **{path: list(values) for path, values in sweep.items()}}
 
 
 def points(sweep: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -41,7 +50,15 @@ def refuse_unusable(sweep: Mapping[str, Sequence[Any]]) -> None:
     for path, values in sweep.items():
         if not values:
             raise problem("has no values to try", path)
-        if path.split(".")[0] in ("sweep", "expect_sweep", "repeat", "name", "seed", "on"):
+        if path.split(".")[0] in (*OF_MANY_RUNS, VARIANT, "name", "seed", "on"):
             raise problem("cannot be swept", path)
     if math.prod(len(values) for values in sweep.values()) > POINTS_MAX:
         raise problem(f"makes more than {POINTS_MAX} combinations")
+
+
+def refuse_unusable_variants(variants: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise a problem if one sets what belongs to all runs."""
+    for name, settings in variants.items():
+        for path in settings:
+            if path.split(".")[0] in (*OF_MANY_RUNS, "name", "seed", "on"):
+                raise problem("belongs to all variants", name, path)

@@ -3,6 +3,7 @@
     runs/<UTC time>-<experiment>-<6 hex>/
       sweep.json       its record (`campaign`): what is swept, and what became of each run
       report.html      one page for all of it
+      systems.html     its variants side by side, if it has any
       figures/
       points/<number>-<values>-r<repetition>/     a run directory like any other
 
@@ -77,8 +78,13 @@ class SweepRecord(CampaignRecord[SweepRun]):
 
     @property
     def complete(self) -> bool:
-        """Whether each run came to its end, so that there is none to go on with."""
-        return all(run.state is State.DONE for run in self.runs)
+        """Whether each run came to its end or was left out, so that there is none to go on with."""
+        return all(run.state in {State.DONE, State.SKIPPED} for run in self.runs)
+
+    @property
+    def made(self) -> list[SweepRun]:
+        """The runs that were not left out."""
+        return [run for run in self.runs if run.state is not State.SKIPPED]
 
     @property
     def missed(self) -> list[Judgement]:
@@ -88,7 +94,7 @@ class SweepRecord(CampaignRecord[SweepRun]):
     @property
     def passed(self) -> bool:
         """Whether every run ended and passed, and what was expected of all together held."""
-        return self.complete and not self.missed and all(run.verdict == "passed" for run in self.runs)
+        return self.complete and not self.missed and all(run.verdict == "passed" for run in self.made)
 
 
 def runs(sweep: Mapping[str, Sequence[Any]], repeat: int, seed: int) -> list[SweepRun]:
@@ -153,6 +159,11 @@ class SweepDirectory:
     def report_html(self) -> Path:
         """The page for the whole sweep."""
         return self.path / "report.html"
+
+    @property
+    def systems_html(self) -> Path:
+        """The page of its variants side by side; its picture is beside it, as PNG and SVG."""
+        return self.path / "systems.html"
 
     @property
     def figures(self) -> Path:

@@ -40,6 +40,8 @@ class NodeProcess:
     failure: str = ""  # where and what its own code raised
     exit: ProcessExit | None = None
     end_is_expected: bool = False
+    used_before_s: float = 0.0  # of processors, before time 0
+    processor_s: float | None = None
 
     @property
     def running(self) -> bool:

@@ -14,7 +14,7 @@ from experiments.declared import Trait
 from experiments.plan import Plan
 from experiments.rundir import RunDirectory
 from node.core.marker import MARKER_BYTES
-from node.core.program import Need
+from node.core.program import Need, Programs
 from systems.needs import MODULES, missing, version_of
 from systems.rendering import Surroundings, program_of
 from testbed.errors import MachineError
@@ -74,10 +74,16 @@ def longest_ready_s(plan: Plan) -> float:
 
 def check_needs(plan: Plan) -> None:
     """Raises MachineError, with how to get it, if something that the programs need is not here."""
-    lacking = missing_here(plan.programs.needs if plan.programs else ())
-    if lacking:
-        said = ", ".join(f"`{need.name}` ({need.get})" for need in lacking)
-        raise MachineError(f"{plan.system} needs what is not installed: {said}")
+    lacking = lacking_of(plan.system, plan.programs)
+    if lacking is not None:
+        raise MachineError(lacking)
+
+
+def lacking_of(system: str, programs: Programs | None) -> str | None:
+    """What a system's programs need and this machine lacks, in a line with how to get it; None: nothing."""
+    lacking = missing_here(programs.needs if programs else ())
+    said = ", ".join(f"`{need.name}` ({need.get})" for need in lacking)
+    return f"{system} needs what is not installed: {said}" if lacking else None
 
 
 def missing_here(needs: Iterable[Need]) -> list[Need]:

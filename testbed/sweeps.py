@@ -49,12 +49,12 @@ class RunSelection:
     @property
     def runs(self) -> list[SweepRun]:
         """Every run that it makes."""
-        return runs(self.file.experiment.sweep, self.repeat, self.seed)
+        return runs(self.file.experiment.axes, self.repeat, self.seed)
 
     @property
     def is_sweep(self) -> bool:
         """Whether it makes more than one run."""
-        return bool(self.file.experiment.sweep) or self.repeat > 1
+        return bool(self.file.experiment.axes) or self.repeat > 1
 
 
 class Points:
@@ -155,9 +155,9 @@ def judged(record: SweepRecord, directory: SweepDirectory) -> SweepRecord:
     Only once every run was analysed: a statistic over some of them says nothing. Raises InputError if a run's
     summary cannot be read.
     """
-    if not all(run.verdict for run in record.runs):
+    if not all(run.verdict for run in record.made):
         return replace(record, expectations=())
     if not (asked := [SweepExpectation.parse(text) for text in record.experiment.get(OF_SWEEP) or ()]):
         return record
-    results = [Result(run.values, directory.run_of(run).read_summary()) for run in record.runs]
+    results = [Result(run.values, directory.run_of(run).read_summary()) for run in record.made]
     return replace(record, expectations=tuple(expectation.evaluate(results) for expectation in asked))

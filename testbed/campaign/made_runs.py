@@ -121,8 +121,9 @@ def _made(
 def _replay(chosen: RunSelection, run: SweepRun) -> str:
     file = chosen.file
     ours = file.folder == FOLDER
-    given = [origin.removeprefix("--set ") for origin in file.document.overridden.values()]
-    one_point = ["sweep=null"] if "sweep" in file.left_out else []
+    origins = file.document.overridden.values()
+    given = [origin.removeprefix("--set ") for origin in origins if origin.startswith("--set ")]
+    one_point = [f"{field}=null" for field in ("sweep", "variants") if field in file.left_out]
     links = "" if chosen.links == "auto" else f" --links {chosen.links}"
     name = Path(file.document.file).stem if ours else os.path.normpath(file.document.file)
     return replay_command(name, [*given, *one_point], run, chosen.backend) + links

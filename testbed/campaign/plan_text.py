@@ -15,7 +15,7 @@ from experiments.child_python import python_command
 from experiments.contract import differences
 from experiments.declared import Trait, declared_with
 from experiments.plan import ChurnPlan, LinkChange, LinkPlan, LinkState, Plan, ProcessChange
-from experiments.sweep import values_text
+from experiments.sweep import value_text, values_text
 from testbed.campaign.backend_selection import LOCAL, SIMULATOR
 from testbed.captures import CapturePoint, tcpdump_command
 from testbed.forecast import capture_bytes_per_s, disk_needed_bytes
@@ -105,7 +105,9 @@ def _heading(plan: Plan, chosen: RunSelection) -> Iterator[str]:
         f"{DURATION.format(plan.duration_us)}, seed {plan.seed}, links {plan.links_kind}"
     )
     if chosen.is_sweep:
-        sweep = "".join(f", {path} over {values}" for path, values in experiment.sweep.items())
+        sweep = "".join(
+            f", {path} over {', '.join(map(value_text, values))}" for path, values in experiment.axes.items()
+        )
         yield f"  {chosen.repeat} times each{sweep}"
 
 

@@ -1,14 +1,20 @@
 """A sweep that is on: what became of each run is written down at once, and said in a line."""
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
+from experiments.campaign import State
+from experiments.declared import programs_of
 from experiments.run_record import Outcome
+from experiments.sweep import VARIANT
 from experiments.sweepdir import SweepDirectory, SweepRecord, SweepRun
 from testbed.backends.backend import Backend
 from testbed.campaign.campaign import Campaign
 from testbed.campaign.campaign_text import run_line
 from testbed.campaign.one_run import Request, prepare
+from testbed.errors import MachineError
+from testbed.programs import lacking_of
 from testbed.sweeps import Points, judged
 
 
@@ -21,6 +27,27 @@ class Sweep(Campaign[SweepRecord]):
         self._points = points
         self._began_s = time.monotonic()
         self._noted = 0
+
+    def leave_out_missing(self) -> Iterator[str]:
+        """Leave out the variants whose programs are not installed here; what is lacking, a line for each.
+
+        They stand in the record as skipped, and are looked for again on resumption. Raises MachineError if
+        nothing is left.
+        """
+        assert self._points is not None
+        lacking: dict[str, str] = {}
+        for run in self.record.pending:
+            variant = run.values.get(VARIANT)
+            if variant is None:
+                continue
+            system = self._points.of(run)[0].system
+            if variant not in lacking and (problem := lacking_of(system, programs_of(system))):
+                lacking[variant] = problem
+            if variant in lacking:
+                self.note(replace(run, state=State.SKIPPED, problem=lacking[variant]))
+        if not self.record.made:
+            raise MachineError("; ".join(lacking.values()))
+        return (f"left out {variant}: {problem}" for variant, problem in lacking.items())
 
     def make_run(self, run: SweepRun, backend: Backend) -> SweepRun:
         """The run with a directory that says what is planned. Raises MachineError, InputError."""

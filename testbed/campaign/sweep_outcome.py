@@ -37,6 +37,8 @@ def show_sweep(directory: SweepDirectory, record: SweepRecord, given: tuple[str,
         row("go on with", shlex.join(words))
     if directory.report_html.exists():
         row("report", str(directory.report_html))
+    if directory.systems_html.exists():
+        row("systems", str(directory.systems_html))
     row("sweep", str(directory.sweep_json))
 
 
@@ -46,7 +48,7 @@ def verdict_of(record: SweepRecord) -> str:
         return "failed"
     if not record.complete:
         return "interrupted"
-    return "passed" if all(run.verdict for run in record.runs) else "not analysed"
+    return "passed" if all(run.verdict for run in record.made) else "not analysed"
 
 
 def expectation_lines(expectation: Judgement) -> Iterator[str]:

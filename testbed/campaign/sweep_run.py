@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from experiments.run_record import Outcome
+from experiments.sweep import VARIANT
 from experiments.sweepdir import SweepDirectory, SweepRun
 from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import SIMULATOR, open_backend
@@ -58,6 +59,8 @@ def carry_out(sweep: Sweep, *, analyze: bool) -> Outcome:
     Raises MachineError, AnalysisError.
     """
     click.echo(f"sweep {sweep.directory.path}", err=True)
+    for line in sweep.leave_out_missing():
+        click.echo(line, err=True)
     click.echo(f"{len(sweep.record.pending)} of {len(sweep.record.runs)} runs to go", err=True)
     outcome = Outcome.CRASHED
     try:
@@ -75,11 +78,16 @@ def carry_out(sweep: Sweep, *, analyze: bool) -> Outcome:
 
 
 def write_sweep_page(directory: SweepDirectory) -> None:
-    """Write the page for the whole sweep, if there is anything to show."""
+    """Write the page for the whole sweep, and that of its variants, if there is anything to show."""
     from analysis.pages.report.sweep_page import write_sweep_report
+    from analysis.pages.systems.page import write_systems
 
-    if any(run.verdict for run in directory.read().runs):
-        write_sweep_report(directory)
+    record = directory.read()
+    if not any(run.verdict for run in record.runs):
+        return
+    write_sweep_report(directory)
+    if any(VARIANT in run.values and run.verdict not in {None, "crashed"} for run in record.runs):
+        write_systems([directory], directory.systems_html)
 
 
 def new_directory(out: Path, chosen: RunSelection) -> SweepDirectory:

@@ -98,7 +98,7 @@ class DurationEstimate:
         experiment = file.experiments[entry.name].experiment
         guess_s = experiment.duration_us / 1e6 + AROUND_A_RUN_S
         if entry.sweep:
-            guess_s *= len(runs(experiment.sweep, experiment.repeat, 0))
+            guess_s *= len(runs(experiment.axes, experiment.repeat, 0))
         return guess_s if entry.budget_us is None else min(guess_s, entry.budget_us / 1e6 / entry.repeat)
 
 

@@ -161,6 +161,7 @@ async def collect(context: RunContext) -> None:
     """End everything in order and record the results. Parts that died are recorded, and the rest is
     collected.
     """
+    context.measure_processors()
     for problem in await context.processes.finish():
         context.record.problem(problem)
     context.note_processes()

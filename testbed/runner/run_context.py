@@ -19,6 +19,7 @@ from testbed.network import Network
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.barrier import Barriers
 from testbed.runner.contacts import Contacts
+from testbed.runner.processor_use import used_s
 from testbed.runner.record import RecordWriter
 
 
@@ -101,7 +102,19 @@ class RunContext:
 
     def note_processes(self) -> None:
         """Record the state of all node processes."""
-        history = self.processes.history
         self.record.note(
-            processes=tuple(ProcessRecord(node.name, node.host, node.pid, node.exit) for node in history)
+            processes=tuple(
+                ProcessRecord(node.name, node.host, node.pid, node.exit, processor_s=node.processor_s)
+                for node in self.processes.history
+            )
         )
+
+    def measure_processors(self, *, at_zero: bool = False) -> None:
+        """See how much processor time the node processes have used, at time 0 and at the end."""
+        running = {node.pid: node for node in self.processes.history if node.pid is not None and node.running}
+        for pid, seconds in used_s(running).items():
+            node = running[pid]
+            if at_zero:
+                node.used_before_s = seconds
+            else:
+                node.processor_s = round(seconds - node.used_before_s, 3)

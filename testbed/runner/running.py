@@ -142,6 +142,7 @@ async def run_workload(context: RunContext, until: Until = until_duration_is_ove
         context.record.problem(
             f"time 0 was {late_ns / 1e9:.1f} s ago when it was told: all that was due by then happens late"
         )
+    context.measure_processors(at_zero=True)
     context.processes.go(zero_ns)
     context.record.phase(Phase.RUNNING)
     context.record.tell("running", zero_ns=zero_ns, duration_us=context.plan.duration_us)

@@ -116,7 +116,7 @@ def _scale(axes: Axes, chart: Chart, top: float) -> None:
         axes.yaxis.set_major_formatter(FuncFormatter(_tick))
         lowest = min((y for series in chart.series for y in series.y if y is not None and y > 0), default=1.0)
         bottom = lowest / 1.3
-        axes.set_ylim(bottom, bottom * (top / bottom) ** HEADROOM)
+        axes.set_ylim(*_ends(chart.y, bottom, bottom * (top / bottom) ** HEADROOM))
     else:
         axes.set_ylim(*_ends(chart.y, 0.0, top * HEADROOM))
 

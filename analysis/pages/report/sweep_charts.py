@@ -134,7 +134,7 @@ def quantity(value: Any) -> float | None:
 
 
 def _numeric(sweep: Sweep, axis: str) -> bool:
-    return all(quantity(value) is not None for value in (sweep.experiment.get("sweep") or {})[axis])
+    return all(quantity(value) is not None for value in sweep.swept[axis])
 
 
 def _value(run: SweepRunResult, axis: str) -> Any:
@@ -157,7 +157,7 @@ def convergence_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
     Medians over runs, with the least and the most: of a few dozen runs the worst is what a bound must hold
     for.
     """
-    counts = {axis: len((sweep.experiment.get("sweep") or {})[axis]) for axis in sweep.axes}
+    counts = {axis: len(sweep.swept[axis]) for axis in sweep.axes}
     runs = [run for run in sweep.measured if run.figure("convergence", "last_change_s")]
     if not counts or not runs:
         return ()

@@ -26,6 +26,7 @@ from analysis.pages.report.tables import (
 )
 from analysis.sweeps import Sweep, SweepRunResult, read_sweep
 from analysis.systems.sprinkler_figures import charts as paper_charts
+from experiments.campaign import State
 from experiments.expectations import found_text
 from experiments.summary import WRONG
 from experiments.sweep import value_text
@@ -90,9 +91,10 @@ def render(sweep: Sweep, charts: Sequence[SweepChart]) -> str:
 
 def verdict(sweep: Sweep) -> Verdict:
     """How many passed, whether that is all of them, and what all of them together came to."""
-    runs = sweep.record.runs
+    runs = sweep.record.made
     passed = sum(point.verdict == "passed" for point in runs)
-    kinds = [point.verdict or ("not analysed" if point.ended else "not made") for point in runs]
+    kinds: list[str] = [point.verdict or ("not analysed" if point.ended else "not made") for point in runs]
+    kinds += ["left out"] * (len(sweep.record.runs) - len(runs))
     told = tuple(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds) if kind != "passed")
     if missed := missed_text(sweep):
         return Verdict("Not all held", "bad", passed, len(runs), (missed, *told))
@@ -136,7 +138,7 @@ def failed(sweep: Sweep) -> tuple[Failure, ...]:
             ),
         )
         for run in sweep.runs
-        if run.point.ended and run.point.verdict != "passed"
+        if run.point in sweep.record.made and run.point.ended and run.point.verdict != "passed"
     )
 
 
@@ -182,6 +184,8 @@ def _axis(path: str) -> Column:
 def _verdict_cell(run: SweepRunResult) -> Cell:
     point = run.point
     status = {"passed": "good", None: ""}.get(point.verdict, "bad")
+    if point.state is State.SKIPPED:
+        return words("left out", "")
     return words(point.verdict or ("not analysed" if point.ended else "not made"), status)
 
 

@@ -159,3 +159,55 @@ def test_a_place_that_does_not_exist_is_bad_input(
         capsys.readouterr().err
         == "cutset: --on: there is no backend mars; known: local, simulator, or an inventory (YAML)\n"
     )
+
+
+VARIANTS = """\
+variants:
+  slow: {}
+  fast: {workload.rate: 200/s}
+  foreign: {system: foreign.yaml, roles: {publisher: 1}, workload: {event_size: 40B, rate: 1/s}}
+"""
+FOREIGN = """\
+name: foreign
+description: A system whose program is nowhere.
+needs: [{program: no-such-broker, get: apt-get install no-such-broker}]
+contract: {published: sent, since: subscription, order: stream, delivery: at-most-once}
+roles: {publisher: {traits: [publisher], run: [no-such-broker]}}
+"""
+
+
+@pytest.mark.slow
+def test_variants_stand_side_by_side_and_what_is_not_installed_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "foreign.yaml").write_text(FOREIGN)
+    faults = "faults: [{name: cut, at: 500ms, cut: [r0, r1], for: 300ms}]\n"
+    experiment = write_experiment(tmp_path, faults=faults + VARIANTS + "on: simulator\ncaptures: none\n")
+    assert run(tmp_path, experiment, "--repeat", "2") == 0
+    said = capsys.readouterr()
+    lacks = "needs what is not installed: `no-such-broker` (apt-get install no-such-broker)"
+    missing = f"{tmp_path}/foreign.yaml {lacks}"
+    directory = the_sweep(tmp_path)
+    assert said.err.splitlines()[1:3] == [f"left out foreign: {missing}", "4 of 6 runs to go"]
+    assert "runs         4 passed, 2 left out; 6 in all\n" in said.out
+    assert f"systems      {directory.systems_html}\n" in said.out
+    page = directory.systems_html.read_text()
+    assert page.count('class="system-row"') == 2
+    assert "foreign was left out" in page
+    assert directory.systems_html.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert main.run(["compare", "--systems", "--text", str(directory.path)]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert table[0].split()[:2] == ["system", "noticed"]
+    assert [line.split()[0] for line in table[1:3]] == ["slow", "fast"]
+    assert [line.split()[-3:] for line in table[1:3]] == [["2", "of", "2"]] * 2
+    assert main.run(["compare", "--systems", str(directory.points / "x")]) == 2
+
+
+def test_a_sweep_of_values_has_no_systems_to_compare(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "old"
+    directory.mkdir()
+    shutil.copy(EARLIER / "sweep.json", directory / "sweep.json")
+    assert main.run(["compare", "--systems", str(directory)]) == 2
+    assert "has no variants" in capsys.readouterr().err

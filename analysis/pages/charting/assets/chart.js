@@ -49,6 +49,7 @@ const Chart = (() => {
     const [low, high] = outer([...known(inSight(series, range), logarithmic), ...(shared > 0 ? [shared] : [])]);
     if (!(high >= low)) return logarithmic ? [1, 10] : [0, 1];
     const top = outer([high, ...chart.references.filter((one) => !one.diagonal && !(one.near && one.high > NEAR * high)).map((one) => one.high)])[1];
+    if (logarithmic && chart.y.low > 0 && chart.y.high !== null) return [chart.y.low, chart.y.high];
     if (logarithmic) {
       const bottom = low / 10 ** Math.max(0.05, 0.04 * Math.log10(top / low));
       return [bottom, bottom * (Math.max(top, low * 1.5) / bottom) ** HEADROOM];

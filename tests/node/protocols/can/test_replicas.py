@@ -101,7 +101,7 @@ def test_who_leaves_gives_its_zones_to_a_replica():
 
 def test_who_was_given_a_zone_meanwhile_is_no_replica():
     """It asked twice, since the first answer was late, and got both a zone and copies."""
-    overlay, owner, (replica,) = with_replicas(count=1)
+    overlay, owner, _ = with_replicas(count=1)
     joining = overlay.join(30)
     overlay.run(4_000_000)
     assert joining.can.zones

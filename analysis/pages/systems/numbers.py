@@ -1,0 +1,134 @@
+"""The table of a comparison: what each system did, with the least and the most over its repetitions."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from analysis.pages.report.formatting import EN_DASH, number, seconds, with_unit
+from analysis.pages.report.run_reader import AnalysedRun
+from analysis.pages.report.tables import Cell, Column, Table, table, words
+from analysis.pages.systems.sides import System, cut_of
+from experiments.declared import Trait
+
+Value = Callable[[AnalysedRun], float | None]
+MICROSECONDS = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number of a run, and how it is shown. bad: whether any but 0 is."""
+
+    title: str
+    value: Value
+    show: Callable[[float], str]
+    help: str = ""
+    bad: bool = False
+
+
+def systems_table(systems: Sequence[System]) -> Table:
+    """A row for each system that ran."""
+    columns = (
+        Column("system", _system, help="with what its contract says of deliveries"),
+        *(_column(figure) for figure in FIGURES),
+        Column("runs", _runs, help="valid ones of those that were asked for"),
+    )
+    return table("systems", columns, [system for system in systems if system.runs])
+
+
+def _column(figure: Figure) -> Column:
+    def cell(system: System) -> Cell:
+        values = [figure.value(run.record) for run in system.told]
+        known = [value for value in values if value is not None]
+        if not known:
+            return Cell(EN_DASH)
+        middle, low, high = median(known), min(known), max(known)
+        spread = "" if low == high else f"{figure.show(low)}{EN_DASH}{figure.show(high)}"
+        return Cell(figure.show(middle), middle, "bad" if figure.bad and high else "", spread)
+
+    return Column(figure.title, cell, numeric=True, help=figure.help)
+
+
+def _system(system: System) -> Cell:
+    return Cell(system.name, system.name, below=system.shown.plan.declared.contract.delivery)
+
+
+def _runs(system: System) -> Cell:
+    valid, asked = len(system.valid), system.asked
+    if not valid:
+        return words(f"{len(system.runs)}, none valid", "bad")
+    return words(f"{valid} of {asked}")
+
+
+def _of_cut(name: str) -> Value:
+    def value(record: AnalysedRun) -> float | None:
+        cut = cut_of(record)
+        recovery = (record.summary.get("recovery") or {}).get(cut.fault) if cut else None
+        found = (recovery or {}).get(name)
+        return None if found is None else float(found)
+
+    return value
+
+
+def _of(section: str, name: str) -> Value:
+    def value(record: AnalysedRun) -> float | None:
+        found = (record.summary.get(section) or {}).get(name)
+        return None if found is None else float(found)
+
+    return value
+
+
+def _bytes_per_delivery(record: AnalysedRun) -> float | None:
+    delivered = _of("events", "delivered")(record)
+    links = {link.name for link in record.wan_links}
+    sizes = [counts.bytes for counts in record.run.counters if counts.link in links]
+    return sum(sizes) / delivered if sizes and delivered else None
+
+
+def _processors_per_delivery(*, of_clients: bool) -> Value:
+    """Of the processes that are clients alone, or of the others."""
+
+    def value(record: AnalysedRun) -> float | None:
+        declared, delivered = record.plan.declared, _of("events", "delivered")(record)
+        roles = {process.name: process.role for process in record.plan.processes}
+        used = [
+            process.processor_s
+            for process in record.run.processes
+            if process.processor_s is not None
+            and _is_client(declared.roles[roles[process.name]]) == of_clients
+        ]
+        return sum(used) * MICROSECONDS / delivered if used and delivered else None
+
+    return value
+
+
+def _is_client(traits: tuple[str, ...]) -> bool:
+    return bool(traits) and set(traits) <= {Trait.PUBLISHER, Trait.SUBSCRIBER}
+
+
+def _milliseconds(value: float) -> str:
+    return with_unit(value, "ms")
+
+
+def _microseconds(value: float) -> str:
+    return with_unit(value, "µs")
+
+
+FIGURES = (
+    Figure("noticed", _of_cut("detect_s"), seconds, "since the cut; of systems whose messages are known"),
+    Figure("flows again", _of_cut("switch_s"), seconds, "since the cut: each parted stream brings events"),
+    Figure("caught up", _of_cut("catch_up_s"), seconds, "since the cut: nothing of the gap is missing"),
+    Figure("lost", _of("events", "lost"), number, "never came to a client that was to get them", bad=True),
+    Figure("repeated", _of("events", "duplicated"), number, "came to a client again", bad=True),
+    Figure("out of order", _of("events", "out_of_order"), number, "came after later ones", bad=True),
+    Figure("p50 before", _of("latency", "before_p50_ms"), _milliseconds, "until every client has an event"),
+    Figure("p50 after", _of("latency", "after_p50_ms"), _milliseconds, "after the link came back"),
+    Figure("WAN bytes", _bytes_per_delivery, number, "of all frames on links, for each delivered event"),
+    Figure(
+        "servers", _processors_per_delivery(of_clients=False), _microseconds,
+        "processor time of all but clients for each delivered event, from time 0 on",
+    ),
+    Figure(
+        "clients", _processors_per_delivery(of_clients=True), _microseconds,
+        "processor time of publishers and subscribers for each delivered event, from time 0 on",
+    ),
+)  # fmt: skip

@@ -1,0 +1,28 @@
+"""Systems side by side as text: the page's table and paragraphs."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from analysis.pages.systems.cut_story import story
+from analysis.pages.systems.numbers import systems_table
+from analysis.pages.systems.sides import System
+
+WIDTH = 110
+
+
+def lines(systems: Sequence[System]) -> Iterator[str]:
+    """The table, what was left out, then a paragraph for each system."""
+    table = systems_table(systems)
+    rows = [[column.title for column in table.columns]]
+    rows += [[cell.text for cell in row] for row in table.rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+    for system in systems:
+        if system.left_out:
+            yield f"{system.name} was left out: {system.left_out}"
+    for system in systems:
+        if system.runs:
+            said = story(system.told[0])
+            yield from ("", f"{system.name}: {system.told[0].record.name}")
+            yield from textwrap.wrap(" ".join(said) or "Nothing tells what happened at the cut.", WIDTH)

@@ -1,0 +1,36 @@
+"""Processor time of a process and of what it started."""
+
+import os
+import subprocess
+import sys
+
+from testbed.runner.processor_use import used_s
+
+BURN = "import time\nwhile time.process_time() < 0.3: pass"
+BURN_AND_STAY = f"{BURN}\nprint(flush=True)\nimport sys; sys.stdin.read()"
+
+
+def test_what_a_child_used_counts_alive_or_waited_for():
+    parent = f"""
+import subprocess, sys
+subprocess.run([sys.executable, "-c", {BURN!r}], check=True)
+child = subprocess.Popen([sys.executable, "-c", {BURN_AND_STAY!r}], stdin=-1, stdout=-1)
+child.stdout.readline()
+print(flush=True)
+sys.stdin.read()
+child.communicate()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = used_s([process.pid])
+        process.communicate()
+    assert found[process.pid] >= 0.55  # of two children; ticks of a hundredth of a second
+
+
+def test_one_that_is_gone_is_left_out():
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    assert set(used_s([gone.pid, os.getpid()])) == {os.getpid()}
