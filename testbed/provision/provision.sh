@@ -78,6 +78,7 @@ for package in $packages; do
     case $package in
         mosquitto) units="$units mosquitto.service" ;;
         nats-server | redis-server) units="$units $package.service" ;;
+        etcd-server) units="$units etcd.service" ;;
         openssh-server) units="$units ssh.service ssh.socket" ;;
     esac
 done

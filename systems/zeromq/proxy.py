@@ -1,0 +1,62 @@
+"""Passes on what is published: proxy.py CONFIGURATION.
+
+What the region's publishers publish goes to its subscribers and to the proxies of other regions; what comes
+from these goes to its subscribers alone: so nothing comes twice, or goes round.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import zmq
+import zmq.utils.monitor
+
+EVERYTHING = b"\x01"  # a subscription to all topics, as an XSUB socket sends it and an XPUB socket gets it
+HELLO = [b"hello", b""]  # tells a subscriber that its subscription is there
+TOLD_OF = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
+
+
+def socket(kind):
+    made = context.socket(kind)
+    made.sndhwm = made.rcvhwm = settings["high_water"]
+    made.heartbeat_ivl, made.heartbeat_timeout = settings["heartbeat_ms"], settings["patience_ms"]
+    made.reconnect_ivl = settings["reconnect_ms"]
+    if kind == zmq.XPUB:
+        made.xpub_verbose = 1
+    return made
+
+
+settings = json.loads(Path(sys.argv[1]).read_text())
+context = zmq.Context()
+here, there = socket(zmq.XSUB), socket(zmq.XSUB)  # publishers of this region, proxies of others
+proxies, subscribers = socket(zmq.XPUB), socket(zmq.XPUB)
+monitor = there.get_monitor_socket(TOLD_OF)
+here.bind(settings["publishers"])
+proxies.bind(settings["proxies"])
+subscribers.bind(settings["subscribers"])
+for each in settings["others"]:
+    there.connect(each)
+for each in (here, there):
+    each.send(EVERYTHING)
+poller = zmq.Poller()
+for each in (here, there, proxies, subscribers, monitor):
+    poller.register(each, zmq.POLLIN)
+subscribed = 0
+print("subscribed:", subscribed, "of", len(settings["others"]), flush=True)
+while True:
+    for each, _ in poller.poll():
+        if each is monitor:
+            event = zmq.utils.monitor.recv_monitor_message(monitor)
+            print(zmq.Event(event["event"]).name.lower(), event["endpoint"].decode(), flush=True)
+            continue
+        parts = each.recv_multipart()
+        if each is here:
+            proxies.send_multipart(parts)
+            subscribers.send_multipart(parts)
+        elif each is there:
+            subscribers.send_multipart(parts)
+        elif each is subscribers and parts == [EVERYTHING]:
+            subscribers.send_multipart(HELLO)
+        elif each is proxies and parts == [EVERYTHING]:
+            subscribed += 1
+            print("subscribed:", subscribed, "of", len(settings["others"]), flush=True)

@@ -1,0 +1,51 @@
+"""etcd on real packets: the link between the leader and another member is down for a while."""
+
+import json
+
+import pytest
+
+from experiments.rundir import RunDirectory
+from tests.systems.on_packets import carried_out, needs
+
+pytestmark = needs("etcd")
+
+CUT_S = 4
+EXPERIMENT = f"""\
+name: led
+topology: three-regions
+system: etcd
+parameters: {{leader: r1}}
+roles: {{member: 1, publisher: 1, subscriber: 1}}
+workload: {{event_size: 100B, rate: 50/s}}
+duration: 14s
+faults:
+  - {{name: cut, at: 2s, cut: [r1, r2], for: {CUT_S}s}}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> RunDirectory:
+    return carried_out(tmp_path_factory.mktemp("etcd"), EXPERIMENT)
+
+
+def test_nothing_is_lost_and_all_watchers_see_one_order(run):
+    summary = run.read_summary()
+    assert summary["events"]["published"] > 1800
+    wrong = ("lost", "duplicated", "out_of_order", "stray", "corrupted", "unordered_publishers")
+    assert [summary["events"][each] for each in wrong] == [0] * len(wrong)
+    assert summary["recovery"]["cut"]["switch_s"] > CUT_S, "the member behind the link waits for it"
+
+
+def test_the_region_that_was_asked_to_leads_until_the_link_is_back(run):
+    said = [json.loads(line) for line in run.log("r2-member-0").read_text().splitlines()]
+    since_ns = run.read_run().times.zero_ns
+    elections = [
+        json.loads(each["text"])["msg"]
+        for each in said
+        if each["t_ns"] > since_ns and " became " in each.get("text", "") and each["text"].startswith("{")
+    ]
+    assert any("became candidate" in message for message in elections), "it does not hear the leader"
+
+
+def test_versions_are_kept(run):
+    assert run.read_run().versions["etcd"].startswith("etcd Version: ")
