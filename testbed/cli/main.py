@@ -38,6 +38,7 @@ COMMANDS = {
     "packets": "packets",
     "follow": "follow",
     "diagram": "diagram",
+    "topology": "topology",
     "emulab": "emulab",
     "dissector": "dissector",
     "schema": "schema",

@@ -1,0 +1,50 @@
+"""`cutset topology`: topology files from what was measured elsewhere."""
+
+from pathlib import Path
+
+import click
+
+from testbed.cli.output import give
+
+
+@click.group(name="topology")
+def command() -> None:
+    """Write topology files from what was measured elsewhere.
+
+    \b
+    cutset topology matrix ibm-cloud-2024-08 --regions london,tokyo,dallas -o clouds.yaml
+    cutset run link-failure --topology clouds.yaml --set 'faults.cut.cut=[london, tokyo]' \\
+        --set 'faults.restore.restore=[london, tokyo]'
+    """
+
+
+@command.command(name="matrix", short_help="A topology from round-trip times between regions.")
+@click.argument("file")
+@click.option("--regions", metavar="A,B,…", help="These regions alone.  [default: all]")
+@click.option("--name", help="What the topology is called.  [default: as the file]")
+@click.option("--rate", default="10gbit", show_default=True, help="Of each link; none: unlimited.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+def matrix(file: str, regions: str | None, name: str | None, rate: str, output: Path | None) -> None:
+    """Write a topology with a link for each two regions between which FILE has a round-trip time.
+
+    FILE is a CSV, or the name of one that comes with Cutset: ibm-cloud-2024-08. It is a matrix with names in
+    its first row and column and milliseconds in its cells, or a list with the columns from, to, rtt_ms and,
+    if they are known, jitter_ms and loss_percent. Half of a round trip, less the way through both LANs, is a
+    link's delay. Exit codes: 0 written, 2 bad input.
+    """
+    from topologies.document import parse_document, validated
+    from topologies.errors import InputError
+    from topologies.matrix import matrix_file, read_matrix, topology_text
+    from topologies.model import Topology
+
+    path = matrix_file(file)
+    found = read_matrix(path)
+    if regions is not None:
+        try:
+            found = found.of([each.strip() for each in regions.split(",")])
+        except ValueError as error:
+            raise InputError("--regions", None, "", str(error)) from None
+    described = f"Round-trip times between regions, from {path.name}."
+    text = topology_text(found, name or path.stem.lower(), described, "" if rate == "none" else rate)
+    validated(Topology, parse_document(f"the topology from {path}", text))
+    give(output, text)

@@ -1,0 +1,106 @@
+"""Topologies from round-trip times between regions."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.cli import main
+from topologies.errors import InputError
+from topologies.loader import load_topology
+from topologies.matrix import LAN_DELAY_US, matrix_file, read_matrix, topology_text
+
+SQUARE = "from,A,B,C d\nA,,100,30\nB,102,,\nC d,30,,\n"
+LIST = "from,to,rtt_ms,jitter_ms,loss_percent\nA,B,100,4,2\nB,A,102,,\nA,C d,30,0,0\n"
+
+
+def the_matrix(folder: Path, text: str):
+    file = folder / "m.csv"
+    file.write_text(text)
+    return read_matrix(file)
+
+
+@pytest.mark.parametrize("text", [SQUARE, LIST, "# a remark\n\n" + SQUARE])
+def test_both_forms_say_the_same_of_round_trips(tmp_path, text):
+    matrix = the_matrix(tmp_path, text)
+    assert matrix.regions == ("a", "b", "cd")
+    assert {pair: each.rtt_ms for pair, each in matrix.pairs.items()} == {("a", "b"): 101, ("a", "cd"): 30}
+
+
+def test_what_one_end_did_not_measure_does_not_count_as_nothing(tmp_path):
+    measured = the_matrix(tmp_path, LIST).pairs["a", "b"]
+    assert (measured.jitter_ms, measured.loss) == (4, 0.02)
+
+
+def test_a_round_trip_over_the_topology_is_what_was_measured(tmp_path):
+    file = tmp_path / "t.yaml"
+    file.write_text(topology_text(the_matrix(tmp_path, LIST), "t", "as: measured", "1gbit"))
+    topology = load_topology(str(file))
+    link = next(each for each in topology.links if each.name == "a-b")
+    lan_us = sum(topology.regions[region].lan.delay_us for region in ("a", "b"))
+    assert lan_us == 2 * LAN_DELAY_US
+    forward, backward = link.forward_parameters, link.backward_parameters
+    assert forward.delay_us + backward.delay_us + 2 * lan_us == 101_000
+    assert (1 - forward.loss) * (1 - backward.loss) == pytest.approx(0.98, abs=1e-5)
+    assert forward.jitter_us + backward.jitter_us == 4_000
+    assert forward.rate_bits_per_s == 10**9
+
+
+def test_the_shipped_matrix_is_whole():
+    matrix = read_matrix(matrix_file("ibm-cloud-2024-08"))
+    assert len(matrix.regions) == 10
+    assert len(matrix.pairs) == 45
+    assert matrix.pairs["london", "madrid"].rtt_ms == 27
+    assert matrix.pairs["toronto", "london"].rtt_ms == 82.5
+    assert matrix.of(["tokyo", "london"]).regions == ("london", "tokyo")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no rows"),
+        ("from,A,B\nA,,x\n", "m.csv:2: rtt_ms 'x' is no number"),
+        ("from,A,B\nA,,-1\n", "rtt_ms -1 should be from 0 to 60000"),
+        ("from,A,B\nA,,nan\n", "should be from 0 to 60000"),
+        ("from,A,B\nA,,0\n", "rtt_ms 0 should be more than 0"),
+        ("from,A,A\nA,,1\n", "names a region twice"),
+        ("from,A b,AB\nAB,1,\n", "A b and AB would both be called ab"),
+        ("from,A,B\nA,,1,2,3\n", "has 4 values for 2 regions"),
+        ("from,A,B\n,,1\n", "has a region without a name"),
+        ("from,A\nA,\n", "has 1 regions"),
+        ("from,to,rtt_ms\nA,B\n", "should have from, to, rtt_ms"),
+        ("from,to,rtt_ms,loss_percent\nA,B,1,100\n", "loss_percent 100 should be from 0 to 99"),
+        ('from,"A\nA,1\n', "is no line of CSV"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(tmp_path, text, said):
+    with pytest.raises(InputError) as refused:
+        the_matrix(tmp_path, text)
+    assert said in str(refused.value)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_or_refused(tmp_path_factory, text):
+    folder = tmp_path_factory.mktemp("m")
+    (folder / "m.csv").write_text(text, encoding="utf-8", errors="replace")
+    try:
+        matrix = read_matrix(folder / "m.csv")
+    except InputError:
+        return
+    assert all(each.rtt_ms > 0 for each in matrix.pairs.values())
+
+
+def test_the_command_writes_a_topology_that_can_be_used(tmp_path, capsys):
+    file = tmp_path / "clouds.yaml"
+    arguments = ["topology", "matrix", "ibm-cloud-2024-08", "--regions", "london, tokyo", "-o", str(file)]
+    assert main.run(arguments) == 0
+    assert list(load_topology(str(file)).regions) == ["london", "tokyo"]
+    assert main.run(["topology", "matrix", "ibm-cloud"]) == 2
+    assert main.run(["topology", "matrix", "ibm-cloud-2024-08", "--regions", "londn"]) == 2
+    assert main.run(["topology", "matrix", "ibm-cloud-2024-08", "--rate", "fast"]) == 2
+    assert main.run(["topology", "matrix", str(tmp_path / "nothing.csv")]) == 2
+    said = capsys.readouterr().err
+    assert "known is ibm-cloud-2024-08" in said
+    assert "did you mean london?" in said
+    assert "nothing.csv: cannot be read" in said
