@@ -21,8 +21,6 @@ from analysis.timelines.tcp_connections import (
     tcp_connections,
 )
 
-UNDER_WAY_S = 0.2
-"""After a change of the link: what comes within it was sent before."""
 PORTS_NAMED = 3
 REGIONS_NAMED = 6
 
@@ -34,8 +32,14 @@ def story(run: SystemRun) -> tuple[str, ...]:
     packets = _packets(run, hosts.values())
     if cut is None or packets is None or record.run.times.zero_ns is None:
         return ()
-    story = _Story(tcp_connections(packets, hosts), hosts.values(), cut, record.run.times.zero_ns)
-    return tuple(story.sentences())
+    return sentences(tcp_connections(packets, hosts), hosts.values(), cut, record.run.times.zero_ns)
+
+
+def sentences(
+    found: Sequence[TcpConnection], hosts: Iterable[CapturedHost], cut: Cut, zero_ns: int
+) -> tuple[str, ...]:
+    """What some connections tell of a cut. zero_ns: time 0 of the run, CLOCK_REALTIME."""
+    return tuple(_Story(found, hosts, cut, zero_ns).sentences())
 
 
 def _packets(run: SystemRun, hosts: Iterable[CapturedHost]) -> pa.Table | None:
@@ -110,8 +114,8 @@ class _Story:
         endings = [each.ending for each in closed if each.ending is not None]
         how = " or ".join(sorted({ending.how for ending in endings}))
         at = self._since_cut(ending.t_ns for ending in endings)
-        what = "It was" if of == 1 else "All were" if len(closed) == of else f"{len(closed)} of them were"
-        return f"{what} given up {at} after the cut (by {how})."
+        was = "was" if len(closed) == 1 else "were"
+        return f"{_whom(len(closed), of)} {was} given up {at} after the cut (by {how})."
 
     def _tried_anew(self) -> str:
         tries = sorted(
@@ -154,7 +158,7 @@ class _Story:
 
     def _kept(self, still: Sequence[TcpConnection], of: int) -> str:
         """Those that nobody gave up while the link was down."""
-        who = "It" if of == 1 else "All" if len(still) == of else f"{len(still)} of them"
+        who = _whom(len(still), of)
         until_ns = self._end_ns if self._end_ns is not None else 1 << 62
         repeats = [each.repeats_ns(self._begin_ns, until_ns) for each in still]
         most = max(times.size for times in repeats)
@@ -193,6 +197,13 @@ class _Story:
     def _since_end(self, times_ns: Iterable[int]) -> str:
         assert self._end_ns is not None
         return _span(times_ns, self._end_ns)
+
+
+def _whom(count: int, of: int) -> str:
+    """So many of the connections that stood."""
+    if count < of:
+        return "One of them" if count == 1 else f"{count} of them"
+    return {1: "It", 2: "Both"}.get(of, "All")
 
 
 def _span(times_ns: Iterable[int], from_ns: int) -> str:

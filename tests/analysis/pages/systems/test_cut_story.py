@@ -1,0 +1,92 @@
+"""What connections tell of a cut, in sentences."""
+
+import numpy as np
+
+from analysis.pages.systems.cut_story import sentences
+from analysis.pages.systems.sides import Cut
+from analysis.timelines.tcp_connections import CapturedHost, Ending, TcpConnection, Way
+
+S = 10**9
+ZERO_NS = 1_700_000_000 * S
+HOSTS = [
+    CapturedHost(f"{region}-broker-0", region, f"{region}-broker-0-eth0") for region in ("r1", "r2", "r3")
+]
+CUT = Cut("cut", ("r2", "r3"), 10.0, 30.0)
+
+
+def at(seconds):
+    return ZERO_NS + round(seconds * S)
+
+
+def times(*seconds):
+    return np.array([at(each) for each in seconds], np.int64)
+
+
+def connection(a, b, tried_s, *, answered_s=None, ended_s=None, sent=(), arrived=()):
+    """Of whose segments all but the first are repetitions."""
+    way = Way(times(*sent), np.arange(len(sent)) > 0, times(*arrived))
+    return TcpConnection(
+        client=f"{a}-broker-0",
+        server=f"{b}-broker-0",
+        port=1883,
+        tries_ns=tuple(map(at, tried_s)),
+        answered_ns=None if answered_s is None else at(answered_s),
+        ending=None if ended_s is None else Ending(at(ended_s), f"{a}-broker-0", "RST"),
+        ways=(way,),
+    )
+
+
+def told(*found, cut=CUT):
+    """With plain spaces."""
+    return tuple(text.replace("\N{NO-BREAK SPACE}", " ") for text in sentences(found, HOSTS, cut, ZERO_NS))
+
+
+def test_one_that_stays_open_and_goes_on_when_tcp_tries_next():
+    kept = connection("r2", "r3", [1], answered_s=1.1, sent=(10.1, 10.4, 11, 22, 35), arrived=(35.1,))
+    assert told(kept) == (
+        "1 connection stood between r2 and r3 when the link was cut, to port 1883.",
+        "Nobody tried to connect anew over the cut link while it was down.",
+        "It stayed open: TCP sent again up to 3 times, last 12.00 s after the cut;"
+        " data came through 5.10 s after the link was back.",
+    )
+
+
+def test_those_that_are_given_up_and_opened_again_and_the_way_round():
+    assert told(
+        connection("r2", "r3", [1], answered_s=1.1, ended_s=14),
+        connection("r3", "r2", [1], answered_s=1.1, ended_s=15.5),
+        connection("r2", "r3", [16, 17]),
+        connection("r2", "r3", [18]),
+        connection("r2", "r1", [14.5], answered_s=14.6),
+        connection("r2", "r3", [30.5], answered_s=30.6),
+    ) == (
+        "2 connections stood between r2 and r3 when the link was cut, to port 1883.",
+        "Both were given up 4.00 s\N{EN DASH}5.50 s after the cut (by RST).",
+        "New connections were tried 3 times while the link was down, from 6.00 s to 8.00 s after the cut.",
+        "1 new connection to other regions came while it was down (r2 to r1),"
+        " the first 4.60 s after the cut.",
+        "1 new connection between them stood again 0.60 s after the link was back.",
+    )
+
+
+def test_a_part_of_them_may_never_speak_again():
+    kept = [
+        connection("r2", "r3", [1], answered_s=1.1, sent=(10.1, 10.4), arrived=(31,)),
+        connection("r3", "r2", [1], answered_s=1.1),
+        connection("r3", "r2", [2], answered_s=2.1, ended_s=12),
+    ]
+    assert told(*kept)[1:] == (
+        "One of them was given up 2.00 s after the cut (by RST).",
+        "Nobody tried to connect anew over the cut link while it was down.",
+        "2 of them stayed open: TCP sent again up to 1 time, last 0.40 s after the cut;"
+        " data came through 1.00 s after the link was back (1 never did).",
+    )
+
+
+def test_a_cut_for_good_and_no_connection_at_all():
+    for_good = Cut("cut", ("r2", "r3"), 10.0, None)
+    assert told(cut=for_good) == ("No connection stood between r2 and r3 when the link was cut.",)
+    kept = connection("r2", "r3", [1], answered_s=1.1, sent=(10.1, 10.4))
+    assert told(kept, cut=for_good)[-1] == (
+        "It stayed open: TCP sent again up to 1 time, last 0.40 s after the cut."
+    )
