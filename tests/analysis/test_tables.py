@@ -103,7 +103,7 @@ def test_a_failing_task_is_told_and_leaves_the_old_tables(
     tables.extract(Executors(spark.sparkContext), run)
     before = tables.packets(spark, run).count()
     missing = HostCapture(str(run.path / "gone.pcap"), "r0-proxy-0", "10.0.0.2", 7000)
-    monkeypatch.setattr(tables, "plan_tasks", lambda *_: [MessagesTask(missing, "sprinkler", 1)])
+    monkeypatch.setattr(tables, "plan_tasks", lambda *_: [MessagesTask(missing, "sprinkler", None, 1)])
     with pytest.raises(AnalysisError, match=r"gone\.pcap: cannot be read"):
         tables.extract(Executors(spark.sparkContext), run)
     assert tables.packets(spark, run).count() == before
