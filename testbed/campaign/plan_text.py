@@ -106,7 +106,8 @@ def _heading(plan: Plan, chosen: RunSelection) -> Iterator[str]:
     )
     if chosen.is_sweep:
         sweep = "".join(
-            f", {path} over {', '.join(map(value_text, values))}" for path, values in experiment.axes.items()
+            f", {path} over [{', '.join(map(value_text, values))}]"
+            for path, values in experiment.axes.items()
         )
         yield f"  {chosen.repeat} times each{sweep}"
 

@@ -114,7 +114,7 @@ def fake(path: Path, name: str, text: str) -> None:
     (path / name).chmod(0o755)
 
 
-SERVICES = "mosquitto.service nats-server.service redis-server.service ssh.service ssh.socket"
+SERVICES = "mosquitto.service nats-server.service redis-server.service etcd.service ssh.service ssh.socket"
 
 
 @pytest.mark.parametrize(
