@@ -47,8 +47,6 @@ class Measured:
 
 
 Pair = tuple[str, str]
-Measurements = Mapping[Pair, Sequence[Measured]]
-"""By pair, in the order of regions; one for each row that has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ put in this order within the time that segments wait, too.
 Datagrams that IP cut into fragments are searched as far as their first fragment goes.
 """
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -20,13 +20,11 @@ import pyarrow as pa
 
 from analysis.capture.markers import Markers, event_columns, find_markers, message_batch
 from analysis.capture.pcap.decode import Decoding
-from analysis.capture.pcap.fields import Columns
+from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.format import Bytes
 
 UDP = 17
-KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
-SEQ_MAX = 1 << 28
-"""Of each stream and direction a byte is kept for every number up to the highest."""
+SEQ_MAX = 1 << 62
 TIMES_MAX = 255
 STREAMS_MAX = 1 << 23
 Direction = tuple[int, ...]
@@ -49,17 +47,15 @@ class _Way:
         self.counts = Decoding()
         self.datagrams = self.bytes = 0
         self.waiting: list[_Event] = []
-        self._times: dict[int, bytearray] = defaultdict(bytearray)
+        self._times: Counter[tuple[int, int]] = Counter()  # that an event was seen
 
     def add(self, t_ns: int, stream: int, seq: int, length: int) -> None:
         if stream >= STREAMS_MAX or seq >= SEQ_MAX:
             self.counts.malformed += 1
             return
-        times = self._times[stream]
-        if seq >= len(times):
-            times.extend(bytes(max(seq + 1 - len(times), len(times))))
-        self.waiting.append(_Event(t_ns, stream, seq, times[seq], length))
-        times[seq] = min(times[seq] + 1, TIMES_MAX)
+        time = min(self._times[stream, seq], TIMES_MAX)
+        self.waiting.append(_Event(t_ns, stream, seq, time, length))
+        self._times[stream, seq] += 1
 
 
 class Datagrams:
@@ -107,7 +103,7 @@ class Datagrams:
         )
         if not (found.at or found.malformed or found.unfinished_bytes):
             return
-        direction = tuple(int(columns[name][row]) for name in KEY)
+        direction = tuple(int(columns[name][row]) for name in DIRECTION)
         way = self._ways.get(direction)
         if way is None:
             names = self._name(direction)

@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.pcap.index import map_bytes
-from analysis.capture.pcap.streams import KEY, format_address
+from analysis.capture.pcap.streams import format_address
 from analysis.errors import CaptureError
 from analysis.live.directions import Direction, Message, Segment
 from analysis.timelines.run_metadata import Host
@@ -92,7 +93,7 @@ class Decoder:
         except CaptureError:
             return  # the parts were joined meanwhile: the run is over
         columns = {name: segments.column(name).to_pylist() for name in segments.column_names[2:]}
-        keys = zip(*(columns[name] for name in KEY), strict=True)
+        keys = zip(*(columns[name] for name in DIRECTION), strict=True)
         rest = (columns[name] for name in ("t_ns", "seq", "flags", "at", "length", "captured"))
         for key, t_ns, seq, flags, at, length, captured in zip(keys, *rest, strict=True):
             direction = self._direction(folder, host, key)

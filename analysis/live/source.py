@@ -18,10 +18,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from analysis.capture.pcap.fields import Columns
+from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.index import build_index
 from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
-from analysis.capture.pcap.streams import KEY, pick_segments
+from analysis.capture.pcap.streams import pick_segments
 from analysis.errors import CaptureError
 from analysis.schemas import spark_schema
 from experiments import capture_parts
@@ -38,7 +38,7 @@ SEGMENTS = pa.schema(
         ("folder", pa.string()),  # of the parts of one capture
         ("part", pa.int64()),
         ("t_ns", pa.int64()),
-        *((name, _KEY_TYPES.get(name, pa.int64())) for name in KEY),
+        *((name, _KEY_TYPES.get(name, pa.int64())) for name in DIRECTION),
         ("seq", pa.int64()),
         ("flags", pa.int32()),
         ("at", pa.int64()),  # where the payload stands in the part

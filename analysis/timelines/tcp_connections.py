@@ -11,14 +11,15 @@ from ipaddress import ip_address
 import numpy as np
 import pyarrow as pa
 
+from analysis.capture.pcap.reassemble import RST, SYN
+from analysis.capture.pcap.streams import TCP
 from analysis.timelines.arrays import Bools, Ints, codes, ints
 from experiments.plan import Plan
 
 PACKET_COLUMNS = (
     "capture", "t_ns", "src_lo", "dst_lo", "sport", "dport", "proto", "seq", "flags", "payload_length",
 )  # fmt: skip
-TCP = 6
-FIN, SYN, RST, ACK = 1, 2, 4, 16
+FIN, ACK = 0x01, 0x10
 SEQUENCE_MASK = (1 << 32) - 1
 HALF = 1 << 31
 
@@ -64,15 +65,9 @@ class TcpConnection:
         """When it was first tried; None if it was there before the captures."""
         return self.tries_ns[0] if self.tries_ns else None
 
-    @property
-    def is_answered(self) -> bool:
-        """Whether it ever stood."""
-        return self.answered_ns is not None or not self.tries_ns
-
     def stands_at(self, t_ns: int) -> bool:
         """Whether it was open at a time."""
-        began = self.answered_ns is None and not self.tries_ns
-        began = began or (self.answered_ns is not None and self.answered_ns <= t_ns)
+        began = not self.tries_ns if self.answered_ns is None else self.answered_ns <= t_ns
         return began and (self.ending is None or self.ending.t_ns > t_ns)
 
     def first_arrival_ns(self, after_ns: int) -> int | None:

@@ -28,6 +28,9 @@ _INT32_MAX = (1 << 31) - 1
 Column = npt.NDArray[np.integer]
 Columns = dict[str, Column]
 
+DIRECTION = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
+"""The columns that name one direction between two ports."""
+
 _WIDTHS = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in PACKETS if field.name != "capture"}
 ALL = frozenset(_WIDTHS)
 _OF_RECORD = frozenset(("t_ns", "offset", "length", "wire_length", "capture"))

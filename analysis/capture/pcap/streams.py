@@ -21,7 +21,7 @@ from analysis.capture.datagrams import Datagrams
 from analysis.capture.markers import MarkerDecoder, Markers
 from analysis.capture.pcap.byte_ranges import Segments
 from analysis.capture.pcap.decode import Decoder
-from analysis.capture.pcap.fields import Columns
+from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.format import Bytes, Integers
 from analysis.capture.pcap.index import load_index, map_bytes, release
 from analysis.capture.pcap.reassemble import HORIZON_NS, PIECES_MAX, SYN, Connection, Numbering, SettledRange
@@ -30,9 +30,8 @@ from analysis.schemas import DECODING, GAPS
 from node.core.message_layout import Codec
 
 TCP = 6
-KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
 Direction = tuple[int, ...]
-"""A TCP direction in one capture: the values of `KEY`."""
+"""A TCP direction in one capture: the values of `DIRECTION`."""
 
 Emit = Callable[[str, pa.RecordBatch], None]
 """Takes a batch of the table of this name: messages, gaps or decoding."""
@@ -200,12 +199,12 @@ def directions(window: Iterable[Columns], port: int | None) -> Iterator[tuple[Di
     for first, following in pairwise(bounds.tolist()):
         rows = order[first:following]
         segments = Segments(**{field.name: columns[field.name][rows] for field in fields(Segments)})
-        yield tuple(int(columns[name][rows[0]]) for name in KEY), segments
+        yield tuple(int(columns[name][rows[0]]) for name in DIRECTION), segments
 
 
 def pick_segments(columns: Columns, port: int | None) -> Columns:
-    """The columns of `KEY` and of `Segments` of packets from or to a port (None: any) that carry payload or
-    begin a connection.
+    """The columns of `DIRECTION` and of `Segments` of packets from or to a port (None: any) that carry
+    payload or begin a connection.
     """
     wanted = columns["proto"] == TCP
     if port is not None:
@@ -213,7 +212,7 @@ def pick_segments(columns: Columns, port: int | None) -> Columns:
     rows = np.flatnonzero(wanted & ((columns["payload_length"] > 0) | (columns["flags"] & SYN != 0)))
     payload_at = columns["payload_offset"][rows].astype(np.int64)
     length = columns["payload_length"][rows].astype(np.int64)
-    return {name: columns[name][rows] for name in (*KEY, "t_ns", "seq")} | {
+    return {name: columns[name][rows] for name in (*DIRECTION, "t_ns", "seq")} | {
         "flags": columns["flags"][rows].astype(np.int64),
         "at": columns["offset"][rows] + payload_at,
         "length": length,
@@ -224,7 +223,7 @@ def pick_segments(columns: Columns, port: int | None) -> Columns:
 def _group(columns: Columns) -> Integers:
     """Number each row's TCP direction, by hashing one key column after the other (exact, and no sort)."""
     groups = np.zeros(columns["sport"].size, np.int64)
-    for name in KEY:
+    for name in DIRECTION:
         codes = pa.array(columns[name]).dictionary_encode()
         joined = groups * max(len(codes.dictionary), 1) + codes.indices.to_numpy()
         groups = pa.array(joined).dictionary_encode().indices.to_numpy().astype(np.int64)

@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from analysis.capture.pcap.compressed import capture_name
+from analysis.capture.pcap.fields import DIRECTION
 from analysis.inspect.following.copies import Copy, EventTrace, StreamRequest
 from analysis.inspect.packets.wire import (
-    KEY,
     SEQUENCE_NUMBERS,
     Direction,
     direction_of,
@@ -109,7 +109,7 @@ BEFORE_NS, AFTER_NS = 1_000_000, 1_000_000_000
 """How far beyond the messages' own times packets are looked for."""
 LOST_AFTER_NS = 60_000_000_000
 """The same where a message was lost: its connection may have tried for as long as it lived."""
-_COLUMNS = ("capture", "t_ns", "seq", "payload_length", *KEY)
+_COLUMNS = ("capture", "t_ns", "seq", "payload_length", *DIRECTION)
 
 
 @dataclass(frozen=True, slots=True)

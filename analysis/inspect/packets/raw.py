@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.pcap.index import map_bytes
 from analysis.capture.pcap.record_batches import TimeRange
 from analysis.inspect.packets.capture_files import CaptureFile, captures_of
 from analysis.inspect.packets.dissect import Content
 from analysis.inspect.packets.wire import (
-    KEY,
     SEQUENCE_NUMBERS,
     Direction,
     Openings,
@@ -31,7 +31,7 @@ from analysis.inspect.packets.wire import (
 from experiments.rundir import RunDirectory
 
 Row = Mapping[str, Any]
-_SEGMENT = ("t_ns", "offset", "length", "seq", "payload_offset", "payload_length", *KEY)
+_SEGMENT = ("t_ns", "offset", "length", "seq", "payload_offset", "payload_length", *DIRECTION)
 _HALF = SEQUENCE_NUMBERS // 2
 
 COLUMNS = ("t_arrived_ns", "t_complete_ns", "t_sent_ns", "t_left_ns", "connection", "stream_offset")

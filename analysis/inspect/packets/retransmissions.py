@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.pcap.record_batches import TimeRange
 from analysis.inspect.packets.capture_files import CaptureFile, Extent, Row, captures_of, placed
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.wire import (
-    KEY,
     SEQUENCE_NUMBERS,
     Direction,
     Ranges,
@@ -28,7 +28,7 @@ from analysis.inspect.packets.wire import (
 from experiments.rundir import RunDirectory
 
 _ON_THE_WAY_NS = 10 * 10**9  # what came later than this after it was sent is not taken for the same
-_SEGMENT = ("t_ns", "seq", "payload_length", *KEY)
+_SEGMENT = ("t_ns", "seq", "payload_length", *DIRECTION)
 
 
 @dataclass(frozen=True, slots=True)

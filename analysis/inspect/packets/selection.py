@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analysis.capture.pcap.fields import Columns
+from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.index import map_bytes
 from analysis.capture.pcap.record_batches import TimeRange
 from analysis.inspect.packets.arrays import to_arrow
@@ -25,7 +25,7 @@ from analysis.inspect.packets.capture_files import CaptureFile, Extent, Row, at_
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.pcapng_writer import PcapngWriter
 from analysis.inspect.packets.transfer_reader import Step, merge
-from analysis.inspect.packets.wire import KEY, Keys, Ranges, direction_of, halves
+from analysis.inspect.packets.wire import Keys, Ranges, direction_of, halves
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
@@ -34,7 +34,7 @@ Mask = npt.NDArray[np.bool_]
 
 APPLICATION = "cutset packets"
 _SHOWN = ("t_ns", "offset", "length", "wire_length")
-_READ = (*_SHOWN, "seq", "payload_length", *KEY)
+_READ = (*_SHOWN, "seq", "payload_length", *DIRECTION)
 _ENDS = (("src_hi", "src_lo"), ("dst_hi", "dst_lo"))
 
 

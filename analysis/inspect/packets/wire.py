@@ -17,16 +17,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 
+from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.pcap.format import Integers
 from analysis.capture.pcap.reassemble import SYN
 from analysis.inspect.packets.arrays import from_arrow, to_arrow
 from experiments.rundir import RunDirectory
 
 Direction = tuple[int, int, int, int, int, int]
-"""One TCP direction, as PACKETS has it: the values of KEY."""
-KEY = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
+"""One TCP direction, as PACKETS has it: the values of DIRECTION."""
 SEQUENCE_NUMBERS = 1 << 32
-_OF_SYNS = ["t_ns", "seq", *KEY]
+_OF_SYNS = ["t_ns", "seq", *DIRECTION]
 
 Mask = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -136,8 +136,8 @@ class Ranges:
         self._end = np.concatenate((reach[apart[1:] - 1], reach[-1:]))
 
     def carried_by(self, packets: Columns) -> Mask:
-        """Which packets carry some of these bytes. packets: the columns KEY, seq and payload_length."""
-        number = self.directions.find([packets[name] for name in KEY])
+        """Which packets carry some of these bytes. packets: the columns DIRECTION, seq and payload_length."""
+        number = self.directions.find([packets[name] for name in DIRECTION])
         seq, length = packets["seq"].astype(np.int64), packets["payload_length"].astype(np.int64)
         known = (number >= 0) & (length > 0)
         place = _place(number, seq)

@@ -5,7 +5,6 @@ captured, or the run's packets are gone, there is no story.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,18 +50,6 @@ def _packets(run: SystemRun, hosts: Iterable[CapturedHost]) -> pa.Table | None:
         return pq.read_table(path, columns=list(PACKET_COLUMNS), filters=wanted)
     except (pa.ArrowInvalid, OSError):
         return None  # torn: the run's own page says so
-
-
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """The least and the most of some times, in s."""
-
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        low, high = seconds(self.low), seconds(self.high)
-        return low if low == high else f"{low}{EN_DASH}{high}"
 
 
 class _Story:
@@ -207,8 +194,10 @@ def _whom(count: int, of: int) -> str:
 
 
 def _span(times_ns: Iterable[int], from_ns: int) -> str:
+    """The least and the most of some times, after one."""
     since = [(t_ns - from_ns) / 1e9 for t_ns in times_ns]
-    return str(_Span(min(since), max(since)))
+    low, high = seconds(min(since)), seconds(max(since))
+    return low if low == high else f"{low}{EN_DASH}{high}"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -3,12 +3,11 @@
 import pyarrow as pa
 import pytest
 
+from analysis.capture.pcap.reassemble import RST, SYN
 from analysis.timelines.tcp_connections import (
     ACK,
     FIN,
     PACKET_COLUMNS,
-    RST,
-    SYN,
     CapturedHost,
     tcp_connections,
 )
@@ -91,8 +90,8 @@ def test_a_pair_of_ports_that_is_used_again_is_another_connection():
     wire.packet(200, A, B, 40_000, 80, flags=SYN, seq=5_000, is_lost=True)
     wire.packet(1_200, A, B, 40_000, 80, flags=SYN, seq=5_000, is_lost=True)
     first, second = wire.connections()
-    assert first.is_answered
-    assert (second.tries_ns, second.is_answered) == ((200 * MS, 1_200 * MS), False)
+    assert first.answered_ns == 20 * MS
+    assert (second.tries_ns, second.answered_ns) == ((200 * MS, 1_200 * MS), None)
 
 
 def test_of_a_connection_that_stood_before_the_captures_the_lower_port_is_the_servers():

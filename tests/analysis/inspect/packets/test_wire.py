@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.inspect.packets.wire import KEY, Keys, Openings, Ranges, halves, key_of
+from analysis.capture.pcap.fields import DIRECTION
+from analysis.inspect.packets.wire import Keys, Openings, Ranges, halves, key_of
 from analysis.schemas import PACKETS
 
 DIRECTIONS = [(0, 1, 7000, 0, 2, 40_000), (0, 2, 40_000, 0, 1, 7000), (-5, 1, 7000, 0, 2, 40_000)]
@@ -15,7 +16,8 @@ spans = st.tuples(st.sampled_from(DIRECTIONS), seqs, st.integers(1, 400))
 
 def columns(packets):
     found = {
-        name: np.array([packet[0][place] for packet in packets], np.int64) for place, name in enumerate(KEY)
+        name: np.array([packet[0][place] for packet in packets], np.int64)
+        for place, name in enumerate(DIRECTION)
     }
     found["seq"] = np.array([seq for _, seq, _ in packets], np.int64)
     found["payload_length"] = np.array([length for _, _, length in packets], np.int64)
@@ -53,7 +55,7 @@ def test_keys_are_found_and_nothing_else(keys, rows):
 def opened(*syns):
     rows = [
         dict.fromkeys(PACKETS.names, 0)
-        | dict(zip(KEY, (*halves("10.0.0.1"), 40_000, *halves("10.0.0.2"), 7000), strict=True))
+        | dict(zip(DIRECTION, (*halves("10.0.0.1"), 40_000, *halves("10.0.0.2"), 7000), strict=True))
         | {"capture": "a", "t_ns": t_ns, "seq": seq}
         for t_ns, seq in syns
     ]
@@ -88,4 +90,4 @@ def test_addresses_are_halved_as_in_the_table_of_packets():
 
 
 def test_a_packets_direction_has_the_columns_in_the_order_of_their_names():
-    assert key_of(dict(zip(KEY, range(6), strict=True))) == (0, 1, 2, 3, 4, 5)
+    assert key_of(dict(zip(DIRECTION, range(6), strict=True))) == (0, 1, 2, 3, 4, 5)
