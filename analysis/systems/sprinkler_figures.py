@@ -35,7 +35,8 @@ def charts(sweep: Sweep) -> tuple[SweepChart, ...]:
     found: list[SweepChart] = []
     for builder in dict.fromkeys(_FIGURES[name] for name in names if name in _FIGURES):
         found += [chart for chart in builder(sweep) if chart.series]
-    return tuple(found) or (*generic_charts(sweep), *convergence_charts(sweep))
+    anybodys = (*generic_charts(sweep), *convergence_charts(sweep))
+    return tuple(found) or tuple(chart for chart in anybodys if chart.series)
 
 
 def figure_4(sweep: Sweep) -> tuple[SweepChart, ...]:

@@ -14,7 +14,7 @@ from experiments.sweepdir import SweepDirectory
 from testbed.cli import main
 from testbed.sweeps import Points, RunSelection
 from tests.experiments.test_campaign import EARLIER
-from tests.testbed.runner.live import write_experiment
+from tests.testbed.runner.live import CUT_FOR_GOOD, write_experiment
 
 SWEEP = "sweep: {workload.rate: [100/s, 200/s]}\n"
 EXPECTED = "expect: [events.lost == 0, events.duplicated == 0]\n"
@@ -159,6 +159,16 @@ def test_a_place_that_does_not_exist_is_bad_input(
         capsys.readouterr().err
         == "cutset: --on: there is no backend mars; known: local, simulator, or an inventory (YAML)\n"
     )
+
+
+@pytest.mark.slow
+def test_a_sweep_in_which_no_stream_ever_flows_again_has_its_page(tmp_path: Path) -> None:
+    experiment = write_experiment(tmp_path, faults=CUT_FOR_GOOD + SWEEP + "on: simulator\ncaptures: none\n")
+    assert run(tmp_path, experiment) == 1
+    directory = the_sweep(tmp_path)
+    lost = [directory.run_of(point).read_summary()["events"]["lost"] for point in directory.read().runs]
+    assert all(lost)
+    assert "Not all passed" in directory.report_html.read_text()
 
 
 VARIANTS = """\
