@@ -6,7 +6,7 @@ from the least to the most.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
@@ -50,10 +50,10 @@ def system_charts(systems: Sequence[System]) -> tuple[SystemCharts, ...]:
     ran = [system for system in systems if system.runs]
     crossing = [_over_runs(system, _crossing) for system in ran]
     latency = [_over_runs(system, _latency) for system in ran]
-    usual = median([value for found in crossing for value in _all(found)] or [1.0])
+    usual = usual_rate(value for found in crossing for value in _all(found))
     late = [value for found in latency for value in _all(found) if value > 0] or [1.0]
     axes = (
-        replace(CROSSING, high=ABOVE_USUAL * (usual or 1.0)),
+        replace(CROSSING, high=ABOVE_USUAL * usual),
         replace(LATENCY, low=min(late) / ROOM, high=max(late) * ROOM),
     )
     end_s = max(run.record.length_s for system in ran for run in system.told)
@@ -67,6 +67,11 @@ def system_charts(systems: Sequence[System]) -> tuple[SystemCharts, ...]:
         )
         for system, through, delays in zip(ran, crossing, latency, strict=True)
     )
+
+
+def usual_rate(rates: Iterable[float]) -> float:
+    """The rate of a bin in which anything came: a cut may last longer than all else."""
+    return median([rate for rate in rates if rate > 0] or [1.0])
 
 
 def _all(found: Spread) -> list[float]:
