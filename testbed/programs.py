@@ -5,7 +5,7 @@ Pure but for `check_needs` and `versions_of`, which look at this machine.
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,17 @@ def members_of(plan: Plan) -> list[dict[str, Any]]:
     """All processes, as they know each other."""
     addresses = {host.name: host.address for host in plan.hosts}
     return [member_of(process, addresses) for process in plan.processes]
+
+
+def start_order(plan: Plan, names: Sequence[str]) -> list[list[str]]:
+    """Which of these processes start together, each group when those before are ready: programs that serve,
+    then the rest, which could not reach them before. Our own nodes find each other in any order.
+    """
+    if plan.programs is None:
+        return [list(names)]
+    serving = {process.name for process in plan.having(Trait.SERVER)}
+    groups = [[name for name in names if (name in serving) is first] for first in (True, False)]
+    return [group for group in groups if group]
 
 
 def longest_ready_s(plan: Plan) -> float:

@@ -19,7 +19,7 @@ from testbed.links.emulator import links_without_emulator
 from testbed.links.selection import select_emulator
 from testbed.network import Network
 from testbed.processes import NodeProcess, Processes
-from testbed.programs import longest_ready_s
+from testbed.programs import longest_ready_s, start_order
 from testbed.runner.barrier import Barrier, Barriers
 from testbed.runner.contacts import Contacts
 from testbed.runner.record import RecordWriter
@@ -89,10 +89,11 @@ async def _start_all(context: RunContext) -> None:
     await probe(context, "before")
     await context.barriers.wait(Barrier.PROBED)
     names = [name for name in context.specs if name not in context.plan.joining]
-    for name in names:
-        context.processes.start(context.specs[name])
-    at_most_s = max(READY_S, longest_ready_s(context.plan))
-    await context.processes.wait_ready(names, at_most_s + READY_PER_NODE_S * len(names))
+    at_most_s = max(READY_S, longest_ready_s(context.plan)) + READY_PER_NODE_S * len(names)
+    for together in start_order(context.plan, names):
+        for name in together:
+            context.processes.start(context.specs[name])
+        await context.processes.wait_ready(together, at_most_s)
     context.note_processes()
     context.record.time("ready_ns")
 

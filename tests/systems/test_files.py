@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from experiments.loader import load_experiment
 from systems.loader import load_system
 from systems.names import system_names
 from testbed.cli import main
+from testbed.planning import make_plan
+from testbed.programs import start_order
+from topologies.loader import load_topology
 
 SYSTEM = """\
 name: post
@@ -168,3 +172,19 @@ def test_why_packets_show_no_events_is_said_where_they_show_none(folder, said, c
     assert "messages.why: should be given where seen is never, and nowhere else" in capsys.readouterr().err
     replace(file, said, "{seen: never, why: compressed}")
     assert planned(folder, capsys)["declared"]["marked"]["why"] == "compressed"
+
+
+@pytest.mark.parametrize(
+    ("experiment", "groups"),
+    [
+        ("letters.yaml", [{"r0/office-0", "r1/office-0"}, {"r0/sender-0", "r1/sender-0"}]),
+        ("link-failure", [None]),  # our own nodes find each other in any order
+    ],
+)
+def test_clients_start_when_those_that_serve_are_ready(folder, experiment, groups):
+    """They could not reach them before, and many programs then give up."""
+    chosen = load_experiment(str(folder / experiment) if experiment.endswith("yaml") else experiment)
+    plan = make_plan(chosen, load_topology(chosen.topology), seed=1, links_kind="relay")
+    names = [process.name for process in plan.processes]
+    found = start_order(plan, names)
+    assert [set(group) for group in found] == [group or set(names) for group in groups]
