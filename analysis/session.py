@@ -115,9 +115,17 @@ def _interrupts_as_they_are() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
+def tells_of_no_interrupt(record: logging.LogRecord) -> bool:
+    """Whether a record is about anything but a Ctrl-C, which goes on its way: Py4J writes a traceback where
+    one comes while it waits for Java, by the root logger.
+    """
+    return record.exc_info is None or record.exc_info[0] is not KeyboardInterrupt
+
+
 def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> SparkContext:
     # What Py4J finds when Java ends with the same Ctrl-C is an exception here, or of no interest.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(tells_of_no_interrupt)
     # PySpark 4.3 keeps saying that it was not tested with pandas 3; what we use of the two is tested here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

@@ -126,3 +126,32 @@ def test_an_archive_belongs_to_one_java(tmp_path: Path, monkeypatch: pytest.Monk
     java.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert session.archive_path() != before
+
+
+INTERRUPTED = """
+import os, signal, threading
+from analysis.session import leave_nothing, spark_context
+context = spark_context()
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    context._jvm.java.lang.Thread.sleep(60_000)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+leave_nothing()
+os._exit(0)
+"""
+
+
+@pytest.mark.spark
+def test_ctrl_c_while_java_is_waited_for_tells_nothing_of_how(tmp_path: Path) -> None:
+    script = tmp_path / "interrupted.py"
+    script.write_text(INTERRUPTED)
+    done = subprocess.run(
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": str(Path(session.__file__).parents[1])},
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
