@@ -14,7 +14,6 @@ from node.core.declaration import (
     Contract,
     Declared,
     Delivery,
-    Form,
     Marked,
     Order,
     Published,
@@ -180,8 +179,6 @@ class MessagesFile(StrictModel):
 
     seen: Seen = "clear"
     """Whether they can be found in TCP connections and UDP datagrams."""
-    form: Form = "bytes"
-    """How an event's bytes stand there."""
     why: str = Field("", max_length=200)
     """Why they never can: encrypted, compressed…"""
 
@@ -193,7 +190,7 @@ class MessagesFile(StrictModel):
 
     def marked(self) -> Marked:
         """As data."""
-        return Marked(self.seen, self.form, self.why)
+        return Marked(self.seen, self.why)
 
 
 class SystemFile(StrictModel):

@@ -115,8 +115,8 @@ class Datagrams:
         way.counts.malformed += found.malformed
         way.counts.unfinished_bytes += found.unfinished_bytes
         t_ns = int(columns["t_ns"][row])
-        for stream, seq in zip(found.stream, found.seq, strict=True):
-            way.add(t_ns, stream, seq, self._written.length)
+        for stream, seq, begin, end in zip(found.stream, found.seq, found.at, found.end, strict=True):
+            way.add(t_ns, stream, seq, end - begin)
 
     def _given_out(self, before_ns: int | None) -> list[pa.RecordBatch]:
         batches = []

@@ -3,16 +3,20 @@
 An event's payload begins with its marker (`node.core.marker`), whatever a broker puts around it. So bytes are
 searched for the marker's magic, and what follows is an event if its CRC-32 is right over as many bytes as the
 run's events have. Nothing is known of framing, and nothing has to be: an event may stand anywhere in a
-segment, several in one, or one in several. Search goes on behind bytes that the capture lacks.
+segment, several in one, or one in several, and a line that begins a chunk of HTTP's chunked transfer
+(RFC 9112, 7.1) may stand in its midst. Search goes on behind bytes that the capture lacks.
 
-A payload that a protocol writes as text (base64, hexadecimal digits) is searched for as that. Bytes that are
-encrypted or compressed show nothing.
+A payload may stand there as it is, or as text (base64, hexadecimal digits), in one connection as this and in
+another as that. Bytes that are encrypted or compressed show nothing.
 """
 
 import base64
 import binascii
+import bisect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,15 +24,17 @@ import pyarrow as pa
 
 from analysis.capture.pcap.byte_ranges import ByteRanges
 from analysis.capture.pcap.decode import Decoding, KnownRange, seen_columns
-from analysis.capture.pcap.format import Bytes, Integers
+from analysis.capture.pcap.format import Bytes
 from analysis.capture.pcap.frames import copied, runs, windows
 from analysis.capture.pcap.reassemble import SettledRange
 from analysis.schemas import MESSAGES
-from node.core.declaration import Form
-from node.core.marker import MAGIC, read_marker
+from node.core.marker import MAGIC, Marker, read_marker
 
 NEW, PASSED = "NEW_EVENT", "PASSED_EVENT"
 """Types of rows: an event that its publisher hands over, and one that anybody else passes on."""
+CHUNK_LINE = re.compile(rb"\r\n[0-9a-fA-F]{1,8}\r\n")
+UNFINISHED_LINE = re.compile(rb"\r(\n([0-9a-fA-F]{1,8}\r?)?)?\Z")
+LINE_BYTES_MAX = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +42,21 @@ class Markers:
     """What to search for. size_bytes: of an event. publishers: addresses that events come from first."""
 
     size_bytes: int
-    form: Form = "bytes"
     publishers: frozenset[str] = frozenset()
 
     def type_from(self, address: str) -> str:
         """What an event that comes from there is called."""
         return NEW if address in self.publishers else PASSED
 
-    def written(self) -> "Written":
-        """How an event's bytes stand on the wire."""
-        size = self.size_bytes
-        if self.form == "base64":
-            return Written(base64.b64encode(MAGIC)[:5], (size + 2) // 3 * 4, base64.b64decode)
-        if self.form == "hexadecimal":
-            return Written(MAGIC.hex().encode(), 2 * size, binascii.unhexlify)
-        return Written(MAGIC, size, bytes)
+    def written(self) -> "tuple[Written, ...]":
+        """The ways in which an event's bytes can stand on the wire."""
+        size, digits = self.size_bytes, MAGIC.hex()
+        return (
+            Written(MAGIC, size, bytes),
+            Written(base64.b64encode(MAGIC)[:5], (size + 2) // 3 * 4, base64.b64decode),
+            Written(digits.encode(), 2 * size, binascii.unhexlify),
+            Written(digits.upper().encode(), 2 * size, binascii.unhexlify),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,48 +67,125 @@ class Written:
     length: int
     payload: Callable[[bytes], bytes]
 
+    def read(self, text: bytes) -> Marker | None:
+        """The marker of an event that these bytes are; None if they are none, or it is not whole."""
+        if len(text) < self.length:
+            return None
+        try:
+            marker = read_marker(self.payload(text))
+        except ValueError:  # no such text
+            return None
+        return marker if marker is not None and marker.is_whole else None
+
 
 @dataclass(slots=True)
 class Found:
-    """Markers in some bytes, in their order. rest: from there on nothing is settled."""
+    """Markers in some bytes, in their order: where each begins and ends, and which event it is. rest: from
+    there on nothing is settled.
+    """
 
     at: list[int] = field(default_factory=list)
+    end: list[int] = field(default_factory=list)
     stream: list[int] = field(default_factory=list)
     seq: list[int] = field(default_factory=list)
     malformed: int = 0
     unfinished_bytes: int = 0
     rest: int = 0
 
+    def add(self, at: int, end: int, marker: Marker) -> None:
+        self.at.append(at)
+        self.end.append(end)
+        self.stream.append(marker.stream)
+        self.seq.append(marker.seq)
 
-def find_markers(content: bytes, begin: int, written: Written, *, is_final: bool) -> Found:
+
+def find_markers(content: bytes, begin: int, ways: Sequence[Written], *, is_final: bool) -> Found:
     """The markers from `begin` on. is_final: no bytes follow these; otherwise an event that may go on in
     them is left for the next time.
     """
     found = Found()
-    end, length, at = len(content), written.length, begin
-    while (at := content.find(written.begin, at)) >= 0:
-        if at + length > end:
-            if not is_final:
-                found.rest = at
-                return found
-            found.unfinished_bytes = found.unfinished_bytes or end - at
-            at += 1
+    joined = Joined.of(content, begin, is_final=is_final)
+    text, settled = joined.text, 0
+    begins = Begins(text, ways)
+    while (first := begins.first(settled)) is not None:
+        at, written = first
+        start, length = joined.position(at), written.length
+        is_cut_off = at + length > len(text)
+        if is_cut_off and not is_final:
+            found.rest = start
+            return found
+        end = start + length if is_cut_off else joined.position(at + length - 1) + 1
+        marker = written.read(text[at : at + length])
+        if marker is None and (is_cut_off or end - start > length):
+            end = start + length  # what looks like a line of a chunk may be the event's own
+            marker = written.read(content[start:end])
+        if marker is not None:
+            found.add(start, end, marker)
+            settled = joined.index(end)
             continue
-        try:
-            marker = read_marker(written.payload(content[at : at + length]))
-        except ValueError:  # no such text
-            marker = None
-        if marker is None or not marker.is_whole:
+        settled = at + 1
+        if is_cut_off:
+            found.unfinished_bytes = found.unfinished_bytes or len(content) - start
+        else:
             found.malformed += 1
-            at += 1
-            continue
-        found.at.append(at)
-        found.stream.append(marker.stream)
-        found.seq.append(marker.seq)
-        at += length
-        begin = at
-    found.rest = end if is_final else max(begin, end - len(written.begin) + 1)
+    longest = max(len(written.begin) for written in ways)
+    last = max(settled, len(text) - longest + 1, 0)
+    found.rest = len(content) if is_final else joined.position(last)
     return found
+
+
+class Begins:
+    """Where events may begin in some bytes."""
+
+    def __init__(self, text: bytes, ways: Sequence[Written]) -> None:
+        self._text = text
+        self._next = [(text.find(written.begin), written) for written in ways]
+
+    def first(self, at: int) -> tuple[int, Written] | None:
+        """The first place from `at` on, which does not go back; None if there is none."""
+        self._next = [
+            (place if place < 0 or place >= at else self._text.find(written.begin, at), written)
+            for place, written in self._next
+        ]
+        places = [each for each in self._next if each[0] >= 0]
+        return min(places, key=itemgetter(0), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Bytes without the lines that begin chunks, of which some may be none: `text`, whose bytes from
+    `starts[i]` on stood from `positions[i]` on.
+    """
+
+    text: bytes
+    starts: list[int]
+    positions: list[int]
+
+    @classmethod
+    def of(cls, content: bytes, begin: int, *, is_final: bool) -> "Joined":
+        """is_final: otherwise a line that may go on behind the end is left out too."""
+        parts, starts, positions, size = [], [], [], 0
+        for line in CHUNK_LINE.finditer(content, begin):
+            parts.append(content[begin : line.start()])
+            starts.append(size)
+            positions.append(begin)
+            size += len(parts[-1])
+            begin = line.end()
+        end = len(content)
+        if not is_final and (unfinished := UNFINISHED_LINE.search(content, max(begin, end - LINE_BYTES_MAX))):
+            end = unfinished.start()
+        return cls(b"".join([*parts, content[begin:end]]), [*starts, size], [*positions, begin])
+
+    def position(self, index: int) -> int:
+        """Where a byte of `text` stood."""
+        piece = bisect.bisect_right(self.starts, index) - 1
+        return self.positions[piece] + index - self.starts[piece]
+
+    def index(self, position: int) -> int:
+        """The first byte of `text` that stood there or behind it."""
+        piece = bisect.bisect_right(self.positions, position) - 1
+        index = self.starts[piece] + position - self.positions[piece]
+        return min([index, *self.starts[piece + 1 : piece + 2]])
 
 
 class MarkerDecoder:
@@ -114,7 +197,7 @@ class MarkerDecoder:
     def __init__(self, data: Bytes, markers: Markers, names: Mapping[str, Any]) -> None:
         self.counts = Decoding()
         self._data = data
-        self._written = markers.written()
+        self._ways = markers.written()
         self._size_bytes = markers.size_bytes
         self._names = {**names, "type": pa.scalar(markers.type_from(names["src"].as_py()))}
         self._known = KnownRange.nothing()
@@ -142,18 +225,18 @@ class MarkerDecoder:
             content = rest + copied(self._data, pieces, piece, following)
             begin = max(self._position - rest_start, 0)
             is_final = following > last and not goes_on
-            found = find_markers(content, begin, self._written, is_final=is_final)
+            found = find_markers(content, begin, self._ways, is_final=is_final)
             self.counts.messages += len(found.at)
             self.counts.malformed += found.malformed
             self.counts.unfinished_bytes += found.unfinished_bytes
             if found.at:
-                yield self._batch(found, np.array(found.at, np.int64) + rest_start)
+                yield self._batch(found, rest_start)
             rest, rest_start = content[found.rest :], rest_start + found.rest
             self._position = rest_start
 
-    def _batch(self, found: Found, start: Integers) -> pa.RecordBatch:
-        length = np.full(start.size, self._written.length)
-        columns = seen_columns(start, length, self._known) | event_columns(
+    def _batch(self, found: Found, at: int) -> pa.RecordBatch:
+        start, end = np.array(found.at, np.int64) + at, np.array(found.end, np.int64) + at
+        columns = seen_columns(start, end - start, self._known) | event_columns(
             found.stream, found.seq, self._size_bytes
         )
         return message_batch(self._names, columns, start.size)

@@ -44,8 +44,7 @@ def messages_of(plan: Plan) -> Codec | Markers | None:
     roles = {role for role in publishing if not plan.declared.has(role, Trait.SERVER)}
     hosts = {process.host for process in plan.processes if process.role in roles}
     addresses = frozenset(host.address for host in plan.hosts if host.name in hosts)
-    assert plan.declared.marked is not None
-    return Markers(plan.workload["event_size_bytes"], plan.declared.marked.form, addresses)
+    return Markers(plan.workload["event_size_bytes"], addresses)
 
 
 def known_codec(declared: Declared) -> Codec | None:

@@ -1,5 +1,6 @@
 """Checks that counts from packets and from the nodes' own records agree where the captures are complete."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -89,10 +90,24 @@ def damaged_hosts(record: RunRecord, decoding: pa.Table, captures: pa.Table) -> 
     """Hosts whose captures are not whole, and why. decoding, captures: tables of analysis.schemas.
 
     Bytes that a whole capture misses never reached the host: a connection that a cut broke may send what was
-    left over once the link is back, after bytes that are gone for good.
+    left over once the link is back, after bytes that are gone for good. How programs put events into messages
+    is not known, and what is said of deliveries is said of clients: events that nobody finds whole in the
+    packets of other programs are no damage.
     """
-    malformed = [row["host"] for row in decoding.to_pylist() if row["malformed"]]
-    found = dict.fromkeys(malformed, "its capture holds messages that could not be decoded")
+    declared = record.plan.declared
+    malformed: Counter[str] = Counter()
+    for row in decoding.to_pylist():
+        malformed[row["host"]] += row["malformed"]
+    clients = {
+        process.host
+        for process in record.plan.processes
+        if declared.has(process.role, Trait.SUBSCRIBER) or declared.has(process.role, Trait.PUBLISHER)
+    }
+    found = {
+        host: f"its capture holds messages that could not be decoded ({count})"
+        for host, count in malformed.items()
+        if count and (host in clients or not declared.shows_events)
+    }
     broken = {row["capture"]: row["problem"] for row in captures.to_pylist() if row["problem"]}
     for capture in record.listed_captures:
         stem = capture.name.removesuffix(".pcap")

@@ -75,7 +75,6 @@ class Contract:
 
 
 Seen = Literal["clear", "never"]
-Form = Literal["bytes", "base64", "hexadecimal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +82,10 @@ class Marked:
     """How the packets of a system of programs show its events, which carry markers (`node.core.marker`).
 
     seen: in the clear, in TCP connections or UDP datagrams of any port, or never, for the reason `why`
-    (encrypted, compressed). form: how an event's bytes stand there.
+    (encrypted, compressed).
     """
 
     seen: Seen = "clear"
-    form: Form = "bytes"
     why: str = ""
 
 
@@ -167,7 +165,7 @@ class Declared:
             workloads=tuple(given["workloads"]),
             ports=tuple(given["ports"]),
             streams_max=given.get("streams_max", 1),
-            marked=None if (marked := given.get("marked")) is None else Marked(**marked),
+            marked=None if (marked := given.get("marked")) is None else Marked(marked["seen"], marked["why"]),
         )
 
 

@@ -36,6 +36,13 @@ def test_nothing_is_lost_and_all_watchers_see_one_order(run):
     assert summary["recovery"]["cut"]["switch_s"] > CUT_S, "the member behind the link waits for it"
 
 
+def test_packets_show_every_event_though_members_write_them_otherwise_than_clients(run):
+    """Raw between members, where lines of HTTP's chunks cut them, and in base64 to and from clients."""
+    agreement = run.read_summary()["agreement"]
+    assert (agreement["held"], agreement["left_out"]) == (True, [])
+    assert run.read_summary()["latency"]["p50_ms"] > 0
+
+
 def test_the_region_that_was_asked_to_leads_until_the_link_is_back(run):
     said = [json.loads(line) for line in run.log("r2-member-0").read_text().splitlines()]
     since_ns = run.read_run().times.zero_ns

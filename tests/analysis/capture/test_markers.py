@@ -90,17 +90,53 @@ def test_events_are_found_however_their_bytes_come(tmp_path_factory, sent, data)
     assert (counts["messages"], counts["stopped"]) == (len(sent), None)
 
 
-@pytest.mark.parametrize("form", ["base64", "hexadecimal"])
+def chunked(stream: bytes, cuts: Iterable[int]) -> bytes:
+    """RFC 9112, 7.1."""
+    bounds = sorted({0, len(stream), *cuts})
+    chunks = [stream[begin:end] for begin, end in pairwise(bounds)]
+    return b"HTTP/1.1 200 OK\r\n\r\n" + b"".join(b"%x\r\n%b\r\n" % (len(each), each) for each in chunks)
+
+
+@given(st.data())
+def test_chunks_of_http_in_the_midst_of_events_hide_none(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("chunks") / "r0-broker-0.pcap"
+    sent = data.draw(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 2**40)), min_size=1, max_size=12))
+    stream, _ = framed(sent, [b"\x12d"] * len(sent))
+    places = st.lists(st.integers(0, len(stream)), max_size=30)
+    stream = chunked(stream, data.draw(places))
+    cuts = sorted({0, len(stream), *data.draw(places)})
+    pieces = [(begin, stream[begin:end]) for begin, end in pairwise(cuts)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frames_module, "WINDOW_BYTES", data.draw(st.sampled_from([16, 64, 4096])))
+        found = extract(write_pcap(path, at_intervals(connection(pieces))), Markers(SIZE))
+    assert events_in(found) == sent
+    assert found["decoding"].column("malformed").to_pylist() == [0]
+    for row in found["messages"].to_pylist():
+        assert stream[row["stream_offset"] :].startswith(MAGIC[:1])
+        assert stream[: row["stream_offset"] + row["length"]].endswith(b"\0")
+
+
+@pytest.mark.parametrize("behind", [b"", b"\r\n", b"-" * 9, b"\r\n5\r\n"])
+def test_an_event_that_has_what_looks_like_a_line_of_a_chunk_is_found(tmp_path, behind):
+    own = int.from_bytes(b"\r\nab\r\n")
+    stream = payload((7, own)) + payload((7, own)) + behind
+    for cut in range(1, len(stream)):
+        pieces = [(0, stream[:cut]), (cut, stream[cut:])]
+        path = write_pcap(tmp_path / f"own{cut}.pcap", at_intervals(connection(pieces)))
+        assert events_in(extract(path, Markers(SIZE))) == [(7, own)] * 2
+
+
+@pytest.mark.parametrize("form", ["base64", "hexadecimal", "HEXADECIMAL"])
 @pytest.mark.parametrize("size", [28, 40, 41])
 def test_events_are_found_as_text(tmp_path, form, size):
-    write = base64.b64encode if form == "base64" else lambda content: content.hex().encode()
+    ways = {"base64": base64.b64encode, "hexadecimal": lambda content: content.hex().encode()}
+    write = ways.get(form, lambda content: content.hex().upper().encode())
     sent = [(2, seq) for seq in range(1, 30)]
     stream = b"".join(b'{"value": "' + write(payload(event, size)) + b'"}\n' for event in sent)
     path = write_pcap(
         tmp_path / "text.pcap", at_intervals(connection([(0, stream[:333]), (333, stream[333:])]))
     )
-    assert events_in(extract(path, Markers(size, form))) == sent
-    assert events_in(extract(path, Markers(size))) == []
+    assert events_in(extract(path, Markers(size))) == sent
 
 
 def test_a_connection_whose_beginning_was_not_captured_shows_its_events(tmp_path):

@@ -1,5 +1,7 @@
 """Which hosts can be compared, and that a set of events is compared rather than a number."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -8,6 +10,7 @@ from analysis.timelines import schemas
 from analysis.timelines.agreement import PUBLISHED, compare, damaged_hosts, unfit_hosts
 from analysis.timelines.run_metadata import read_metadata
 from experiments.run_record import record_from_json
+from node.core.declaration import Marked
 from tests.analysis.timelines.world import run_json, run_record
 
 FACTS = read_metadata(run_record())
@@ -37,6 +40,19 @@ def test_bytes_that_never_came_through_a_cut_link_are_no_damage():
 
 def test_messages_that_cannot_be_decoded_are_damage():
     assert list(damaged_hosts(run_record(), decoding(malformed=1), captures())) == ["r0-client-0"]
+
+
+def test_events_of_programs_that_others_than_clients_send_in_pieces_are_no_damage():
+    record = run_record()
+    declared = replace(record.plan.declared, marked=Marked())
+    record = replace(record, plan=replace(record.plan, declared=declared))
+    servers = decoding(capture="r0-proxy-0-eth0", host="r0-proxy-0", malformed=3)
+    clients = decoding(malformed=2)
+    assert damaged_hosts(run_record(), servers, captures()) != {}
+    assert damaged_hosts(record, servers, captures()) == {}
+    assert damaged_hosts(record, pa.concat_tables([clients, servers]), captures()) == {
+        "r0-client-0": "its capture holds messages that could not be decoded (2)"
+    }
 
 
 def test_a_torn_file_is_damage():
