@@ -53,6 +53,7 @@ def launches_of(plan: Plan, run: RunDirectory) -> Mapping[str, Mapping[str, Any]
     return {
         member["name"]: {
             **shared,
+            "traits": plan.declared.roles[member["role"]],
             "folder": (folder := str(run.program(member["host"]))),
             "program": asdict(program_of(programs, member, around, folder)),
         }

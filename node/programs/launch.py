@@ -12,7 +12,7 @@ from node.core.program import Program
 class Launch:
     """folder: the program's own, where it starts and its files lie. python_path: where programs find
     `cutset_client` and its modules. published, since: what the contract says of publishers' records, and from
-    when on subscribers are to get events.
+    when on subscribers are to get events. traits: of its role.
     """
 
     program: Program
@@ -20,6 +20,7 @@ class Launch:
     python_path: str
     published: str
     since: str
+    traits: frozenset[str]
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
@@ -30,4 +31,5 @@ class Launch:
             given["python_path"],
             given["published"],
             given["since"],
+            frozenset(given["traits"]),
         )

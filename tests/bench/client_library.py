@@ -63,6 +63,7 @@ def rates(folder: Path, minder: socket.socket) -> tuple[float, float]:
         "workload": {"event_size_bytes": EVENT_BYTES, "rate_per_s": 1e9},
         "published": "acknowledged",
         "since": "beginning",
+        "subscribes": True,
         "deliveries": str(folder / "deliveries"),
         "numbers": str(folder / "numbers"),
         "channel": channel,

@@ -1,10 +1,9 @@
 """One client in a run: what it is, and its words with what minds it.
 
 CUTSET_CLIENT names a JSON file: name, region, role, index; start, how often the client was started before;
-workload; homes, the region of each stream; publishes, the streams that it publishes on; published, what its
-record of published events says, and since, from when on subscribers are to get events
-(`node.core.declaration.Contract`); deliveries, numbers, channel: where
-these are.
+workload; homes, the region of each stream; publishes, the streams that it publishes on; subscribes, whether
+it is a subscriber; published, what its record of published events says, and since, from when on subscribers
+are to get events (`node.core.declaration.Contract`); deliveries, numbers, channel: where these are.
 """
 
 import json

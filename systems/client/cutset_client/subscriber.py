@@ -27,7 +27,7 @@ class Subscriber:
         self._lock = threading.Lock()
         self._reached: dict[int, int] = {}
         self.strangers = 0
-        self._is_asking = told["since"] == "subscription"
+        self._is_asking = told["subscribes"] and told["since"] == "subscription"
         self._write_subscriptions(RecordKind.SUBSCRIBING)
 
     def subscribed(self) -> None:

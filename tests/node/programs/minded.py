@@ -37,6 +37,7 @@ def spec(folder: Path, minded: Program, name: str = "r0/broker-0", **given: Any)
         "python_path": str(CLIENT),
         "published": given.pop("published", "sent-then-acknowledged"),
         "since": given.pop("since", "beginning"),
+        "traits": given.pop("traits", ("publisher", "subscriber")),
     }
     made = NodeSpec(name, host, region, role, int(index), 1, "foreign", others, "127.0.0.1", program=launch)
     return replace(

@@ -129,6 +129,28 @@ def test_what_is_due_from_a_subscription_on_is_on_record_as_such(tmp_path, launc
     assert [record.stream for record in found[1:]] == [0, 1, 2, 0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("traits", "kinds"),
+    [
+        (("publisher",), {RecordKind.PUBLISHED, RecordKind.ACKNOWLEDGED, RecordKind.DELIVERED}),
+        (("subscriber",), {RecordKind.SUBSCRIBING, RecordKind.SUBSCRIBED}),
+    ],
+)
+def test_a_program_is_told_to_publish_what_its_role_publishes_and_subscribes_if_it_does(
+    tmp_path, launched, traits, kinds
+):
+    one = client(tmp_path, LINES, since="subscription", traits=traits)
+    launched.start(one)
+    launched.wait_ready(1)
+    launched.go()
+    if "publisher" in traits:
+        launched.wait(lambda: launched.delivered.get(one.name, {}).get("0", 0) >= 5)
+        launched.drain(clients=1)
+    launched.finish(1)
+    found, _ = read_records(Path(one.deliveries).read_bytes())
+    assert {record.kind for record in found} == {RecordKind.SESSION} | kinds
+
+
 def test_a_payload_that_is_no_event_is_told_and_not_counted(tmp_path, launched):
     code = """
 import cutset_client

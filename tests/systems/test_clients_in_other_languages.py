@@ -1,0 +1,64 @@
+"""The clients of docs/clients, started as its page says, on real packets with a link that fails."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from systems.names import FOLDER
+from tests.systems.on_packets import carried_out, needs
+
+CLIENTS = Path(__file__).resolve().parents[2] / "docs" / "clients"
+EXPERIMENT = """\
+name: other-languages
+topology: three-regions
+system: ./SYSTEM
+roles: {SERVER: 1, publisher: 1, subscriber: 1}
+workload: {event_size: 100B, rate: 50/s}
+duration: 8s
+faults:
+  - {name: cut, at: 2s, cut: [r1, r2], for: 2s}
+"""
+
+
+def roles_on_the_page(client: str) -> dict[str, object]:
+    """What the page says of this client."""
+    [said] = re.findall(rf"^`{client}`.*?```yaml\n(.*?)```", (CLIENTS / "README.md").read_text(), re.M | re.S)
+    return yaml.safe_load(said)
+
+
+def with_client(system: str, client: str, folder: Path) -> None:
+    """The system that ships, with this client in the place of its own."""
+    shutil.copytree(FOLDER / system, folder / system)
+    shutil.copy(CLIENTS / client, folder / system)
+    file = folder / system / "system.yaml"
+    declared = yaml.safe_load(file.read_text())
+    declared["roles"] |= roles_on_the_page(client)
+    declared["contract"]["published"] = "sent"
+    file.write_text(yaml.safe_dump(declared, sort_keys=False))
+
+
+@pytest.mark.parametrize(
+    ("system", "server", "client", "program"),
+    [
+        pytest.param("nats", "server", "nats.js", "node", marks=needs("nats")),
+        pytest.param(
+            "mosquitto", "broker", "mosquitto.sh", "mosquitto_sub", marks=needs("mosquitto", always=True)
+        ),
+    ],
+)
+def test_a_client_without_python_publishes_and_gets_every_event(tmp_path, system, server, client, program):
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not here")
+    with_client(system, client, tmp_path)
+    run = carried_out(tmp_path, EXPERIMENT.replace("SYSTEM", system).replace("SERVER", server))
+    summary = run.read_summary()
+    events = summary["events"]
+    assert events["published"] > 3 * 50 * 6
+    assert events["stray"] == events["corrupted"] == events["published_twice"] == events["duplicated"] == 0
+    assert events["lost"] == 0, "TCP sends again what the link dropped"
+    assert summary["recovery"]["cut"]["switch_s"] > 2, "nothing goes round"
+    assert (summary["agreement"]["held"], summary["agreement"]["disagreements"]) == (True, [])
+    assert [each.exit.code for each in run.read_run().processes if each.exit] == [0] * 9
