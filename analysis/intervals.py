@@ -63,7 +63,7 @@ def _medians(values: Floats, other: Floats, rng: np.random.Generator) -> Floats:
     return medians
 
 
-def rate_interval(some: int, count: int, level: float = LEVEL) -> tuple[float, float]:
+def rate_interval(some: float, count: float, level: float = LEVEL) -> tuple[float, float]:
     """Bounds of a rate after `some` of `count` (Clopper and Pearson, 1934): exact, and rather too wide."""
     tail = (1 - level) / 2
     low = float(betaincinv(some, count - some + 1, tail)) if some else 0.0

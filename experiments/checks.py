@@ -14,6 +14,7 @@ from experiments.faults import (
     Isolate,
     Partition,
     ProcessFault,
+    Reset,
     Restore,
     Separate,
     SetLink,
@@ -65,8 +66,8 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
                 )
             else:
                 yield from _order_problems(experiment, number, fault)
-            if isinstance(fault, Separate):
-                yield from _separation_problems(number, fault, known)
+            if isinstance(fault, (Separate, Reset)):
+                yield from _others_problems(number, fault, known)
         else:
             yield from ((path, text) for text in _link_problems(fault, topology))
 
@@ -177,8 +178,8 @@ def _link_problems(fault: Fault, topology: Topology) -> Iterator[str]:
                 fault.applied_to(link.forward_parameters),
                 fault.applied_to(link.backward_parameters),
             )
-            if any(parameters.jitter_us > parameters.delay_us for parameters in parameters_of):
-                yield "makes the jitter more than the delay: a packet cannot leave before it comes"
+            for name, why in {each.impossible for each in parameters_of if each.impossible}:
+                yield f"makes the {name} {why}"
 
 
 def _region_problems(regions: tuple[str, ...], topology: Topology) -> Iterator[str]:
@@ -187,8 +188,8 @@ def _region_problems(regions: tuple[str, ...], topology: Topology) -> Iterator[s
             yield f"{topology.name} has no region {region}{suggestion(region, topology.regions)}"
 
 
-def _separation_problems(number: int, fault: Separate, known: set[str]) -> Iterator[Problem]:
-    """The others are there, in the same region, and none is the process itself."""
+def _others_problems(number: int, fault: Separate | Reset, known: set[str]) -> Iterator[Problem]:
+    """The others are there, none is the process itself, and those it is kept from are in its region."""
     region = fault.process.partition("/")[0]
     for index, other in enumerate(fault.others):
         path: FieldPath = ("faults", number, "from", index)
@@ -196,7 +197,7 @@ def _separation_problems(number: int, fault: Separate, known: set[str]) -> Itera
             yield path, f"there is no process {other}{suggestion(other, sorted(known)[:1000])}"
         elif other == fault.process:
             yield path, "is the process itself"
-        elif other.partition("/")[0] != region:
+        elif isinstance(fault, Separate) and other.partition("/")[0] != region:
             yield path, f"is not in {region}: cut links between regions instead"
 
 
@@ -215,12 +216,12 @@ def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) ->
         other.kind
         for index, other in enumerate(experiment.faults)
         if isinstance(other, ProcessFault)
-        and not isinstance(other, Separate)
+        and not isinstance(other, (Separate, Reset))
         and other.process == fault.process
         and (other.at_us, index) < (fault.at_us, number)
     ]
     path: FieldPath = ("faults", number, fault.kind)
-    if isinstance(fault, Separate):
+    if isinstance(fault, (Separate, Reset)):
         return
     needed = NEEDED.get(fault.kind)
     if needed and not any(kind in needed for kind in earlier):

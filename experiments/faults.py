@@ -1,9 +1,9 @@
 """What goes wrong in an experiment, and when.
 
 A fault is one action at a time: on links (cut, set, isolate, partition, flap, and restore, which ends them)
-or on a process (kill, stop, continue, restart, replace, give-up, separate, join, leave). Times count from
-time 0 of the run. Nothing changes any more once the drivers have stopped. How overlapping faults add up is
-the matter of `testbed.faults.timeline`.
+or on a process (kill, stop, continue, restart, replace, give-up, separate, reset, join, leave). Times count
+from time 0 of the run. Nothing changes any more once the drivers have stopped. How overlapping faults add up
+is the matter of `testbed.faults.timeline`.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from topologies.model import LinkEnds, LinkOverrides
-from topologies.strict import DurationUs, Name, StrictModel, problem, suggestion
+from topologies.strict import DurationUs, Name, StrictModel, WholeNumber, problem, suggestion
 
 FAULTS_MAX = 1_000
 FLAPS_MAX = 10_000  # of one fault
@@ -142,7 +142,10 @@ class SetLink(LastingFault, LinkOverrides):
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
         if not self.values():
-            raise problem("says nothing to set: give delay, jitter, loss, rate, queue or reorder")
+            raise problem(
+                "says nothing to set: give delay, jitter, jitter_correlation, loss, loss_burst, rate, queue"
+                " or reorder"
+            )
         return self
 
 
@@ -247,6 +250,24 @@ class Separate(ProcessFault):
         return f"{self.process} from {' '.join(self.others)}"
 
 
+class Reset(ProcessFault):
+    """Resets the TCP connections of a process that stand at that moment: both ends get a RST."""
+
+    kind: ClassVar[str] = "reset"
+    process: str = Field(alias="reset")
+    """The process, such as r2/proxy-0."""
+    others: tuple[str, ...] = Field((), alias="from")
+    """The processes, in any region, whose connections with it are meant; all unless given."""
+    port: WholeNumber | None = Field(None, ge=1, le=65_535)
+    """Only those from or to this port."""
+
+    @property
+    def target(self) -> str:
+        """`r2/proxy-0 from r3/proxy-0 port 7000`."""
+        others = f" from {' '.join(self.others)}" if self.others else ""
+        return self.process + others + (f" port {self.port}" if self.port else "")
+
+
 class Join(ProcessFault):
     """Starts a process for the first time: it is not there from the beginning."""
 
@@ -277,6 +298,7 @@ KINDS: tuple[type[Fault], ...] = (
     Replace,
     GiveUp,
     Separate,
+    Reset,
     Join,
     Leave,
 )
@@ -322,6 +344,7 @@ AnyFault = Annotated[
     | Annotated[Replace, Tag("<replace>")]
     | Annotated[GiveUp, Tag("<give-up>")]
     | Annotated[Separate, Tag("<separate>")]
+    | Annotated[Reset, Tag("<reset>")]
     | Annotated[Join, Tag("<join>")]
     | Annotated[Leave, Tag("<leave>")],
     Discriminator(_tag),

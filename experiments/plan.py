@@ -58,8 +58,8 @@ class Direction(StrEnum):
 
 class ProcessAction(StrEnum):
     """What a fault does to a node process: SIGKILL, SIGSTOP, SIGCONT, start it again after its end, the same
-    on an empty disk, tell all others that it will not come back, start it for the first time, let it end, or
-    keep its packets from others of its region.
+    on an empty disk, tell all others that it will not come back, start it for the first time, let it end,
+    keep its packets from others of its region, or reset its connections.
     """
 
     KILL = "kill"
@@ -72,6 +72,12 @@ class ProcessAction(StrEnum):
     LEAVE = "leave"
     SEPARATE = "separate"
     REJOIN = "rejoin"
+    RESET = "reset"
+
+    @property
+    def is_of_packets(self) -> bool:
+        """Whether it is done to a process's packets, and not to itself."""
+        return self in {ProcessAction.SEPARATE, ProcessAction.REJOIN, ProcessAction.RESET}
 
 
 def _sound(parameters: LinkParameters) -> LinkParameters:
@@ -79,9 +85,11 @@ def _sound(parameters: LinkParameters) -> LinkParameters:
     wrong = {
         "delay_us": not 0 <= parameters.delay_us <= 2 * DELAY_US_MAX,
         "jitter_us": not 0 <= parameters.jitter_us <= 2 * DELAY_US_MAX,
+        "jitter_correlation": not 0 <= parameters.jitter_correlation <= 1,
         "loss": not 0 <= parameters.loss <= 1,
         "rate_bits_per_s": not 0 < (parameters.rate_bits_per_s or 1) < 1 << 62,
         "queue_packets": not 0 < (parameters.queue_packets or 1) < 1 << 31,
+        "loss_burst_packets": not 0 < (parameters.loss_burst_packets or 1) < 1 << 31,
         "mtu_bytes": not 0 < parameters.mtu_bytes < 1 << 16,
     }
     for name, is_so in wrong.items():
@@ -99,6 +107,7 @@ def _network(text: str) -> str:
 
 
 Number = Annotated[int, Field(ge=0, le=NUMBER_MAX)]
+Port = Annotated[int, Field(ge=1, le=65_535)]
 Address = Annotated[str, AfterValidator(_address)]
 Network = Annotated[str, AfterValidator(_network)]
 Impairments = Annotated[LinkParameters, AfterValidator(_sound)]
@@ -202,7 +211,10 @@ class ProcessChange:
     fault: Name
     process: Name
     action: ProcessAction
-    peers: tuple[Name, ...] = ()  # from whom its packets are kept, or to whom they go again
+    peers: tuple[
+        Name, ...
+    ] = ()  # from whom its packets are kept, to whom they go again, or whose connections
+    port: Port | None = None  # of the connections that are reset
 
 
 def _kind_of_change(change: Any) -> str:
@@ -322,7 +334,13 @@ def plan_from_json(content: Any, file: object = "run.json") -> Plan:
 
 
 def as_now(content: Any) -> Any:
-    """A plan in JSON as this version writes it: older ones say in their regions which streams there are."""
+    """A plan in JSON as this version writes it: older ones say in their regions which streams there are, and
+    of a system of programs as what text events are written.
+    """
+    match content:
+        case {"declared": {"marked": {"form": _} as marked} as declared}:
+            marked = {key: value for key, value in marked.items() if key != "form"}
+            content = {**content, "declared": {**declared, "marked": marked}}
     regions = content.get("regions") if isinstance(content, dict) else None
     if not isinstance(regions, list) or not all(isinstance(region, dict) for region in regions):
         return content

@@ -20,7 +20,11 @@ class LinkParameters:
 
     delay_us: one-way delay, microseconds; a packet is never earlier.
     jitter_us: half-width of the uniform spread around the delay, microseconds; at most the delay.
+    jitter_correlation: of a packet's deviation from the delay with that of the one before: a new one is drawn
+        uniformly, and so much of the last one is in it, 0 to 1; correlated deviations spread less.
     loss: probability that an MTU-sized segment is dropped, 0 to 1.
+    loss_burst_packets: how many of them are dropped one after the other, on average; None drops each for
+        itself.
     rate_bits_per_s: bits a second of MTU-sized segments with their headers; None is unlimited.
     queue_packets: MTU-sized segments that may wait for the rate; None is computed from rate and delay.
     mtu_bytes: largest IP packet.
@@ -34,6 +38,29 @@ class LinkParameters:
     queue_packets: int | None = None
     mtu_bytes: int = 1500
     reorder: bool = False
+    loss_burst_packets: int | None = None
+    jitter_correlation: float = 0.0
+
+    @property
+    def loss_chances(self) -> tuple[float, float] | None:
+        """Where losses come in bursts, the probabilities that one begins behind a segment that passed, and
+        that it ends behind one that was dropped: Gilbert's chain (Bell System Technical Journal 39, 1960)
+        with a good state that loses nothing and a bad one that loses all. None where each is lost for itself.
+        """
+        if self.loss_burst_packets is None or not 0 < self.loss < 1:
+            return None
+        ends = 1 / self.loss_burst_packets
+        return min(1.0, ends * self.loss / (1 - self.loss)), ends
+
+    @property
+    def impossible(self) -> tuple[str, str] | None:
+        """Which of jitter and loss no link can have beside the others, and why."""
+        if self.jitter_us > self.delay_us:
+            return "jitter", "more than the delay: a packet cannot leave before it comes"
+        burst = self.loss_burst_packets
+        if burst is not None and burst / (burst + 1) < self.loss < 1:
+            return "loss", f"more than comes of bursts of {burst}: a packet at least passes between two"
+        return None
 
 
 ETHERNET_BYTES = 14

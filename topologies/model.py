@@ -52,8 +52,12 @@ class LinkOverrides(StrictModel):
     """One-way delay."""
     jitter_us: DurationUs | None = None
     """Half-width of the uniform spread around the delay; at most the delay."""
+    jitter_correlation: Fraction | None = None
+    """How much of the last packet's deviation from the delay is in the next one's."""
     loss: Fraction | None = None
     """Share of MTU-sized segments that are dropped."""
+    loss_burst_packets: Packets | None = Field(None, ge=1)
+    """How many are dropped one after the other, on average; each for itself unless given."""
     rate_bits_per_s: RateBitsPerS | None = Field(None, ge=1000)
     """Bits a second of MTU-sized segments with their headers; unlimited unless given."""
     queue_packets: Packets | None = Field(None, ge=1)
@@ -82,15 +86,16 @@ class BaseLink(LinkOverrides):
         return self.applied_to(LinkParameters())
 
     @model_validator(mode="after")
-    def _jitter_fits(self) -> Self:
-        refuse_early_jitter(self.parameters(), "jitter")
+    def _possible(self) -> Self:
+        refuse_impossible(self.parameters())
         return self
 
 
-def refuse_early_jitter(parameters: LinkParameters, *path: str) -> None:
-    """Raise a problem if jitter could make a packet early."""
-    if parameters.jitter_us > parameters.delay_us:
-        raise problem("is more than the delay: a packet cannot leave before it comes", *path)
+def refuse_impossible(parameters: LinkParameters, *side: str) -> None:
+    """Raise a problem if no link can be so. side: in which the fields stand."""
+    if parameters.impossible is not None:
+        name, why = parameters.impossible
+        raise problem(f"is {why}", *side, name)
 
 
 class Lan(BaseLink):
@@ -139,17 +144,17 @@ class Link(BaseLink):
         return self.backward.applied_to(self.parameters()) if self.backward else self.parameters()
 
     @model_validator(mode="after")
-    def _jitter_fits(self) -> Self:
-        """Every direction has a delay, and jitter within it; the link's own values alone need not fit."""
+    def _possible(self) -> Self:
+        """Every direction has a delay, and what else a link can be; its own values alone need not fit."""
         if self.delay_us is None:
             given = [side for side in ("forward", "backward") if _delay_of(getattr(self, side)) is not None]
             if len(given) < 2:
                 without = "forward" if given == ["backward"] else "backward"
                 raise problem(f"is missing, and {without} gives none" if given else "is missing", "delay")
         if self.delay_us is not None:
-            refuse_early_jitter(self.parameters(), "jitter")
-        refuse_early_jitter(self.forward_parameters, "forward", "jitter")
-        refuse_early_jitter(self.backward_parameters, "backward", "jitter")
+            refuse_impossible(self.parameters())
+        refuse_impossible(self.forward_parameters, "forward")
+        refuse_impossible(self.backward_parameters, "backward")
         return self
 
 

@@ -89,7 +89,7 @@ def rows_of(direction: LinkDirection, metadata: RunMetadata, behaviours: list[Be
     for period, behaviour in zip(metadata.periods[direction], behaviours, strict=True):
         judgement = judge(period, behaviour)
         delays, excess = behaviour.delays, behaviour.excess
-        low, high = loss_interval(behaviour.lost.chance, behaviour.at_risk)
+        low, high = loss_interval(behaviour.lost.chance, behaviour.at_risk, period.loss_chances)
         rows.append(
             {
                 "link": direction[0],
@@ -128,13 +128,21 @@ def rows_of(direction: LinkDirection, metadata: RunMetadata, behaviours: list[Be
     return pa.Table.from_pylist(rows, schema=schemas.FIDELITY)
 
 
-def loss_interval(lost: int, packets: int) -> tuple[float | None, float | None]:
+def loss_interval(
+    lost: int, packets: int, bursts: tuple[float, float] | None = None
+) -> tuple[float | None, float | None]:
     """The probabilities of loss between which the configured one lies but in `CHANCE` of all cases, given so
-    many losses among so many packets; None of no packets.
+    many losses among so many packets; None of no packets. bursts: the chances that one begins, and that it
+    ends.
+
+    A packet of a burst tells less than one that is lost for itself: the number of losses varies as that among
+    fewer packets does, by (1 - r) / (1 + r), where r is the correlation of one packet's loss with the next's.
     """
     if not packets:
         return None, None
-    return rate_interval(lost, packets, 1 - CHANCE)
+    alike = max(0.0, 1 - sum(bursts)) if bursts else 0.0
+    worth = (1 - alike) / (1 + alike)
+    return rate_interval(lost * worth, packets * worth, 1 - CHANCE)
 
 
 def judge(period: Period, did: Behaviour) -> Judgement:
@@ -217,7 +225,7 @@ def _rate_problems(period: Period, did: Behaviour) -> list[str]:
 
 
 def _loss_problems(period: Period, did: Behaviour) -> list[str]:
-    low, high = loss_interval(did.lost.chance, did.at_risk)
+    low, high = loss_interval(did.lost.chance, did.at_risk, period.loss_chances)
     if low is None or high is None or low <= period.loss <= high:
         return []
     if did.lost.chance == did.at_risk:

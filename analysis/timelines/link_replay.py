@@ -18,8 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.signal import lfilter
 
-from analysis.timelines.arrays import Bools, Ints
+from analysis.timelines.arrays import Bools, Floats, Ints
 from analysis.timelines.link_segments import Side
 from analysis.timelines.periods import Period
 from topologies.link_parameters import ETHERNET_BYTES, PACE_NS, LinkParameters, queue_limit_packets
@@ -167,7 +168,9 @@ def _admit(
         state.busy_until_ns = int(finish_ns[-1])
     release_ns = finish_ns + period.delay_us * 1000
     if period.jitter_us:
-        extra = spread.uniform(-1, 1, len(starts)) if isinstance(spread, np.random.Generator) else spread
+        extra = (
+            _deviations(spread, len(starts), period) if isinstance(spread, np.random.Generator) else spread
+        )
         release_ns = release_ns + np.trunc(extra * np.float64(period.jitter_us * 1000)).astype(np.int64)
         release_ns = np.maximum(finish_ns, release_ns)
     if not period.reorder:
@@ -175,6 +178,13 @@ def _admit(
         state.latest_ns = int(release_ns[-1])
     state.begin_ns[mine], state.release_ns[mine] = begin_ns[piece], release_ns[piece]
     state.alive[mine] = True
+
+
+def _deviations(drawn: np.random.Generator, count: int, period: Period) -> Floats:
+    """Of so many segments, as parts of the jitter: `LinkParameters.jitter_correlation`."""
+    part = period.jitter_correlation
+    new = drawn.uniform(-1, 1, count)
+    return np.asarray(lfilter([1 - part], [1, -part], new)) if part else new
 
 
 def _pieces(near: Side, mine: Ints, period: Period) -> Ints:

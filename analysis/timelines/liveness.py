@@ -9,8 +9,6 @@ from experiments.run_record import RunRecord
 
 ENDING = frozenset({ProcessAction.KILL, ProcessAction.LEAVE})
 STARTING = frozenset({ProcessAction.RESTART, ProcessAction.REPLACE, ProcessAction.JOIN})
-APART = frozenset({ProcessAction.SEPARATE, ProcessAction.REJOIN})
-"""What is done to a process's packets, not to itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ def _presence(plan: Plan, done: Iterable[object], dead: Iterable[str]) -> Livene
     hosts = {process.name: process.host for process in plan.processes}
     failover_events: dict[str, list[ProcessAction]] = defaultdict(list)
     for change in done:
-        if isinstance(change, ProcessChange) and change.action not in APART:
+        if isinstance(change, ProcessChange) and not change.action.is_of_packets:
             failover_events[hosts[change.process]].append(change.action)
     joining = {hosts[name] for name in plan.joining}
     died = {hosts[name] for name in dead if name in hosts}

@@ -32,6 +32,8 @@ class Period:
     queue_packets: int | None
     mtu_bytes: int
     reorder: bool = False
+    jitter_correlation: float = 0.0
+    loss_chances: tuple[float, float] | None = None
 
     def like(self, other: "Period") -> bool:
         """Whether the direction is configured as in another period."""
@@ -80,6 +82,8 @@ def _periods(rows: list[_Start]) -> tuple[Period, ...]:
             queue_packets=shape.queue_packets,
             mtu_bytes=shape.mtu_bytes,
             reorder=shape.reorder,
+            jitter_correlation=shape.jitter_correlation,
+            loss_chances=shape.loss_chances,
         )
         for (start_ns, state, shape), end_ns in zip(rows, ends, strict=True)
     )

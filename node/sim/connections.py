@@ -17,6 +17,7 @@ from node.sim.wires import Hop, Line, LinkDirection, Port, Region, Wires
 
 CLOSED = "closed by peer"
 REFUSED = "refused"
+RESET = "reset"
 HostAndRegion = tuple[str, Region]  # a host and its region
 Give = Callable[[Node, m.Input], None]
 
@@ -222,6 +223,12 @@ class Connections:
         else:
             end.outward.close()
             end.outward.send(0, gone)
+
+    def reset(self, end: End) -> None:
+        """Abort a connection that stands, as if both ends had got a RST."""
+        if end.open and end.dialled is None:
+            self.close(end, abort=True)
+            self._give(end.node, m.Disconnected(end.number, RESET))
 
     def _forget(self, end: End) -> None:
         end.open = False

@@ -295,7 +295,7 @@ class WidePipe(Pipe):
         """How much later a message comes because of lost segments."""
         segments = 1 + size_bytes // SEGMENT_BYTES
         late_us = 0
-        while link.random() >= (1 - link.loss) ** segments:
+        while link.loses(segments):
             is_last = link.random() < 1 / segments
             late_us += RETRANSMIT_US if is_last else 2 * self.delay_us_now()
             segments = 1

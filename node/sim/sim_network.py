@@ -8,7 +8,7 @@ connections come and go in `node.sim.connections`.
 Not modelled: time that processes need to compute; what is sent takes the network's time alone.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -112,6 +112,13 @@ class Network:
         self.disks.crash(name)
         for end in list(node.ends.values()):
             self._connections.close(end, abort=True)
+
+    def reset(self, name: str, peers: Collection[str] = ()) -> None:
+        """Reset the process's connections that stand, or those with these others; none if it is gone."""
+        node = self.nodes.get(name)
+        for end in list(node.ends.values()) if node is not None else ():
+            if not peers or end.other.node.spec.name in peers:
+                self._connections.reset(end)
 
     def stop(self, name: str) -> None:
         """Stop the process (SIGSTOP): it does nothing, its host keeps its connections."""

@@ -24,12 +24,14 @@ HEADERS_BYTES = 66  # of Ethernet, IP and TCP with a timestamp, in front of each
 class Line:
     """What one direction of a link does.
 
-    loss: share of MTU-sized segments, 0 to 1. A rate of None is unlimited.
+    loss: share of MTU-sized segments, 0 to 1. bursts: where they are lost one after the other, the chances
+    that a burst begins behind a segment that passed, and that it ends. A rate of None is unlimited.
     """
 
     delay_us: int
     rate_bits_per_s: float | None = None
     loss: float = 0.0
+    bursts: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,18 @@ class LinkDirection:
     random: uniform in [0, 1), for what is lost.
     """
 
-    __slots__ = ("cuts", "delay_us", "free_us", "hop", "loss", "pipes", "random", "us_per_byte")
+    __slots__ = (
+        "bursts",
+        "cuts",
+        "delay_us",
+        "free_us",
+        "hop",
+        "in_burst",
+        "loss",
+        "pipes",
+        "random",
+        "us_per_byte",
+    )
 
     def __init__(self, hop: Hop, line: Line, random: Callable[[], float]) -> None:
         self.hop = hop
@@ -130,3 +143,16 @@ class LinkDirection:
         self.delay_us = line.delay_us
         self.us_per_byte = us_per_byte(line.rate_bits_per_s)
         self.loss = line.loss
+        self.bursts = line.bursts
+        self.in_burst = False
+
+    def loses(self, segments: int) -> bool:
+        """Whether one at least of so many segments is lost."""
+        if self.bursts is None:
+            return self.random() >= (1 - self.loss) ** segments
+        begins, ends = self.bursts
+        lost = False
+        for _ in range(segments):
+            lost = lost or self.in_burst
+            self.in_burst = self.random() >= ends if self.in_burst else self.random() < begins
+        return lost

@@ -81,7 +81,7 @@ def separated_pairs(plan: Plan) -> Iterator[Hop]:
 
 def line_of(parameters: LinkParameters) -> Line:
     """The simulator's model of link parameters: without jitter and without queue limits."""
-    return Line(parameters.delay_us, parameters.rate_bits_per_s, parameters.loss)
+    return Line(parameters.delay_us, parameters.rate_bits_per_s, parameters.loss, parameters.loss_chances)
 
 
 def hop_of(link: LinkPlan, direction: Direction) -> Hop:
@@ -99,6 +99,7 @@ class SimulatedFaults:
         self._network = network
         self._hosts = {process.name: process.host for process in plan.processes}
         self._links = {link.name: link for link in plan.links}
+        self._port = plan.port
         self._cut: set[tuple[str, Direction]] = set()
         self._actions: dict[ProcessAction, Callable[[str], None]] = {
             ProcessAction.KILL: processes.kill,
@@ -116,6 +117,9 @@ class SimulatedFaults:
         try:
             if isinstance(change, LinkChange):
                 self._change_link(change)
+            elif change.action is ProcessAction.RESET:
+                if change.port in {None, self._port}:  # all that a simulated process has
+                    self._network.reset(change.process, change.peers)
             elif change.peers:
                 self._change_pairs(change)
             else:

@@ -79,10 +79,13 @@ def link_parameters_text(parameters: LinkParameters) -> str:
     parts = [DURATION.format(parameters.delay_us)]
     if parameters.jitter_us:
         order = ", may reorder" if parameters.reorder else ""
-        parts[0] += f" ± {DURATION.format(parameters.jitter_us)}{order}"
+        share = parameters.jitter_correlation
+        alike = f", correlated by {FRACTION.format(share)}" if share else ""
+        parts[0] += f" ± {DURATION.format(parameters.jitter_us)}{alike}{order}"
     parts.append(RATE.format(parameters.rate_bits_per_s) if parameters.rate_bits_per_s else "no rate limit")
     if parameters.loss:
-        parts.append(f"loss {FRACTION.format(parameters.loss)}")
+        burst = f" in bursts of {parameters.loss_burst_packets}" if parameters.loss_burst_packets else ""
+        parts.append(f"loss {FRACTION.format(parameters.loss)}{burst}")
     if parameters.queue_packets:
         parts.append(f"queue {PACKETS.format(parameters.queue_packets)}")
     if parameters.mtu_bytes != LinkParameters().mtu_bytes:

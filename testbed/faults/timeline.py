@@ -33,6 +33,7 @@ from experiments.faults import (
     Outage,
     Partition,
     ProcessFault,
+    Reset,
     Restore,
     Separate,
     SetLink,
@@ -87,7 +88,13 @@ def link_changes(faults: Sequence[Fault], topology: Topology, duration_us: int) 
 def process_changes(faults: Iterable[Fault]) -> list[ProcessChange]:
     """All changes of processes, by time."""
     changes = [
-        ProcessChange(fault.at_us, fault.name, fault.process, ProcessAction(fault.kind))
+        ProcessChange(
+            fault.at_us,
+            fault.name,
+            fault.process,
+            ProcessAction(fault.kind),
+            *((fault.others, fault.port) if isinstance(fault, Reset) else ()),
+        )
         for fault in faults
         if isinstance(fault, ProcessFault) and not isinstance(fault, Separate)
     ]

@@ -123,7 +123,7 @@ def limit_line(
     action: "add" creates it; "change" changes it in place; "replace" with a new handle creates a new one and
     drops what the old one holds. seed: of its losses, where tc and kernel support seeds.
     """
-    options = limit_options(parameters, loss=1.0 if blackhole else parameters.loss)
+    options = limit_options(parameters, blackhole=blackhole)
     return f"qdisc {action} dev {stages.limit} root handle {handle}: netem {options}{_seeded(seed)}"
 
 
@@ -154,17 +154,28 @@ def delay_options(parameters: LinkParameters, *, loss: float) -> str:
     """netem's options for delay and jitter, always all of them: a change keeps what it does not name."""
     keeps_order = parameters.jitter_us == 0 or not parameters.reorder
     rate = ORDER_KEEPING_RATE_BITS_PER_S if keeps_order else 0
-    delay = f"delay {parameters.delay_us}us {parameters.jitter_us}us"
+    delay = (
+        f"delay {parameters.delay_us}us {parameters.jitter_us}us {_percent(parameters.jitter_correlation)}"
+    )
     return f"limit {IN_FLIGHT_PACKETS_MAX} {delay} rate {rate}bit loss random {_percent(loss)}"
 
 
-def limit_options(parameters: LinkParameters, *, loss: float) -> str:
+def limit_options(parameters: LinkParameters, *, blackhole: bool = False) -> str:
     """netem's options for loss, rate and queue."""
     # One more than may wait: netem also counts the segment that is being sent.
     waiting = queue_limit_packets(parameters)
     limit = IN_FLIGHT_PACKETS_MAX if waiting is None else waiting + 1
     rate = parameters.rate_bits_per_s or 0
-    return f"limit {limit} delay 0us 0us rate {rate}bit loss random {_percent(loss)}"
+    return f"limit {limit} delay 0us 0us rate {rate}bit loss {_loss(parameters, blackhole=blackhole)}"
+
+
+def _loss(parameters: LinkParameters, *, blackhole: bool) -> str:
+    if blackhole:
+        return f"random {_percent(1.0)}"
+    chances = parameters.loss_chances
+    if chances is None:
+        return f"random {_percent(parameters.loss)}"
+    return "gemodel " + " ".join(map(_percent, chances))
 
 
 def _percent(fraction: float) -> str:

@@ -24,6 +24,7 @@ from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
 from testbed.links.emulator import Applied, LinkEmulator
 from testbed.network import commands, probes
+from testbed.network.connection_reset import reset_connections
 from testbed.network.namespaces import in_each_namespace, write_settings
 from testbed.network.neighbour_table import NeighbourTable
 from testbed.network.network_layout import Interface, Neighbour, Port, capture_point, mac_address, make_layout
@@ -149,6 +150,18 @@ class Network:
             Neighbour(address, interface.mac if apart else mac_address(address), interface.name)
             for address in addresses
         )
+        return Applied(requested_ns, time.time_ns())
+
+    def reset(self, process: str, peers: Sequence[str], port: int | None) -> Applied:
+        """Reset the TCP connections of a process's host that stand, or those of them with the hosts of
+        `peers`, or from or to `port`. Raises TestbedError.
+        """
+        requested_ns = time.time_ns()
+        host_of = {each.name: each.host for each in self._plan.processes}
+        address_of = {host.name: host.address for host in self._plan.hosts}
+        addresses = [address_of[host_of[peer]] for peer in peers]
+        host = host_of[process]
+        in_each_namespace(self._namespaces, [host], lambda _: reset_connections(addresses, port))
         return Applied(requested_ns, time.time_ns())
 
     def _neighbour_table(self, host: str) -> NeighbourTable:

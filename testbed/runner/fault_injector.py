@@ -98,7 +98,7 @@ class FaultInjector:
         for change in self._done:
             if isinstance(change, LinkChange):
                 links[change.link, change.direction] = change
-            elif not change.peers:
+            elif not change.action.is_of_packets:
                 stopped[change.process] = change.action is ProcessAction.STOP
         configured = {link.name: link for link in self._stage.plan.links}
         found = {}
@@ -145,10 +145,13 @@ def _as_text(change: LinkChange, configured: Any) -> str:
     said = {
         "delay": f"{parameters.delay_us / 1000:g} ms",
         "jitter": f"{parameters.jitter_us / 1000:g} ms",
+        "jitter correlation": f"{parameters.jitter_correlation * 100:g}%",
         "loss": f"{parameters.loss * 100:g}%",
+        "bursts of": f"{parameters.loss_burst_packets or 1}",
         "rate": f"{(parameters.rate_bits_per_s or 0) / 1e6:g} Mbit/s",
     }
-    fields = {"delay": "delay_us", "jitter": "jitter_us", "loss": "loss", "rate": "rate_bits_per_s"}
+    fields = {"delay": "delay_us", "jitter": "jitter_us", "loss": "loss", "bursts of": "loss_burst_packets"}
+    fields |= {"rate": "rate_bits_per_s", "jitter correlation": "jitter_correlation"}
     differing = [
         f"{name} {said[name]}"
         for name, field in fields.items()

@@ -194,6 +194,8 @@ async def _change_process(context: RunContext, starter: ProcessStarter, change: 
         case ProcessAction.SEPARATE | ProcessAction.REJOIN:
             apart = change.action is ProcessAction.SEPARATE
             return context.network.separate(name, change.peers, apart=apart)
+        case ProcessAction.RESET:
+            return context.network.reset(name, change.peers, change.port)
         case action:
             processes.signal(name, _SIGNALS[action], ends=action is ProcessAction.KILL)
     return Applied(requested_ns, time.time_ns())

@@ -12,8 +12,8 @@ Document = dict[str, Any]
 
 MODES = ("blackhole", "down")
 DIRECTIONS = ("forward", "backward", "both")
-SHAPE_FIELDS = ("delay", "jitter", "loss", "rate", "queue", "reorder")
-PROCESS_WORDS = ("kill", "stop", "continue", "restart", "replace", "give-up", "leave")
+SHAPE_FIELDS = ("delay", "jitter", "jitter_correlation", "loss", "loss_burst", "rate", "queue", "reorder")
+PROCESS_WORDS = ("kill", "stop", "continue", "restart", "replace", "give-up", "leave", "reset")
 
 USAGE: Mapping[str, str] = {
     "cut": "cut REGION REGION [blackhole|down] [forward|backward] [for TIME]",
@@ -48,6 +48,7 @@ MEANING: Mapping[str, str] = {
     "replace": "start a process again on an empty disk",
     "give-up": "tell all others that a process which is gone will not come back",
     "leave": "let a process end by itself, tidily",
+    "reset": "reset the TCP connections of a process that stand",
 }
 ROWS_MAX = 40
 DONE = {
@@ -58,6 +59,7 @@ DONE = {
     "replace": "started again, on an empty disk",
     "give-up": "given up",
     "leave": "told to leave",
+    "reset": "reset",
 }
 ENDED_MAX = 12
 

@@ -138,6 +138,12 @@ def test_a_link_whose_directions_both_give_their_delay_needs_none_of_its_own(loa
         ("rate: 1gbit", "loss: 150%", "pair.yaml:6: links.0.loss: 150% is more than 100%"),
         ("rate: 1gbit", "jitter: 30ms", "pair.yaml:6: links.0.jitter: is more than the delay"),
         ("rate: 1gbit", "backward: {jitter: 30ms}", "pair.yaml:6: links.0.backward.jitter: is more than"),
+        (
+            "rate: 1gbit",
+            "loss: 90%, loss_burst: 4packets",
+            "pair.yaml:6: links.0.loss: is more than comes of bursts of 4: a packet at least passes between"
+            " two",
+        ),
         ("rate: 1gbit", "reorder: 1", "pair.yaml:6: links.0.reorder: should be a valid boolean, not 1"),
         ("[r0, r1]", "[r0, r2]", "pair.yaml:6: links.0.between: there is no region r2: known are r0, r1"),
         ("[r0, r1]", "[r0, r0]", "pair.yaml:6: links.0.between: joins r0 with itself"),

@@ -143,6 +143,8 @@ def _changes(record: AnalysedRun) -> list[_Change]:
             subjects = [] if change.action in _PEACEFUL else _of_process(change)
         what = (at_s, change.at_us, change.fault)
         changes += [_Change(*what, subject, _disturbs(change, usual)) for subject in subjects]
+        if isinstance(change, ProcessChange) and change.action is ProcessAction.RESET:  # over at once
+            changes += [_Change(*what, subject, disturbs=False) for subject in subjects]
     return sorted(changes, key=lambda change: change.at_s)
 
 
@@ -178,12 +180,13 @@ def _disturbs(change: Change, usual: Mapping[tuple[str, str], LinkParameters]) -
 
 
 def _of_process(change: ProcessChange) -> list[_Subject]:
-    """What of a process is disturbed: it may be stopped, and kept apart from several, at once."""
-    apart = [f"apart from {peer}" for peer in change.peers or ("others",)]
-    return [
-        _Subject(change.process, aspect, is_link=False)
-        for aspect in (apart if change.action in _APART else [""])
-    ]
+    """What of a process is disturbed: it may be stopped, kept apart from several, and reset, at once."""
+    aspects = [""]
+    if change.action in _APART:
+        aspects = [f"apart from {peer}" for peer in change.peers or ("others",)]
+    elif change.action is ProcessAction.RESET:
+        aspects = ["reset"]
+    return [_Subject(change.process, aspect, is_link=False) for aspect in aspects]
 
 
 def fault_label(kind: str, target: str) -> str:

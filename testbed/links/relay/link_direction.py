@@ -84,8 +84,10 @@ class LinkDirection:
 
     __slots__ = (
         "_busy_until_ns",
+        "_chances",
         "_delay_ns",
         "_delay_queue",
+        "_deviation",
         "_frame_bytes_max",
         "_jitter_ns",
         "_latest_ns",
@@ -94,6 +96,7 @@ class LinkDirection:
         "_plain",
         "_queue_packets",
         "_random",
+        "_to_lose",
         "_until_loss",
         "_waiting",
         "_waiting_count",
@@ -120,6 +123,7 @@ class LinkDirection:
         self._random = random
         self._delay_queue = delay_queue
         self._busy_until_ns = self._latest_ns = 0
+        self._deviation = 0.0  # of the last segment, as part of the jitter
         self._waiting: deque[tuple[int, int]] = deque()  # (when they are transmitted, segments)
         self._waiting_count = 0
         self.blackhole = False
@@ -134,6 +138,8 @@ class LinkDirection:
         self._pace_bytes = PACE_NS / self._ns_per_byte if parameters.rate_bits_per_s else 0.0
         self._queue_packets = queue_limit_packets(parameters) or 0
         self._frame_bytes_max = parameters.mtu_bytes + ETHERNET_BYTES
+        self._chances = parameters.loss_chances
+        self._to_lose = 1
         self._until_loss = self._draw_gap()
         # Frames of a blackhole are not plain: `_admit_segments` drops them.
         self._plain = not (self.blackhole or parameters.loss or parameters.jitter_us or parameters.reorder)
@@ -224,9 +230,12 @@ class LinkDirection:
             lost = at + self._until_loss
             if lost > at:
                 runs.append((at, lost))
-            at = lost + 1
-            self.dropped_loss += 1
-            self._until_loss = self._draw_gap()
+            end = min(lost + self._to_lose, count)
+            self.dropped_loss += end - lost
+            self._to_lose -= end - lost
+            at, self._until_loss = end, 0
+            if not self._to_lose:
+                self._to_lose, self._until_loss = self._draw_burst(), self._draw_gap()
         self._until_loss -= count - at
         assert self._until_loss >= 0, "a lost segment survived"
         if at < count:
@@ -234,11 +243,21 @@ class LinkDirection:
         return runs
 
     def _draw_gap(self) -> int:
-        """The number of segments that pass before the next lost one."""
+        """The number of segments that pass before the next ones that are lost."""
         loss = self.parameters.loss
         if not loss:
             return NEVER
-        return 0 if loss >= 1 else int(log1p(-self._random.random()) / log1p(-loss))
+        if self._chances is not None:
+            return 1 + self._draw_passes(self._chances[0])
+        return 0 if loss >= 1 else self._draw_passes(loss)
+
+    def _draw_burst(self) -> int:
+        """The number of segments that are lost one after the other."""
+        return 1 if self._chances is None else 1 + self._draw_passes(self._chances[1])
+
+    def _draw_passes(self, chance: float) -> int:
+        """How often something that has this chance does not happen before it does."""
+        return 0 if chance >= 1 else int(log1p(-self._random.random()) / log1p(-chance))
 
     def _transmit(self, frame: bytes, cuts: Segmentation, first: int, end: int, arrival_ns: int) -> None:
         """Queue segments for the rate; drop the last ones if the queue has no room for all."""
@@ -269,8 +288,9 @@ class LinkDirection:
     def _depart(self, frame: bytes, cuts: Segmentation, first: int, end: int, departure_ns: int) -> None:
         release_ns = departure_ns + self._delay_ns
         if self._jitter_ns:
-            spread_ns = int((2 * self._random.random() - 1) * self._jitter_ns)
-            release_ns = max(departure_ns, release_ns + spread_ns)
+            new, part = 2 * self._random.random() - 1, self.parameters.jitter_correlation
+            self._deviation = new + part * (self._deviation - new)
+            release_ns = max(departure_ns, release_ns + int(self._deviation * self._jitter_ns))
         self._release(
             cut(frame, cuts, first, end), end - first, cuts.wire_bytes(frame, first, end), release_ns
         )

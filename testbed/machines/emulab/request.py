@@ -25,7 +25,9 @@ SHARED = IPv4Network("10.10.1.0/24")
 FIRST_LINK = IPv4Network("10.128.0.0/24")  # the others' follow: LINKS_MAX of them fit before 11.0.0.0
 NOT_ON_SITE = {
     "jitter_us": "jitter",
+    "jitter_correlation": "correlated jitter",
     "queue_packets": "a queue limit",
+    "loss_burst_packets": "bursts of loss",
     "reorder": "reordering",
 }  # what links of the site cannot do
 

@@ -64,6 +64,8 @@ def periods_of(changes: Sequence[Change]) -> list[Period]:
             queue_packets=change.parameters.queue_packets,
             mtu_bytes=change.parameters.mtu_bytes,
             reorder=change.parameters.reorder,
+            jitter_correlation=change.parameters.jitter_correlation,
+            loss_chances=change.parameters.loss_chances,
         )
         for number, (change, end_ns) in enumerate(zip(changes, ends, strict=True))
     ]

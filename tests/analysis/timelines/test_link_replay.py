@@ -145,6 +145,30 @@ def test_jitter_that_is_off_is_caught(did, reorder):
     assert states(emulate([Change(0, parameters)], sent), [Change(0, parameters)]) == [PROVEN]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_correlated_jitter_is_told_from_jitter_that_is_not(seed):
+    alone = LinkParameters(delay_us=30_000, jitter_us=5_000)
+    alike = replace(alone, jitter_correlation=0.75)
+    sent = traffic(8, 6)
+    for did, asked, expected in (
+        (alike, alike, PROVEN),
+        (alone, alone, PROVEN),
+        (alone, alike, VIOLATED),
+        (alike, alone, VIOLATED),
+    ):
+        captured = emulate([Change(0, did)], sent, seed)
+        assert states(captured, [Change(0, asked)]) == [expected], (did, asked)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_losses_in_bursts_are_no_reason_to_doubt_a_link(seed):
+    bursts = LinkParameters(delay_us=5_000, loss=0.02, loss_burst_packets=12)
+    sent = traffic(30, 1.5, sizes=(100, 1448))
+    assert states(emulate([Change(0, bursts)], sent, seed), [Change(0, bursts)]) == [PROVEN]
+    too_many = replace(bursts, loss=0.1)
+    assert states(emulate([Change(0, too_many)], sent, seed), [Change(0, bursts)]) == [VIOLATED]
+
+
 def test_a_change_that_was_not_carried_out_is_caught():
     asked = [Change(0, NARROW), Change(4 * S, replace(NARROW, rate_bits_per_s=5_000_000))]
     captured = emulate(asked[:1], traffic(8, 15))

@@ -49,6 +49,22 @@ def test_a_killed_replica_is_removed_and_the_others_go_on(name, left):
 
 
 @PLACES
+def test_a_replica_whose_connections_are_reset_loses_and_repeats_nothing(name, left):
+    cluster = chained()
+    cluster.run(2 * S)
+    before = set(cluster.network.nodes[name].ends)
+    cluster.network.reset(name)
+    assert before
+    assert not before & set(cluster.network.nodes[name].ends)
+    cluster.run(3 * S)
+    cluster.network.reset(name, ["r1/proxy-0"])
+    cluster.network.reset("r0/nobody")
+    cluster.run(5 * S)
+    assert name[-1] in chain(cluster)
+    check(cluster)
+
+
+@PLACES
 def test_a_replica_that_starts_again_catches_up_and_becomes_the_tail(name, left):
     cluster = chained()
     cluster.run(2 * S)

@@ -26,6 +26,20 @@ def changes(*faults: str) -> list[tuple[float, str, str, ProcessAction, tuple[st
     ]
 
 
+def test_connections_are_reset_once_with_those_that_are_named_wherever_they_are():
+    some = f"{{name: some, at: 5s, reset: {PROXY}, from: [r1/proxy-0]}}"
+    resets = (f"{{name: all, at: 3s, reset: {PROXY}}}", some)
+    assert changes(*resets) == [
+        (3, "all", PROXY, ProcessAction.RESET, ()),
+        (5, "some", PROXY, ProcessAction.RESET, ("r1/proxy-0",)),
+    ]
+    assert [fault.target for fault in planned(*resets).faults] == [PROXY, f"{PROXY} from r1/proxy-0"]
+    with pytest.raises(InputError, match="there is no process r1/proxy-9"):
+        planned(f"{{at: 5s, reset: {PROXY}, from: [r1/proxy-9]}}")
+    with pytest.raises(InputError, match="is the process itself"):
+        planned(f"{{at: 5s, reset: {PROXY}, from: [{PROXY}]}}")
+
+
 def test_each_end_keeps_its_packets_from_the_other_and_lets_them_go_again():
     half = f"{{name: half, at: 5s, separate: {PROXY}, from: [{ONE}, {TWO}], for: 4s}}"
     assert changes(half) == [

@@ -40,9 +40,11 @@ def jitter(kind: str, delay_ms: int, jitter_ms: int, reorder: bool) -> dict[str,
         return _observed(stamper) | {"timer_late_us": median(timer_us)}
 
 
-def datagram_loss(kind: str, loss: float, per_frame: int, frames: int) -> dict[str, Any]:
+def datagram_loss(
+    kind: str, loss: float, per_frame: int, frames: int, burst: int | None = None
+) -> dict[str, Any]:
     """Datagrams over a lossy link, `per_frame` of them in one offloaded frame."""
-    with Lab(kind, {"link": LinkParameters(loss=loss)}) as lab:
+    with Lab(kind, {"link": LinkParameters(loss=loss, loss_burst_packets=burst)}) as lab:
         stamper = Stamper(lab.udp("link"))
         for _ in range(frames):
             if per_frame == 1:

@@ -95,6 +95,22 @@ def test_datagrams_are_lost_one_by_one_however_they_are_sent(kind: str, loss: fl
     assert is_in_order(observed)
 
 
+@pytest.mark.parametrize("per_frame", [1, 40], ids=["offloads off", "offloads on"])
+def test_datagrams_are_lost_in_bursts_as_long_as_asked(kind: str, per_frame: int) -> None:
+    loss, burst = 0.1, 8
+    observed = sandboxed(scenarios.datagram_loss, kind, loss, per_frame, 12_000 // per_frame, burst)
+    sent = len(observed["sent_ns"])
+    came = {arrival.number for arrival in arrivals(observed)}
+    lost = sent - len(came)
+    assert observed["counters"]["dropped_loss"] == lost
+    bursts = sum(number not in came and number - 1 in came for number in range(1, sent))
+    alike = 1 - 1 / burst - loss / (1 - loss) / burst
+    spread = SIGMAS * sqrt(sent * loss * (1 - loss) * (1 + alike) / (1 - alike))
+    assert abs(lost - sent * loss) <= spread, f"{lost} of {sent}"
+    assert abs(lost / bursts - burst) <= SIGMAS * burst / sqrt(bursts), f"bursts of {lost / bursts:.1f}"
+    assert is_in_order(observed)
+
+
 def test_frames_of_all_sizes_keep_their_order(kind: str) -> None:
     observed = sandboxed(scenarios.mixed_sizes, kind)
     assert len(observed["arrivals"]) == len(observed["sent_ns"])

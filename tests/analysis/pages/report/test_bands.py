@@ -170,6 +170,16 @@ def test_a_stopped_process_that_is_killed_has_both_bands() -> None:
     assert spans(record) == [("stop", 2, 8), ("kill", 4, 8)]
 
 
+def test_a_reset_is_a_moment_and_ends_nothing_else() -> None:
+    record = record_of(
+        (2, "stop", "r2/proxy-0", ProcessAction.STOP, None),
+        (3, "reset", "r2/proxy-1", ProcessAction.RESET, None),
+        (4, "again", "r2/proxy-0", ProcessAction.RESET, None),
+        (8, "on", "r2/proxy-0", ProcessAction.CONTINUE, None),
+    )
+    assert spans(record) == [("stop", 2, 8), ("reset", 3, 3), ("again", 4, 4)]
+
+
 def test_a_cut_of_what_is_cut_has_the_times_that_were_planned() -> None:
     record = record_of((5, "cut", "r2-r3", BLACKHOLE, None), (12, "later", "r2-r3", UP, None))
     later = FaultPlan("later", "cut", "r3-r2", 8_000_000, 12_000_000)

@@ -1,0 +1,97 @@
+"""Connections that a fault resets: those that are meant, at both ends, and no others."""
+
+import contextlib
+import socket
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from experiments.plan import ProcessPlan
+from testbed.links.selection import select_emulator
+from testbed.network import Network
+from testbed.network.connection_reset import connection_filter
+from tests.testbed.network.observations import in_host
+from tests.testbed.network.plans import make_plan
+from tests.testbed.sandboxed import sandboxed
+
+pytestmark = pytest.mark.network
+
+HOSTS = ("r0-proxy-0", "r0-proxy-1", "r0-proxy-2")
+ONE, TWO, THREE = "r0/proxy-0", "r0/proxy-1", "r0/proxy-2"
+PLAN = replace(
+    make_plan(1, 3),
+    processes=tuple(
+        ProcessPlan(name, host, "r0", "proxy", index, index)
+        for index, (name, host) in enumerate(zip((ONE, TWO, THREE), HOSTS, strict=True))
+    ),
+)
+PORTS = (7_001, 7_002)
+WAIT_S = 5
+
+
+def _connected(network: Network, host: str, port: int) -> tuple[socket.socket, socket.socket]:
+    """A connection from a host to the first."""
+    address = next(each.address for each in PLAN.hosts if each.name == HOSTS[0])
+    listening = in_host(network, HOSTS[0], lambda: socket.create_server((address, port)))
+    near = in_host(network, host, lambda: socket.create_connection((address, port), WAIT_S))
+    with contextlib.closing(listening):
+        far, _ = listening.accept()
+    far.settimeout(WAIT_S)
+    return near, far
+
+
+def _stands(ends: tuple[socket.socket, socket.socket]) -> bool:
+    near, far = ends
+    try:
+        near.sendall(b"?")
+        return far.recv(1) == b"?"
+    except OSError:
+        return False
+
+
+def _error(end: socket.socket) -> str:
+    try:
+        end.recv(1)
+    except OSError as error:
+        return type(error).__name__
+    return "nothing"
+
+
+def _reset(peers: list[str], port: int | None) -> dict[str, Any]:
+    with Network(PLAN, select_emulator("relay", 1)) as network:
+        made = {(host, port): _connected(network, host, port) for host in HOSTS[1:] for port in PORTS}
+        assert all(map(_stands, made.values()))
+        network.reset(ONE, peers, port)
+        gone = [key for key, ends in made.items() if not _stands(ends)]
+        errors = {_error(end) for key in gone for end in made[key]}
+        again = _stands(_connected(network, HOSTS[1], 7_003))
+        for ends in made.values():
+            for end in ends:
+                end.close()
+        return {"gone": gone, "errors": sorted(errors), "again": again}
+
+
+@pytest.mark.parametrize(
+    ("peers", "port", "gone"),
+    [
+        ([], None, {(host, port) for host in HOSTS[1:] for port in PORTS}),
+        ([TWO], None, {(HOSTS[1], 7_001), (HOSTS[1], 7_002)}),
+        ([], 7_002, {(HOSTS[1], 7_002), (HOSTS[2], 7_002)}),
+        ([TWO, THREE], 7_001, {(HOSTS[1], 7_001), (HOSTS[2], 7_001)}),
+        ([THREE], 7_002, {(HOSTS[2], 7_002)}),
+        ([THREE], 7_009, set()),
+    ],
+)
+def test_the_connections_that_are_meant_are_reset_and_no_others(peers, port, gone) -> None:
+    told = sandboxed(_reset, peers, port)
+    assert set(map(tuple, told["gone"])) == gone
+    assert set(told["errors"]) <= {"ConnectionAbortedError", "ConnectionResetError", "nothing"}
+    assert told["again"], "a new one comes up as ever"
+
+
+def test_the_filter_is_that_of_ss() -> None:
+    assert connection_filter([], None) == []
+    assert connection_filter(["10.0.0.2", "10.0.0.3"], 7_000) == [
+        "( dst 10.0.0.2 or dst 10.0.0.3 ) and ( sport = :7000 or dport = :7000 )"
+    ]
