@@ -1,6 +1,7 @@
 """Finds and reads files of systems: by name among those beside this module, or by path.
 
-A system that needs templates or clients has a folder, in which its file is called system.yaml.
+A system that needs templates or clients has a folder, in which its file is called system.yaml. Of those that
+ship, other files there are systems that share these.
 """
 
 from dataclasses import dataclass, field, make_dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from node.core.declaration import System
 from node.core.program import Program, Programs
 from systems.model import RoleFile, SystemFile
-from systems.names import FILE, FOLDER, is_path, system_names
+from systems.names import FILE, is_path, shipped_systems
 from topologies.document import Document, read_document, validated
 from topologies.errors import InputError
 from topologies.strict import suggestion
@@ -42,10 +43,9 @@ def system_file(name_or_path: str) -> Path:
     if is_path(name_or_path):
         path = Path(name_or_path).absolute()
         return path / FILE if path.is_dir() else path
-    for path in (FOLDER / name_or_path / FILE, FOLDER / f"{name_or_path}.yaml"):
-        if path.is_file():
-            return path
-    known = system_names()
+    known = shipped_systems()
+    if name_or_path in known:
+        return known[name_or_path]
     said = f"no system of this name{suggestion(name_or_path, known)}; a path works too"
     raise InputError(name_or_path, None, "", said)
 

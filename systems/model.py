@@ -55,7 +55,7 @@ class ReadyFile(StrictModel):
     """An address that answers with a status below 400."""
     command: tuple[Template, ...] = ()
     """A command that ends with code 0, asked again until it does."""
-    within_us: DurationUs = Field(10_000_000, gt=0, le=READY_US_MAX)
+    within_us: DurationUs = Field(30_000_000, gt=0, le=READY_US_MAX)
     """It is an error if it takes longer."""
 
 

@@ -7,10 +7,23 @@ FILE = "system.yaml"
 """Of a system in a folder of its own."""
 
 
+def shipped_systems() -> dict[str, Path]:
+    """The files of the systems of programs that come with Cutset, by name.
+
+    A folder may hold several that share templates and clients: nats/jetstream.yaml is nats-jetstream.
+    """
+    alone = {path.stem: path for path in FOLDER.glob("*.yaml")}
+    housed = {
+        path.parent.name if path.name == FILE else f"{path.parent.name}-{path.stem}": path
+        for folder in {path.parent for path in FOLDER.glob(f"*/{FILE}")}
+        for path in folder.glob("*.yaml")
+    }
+    return dict(sorted((alone | housed).items()))
+
+
 def system_names() -> list[str]:
-    """The names of the systems of programs that come with Cutset."""
-    folders = [path.parent.name for path in FOLDER.glob(f"*/{FILE}")]
-    return sorted([*folders, *(path.stem for path in FOLDER.glob("*.yaml"))])
+    """Their names."""
+    return list(shipped_systems())
 
 
 def is_path(name_or_path: str) -> bool:

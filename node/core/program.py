@@ -25,7 +25,7 @@ class Readiness:
     http: str = ""
     command: tuple[str, ...] = ()
     is_told: bool = False
-    within_us: int = 10_000_000
+    within_us: int = 30_000_000
 
 
 @dataclass(frozen=True, slots=True)

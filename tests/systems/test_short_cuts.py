@@ -8,23 +8,28 @@ EXPERIMENT = """\
 name: short-cut
 topology: three-regions
 system: {system}
+parameters: {parameters}
 roles: {{{server}: 1, publisher: 1, subscriber: 1}}
 workload: {{event_size: 100B, rate: 50/s}}
 duration: 12s
+drain: 20s
 faults:
   - {{name: cut, at: 2s, cut: [r1, r2], for: 3s}}
 """
 
 
 @pytest.mark.parametrize(
-    ("system", "server"),
+    ("system", "server", "parameters"),
     [
-        pytest.param("nats", "server", marks=needs("nats")),
-        pytest.param("redis", "master", marks=needs("redis")),
+        pytest.param("nats", "server", "{}", marks=needs("nats")),
+        pytest.param("nats-gateways", "server", "{}", marks=needs("nats-gateways")),
+        pytest.param("nats-jetstream", "server", "{leader: r1}", marks=needs("nats-jetstream")),
+        pytest.param("redis", "master", "{}", marks=needs("redis")),
+        pytest.param("redis-streams", "server", "{master: r1}", marks=needs("redis-streams")),
     ],
 )
-def test_what_waited_for_the_link_comes_once_it_is_back(tmp_path, system, server):
-    run = carried_out(tmp_path, EXPERIMENT.format(system=system, server=server))
+def test_what_waited_for_the_link_comes_once_it_is_back(tmp_path, system, server, parameters):
+    run = carried_out(tmp_path, EXPERIMENT.format(system=system, server=server, parameters=parameters))
     summary = run.read_summary()
     events = summary["events"]
     assert events["published"] > 1500
