@@ -12,9 +12,9 @@ from experiments.faults import (
     Fault,
     Flap,
     Isolate,
+    PacketFault,
     Partition,
     ProcessFault,
-    Reset,
     Restore,
     Separate,
     SetLink,
@@ -66,7 +66,7 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
                 )
             else:
                 yield from _order_problems(experiment, number, fault)
-            if isinstance(fault, (Separate, Reset)):
+            if isinstance(fault, PacketFault):
                 yield from _others_problems(number, fault, known)
         else:
             yield from ((path, text) for text in _link_problems(fault, topology))
@@ -188,7 +188,7 @@ def _region_problems(regions: tuple[str, ...], topology: Topology) -> Iterator[s
             yield f"{topology.name} has no region {region}{suggestion(region, topology.regions)}"
 
 
-def _others_problems(number: int, fault: Separate | Reset, known: set[str]) -> Iterator[Problem]:
+def _others_problems(number: int, fault: PacketFault, known: set[str]) -> Iterator[Problem]:
     """The others are there, none is the process itself, and those it is kept from are in its region."""
     region = fault.process.partition("/")[0]
     for index, other in enumerate(fault.others):
@@ -216,12 +216,12 @@ def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) ->
         other.kind
         for index, other in enumerate(experiment.faults)
         if isinstance(other, ProcessFault)
-        and not isinstance(other, (Separate, Reset))
+        and not isinstance(other, PacketFault)
         and other.process == fault.process
         and (other.at_us, index) < (fault.at_us, number)
     ]
     path: FieldPath = ("faults", number, fault.kind)
-    if isinstance(fault, (Separate, Reset)):
+    if isinstance(fault, PacketFault):
         return
     needed = NEEDED.get(fault.kind)
     if needed and not any(kind in needed for kind in earlier):

@@ -1,9 +1,9 @@
 """What goes wrong in an experiment, and when.
 
 A fault is one action at a time: on links (cut, set, isolate, partition, flap, and restore, which ends them)
-or on a process (kill, stop, continue, restart, replace, give-up, separate, reset, join, leave). Times count
-from time 0 of the run. Nothing changes any more once the drivers have stopped. How overlapping faults add up
-is the matter of `testbed.faults.timeline`.
+or on a process (kill, stop, continue, restart, replace, give-up, separate, reset, block, join, leave). Times
+count from time 0 of the run. Nothing changes any more once the drivers have stopped. How overlapping faults
+add up is the matter of `testbed.faults.timeline`.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from topologies.model import LinkEnds, LinkOverrides
-from topologies.strict import DurationUs, Name, StrictModel, WholeNumber, problem, suggestion
+from topologies.strict import DurationUs, Flag, Name, StrictModel, WholeNumber, problem, suggestion
 
 FAULTS_MAX = 1_000
 FLAPS_MAX = 10_000  # of one fault
@@ -231,7 +231,13 @@ class GiveUp(ProcessFault):
     """The process, such as r2/proxy-0."""
 
 
-class Separate(ProcessFault):
+class PacketFault(ProcessFault):
+    """Something that is done to a process's packets or connections, not to itself."""
+
+    others: tuple[str, ...]
+
+
+class Separate(PacketFault):
     """Keeps packets from crossing the LAN between a process and others of its region, silently."""
 
     kind: ClassVar[str] = "separate"
@@ -250,7 +256,7 @@ class Separate(ProcessFault):
         return f"{self.process} from {' '.join(self.others)}"
 
 
-class Reset(ProcessFault):
+class Reset(PacketFault):
     """Resets the TCP connections of a process that stand at that moment: both ends get a RST."""
 
     kind: ClassVar[str] = "reset"
@@ -266,6 +272,31 @@ class Reset(ProcessFault):
         """`r2/proxy-0 from r3/proxy-0 port 7000`."""
         others = f" from {' '.join(self.others)}" if self.others else ""
         return self.process + others + (f" port {self.port}" if self.port else "")
+
+
+class Block(PacketFault):
+    """Keeps some of the packets between a process and others, in any region, as a firewall would."""
+
+    kind: ClassVar[str] = "block"
+    process: str = Field(alias="block")
+    """The process, such as r2/proxy-0."""
+    others: tuple[str, ...] = Field(alias="from", min_length=1)
+    """The processes, in any region, that it is kept from."""
+    port: WholeNumber | None = Field(None, ge=1, le=65_535)
+    """Only packets from or to this TCP or UDP port."""
+    new: Flag = False
+    """Only attempts to connect: TCP connections that stand go on."""
+    refuse: Flag = False
+    """TCP connections are answered with a RST; unless given, packets vanish."""
+    direction: WhichWay = "both"
+    """Whose packets are kept: forward are those of the process."""
+    for_us: DurationUs | None = Field(None, gt=0)
+    """How long it lasts; until a restore by its name, or the end of the run, unless given."""
+
+    @property
+    def target(self) -> str:
+        """`r2/proxy-0 from r3/proxy-0 port 7000`."""
+        return f"{self.process} from {' '.join(self.others)}" + (f" port {self.port}" if self.port else "")
 
 
 class Join(ProcessFault):
@@ -299,6 +330,7 @@ KINDS: tuple[type[Fault], ...] = (
     GiveUp,
     Separate,
     Reset,
+    Block,
     Join,
     Leave,
 )
@@ -345,6 +377,7 @@ AnyFault = Annotated[
     | Annotated[GiveUp, Tag("<give-up>")]
     | Annotated[Separate, Tag("<separate>")]
     | Annotated[Reset, Tag("<reset>")]
+    | Annotated[Block, Tag("<block>")]
     | Annotated[Join, Tag("<join>")]
     | Annotated[Leave, Tag("<leave>")],
     Discriminator(_tag),

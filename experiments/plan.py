@@ -59,7 +59,7 @@ class Direction(StrEnum):
 class ProcessAction(StrEnum):
     """What a fault does to a node process: SIGKILL, SIGSTOP, SIGCONT, start it again after its end, the same
     on an empty disk, tell all others that it will not come back, start it for the first time, let it end,
-    keep its packets from others of its region, or reset its connections.
+    keep its packets from others of its region, reset its connections, or block some of its packets.
     """
 
     KILL = "kill"
@@ -73,11 +73,22 @@ class ProcessAction(StrEnum):
     SEPARATE = "separate"
     REJOIN = "rejoin"
     RESET = "reset"
+    BLOCK = "block"
+    UNBLOCK = "unblock"
 
     @property
     def is_of_packets(self) -> bool:
         """Whether it is done to a process's packets, and not to itself."""
-        return self in {ProcessAction.SEPARATE, ProcessAction.REJOIN, ProcessAction.RESET}
+        return self in _OF_PACKETS
+
+
+_OF_PACKETS = {
+    ProcessAction.SEPARATE,
+    ProcessAction.REJOIN,
+    ProcessAction.RESET,
+    ProcessAction.BLOCK,
+    ProcessAction.UNBLOCK,
+}
 
 
 def _sound(parameters: LinkParameters) -> LinkParameters:
@@ -211,10 +222,16 @@ class ProcessChange:
     fault: Name
     process: Name
     action: ProcessAction
-    peers: tuple[
-        Name, ...
-    ] = ()  # from whom its packets are kept, to whom they go again, or whose connections
-    port: Port | None = None  # of the connections that are reset
+    peers: tuple[Name, ...] = ()
+    """From whom its packets are kept, to whom they go again, or whose connections are reset."""
+    port: Port | None = None
+    """Of the connections that are reset, or the packets that are blocked."""
+    rule: Name | None = None
+    """Of a block: the fault whose rule begins or ends here."""
+    new: bool = False
+    """Of a block: whether it is for attempts to connect alone."""
+    refuse: bool = False
+    """Of a block: whether connections are answered with a RST."""
 
 
 def _kind_of_change(change: Any) -> str:

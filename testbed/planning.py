@@ -30,7 +30,13 @@ from experiments.plan import (
 )
 from experiments.roles import counts_in
 from experiments.workloads.workload import Stream
-from testbed.faults.timeline import fault_plans, link_changes, process_changes, separation_changes
+from testbed.faults.timeline import (
+    block_changes,
+    fault_plans,
+    link_changes,
+    process_changes,
+    separation_changes,
+)
 from testbed.programs import check_programs
 from topologies.document import dotted
 from topologies.errors import InputError
@@ -206,6 +212,7 @@ def all_changes(
         *links,
         *process_changes(faults),
         *separation_changes(faults, duration_us),
+        *block_changes(faults, duration_us),
         *churn,
     ]
     return tuple(sorted(changes, key=lambda change: change.at_us))

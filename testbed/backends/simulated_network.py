@@ -73,7 +73,7 @@ def separated_pairs(plan: Plan) -> Iterator[Hop]:
     """The pairs of hosts between which some change drops packets."""
     hosts = {process.name: process.host for process in plan.processes}
     for change in plan.changes:
-        if isinstance(change, ProcessChange):
+        if isinstance(change, ProcessChange) and change.action is ProcessAction.SEPARATE:
             for peer in change.peers:
                 yield hosts[change.process], hosts[peer]
                 yield hosts[peer], hosts[change.process]

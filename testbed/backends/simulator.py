@@ -76,6 +76,9 @@ class Simulator:
         if plan.programs is not None:
             said = f"{plan.system} is a system of programs, which run on real processes: take --on local"
             raise InputError(plan.experiment, None, "system", said)
+        if any(fault.kind == "block" for fault in plan.faults):
+            said = "has no packets that a block could keep: take --on local"
+            raise InputError(plan.experiment, None, "faults", f"virtual time {said}")
         return plan
 
     def check(self, out: Path, plan: Plan) -> None:

@@ -16,7 +16,8 @@ ends, that of the restore if there was one; where several meet in one instant, t
 A separation keeps packets from crossing the region's LAN from one process's host to another's. Several may
 overlap: two processes are reachable to each other again when the last separation between them is over. Each
 change is of one process and names the peers that no longer receive its packets; the other direction is a
-change of the other process.
+change of the other process. A block has a rule of its own at each host whose packets it keeps, so blocks that
+overlap add up, and each ends by itself.
 """
 
 from collections import defaultdict
@@ -25,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from experiments.faults import (
+    Block,
     Cut,
     Fault,
     Flap,
@@ -96,7 +98,7 @@ def process_changes(faults: Iterable[Fault]) -> list[ProcessChange]:
             *((fault.others, fault.port) if isinstance(fault, Reset) else ()),
         )
         for fault in faults
-        if isinstance(fault, ProcessFault) and not isinstance(fault, Separate)
+        if isinstance(fault, ProcessFault) and not isinstance(fault, (Separate, Block))
     ]
     return sorted(changes, key=lambda change: change.at_us)
 
@@ -107,7 +109,7 @@ def fault_plans(faults: Sequence[Fault], topology: Topology, duration_us: int) -
     for effect in link_effects(faults, topology):
         ends[effect.fault.name] = max(ends[effect.fault.name], effect.end_us)
     for fault in faults:
-        if isinstance(fault, Separate) and (end_us := until_us(fault, faults)) is not None:
+        if isinstance(fault, (Separate, Block)) and (end_us := until_us(fault, faults)) is not None:
             ends[fault.name] = end_us
     plans = [
         FaultPlan(
@@ -244,8 +246,28 @@ def separation_changes(faults: Sequence[Fault], duration_us: int) -> list[Proces
     return sorted(changes, key=lambda change: change.at_us)
 
 
-def until_us(fault: Separate, faults: Sequence[Fault]) -> int | None:
-    """The time at which a separation ends; None if it never does."""
+def block_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChange]:
+    """The changes that begin and end rules of blocks before `duration_us`, by time."""
+    changes = []
+    for fault in faults:
+        if not isinstance(fault, Block):
+            continue
+        kept = [(fault.process, fault.others)] if fault.direction != "backward" else []
+        if fault.direction != "forward":
+            kept += [(other, (fault.process,)) for other in fault.others]
+        end_us, ended_by = _end(fault, faults)
+        for at_us, cause, action in (
+            (fault.at_us, fault.name, ProcessAction.BLOCK),
+            (end_us, ended_by, ProcessAction.UNBLOCK),
+        ):
+            if at_us is not None and at_us < duration_us:
+                rule = (fault.port, fault.name, fault.new, fault.refuse)
+                changes += [ProcessChange(at_us, cause, name, action, peers, *rule) for name, peers in kept]
+    return sorted(changes, key=lambda change: change.at_us)
+
+
+def until_us(fault: Separate | Block, faults: Sequence[Fault]) -> int | None:
+    """The time at which a separation or a block ends; None if it never does."""
     return _end(fault, faults)[0]
 
 
@@ -262,8 +284,8 @@ def _spans(faults: Sequence[Fault]) -> dict[Pair, list[Span]]:
     return dict(found)
 
 
-def _end(fault: Separate, faults: Sequence[Fault]) -> tuple[int | None, str]:
-    """The time at which a separation ends, and the fault that ends it."""
+def _end(fault: Separate | Block, faults: Sequence[Fault]) -> tuple[int | None, str]:
+    """The time at which a separation or a block ends, and the fault that ends it."""
     ends = [(fault.at_us + fault.for_us, fault.name)] if fault.for_us is not None else []
     ends += [
         (each.at_us, each.name) for each in faults if isinstance(each, Restore) and each.what == fault.name

@@ -18,12 +18,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from experiments.observations import Probe, When
-from experiments.plan import CapturePlan, Direction, LinkChange, LinkState, Plan, ProcessChange
+from experiments.plan import CapturePlan, Direction, LinkChange, LinkState, Plan, ProcessAction, ProcessChange
 from testbed.assignment import Assignment, assigned_part, parameters_here, whole_plan
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
 from testbed.links.emulator import Applied, LinkEmulator
-from testbed.network import commands, probes
+from testbed.network import commands, packet_filter, probes
 from testbed.network.connection_reset import reset_connections
 from testbed.network.namespaces import in_each_namespace, write_settings
 from testbed.network.neighbour_table import NeighbourTable
@@ -141,11 +141,9 @@ class Network:
         port it came from (IEEE 802.1D, 7.7), so the frame vanishes there, silently. Raises TestbedError.
         """
         requested_ns = time.time_ns()
-        host_of = {each.name: each.host for each in self._plan.processes}
-        address_of = {host.name: host.address for host in self._plan.hosts}
-        host = host_of[process]
+        host = self._host_of(process)
         interface = next(each for each in self._layout.interfaces if each.host == host)
-        addresses = [address_of[host_of[peer]] for peer in peers]
+        addresses = [self._address_of(peer) for peer in peers]
         self._neighbour_table(host).replace(
             Neighbour(address, interface.mac if apart else mac_address(address), interface.name)
             for address in addresses
@@ -157,12 +155,32 @@ class Network:
         `peers`, or from or to `port`. Raises TestbedError.
         """
         requested_ns = time.time_ns()
-        host_of = {each.name: each.host for each in self._plan.processes}
-        address_of = {host.name: host.address for host in self._plan.hosts}
-        addresses = [address_of[host_of[peer]] for peer in peers]
-        host = host_of[process]
+        addresses = [self._address_of(peer) for peer in peers]
+        host = self._host_of(process)
         in_each_namespace(self._namespaces, [host], lambda _: reset_connections(addresses, port))
         return Applied(requested_ns, time.time_ns())
+
+    def block(self, change: ProcessChange) -> Applied:
+        """Begin a rule that keeps packets which a process's host sends to those of its peers, or end it.
+        Raises TestbedError.
+        """
+        requested_ns = time.time_ns()
+        addresses = [self._address_of(peer) for peer in change.peers]
+        host = self._host_of(change.process)
+        script = (
+            packet_filter.begin(change, addresses)
+            if change.action is ProcessAction.BLOCK
+            else packet_filter.end(change)
+        )
+        in_each_namespace(self._namespaces, [host], lambda _: packet_filter.carry_out(script))
+        return Applied(requested_ns, time.time_ns())
+
+    def _host_of(self, process: str) -> str:
+        return next(each.host for each in self._plan.processes if each.name == process)
+
+    def _address_of(self, process: str) -> str:
+        host = self._host_of(process)
+        return next(each.address for each in self._plan.hosts if each.name == host)
 
     def _neighbour_table(self, host: str) -> NeighbourTable:
         if host not in self._neighbour_tables:
@@ -203,7 +221,7 @@ class Network:
         apart = {
             change.process
             for change in self._plan.changes
-            if isinstance(change, ProcessChange) and change.peers
+            if isinstance(change, ProcessChange) and change.action is ProcessAction.SEPARATE
         }
         named = {process.host for process in self._plan.processes if process.name in apart}
         return [host.name for host in self._hosts if host.name in named]

@@ -196,6 +196,8 @@ async def _change_process(context: RunContext, starter: ProcessStarter, change: 
             return context.network.separate(name, change.peers, apart=apart)
         case ProcessAction.RESET:
             return context.network.reset(name, change.peers, change.port)
+        case ProcessAction.BLOCK | ProcessAction.UNBLOCK:
+            return context.network.block(change)
         case action:
             processes.signal(name, _SIGNALS[action], ends=action is ProcessAction.KILL)
     return Applied(requested_ns, time.time_ns())

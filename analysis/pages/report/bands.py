@@ -30,7 +30,13 @@ from experiments.plan import (
 from topologies.link_parameters import LinkParameters
 
 NAME_ROWS = 3
-_PROCESS_ENDS = {ProcessAction.CONTINUE, ProcessAction.RESTART, ProcessAction.REPLACE, ProcessAction.REJOIN}
+_PROCESS_ENDS = {
+    ProcessAction.CONTINUE,
+    ProcessAction.RESTART,
+    ProcessAction.REPLACE,
+    ProcessAction.REJOIN,
+    ProcessAction.UNBLOCK,
+}
 _APART = {ProcessAction.SEPARATE, ProcessAction.REJOIN}  # packets, not the process itself
 _PEACEFUL = {ProcessAction.JOIN, ProcessAction.LEAVE, ProcessAction.GIVE_UP}
 """Nothing is disturbed by clients that come and go, or by words."""
@@ -186,6 +192,8 @@ def _of_process(change: ProcessChange) -> list[_Subject]:
         aspects = [f"apart from {peer}" for peer in change.peers or ("others",)]
     elif change.action is ProcessAction.RESET:
         aspects = ["reset"]
+    elif change.rule is not None:
+        aspects = [f"kept by {change.rule}"]
     return [_Subject(change.process, aspect, is_link=False) for aspect in aspects]
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from experiments.loader import load_experiment
 from experiments.plan import Plan, ProcessAction, ProcessChange
+from testbed.cli import main
 from testbed.planning import make_plan
 from topologies.errors import InputError
 from topologies.loader import load_topology
@@ -91,3 +92,49 @@ def test_a_restore_by_its_name_ends_it_and_nothing_changes_after_the_drivers_hav
 def test_only_others_of_the_region_can_be_kept_away(others, said):
     with pytest.raises(InputError, match=said):
         planned(f"{{at: 5s, separate: {PROXY}, from: [{others}]}}")
+
+
+def test_a_block_is_a_rule_at_each_host_whose_packets_it_keeps_and_ends_by_its_name():
+    others = "from: [r1/proxy-0, r2/proxy-0]"
+    wall = f"{{name: wall, at: 5s, block: r0/proxy-0, {others}, port: 7000, new: true, for: 4s}}"
+    found = [each for each in planned(wall).changes if isinstance(each, ProcessChange)]
+    assert [(each.at_us / S, each.action, each.process, each.peers) for each in found] == [
+        (5, ProcessAction.BLOCK, "r0/proxy-0", ("r1/proxy-0", "r2/proxy-0")),
+        (5, ProcessAction.BLOCK, "r1/proxy-0", ("r0/proxy-0",)),
+        (5, ProcessAction.BLOCK, "r2/proxy-0", ("r0/proxy-0",)),
+        (9, ProcessAction.UNBLOCK, "r0/proxy-0", ("r1/proxy-0", "r2/proxy-0")),
+        (9, ProcessAction.UNBLOCK, "r1/proxy-0", ("r0/proxy-0",)),
+        (9, ProcessAction.UNBLOCK, "r2/proxy-0", ("r0/proxy-0",)),
+    ]
+    assert {(each.rule, each.port, each.new, each.refuse) for each in found} == {("wall", 7000, True, False)}
+    mute = "{name: mute, at: 5s, block: r0/proxy-0, from: [r1/proxy-0], direction: forward}"
+    restored = planned(mute, "{name: open, at: 8s, restore: mute}")
+    assert [(each.at_us / S, each.fault, each.rule, each.process) for each in restored.changes] == [
+        (5, "mute", "mute", "r0/proxy-0"),
+        (8, "open", "mute", "r0/proxy-0"),
+    ]
+    assert [fault.until_us for fault in restored.faults] == [8 * S, None]
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ("[r1/proxy-9]", "there is no process r1/proxy-9"),
+        ("[r0/proxy-0]", "is the process itself"),
+        ("[]", "from"),
+    ],
+)
+def test_whom_a_block_keeps_packets_from_is_there(others, said):
+    with pytest.raises(InputError, match=said):
+        planned(f"{{at: 5s, block: r0/proxy-0, from: {others}}}")
+
+
+def test_virtual_time_refuses_blocks(capsys):
+    wall = "{name: wall, at: 5s, block: r0/proxy-0, from: [r1/proxy-0]}"
+    assert (
+        main.run(
+            ["run", "link-failure", "--on", "simulator", "--set", f"faults=[{wall}]", "--set", "expect=[]"]
+        )
+        == 2
+    )
+    assert "virtual time has no packets that a block could keep" in capsys.readouterr().err
