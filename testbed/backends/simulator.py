@@ -76,6 +76,9 @@ class Simulator:
         if plan.programs is not None:
             said = f"{plan.system} is a system of programs, which run on real processes: take --on local"
             raise InputError(plan.experiment, None, "system", said)
+        if plan.traffic:
+            said = "is made of real packets, which virtual time does not have: take --on local"
+            raise InputError(plan.experiment, None, "traffic", said)
         return plan
 
     def check(self, out: Path, plan: Plan) -> None:
