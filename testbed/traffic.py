@@ -33,6 +33,8 @@ END_TIMEOUT_S = 5.0
 BLOCKS_PER_S = 100
 BLOCK_BYTES_MIN, BLOCK_BYTES_MAX = 1_000, 128_000
 """What TCP at a rate writes at once: iperf3's own 128 KiB would be a second of a narrow link."""
+INTERVALS, INTERVAL_S_MAX = 600, 60
+"""Of which a report tells, about; and the longest that iperf3 knows."""
 LISTENING = "0A"
 """The state in /proc/net/tcp (proc_pid_net(5))."""
 
@@ -58,7 +60,8 @@ def client_command(netns: str, address: str, traffic: TrafficPlan, burst: BurstP
     """The argument list of the sender of a burst."""
     to = ["--client", address, "--port", str(burst.port), "--time", str(burst.length_s)]
     patience = ["--connect-timeout", str(burst.length_s * 1000)]
-    return [*_enter(netns), "iperf3", *to, "--json", *patience, *_load(traffic)]
+    periods = ["--interval", str(min(INTERVAL_S_MAX, max(1, burst.length_s // INTERVALS)))]
+    return [*_enter(netns), "iperf3", *to, "--json", *periods, *patience, *_load(traffic)]
 
 
 def _enter(netns: str) -> list[str]:
