@@ -142,9 +142,7 @@ def _traffic_problems(experiment: Experiment, topology: Topology) -> Iterator[Pr
     """Regions are there and joined, and what goes as fast as it can meets a link that holds it."""
     for number, entry in enumerate(experiment.traffic):
         for field, region in (("from", entry.origin), ("to", entry.target)):
-            yield from (
-                (("traffic", number, field), said) for said in _region_problems((region,), topology)
-            )
+            yield from ((("traffic", number, field), said) for said in _region_problems((region,), topology))
         if not {entry.origin, entry.target} <= topology.regions.keys():
             continue
         rates = _rates_between(entry.origin, entry.target, topology)

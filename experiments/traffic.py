@@ -34,7 +34,7 @@ class Burst:
 
 
 class Traffic(StrictModel):
-    """Flows from one region to another. Bytes go from the first to the second, of TCP acknowledgements back."""
+    """Flows from one region to another. Bytes go to the second one, of TCP acknowledgements back."""
 
     name: Name
     """What it is called in reports and expectations."""
@@ -95,10 +95,16 @@ class Traffic(StrictModel):
     def time_problem(self, duration_us: int) -> tuple[str, str] | None:
         """The field and what is wrong with it in a run of this length, or None."""
         if self.at_us >= duration_us:
-            return "at", f"{self.at_us / 1e6:.12g} s is not before the end of the run, {duration_us / 1e6:.12g} s"
+            return (
+                "at",
+                f"{self.at_us / 1e6:.12g} s is not before the end of the run, {duration_us / 1e6:.12g} s",
+            )
         end_us = self.end_us(duration_us)
         if end_us > duration_us:
-            return "for", f"ends at {end_us / 1e6:.12g} s, after the end of the run, {duration_us / 1e6:.12g} s"
+            return (
+                "for",
+                f"ends at {end_us / 1e6:.12g} s, after the end of the run, {duration_us / 1e6:.12g} s",
+            )
         if end_us - self.at_us < SECOND_US:
             return "at", "leaves less than a second to the end of the run"
         return None
@@ -113,9 +119,7 @@ def _named_apart(traffic: Sequence[Traffic]) -> Sequence[Traffic]:
     return traffic
 
 
-TrafficField = Annotated[
-    tuple[Traffic, ...], Field(max_length=TRAFFIC_MAX), AfterValidator(_named_apart)
-]
+TrafficField = Annotated[tuple[Traffic, ...], Field(max_length=TRAFFIC_MAX), AfterValidator(_named_apart)]
 
 
 def check_times(traffic: Sequence[Traffic], duration_us: int) -> None:

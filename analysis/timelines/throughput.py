@@ -123,7 +123,8 @@ def table(
 ) -> pa.Table:
     """`schemas.THROUGHPUT` from all rows of `arrivals` and of `wire` (None: links were not captured).
 
-    traffic: rows of `schemas.TRAFFIC`, of a run that has any. followed: rows of `schemas.FOLLOWED`; None: all clients are to get all streams.
+    traffic: rows of `schemas.TRAFFIC`, of a run that has any. followed: rows of `schemas.FOLLOWED`; None: all
+    clients are to get all streams.
     The last bin is the last one within the run that anything came in.
     """
     names = list(_names(metadata, with_links=carried is not None))

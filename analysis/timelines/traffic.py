@@ -1,8 +1,8 @@
 """Other people's traffic, apart from the system's: what of each link's packets is whose, what it came to, and
 what its generators said of it.
 
-A packet is traffic if a host of traffic sent it or is to get it; the port of the receiver's side says of which
-entry it is, acknowledgements included. What a system costs its links leaves these packets out; whether links
+A packet is traffic if a host of traffic sent it or is to get it; the port of the receiver's side says of
+which entry it is, acknowledgements included. What a system costs its links leaves these packets out; whether links
 did what was configured counts all, for they share the queue. Bytes are counted with the headers of the
 segments that offloaded frames stand for.
 
@@ -13,7 +13,6 @@ segments that offloaded frames stand for.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ _SYSTEM, _NO_ENTRY = -1, -2
 
 
 def of_system(packets: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """The packets of a link (rows with `traversals.PACKET_COLUMNS`) that no host of traffic has to do with."""
+    """The packets of a link (rows with `traversals.PACKET_COLUMNS`) without those of hosts of traffic."""
     if not metadata.traffic:
         return packets
     return packets.filter(pa.array(_entries(packets, metadata) == _SYSTEM))
@@ -49,7 +48,9 @@ def carried(direction: LinkDirection, far: pa.Table, metadata: RunMetadata) -> p
     """`schemas.TRAFFIC`: what one direction of a link carried of each entry, per bin, from its far side."""
     if not metadata.traffic:
         return schemas.TRAFFIC.empty_table()
-    found = segments({name: ints(far, name) for name in KEY_COLUMNS}, metadata.periods[direction][0].mtu_bytes)
+    found = segments(
+        {name: ints(far, name) for name in KEY_COLUMNS}, metadata.periods[direction][0].mtu_bytes
+    )
     wire_bytes = np.bincount(found.row, found.wire_bytes, far.num_rows)
     entry, bins = _entries(far, metadata), (ints(far, "t_ns") - metadata.zero_ns) // BIN_NS
     payload = np.where(_of_protocol(far, entry, metadata), ints(far, "payload_length"), 0)
@@ -166,7 +167,9 @@ def read_reports(run: RunDirectory, metadata: RunMetadata) -> dict[str, list[Rep
 def headline(
     reports: Mapping[str, Sequence[Report]], crossed: pa.Table | None, metadata: RunMetadata
 ) -> dict[str, dict[str, Any]]:
-    """`traffic` of summary.json, by name. crossed: rows of `schemas.TRAFFIC`; None: links were not captured."""
+    """`traffic` of summary.json, by name. crossed: rows of `schemas.TRAFFIC`; None: links were not
+    captured.
+    """
     return {
         each.name: _headline(
             each, reports[each.name], None if crossed is None else rows(crossed, name=each.name), metadata
@@ -179,8 +182,9 @@ def _headline(
     traffic: TrafficPlan, reports: Sequence[Report], crossed: pa.Table | None, metadata: RunMetadata
 ) -> dict[str, Any]:
     arrived = wan_bytes = None
-    if crossed is not None:
-        link, direction = _last_link(traffic, metadata)
+    ends = metadata.hosts[traffic.host].region, metadata.hosts[traffic.target].region
+    if crossed is not None and metadata.routes.get(ends):
+        link, direction = metadata.link_of[metadata.routes[ends][-1]]
         arrived = int(ints(rows(crossed, link=link, direction=direction), "payload_bytes").sum())
         wan_bytes = int(ints(crossed, "bytes").sum())
     received = _sum(report.received_bytes for report in reports)
@@ -197,12 +201,6 @@ def _headline(
         "loss": round(lost / datagrams, 6) if lost is not None and datagrams else None,
         "wan_bytes": wan_bytes,
     }
-
-
-def _last_link(traffic: TrafficPlan, metadata: RunMetadata) -> tuple[str, str]:
-    ends = metadata.hosts[traffic.host].region, metadata.hosts[traffic.target].region
-    link, direction = metadata.link_of[metadata.routes[ends][-1]]
-    return link, str(direction)
 
 
 def _seconds(at_us: int, length_s: int, metadata: RunMetadata) -> float:
@@ -224,11 +222,3 @@ def notes(reports: Mapping[str, Sequence[Report]]) -> Iterator[str]:
         if said:
             often = f" ({len(said)} of {len(bursts)} bursts)" if len(bursts) > 1 else ""
             yield f"traffic {name}: iperf3 says: {said[0]}{often}"
-
-
-def links_of(metadata: RunMetadata, name: str) -> tuple[str, ...]:
-    """The links that an entry crosses, in either direction."""
-    (traffic,) = (each for each in metadata.traffic if each.name == name)
-    ends = metadata.hosts[traffic.host].region, metadata.hosts[traffic.target].region
-    hops = chain(metadata.routes.get(ends, ()), metadata.routes.get(ends[::-1], ()))
-    return tuple(dict.fromkeys(metadata.link_of[hop][0] for hop in hops))

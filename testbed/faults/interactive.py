@@ -14,8 +14,8 @@ from typing import Any
 from experiments.checks import problems
 from experiments.faults import KIND_NAMES, Fault
 from experiments.model import DURATION_US_MIN, Experiment
-from experiments.traffic import SECOND_US
 from experiments.plan import LinkChange, Plan, ProcessChange
+from experiments.traffic import SECOND_US
 from testbed.errors import TestbedError
 from testbed.faults.timeline import FOREVER_US
 from testbed.planning import all_changes, with_faults
