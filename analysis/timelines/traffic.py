@@ -2,9 +2,9 @@
 what its generators said of it.
 
 A packet is traffic if a host of traffic sent it or is to get it; the port of the receiver's side says of
-which entry it is, acknowledgements included. What a system costs its links leaves these packets out; whether links
-did what was configured counts all, for they share the queue. Bytes are counted with the headers of the
-segments that offloaded frames stand for.
+which entry it is, acknowledgements included. What a system costs its links leaves these packets out;
+whether links did what was configured counts all, for they share the queue. Bytes are counted with the headers
+of the segments that offloaded frames stand for.
 
 `arrived_bytes` is payload that came out of the last link on the way, what was sent again included;
 `sent_bytes`, `received_bytes`, `retransmissions` and `loss` (of datagrams) are the generators' own words.

@@ -212,7 +212,7 @@ def _span(axes: Axes, chart: Chart, span: Span, free: dict[int, float]) -> None:
 def _strip(axes: Axes, chart: Chart, span: Span, end: float) -> None:
     """A strip along the bottom, with its name above it; rows of them stand on each other."""
     figure = axes.get_figure(root=True)
-    if figure is None or (chart.links and not {*chart.links} & {*span.links}):
+    if figure is None or chart.links:
         return
     up = STRIP_ROW_POINTS * span.row + STRIP_POINTS / 2
     place = axes.get_xaxis_transform() + ScaledTranslation(0, up / POINTS_PER_INCH, figure.dpi_scale_trans)

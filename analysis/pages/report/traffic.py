@@ -9,7 +9,6 @@ from analysis.pages.report.formatting import EN_DASH, count_of, number, percent,
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.tables import Table, label, quantity, table
 from experiments.plan import TrafficPlan
-from experiments.plan_routes import hops
 
 STRIP_ROWS = 3
 
@@ -21,7 +20,6 @@ def traffic_spans(record: AnalysedRun) -> tuple[Span, ...]:
             f"{each.name} {'→'.join(_ends(each, record))}" if number == 0 else "",
             burst.at_us / 1e6,
             min(burst.at_us / 1e6 + burst.length_s, record.length_s),
-            links=_links(each, record),
             row=row % STRIP_ROWS,
             other=True,
         )
@@ -67,13 +65,6 @@ def traffic_times(traffic: TrafficPlan) -> str:
 def _ends(traffic: TrafficPlan, record: AnalysedRun) -> tuple[str, str]:
     regions = {host.name: host.region for host in record.plan.hosts}
     return regions[traffic.host], regions[traffic.target]
-
-
-def _links(traffic: TrafficPlan, record: AnalysedRun) -> tuple[str, ...]:
-    """The links that it crosses, there and back."""
-    routes, ends = hops(record.plan), _ends(traffic, record)
-    crossed = [frozenset(hop) for way in (ends, ends[::-1]) for hop in routes.get(way, ())]
-    return tuple(link.name for link in record.wan_links if frozenset((link.a, link.b)) in crossed)
 
 
 def _rate(bits_per_s: float | None) -> str:

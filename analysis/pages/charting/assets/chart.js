@@ -163,8 +163,8 @@ const Chart = (() => {
     ink.stroke();
     return pen.createPattern(tile, "repeat");
   };
-  // Other people's traffic is a strip along the bottom, on charts of no link or of a link that it crosses.
-  const isDrawn = (chart, span) => !span.other || !chart.links.length || (span.links ?? []).some((link) => chart.links.includes(link));
+  // Other people's traffic is a strip along the bottom; on charts of links it is among the lines.
+  const isDrawn = (chart, span) => !span.other || !chart.links.length;
   const spans = (plot) => (u) => clipped(u, (pen, area) => {
     const look = plot.look();
     for (const span of plot.chart.spans) {
@@ -227,7 +227,7 @@ const Chart = (() => {
     const free = [], named = new Set(), width = u.over.clientWidth;
     for (const span of chart.spans) {
       const start = u.valToPos(span.start, "x"), end = span.end === null || span.end === undefined ? width : u.valToPos(span.end, "x");
-      const about = !chart.links.length || !span.links?.length || span.links.some((link) => chart.links.includes(link));
+      const about = isDrawn(chart, span) && (!chart.links.length || !span.links?.length || span.links.some((link) => chart.links.includes(link)));
       if (!span.label || end <= 0 || start >= width || !about || named.has(span.label)) continue;
       const left = Math.max(0, start), row = span.row ?? 0;
       if (span.other) {
