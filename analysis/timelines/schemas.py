@@ -181,7 +181,7 @@ TRAFFIC = _schema(
     ("bin", _BIGINT, False),
     ("packets", _BIGINT, False),  # segments
     ("bytes", _BIGINT, False),  # on the wire
-    ("payload_bytes", _BIGINT, False),  # of its load, towards its receiver
+    ("payload_bytes", _BIGINT, False),  # of its load, towards its receiver, once
 )
 
 # What crossed links between regions: messages by host, copies of events by stream, and both together.

@@ -6,8 +6,8 @@ which entry it is, acknowledgements included. What a system costs its links leav
 whether links did what was configured counts all, for they share the queue. Bytes are counted with the headers
 of the segments that offloaded frames stand for.
 
-`arrived_bytes` is payload that came out of the last link on the way, what was sent again included;
-`sent_bytes`, `received_bytes`, `retransmissions` and `loss` (of datagrams) are the generators' own words.
+`arrived_bytes` is payload that came out of the last link on the way, each byte of TCP once; `sent_bytes`,
+`received_bytes`, `retransmissions` and `loss` (of datagrams) are the generators' own words.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from analysis.capture.pcap.streams import TCP
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Bools, Ints, ints, rows
-from analysis.timelines.link_segments import KEY_COLUMNS, segments
+from analysis.timelines.arrays import Ints, ints, rows
+from analysis.timelines.link_segments import KEY_COLUMNS, Segments, segments
 from analysis.timelines.periods import LinkDirection
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
@@ -35,6 +35,8 @@ UDP = 17
 REPORT_BYTES_MAX = 64 << 20
 NUMBER_MAX = 1 << 62
 _SYSTEM, _NO_ENTRY = -1, -2
+TELLING, SIZE = [0, 1, 2, 3, 4, 6], 6
+"""Columns of a segment's key: addresses, ports, sequence number and size; and the size."""
 
 
 def of_system(packets: pa.Table, metadata: RunMetadata) -> pa.Table:
@@ -48,29 +50,42 @@ def carried(direction: LinkDirection, far: pa.Table, metadata: RunMetadata) -> p
     """`schemas.TRAFFIC`: what one direction of a link carried of each entry, per bin, from its far side."""
     if not metadata.traffic:
         return schemas.TRAFFIC.empty_table()
-    found = segments(
-        {name: ints(far, name) for name in KEY_COLUMNS}, metadata.periods[direction][0].mtu_bytes
-    )
-    wire_bytes = np.bincount(found.row, found.wire_bytes, far.num_rows)
-    entry, bins = _entries(far, metadata), (ints(far, "t_ns") - metadata.zero_ns) // BIN_NS
-    payload = np.where(_of_protocol(far, entry, metadata), ints(far, "payload_length"), 0)
-    target = _addresses(metadata, (each.target for each in metadata.traffic))
-    ahead = (entry >= 0) & (ints(far, "dst_lo") == target[np.maximum(entry, 0)])
+    entries = _entries(far, metadata)
+    mine = far.filter(pa.array(entries >= 0))
+    mtu_bytes = metadata.periods[direction][0].mtu_bytes
+    found = segments({name: ints(mine, name) for name in KEY_COLUMNS}, mtu_bytes)
+    entry = entries[entries >= 0][found.row]
+    bins = (ints(mine, "t_ns")[found.row] - metadata.zero_ns) // BIN_NS
+    load = _load_bytes(mine, found, entry, metadata)
     parts = []
     for number, traffic in enumerate(metadata.traffic):
-        mine = np.flatnonzero(entry == number)
-        there, place = np.unique(bins[mine], return_inverse=True)
+        its = entry == number
+        there, place = np.unique(bins[its], return_inverse=True)
         sums = [
-            np.bincount(place, weights, len(there)).astype(np.int64)
-            for weights in (
-                np.bincount(found.row, minlength=far.num_rows)[mine],
-                wire_bytes[mine],
-                (payload * ahead)[mine],
-            )
+            np.bincount(place, values[its], len(there)).astype(np.int64)
+            for values in (np.ones_like(load), found.wire_bytes, load)
         ]
         names = [pa.repeat(pa.scalar(name), len(there)) for name in (traffic.name, *map(str, direction))]
         parts.append(pa.table([*names, pa.array(there), *map(pa.array, sums)], schema=schemas.TRAFFIC))
     return pa.concat_tables(parts)
+
+
+def _load_bytes(packets: pa.Table, found: Segments, entry: Ints, metadata: RunMetadata) -> Ints:
+    """Of each segment its entry's payload towards the receiver, not what generators tell each other; of a TCP
+    segment that was sent again, and came twice, once.
+    """
+    protocol, payload, target = (
+        ints(packets, name)[found.row] for name in ("proto", "payload_length", "dst_lo")
+    )
+    takers = _addresses(metadata, (each.target for each in metadata.traffic))
+    wanted = np.array([TCP if each.protocol == "tcp" else UDP for each in metadata.traffic], np.int64)
+    is_load = (protocol == wanted[entry]) & (target == takers[entry])
+    _, first = np.unique(found.key[:, TELLING], axis=0, return_index=True)
+    is_first = np.zeros(entry.size, np.bool_)
+    is_first[first] = True
+    size = np.where(protocol == TCP, found.key[:, SIZE] * is_first, payload)
+    load: Ints = np.where(is_load, size, 0)
+    return load
 
 
 def _entries(packets: pa.Table, metadata: RunMetadata) -> Ints:
@@ -97,14 +112,6 @@ def _looked_up(keys: Ints, values: Mapping[int, int]) -> Ints:
 
 def _addresses(metadata: RunMetadata, names: Iterable[str]) -> Ints:
     return np.array([int(ip_address(metadata.hosts[name].address)) for name in names], np.int64)
-
-
-def _of_protocol(packets: pa.Table, entry: Ints, metadata: RunMetadata) -> Bools:
-    """Which packets carry an entry's load, and not what its generators tell each other."""
-    numbers = [TCP if each.protocol == "tcp" else UDP for each in metadata.traffic]
-    wanted = np.array([*numbers, _NO_ENTRY, _NO_ENTRY], np.int64)  # the last two are of no entry
-    load: Bools = ints(packets, "proto") == wanted[entry]
-    return load
 
 
 @dataclass(frozen=True, slots=True)

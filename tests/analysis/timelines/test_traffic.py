@@ -79,6 +79,16 @@ def test_each_entry_has_its_packets_with_all_headers_and_its_load(metadata):
     assert sums["video"] == [2, 80 + 66 + 4 + 42, 0]  # towards its sender: no load
 
 
+def test_what_was_sent_again_is_load_once_and_crossed_the_link_twice(metadata):
+    seen = of_hub_to_w(metadata)
+    place = seen.schema.get_field_index("ip_id")
+    copy = seen.slice(2, 1).set_column(place, seen.schema.field(place), pa.array([77], pa.int32()))
+    found = traffic.carried(("hub-w", "forward"), pa.concat_tables([seen, copy]), metadata).to_pylist()
+    backup = [row for row in found if row["name"] == "backup"]
+    assert sum(row["payload_bytes"] for row in backup) == 2896 + 500
+    assert sum(row["bytes"] for row in backup) == 2896 + 2 * 500 + 4 * 66
+
+
 def test_a_run_without_traffic_counts_every_packet(metadata):
     without = replace(metadata, traffic=())
     seen = of_hub_to_w(metadata)
