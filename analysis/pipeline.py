@@ -28,7 +28,16 @@ from analysis.jobs.work import InlineWorkers, ProcessPool, Workers
 from analysis.messages.marked import known_codec
 from analysis.schemas import TRANSFERS
 from analysis.tables import in_the_making
-from analysis.timelines import convergence, failover_events, latency, recovery_table, schemas, throughput, wan
+from analysis.timelines import (
+    convergence,
+    failover_events,
+    latency,
+    recovery_table,
+    schemas,
+    throughput,
+    traffic,
+    wan,
+)
 from analysis.timelines.agreement import compare, damaged_hosts, unfit_hosts
 from analysis.timelines.confirmations import planned_subscriptions
 from analysis.timelines.content import ContentFiles
@@ -326,12 +335,15 @@ def _findings(case: _Case, results: Results) -> Findings:
     asked = failover_events.from_subscriptions(results["subscriptions"], metadata)
     recovery = recovery_table.table(results["pairs"], [*asked, *case.logged], deliveries, metadata)
     links = with_causes(results["fidelity"].to_pylist(), case.record, metadata)
+    others = results["traffic"] if case.links and metadata.traffic else None
+    reports = traffic.read_reports(run, metadata)
     timelines = {
         "throughput": throughput.table(
             results["arrivals"],
             results["wire"] if case.links else None,
             metadata,
             results["followed"] if by_topic(metadata) and case.recorded else None,
+            others,
         ),
         "latency": latency.table(results["samples"], metadata),
         "recovery": recovery,
@@ -344,6 +356,8 @@ def _findings(case: _Case, results: Results) -> Findings:
         "selectivity": results["selectivity"],
         "chains": failover_events.chains(case.logged, metadata),
     }
+    if metadata.traffic:
+        timelines["traffic"] = results["traffic"]
     for name, table in timelines.items():
         write(table, run.table(name))
     figures, reasons = recovery_table.headline(recovery, metadata)
@@ -352,6 +366,7 @@ def _findings(case: _Case, results: Results) -> Findings:
     notes += [] if case.hosts else [NO_HOST_CAPTURES]
     notes += [] if case.decoded or not case.hosts else [_not_decoded(metadata)]
     notes += [] if (case.decoded and not metadata.by_host) or case.taken else [FROM_ACKNOWLEDGEMENT]
+    notes += traffic.notes(reports)
     untimed = results["untimed"]
     notes += [] if metadata.window.problem else latency.notes(results["samples"], untimed, metadata)
     notes += [] if metadata.window.problem else convergence.notes(results["convergence"])
@@ -382,4 +397,5 @@ def _findings(case: _Case, results: Results) -> Findings:
         notes=(*notes, *reasons),
         clocks=clock_notes.summary(machines),
         unknown_clocks=tuple(clock_notes.problems(machines)),
+        traffic=traffic.headline(reports, others, metadata),
     )

@@ -22,12 +22,14 @@ from experiments.faults import (
 from experiments.model import Experiment
 from experiments.parameters import roles_problem, waits
 from experiments.roles import COUNT_MAX, DEFAULT, counts_in
+from experiments.traffic import RATE_BITS_PER_S_MAX
 from experiments.workloads.stream import StreamWorkload
 from experiments.workloads.topics import TopicsWorkload
 from topologies.document import FieldPath
 from topologies.model import Topology
-from topologies.quantities import DURATION, yaml_name
+from topologies.quantities import DURATION, RATE, yaml_name
 from topologies.round_trips import greatest_detour, greatest_direct
+from topologies.routes import Edge, routes
 from topologies.strict import suggestion
 
 PROCESSES_MAX = 200_000
@@ -55,6 +57,7 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
         yield ("nemesis", "stays"), found
     yield from _churn_problems(experiment, topology)
     yield from _wait_problems(experiment, topology)
+    yield from _traffic_problems(experiment, topology)
     known = set(processes)
     for number, fault in enumerate(experiment.faults):
         path: FieldPath = ("faults", number, fault.kind)
@@ -133,6 +136,43 @@ def _wait_problems(experiment: Experiment, topology: Topology) -> Iterator[Probl
             f"waits {DURATION.format(wait.us)}{times}, but the round trip {trip} takes "
             f"{DURATION.format(trip.us)}: make it {DURATION.format(least_us)} or more",
         )
+
+
+def _traffic_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
+    """Regions are there and joined, and what goes as fast as it can meets a link that holds it."""
+    for number, entry in enumerate(experiment.traffic):
+        for field, region in (("from", entry.origin), ("to", entry.target)):
+            yield from ((("traffic", number, field), said) for said in _region_problems((region,), topology))
+        if not {entry.origin, entry.target} <= topology.regions.keys():
+            continue
+        rates = _rates_between(entry.origin, entry.target, topology)
+        if not rates:
+            yield ("traffic", number, "to"), f"no way leads from {entry.origin} to {entry.target}"
+        elif entry.asked_bits_per_s is None and min(rates) > RATE_BITS_PER_S_MAX:
+            yield (
+                ("traffic", number, "tcp"),
+                f"would take all of this machine: no link from {entry.origin} to {entry.target} has"
+                f" {RATE.format(RATE_BITS_PER_S_MAX)} or less; give it a rate",
+            )
+
+
+def _rates_between(origin: str, target: str, topology: Topology) -> list[float]:
+    """The rates of the links that packets from one region to another cross; none if no way leads there."""
+    edges = [
+        Edge(
+            link.name, *link.between,
+            link.forward_parameters.delay_us, link.backward_parameters.delay_us, link.weight,
+        )
+        for link in topology.links
+    ]  # fmt: skip
+    found = []
+    for hop in routes(topology.regions, edges).get((origin, target), ()):
+        link = topology.link_between(hop)
+        assert link is not None  # a hop is a link
+        forward = link.between == hop
+        parameters = link.forward_parameters if forward else link.backward_parameters
+        found.append(float(parameters.rate_bits_per_s or math.inf))
+    return found
 
 
 def _stream_problems(experiment: Experiment, topology: Topology, processes: list[str]) -> Iterator[Problem]:

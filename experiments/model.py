@@ -24,6 +24,7 @@ from experiments.roles import DEFAULT, Roles
 from experiments.summary import path_problem
 from experiments.sweep import VARIANTS_MAX, axes, refuse_unusable, refuse_unusable_variants, value_text
 from experiments.sweep_expectations import SweepExpectationField
+from experiments.traffic import TrafficField, check_times
 from experiments.workloads.kinds import AnyWorkload
 from experiments.workloads.stream import StreamWorkload
 from topologies.document import Document
@@ -149,6 +150,8 @@ class Experiment(StrictModel):
     """
     repeat: WholeNumber = Field(1, ge=1, le=REPEAT_MAX)
     """How many times each combination runs."""
+    traffic: TrafficField = ()
+    """Other people's traffic on the links: flows between regions that are counted apart."""
 
     @property
     def axes(self) -> dict[str, list[Any]]:
@@ -220,8 +223,11 @@ class Experiment(StrictModel):
         self._check_system()
         self._check_faults()
         self._check_churn()
+        with problems_under("traffic"):
+            check_times(self.traffic, self.duration_us)
+        traffic = [entry.name for entry in self.traffic]
         for number, expectation in enumerate(self.expect):
-            found = path_problem(expectation.path, (fault.name for fault in self.faults))
+            found = path_problem(expectation.path, (fault.name for fault in self.faults), traffic)
             if found:
                 raise problem(found, "expect", number)
         return self

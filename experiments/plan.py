@@ -124,11 +124,17 @@ Network = Annotated[str, AfterValidator(_network)]
 Impairments = Annotated[LinkParameters, AfterValidator(_sound)]
 
 
+GATEWAY_ROLE, TRAFFIC_ROLE = "gateway", "traffic-host"
+"""Of hosts without a process of the system's."""
+
+
 @dataclass(frozen=True, slots=True)
 class HostPlan:
-    """A Mininet host. Gateways have role "gateway", index 0 and one more interface per WAN link."""
+    """A Mininet host. Gateways have role "gateway", index 0 and one more interface per WAN link; hosts of
+    other people's traffic have role "traffic-host" and index 0.
+    """
 
-    name: FileName  # "r2-proxy-0"; gateways "r2-gw"
+    name: FileName  # "r2-proxy-0"; gateways "r2-gw"; of traffic "r2-traffic"
     region: Name
     role: Name
     index: Number
@@ -270,6 +276,30 @@ class ChurnPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class BurstPlan:
+    """A time during which an entry of traffic sends; its server waits at `port`, which no other one has."""
+
+    at_us: TimeUs
+    length_s: Annotated[int, Field(ge=1)]
+    port: Port
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficPlan:
+    """Other people's traffic (`experiments.traffic`), from one host to another in another region."""
+
+    name: FileName
+    host: FileName  # that sends
+    target: FileName  # that receives
+    protocol: Literal["tcp", "udp"]
+    flows: Annotated[int, Field(ge=1)]
+    rate_bits_per_s: Count | None  # of all flows together; None: as fast as they can
+    at_us: TimeUs
+    until_us: TimeUs
+    bursts: tuple[BurstPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CollectPlan:
     """Which earlier events an event collects, and how often events do (`experiments.workload`)."""
 
@@ -306,6 +336,7 @@ class Plan:
     streams: tuple[StreamPlan, ...] = ()  # by number
     declared: Declared = field(default_factory=oldest)  # what the system says of itself: roles, contract
     programs: Programs | None = None  # of a system whose nodes are programs
+    traffic: tuple[TrafficPlan, ...] = ()  # other people's, between hosts of its own
 
     def having(self, *traits: str) -> tuple[ProcessPlan, ...]:
         """The processes whose roles have any of these traits."""
@@ -419,6 +450,7 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
         "hosts": [host.name for host in plan.hosts],
         "links": [link.name for link in plan.links],
         "processes": [process.name for process in plan.processes],
+        "traffic": [each.name for each in plan.traffic],
     }
     for kind, names in named.items():
         for name, count in Counter(names).items():
@@ -430,6 +462,8 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
         *((f"links.{n}.a", link.a, ends) for n, link in enumerate(plan.links)),
         *((f"links.{n}.b", link.b, regions) for n, link in enumerate(plan.links)),
         *((f"processes.{n}.host", process.host, hosts) for n, process in enumerate(plan.processes)),
+        *((f"traffic.{n}.host", each.host, hosts) for n, each in enumerate(plan.traffic)),
+        *((f"traffic.{n}.target", each.target, hosts) for n, each in enumerate(plan.traffic)),
         *(
             (f"changes.{n}", change.link, links)
             if isinstance(change, LinkChange)

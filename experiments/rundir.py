@@ -125,6 +125,19 @@ class RunDirectory:
         return self.path / "programs" / plain_name(host, self.run_json)
 
     @property
+    def traffic(self) -> Path:
+        """The folder of what generators of other people's traffic reported; only runs with any have it."""
+        return self.path / "traffic"
+
+    def traffic_report(self, name: str, burst: int) -> Path:
+        """What the sender of a burst of traffic reported, iperf3's JSON."""
+        return self.traffic / f"{plain_name(name, self.run_json)}-{burst}.json"
+
+    def traffic_server_report(self, name: str, burst: int) -> Path:
+        """What its receiver reported, likewise."""
+        return self.traffic / f"{plain_name(name, self.run_json)}-{burst}.server.json"
+
+    @property
     def analysis(self) -> Path:
         """The folder of Parquet tables."""
         return self.path / "analysis"

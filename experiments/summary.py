@@ -139,22 +139,36 @@ RECOVERY: Mapping[str, Figure] = {
 }
 """Those of each fault."""
 FAULT_FIELDS = tuple(RECOVERY)
+TRAFFIC: Mapping[str, Figure] = {
+    "asked_bits_per_s": Figure("Asked for"),
+    "achieved_bits_per_s": Figure("Arrived"),
+    "sent_bytes": Figure("Bytes sent"),
+    "received_bytes": Figure("Bytes received"),
+    "arrived_bytes": Figure("Bytes that came over the last link"),
+    "retransmissions": Figure("Segments sent again"),
+    "loss": Figure("Datagrams lost"),
+    "wan_bytes": Figure("Bytes over links"),
+}
+"""Those of each entry of other people's traffic (`analysis.timelines.traffic`)."""
 OPEN = ("fidelity", "agreement", "recovery", "measures")
 """Sections that have more than figures: any name may stand below. `measures` are the system's own."""
 SECTIONS: dict[str, tuple[str, ...] | None] = {
     "verdict": (),
     **{section: tuple(figures) for section, figures in METRICS.items()},
     **dict.fromkeys(OPEN),
+    "traffic": None,
 }
 
 
-def path_problem(path: str, fault_names: Iterable[str]) -> str | None:
-    """Why this path cannot be in the summary of an experiment with these faults, or None."""
+def path_problem(path: str, fault_names: Iterable[str], traffic: Iterable[str] = ()) -> str | None:
+    """Why this path cannot be in the summary of an experiment with these faults and this traffic, or None."""
     section, *rest = path.split(".")
     if section not in SECTIONS:
         return f"summary.json has no {section}{suggestion(section, SECTIONS)}"
     if section == "recovery":
         return _recovery_problem(rest, list(fault_names))
+    if section == "traffic":
+        return _traffic_problem(rest, list(traffic))
     names = SECTIONS[section]
     if names is None:
         return None
@@ -172,4 +186,12 @@ def _recovery_problem(rest: list[str], fault_names: list[str]) -> str | None:
         )
     if len(rest) != 2 or rest[1] not in FAULT_FIELDS:
         return f"recovery has no {'.'.join(rest[1:])!r}{suggestion('.'.join(rest[1:]), FAULT_FIELDS)}"
+    return None
+
+
+def _traffic_problem(rest: list[str], names: list[str]) -> str | None:
+    if not rest or rest[0] not in names:
+        return f"no traffic is named {rest[0] if rest else ''!r}{suggestion(rest[0] if rest else '', names)}"
+    if len(rest) != 2 or rest[1] not in TRAFFIC:
+        return f"traffic has no {'.'.join(rest[1:])!r}{suggestion('.'.join(rest[1:]), TRAFFIC)}"
     return None

@@ -10,9 +10,10 @@ How much disk the captures will take is said here as well: a rough upper figure 
 promise. It counts how often each published byte passes a capture point: every event is captured where it is
 published, at its proxy (in, and out to each region and client), at both sides of each WAN link that it
 crosses, and at each client. Batches leave every few milliseconds and carry headers; every second segment is
-acknowledged.
+acknowledged. Other people's traffic is captured at both sides of each link that it crosses.
 """
 
+import math
 import os
 import platform
 from collections import Counter
@@ -22,7 +23,8 @@ from pathlib import Path
 from statistics import fmean, median
 
 from experiments.declared import Trait
-from experiments.plan import Plan
+from experiments.plan import Plan, TrafficPlan
+from experiments.plan_routes import hops
 from experiments.run_record import Outcome, RunRecord, read_record
 from topologies.errors import InputError
 
@@ -116,6 +118,9 @@ BATCH_OVERHEAD_BYTES = 66 + 48 + 16 + 33
 """Ethernet, IP and TCP headers; our frame's head; the pcap record's head; half an acknowledgement's frame."""
 CLOSED_LOOP_EVENTS_PER_S = 500_000
 """What a driver in closed loop is taken to publish: about what one does on a desktop."""
+TRAFFIC_OVERHEAD = 1.1
+"""Headers, pcap records, and acknowledgements on their way back."""
+TRAFFIC_FRAME_BYTES = 1514
 SETTLING_S = 10.0
 """Bring-up, drain and probes, at the full rate to be safe."""
 
@@ -131,7 +136,21 @@ def capture_bytes_per_s(plan: Plan) -> float:
         drivers = publishers[region.name]
         copies = 2 + 2 * clients + 4 * (len(plan.regions) - 1)
         total += drivers * copies * stream_bytes_per_s(plan)
-    return total
+    return total + sum(_traffic_bytes_per_s(plan, each) for each in plan.traffic)
+
+
+def _traffic_bytes_per_s(plan: Plan, traffic: TrafficPlan) -> float:
+    """Bytes of an entry of traffic in all captures of links, while it sends."""
+    regions = {host.name: host.region for host in plan.hosts}
+    links = {(link.a, link.b): link.forward for link in plan.links if link.kind == "wan"}
+    links |= {(link.b, link.a): link.backward for link in plan.links if link.kind == "wan"}
+    route = hops(plan).get((regions[traffic.host], regions[traffic.target]), ())
+    rates = [float(links[hop].rate_bits_per_s or math.inf) for hop in route]
+    if not route or not any(capture.link for capture in plan.captures):
+        return 0.0
+    bits_per_s = min([*rates, float(traffic.rate_bits_per_s or math.inf)])
+    kept = 1.0 if plan.snaplen_bytes is None else min(1.0, plan.snaplen_bytes / TRAFFIC_FRAME_BYTES)
+    return 2 * len(route) * bits_per_s / 8 * TRAFFIC_OVERHEAD * kept
 
 
 def stream_bytes_per_s(plan: Plan) -> float:

@@ -3,7 +3,9 @@ but what a workload publishes from a file.
 
 Region number i has the network 10.i.0.0/16 with its gateway at .0.1 and its hosts after it; WAN link number
 k has the network 10.255.x.y/30 at 4k, its first region's gateway having the lower address. Regions, links,
-hosts and processes stand in the order of the files, roles in the system's own order.
+hosts and processes stand in the order of the files, roles in the system's own order. A region from which or
+to which other people's traffic goes has one more host for all of that, after the others, which is not
+captured.
 """
 
 import hashlib
@@ -18,6 +20,9 @@ from experiments.faults import Fault
 from experiments.model import Experiment
 from experiments.parameters import roles_of
 from experiments.plan import (
+    GATEWAY_ROLE,
+    TRAFFIC_ROLE,
+    BurstPlan,
     CapturePlan,
     HostPlan,
     LinkChange,
@@ -27,6 +32,7 @@ from experiments.plan import (
     ProcessPlan,
     RegionPlan,
     StreamPlan,
+    TrafficPlan,
 )
 from experiments.roles import counts_in
 from experiments.workloads.workload import Stream
@@ -43,7 +49,9 @@ from topologies.errors import InputError
 from topologies.model import Topology
 
 WAN_NETWORK = IPv4Address("10.255.0.0")
-GATEWAY_ROLE = "gateway"
+NO_PROCESS = frozenset({GATEWAY_ROLE, TRAFFIC_ROLE})
+TRAFFIC_PORT = 5201
+"""The first one, which is iperf3's own; each burst of a run has the next."""
 
 
 def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, links_kind: str) -> Plan:
@@ -84,6 +92,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         streams=streams,
         declared=experiment.declared(),
         programs=programs_of(experiment.system),
+        traffic=tuple(_traffic(experiment)),
     )
     check_programs(plan)
     return plan
@@ -135,6 +144,31 @@ def _hosts(experiment: Experiment, topology: Topology) -> Iterator[HostPlan]:
         for offset, (role, index) in enumerate(places):
             name = f"{region}-{role}-{index}"
             yield HostPlan(name, region, role, index, str(network[2 + offset]), f"lan-{name}")
+        if any(region in {each.origin, each.target} for each in experiment.traffic):
+            name, address = _traffic_host(region), str(network[2 + sum(counts.values())])
+            yield HostPlan(name, region, TRAFFIC_ROLE, 0, address, f"lan-{name}")
+
+
+def _traffic_host(region: str) -> str:
+    return f"{region}-traffic"  # no process's host is named so: those end in a number
+
+
+def _traffic(experiment: Experiment) -> Iterator[TrafficPlan]:
+    port = TRAFFIC_PORT
+    for entry in experiment.traffic:
+        bursts = list(entry.bursts(experiment.duration_us))
+        yield TrafficPlan(
+            name=entry.name,
+            host=_traffic_host(entry.origin),
+            target=_traffic_host(entry.target),
+            protocol="udp" if entry.tcp is None else "tcp",
+            flows=entry.tcp or 1,
+            rate_bits_per_s=entry.asked_bits_per_s,
+            at_us=entry.at_us,
+            until_us=entry.end_us(experiment.duration_us),
+            bursts=tuple(BurstPlan(each.at_us, each.length_s, port + n) for n, each in enumerate(bursts)),
+        )
+        port += len(bursts)
 
 
 def _wan_links(topology: Topology) -> Iterator[LinkPlan]:
@@ -164,7 +198,7 @@ def _lan_links(topology: Topology, hosts: tuple[HostPlan, ...]) -> Iterator[Link
 
 def _processes(hosts: tuple[HostPlan, ...], run_seed: int) -> Iterator[ProcessPlan]:
     for host in hosts:
-        if host.role != GATEWAY_ROLE:
+        if host.role not in NO_PROCESS:
             name = f"{host.region}/{host.role}-{host.index}"
             yield ProcessPlan(
                 name, host.name, host.region, host.role, host.index, process_seed(run_seed, name)
@@ -194,7 +228,7 @@ def _captures(
 ) -> Iterator[CapturePlan]:
     if "hosts" in experiment.captures.where:
         for host in hosts:
-            if host.role != GATEWAY_ROLE:
+            if host.role not in NO_PROCESS:
                 yield CapturePlan(f"{host.name}-eth0.pcap", host=host.name)
     if "gateways" in experiment.captures.where:
         for link in links:

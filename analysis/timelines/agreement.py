@@ -9,10 +9,11 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import of_roles, rows
-from analysis.timelines.run_metadata import GATEWAY, RunMetadata
+from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.sequence_intervals import common, digest, total, union
 from analysis.timelines.stream_groups import batches, by_host
 from experiments.declared import Trait
+from experiments.plan import GATEWAY_ROLE, TRAFFIC_ROLE
 from experiments.run_record import RunRecord
 from node.core.deliveries import RecordKind
 
@@ -120,7 +121,7 @@ def unfit_hosts(record: RunRecord, metadata: RunMetadata, damaged: Mapping[str, 
     """Hosts of which packets and records cannot be compared, and why. damaged: from `damaged_hosts`."""
     captures = [capture for capture in record.listed_captures if capture.host]
     whole = {capture.host for capture in captures if capture.kernel_drops == 0}
-    nodes = {name for name, host in metadata.hosts.items() if host.role != GATEWAY}
+    nodes = {name for name, host in metadata.hosts.items() if host.role not in {GATEWAY_ROLE, TRAFFIC_ROLE}}
     return {
         **dict.fromkeys(nodes - whole, "its capture dropped packets, or could not say"),
         **dict.fromkeys(nodes - {capture.host for capture in captures}, "it was not captured"),

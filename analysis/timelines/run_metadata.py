@@ -20,7 +20,15 @@ from analysis.timelines.liveness import read_presence
 from analysis.timelines.periods import LinkDirection, Period, period_at, read_periods
 from analysis.timelines.run_window import RunWindow, window_of
 from experiments.declared import Declared, Trait, oldest
-from experiments.plan import Direction, FaultPlan, LinkChange, Plan, ProcessChange
+from experiments.plan import (
+    GATEWAY_ROLE,
+    Direction,
+    FaultPlan,
+    LinkChange,
+    Plan,
+    ProcessChange,
+    TrafficPlan,
+)
 from experiments.plan_routes import hops
 from experiments.run_record import RunRecord
 from node.core.content import Range, attributes_of
@@ -30,7 +38,6 @@ from node.systems import reading_of
 from topologies.link_parameters import LinkParameters
 from topologies.routes import Hop
 
-GATEWAY = "gateway"
 MENDING = frozenset({"restore", "continue", "restart", "replace", "give-up", "join"})
 """Kinds of faults that take a disturbance back, or bring somebody along."""
 
@@ -117,6 +124,7 @@ class RunMetadata:
     started_ns: int | None = None  # when the run was planned, before time 0
     declared: Declared = field(default_factory=oldest)  # what the system says of itself
     reading: Reading = field(default_factory=lambda: reading_of(oldest().name) or Reading())
+    traffic: tuple[TrafficPlan, ...] = ()  # other people's
 
     def having(self, *traits: str) -> tuple[str, ...]:
         """Names of the hosts whose roles have any of these traits, in the plan's order."""
@@ -210,7 +218,7 @@ class RunMetadata:
     def _gateways(self) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
         for host in self.hosts.values():
-            if host.role == GATEWAY:
+            if host.role == GATEWAY_ROLE:
                 found[host.region] = (*found.get(host.region, ()), host.name)
         return found
 
@@ -313,6 +321,7 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
         clocks=clocks,
         declared=plan.declared,
         reading=known_reading(plan.declared),
+        traffic=plan.traffic,
         # Of a run on machines it is by the clock of whoever started it, which may show anything.
         started_ns=None if record.machines else times.started_ns,
     )

@@ -172,6 +172,18 @@ WIRE = _schema(
     ("bytes", _BIGINT, False),
 )
 
+# What a link carried of other people's traffic, per entry and bin, from its far side; `bytes` of WIRE leave
+# that out.
+TRAFFIC = _schema(
+    ("name", _STRING, False),
+    ("link", _STRING, False),
+    ("direction", _STRING, False),
+    ("bin", _BIGINT, False),
+    ("packets", _BIGINT, False),  # segments
+    ("bytes", _BIGINT, False),  # on the wire
+    ("payload_bytes", _BIGINT, False),  # of its load, towards its receiver, once
+)
+
 # What crossed links between regions: messages by host, copies of events by stream, and both together.
 WAN_MESSAGES = _schema(
     ("link", _STRING, False),
@@ -232,6 +244,7 @@ THROUGHPUT = _schema(
     ("bin_s", _DOUBLE, False),
     ("events_per_s", _DOUBLE, True),
     ("bytes_per_s", _DOUBLE, True),
+    ("traffic_bytes_per_s", _DOUBLE, True),  # of a link: other people's traffic, which bytes_per_s leave out
 )
 
 # How long each piece of a stream took until every client had it.

@@ -10,7 +10,8 @@ one on), `fidelity.notes`, `agreement`, `convergence` and `wan` (see there), `pr
 has it), `stray` (what clients were not to get), `published_twice` (under the number of another one),
 `resurrected`, `unverified` and `unordered_publishers`;
 `throughput.slowest_client_events_per_s`;
-`latency.mean_ms`; `recovery.<fault>` has `resubscribe_s`, `returned_s` (after a restore), `lost`,
+`latency.mean_ms`; `traffic.<name>` (other people's, see there) where there is any;
+`recovery.<fault>` has `resubscribe_s`, `returned_s` (after a restore), `lost`,
 `duplicated`, `out_of_order` and `affected_pairs`. A link of `fidelity` has a `state` (proven, violated,
 unproven: the worst of its periods), `unproven` periods with their reasons, `lost` packets by what took them,
 and says which direction and period of it is shown: the one with the largest `excess_p99_ms`, the time beyond
@@ -80,6 +81,7 @@ class Findings:
     notes: tuple[str, ...] = ()
     clocks: list[dict[str, Any]] = field(default_factory=list)  # of each machine, where there are several
     unknown_clocks: tuple[str, ...] = ()  # why times of different machines say nothing about each other
+    traffic: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # see `analysis.timelines.traffic`
 
 
 def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> dict[str, Any]:
@@ -141,6 +143,8 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
         }
     if findings.measured:
         summary["measures"] = measures.summary(findings.measured)
+    if findings.traffic:
+        summary["traffic"] = {name: dict(figures) for name, figures in findings.traffic.items()}
     if findings.clocks:
         summary["clocks"] = findings.clocks
     wanted = _wanted(record, metadata, summary["events"]["published"])

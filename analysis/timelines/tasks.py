@@ -33,6 +33,7 @@ from analysis.timelines import (
     sparse_intervals,
     throughput,
     total_order,
+    traffic,
     verification,
     wan,
 )
@@ -68,6 +69,7 @@ RESULTS = {
     "subscriptions": schemas.SUBSCRIPTIONS,
     "fidelity": schemas.FIDELITY,
     "wire": schemas.WIRE,
+    "traffic": schemas.TRAFFIC,
     "wan_messages": schemas.WAN_MESSAGES,
     "wan_copies": schemas.WAN_COPIES,
     "outside": schemas.OUTSIDE,
@@ -130,15 +132,19 @@ class MeasureLink:
     metadata: RunMetadata
 
     def run(self) -> dict[str, pa.Table]:
-        """Both directions' delay, loss and rate, and their bytes per bin."""
+        """Both directions' delay, loss and rate, of all packets; and their bytes per bin, the system's and
+        other people's.
+        """
         wanted = sorted({name for traversal in self.traversals for name in (traversal.near, traversal.far)})
         chosen = pc.field("capture").isin(wanted)
         packets = pq.read_table(self.packets, columns=list(PACKET_COLUMNS), filters=chosen)
-        measured, carried, strange = [], [], []
+        measured, carried, others, strange = [], [], [], []
         for traversal in self.traversals:
             near, far = sides(packets, traversal)
             measured.append(fidelity.measured(traversal.direction, near, far, self.metadata))
-            carried.append(throughput.wire(traversal.direction, far, self.metadata))
+            system = traffic.of_system(far, self.metadata)
+            carried.append(throughput.wire(traversal.direction, system, self.metadata))
+            others.append(traffic.carried(traversal.direction, far, self.metadata))
             strange += [
                 outside(capture, "packets", ints(seen, "t_ns"), self.metadata.window)
                 for capture, seen in ((traversal.near, near), (traversal.far, far))
@@ -146,6 +152,7 @@ class MeasureLink:
         return {
             "fidelity": pa.concat_tables(measured),
             "wire": pa.concat_tables(carried),
+            "traffic": pa.concat_tables(others),
             "outside": pa.concat_tables(strange),
         }
 

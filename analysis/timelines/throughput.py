@@ -4,7 +4,8 @@ it.
 Events of a region are those that arrived at its clients, from wherever, divided by their number; of a stream,
 those that arrived at any client, divided by the number of those that are to get it in that bin (`expected`);
 of a link, those that proxies at its two ends
-sent each other. Bytes of a link are what arrived on the far side of its emulator, on the wire. Each host and
+sent each other. Bytes of a link are what arrived on the far side of its emulator, on the wire; other people's
+traffic (`traffic`) is not among them. Each host and
 each link is summed by itself; `table` puts the sums (bins times names) together, from time 0 on: what goes
 before is connecting and probing, and until the run ended: what is dated later (`run_window`) has no bin.
 """
@@ -106,7 +107,7 @@ def _regions(hosts: pa.ChunkedArray, metadata: RunMetadata, *traits: Trait) -> p
 
 
 def wire(traversed: LinkDirection, far: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """`schemas.WIRE`: bytes of one direction of a link per bin, from what its far side saw."""
+    """`schemas.WIRE`: bytes of one direction of a link per bin, from what its far side saw of the system."""
     bins, index = np.unique(_bins(far, metadata), return_inverse=True)
     size = np.bincount(index, ints(far, "wire_length"), minlength=len(bins)).astype(np.int64)
     link, direction = (pa.repeat(pa.scalar(part), len(bins)) for part in traversed)
@@ -114,24 +115,32 @@ def wire(traversed: LinkDirection, far: pa.Table, metadata: RunMetadata) -> pa.T
 
 
 def table(
-    arrived: pa.Table, carried: pa.Table | None, metadata: RunMetadata, followed: pa.Table | None = None
+    arrived: pa.Table,
+    carried: pa.Table | None,
+    metadata: RunMetadata,
+    followed: pa.Table | None = None,
+    traffic: pa.Table | None = None,
 ) -> pa.Table:
     """`schemas.THROUGHPUT` from all rows of `arrivals` and of `wire` (None: links were not captured).
 
-    followed: rows of `schemas.FOLLOWED`; None: all clients are to get all streams.
+    traffic: rows of `schemas.TRAFFIC`, of a run that has any. followed: rows of `schemas.FOLLOWED`; None: all
+    clients are to get all streams.
     The last bin is the last one within the run that anything came in.
     """
     names = list(_names(metadata, with_links=carried is not None))
     number_of = {name: number for number, name in enumerate(names)}
     shares = _shares(arrived, metadata, number_of)
     wires = _wires(carried, number_of) if carried is not None else _Shares.nothing()
-    bins = 1 + max(shares.last(metadata), wires.last(metadata))
+    others = _wires(traffic, number_of) if traffic is not None else _Shares.nothing()
+    bins = 1 + max(each.last(metadata) for each in (shares, wires, others))
     events, size = shares.summed(len(names), range(bins))
     for part in (events, size):
         _divide_streams(part, names, followed, metadata)
     on_wire, _ = wires.summed(len(names), range(bins))
     is_link = np.array([name[0] == "link" for name in names], bool)
     size[is_link] = on_wire[is_link]
+    of_others, _ = others.summed(len(names), range(bins))
+    unknown = np.repeat(~is_link | (traffic is None), bins)
     bin_s, starts_ns = BIN_NS / 1e9, np.arange(bins) * BIN_NS
     places = np.repeat(np.arange(len(names)), bins)
     return pa.table(
@@ -141,6 +150,7 @@ def table(
             pa.array(np.full(len(places), bin_s)),
             pa.array(events.ravel() / bin_s),
             pa.array(size.ravel() / bin_s),
+            pa.array(of_others.ravel() / bin_s, mask=unknown),
         ],
         schema=schemas.THROUGHPUT,
     )

@@ -73,6 +73,9 @@ class Simulator:
 
     def adapted(self, plan: Plan) -> Plan:
         """See `Backend`: any plan of state machines, unchanged."""
+        if plan.traffic:
+            said = "is made of real packets, which virtual time does not have: take --on local"
+            raise InputError(plan.experiment, None, "traffic", said)
         if plan.programs is not None:
             said = f"{plan.system} is a system of programs, which run on real processes: take --on local"
             raise InputError(plan.experiment, None, "system", said)

@@ -88,6 +88,9 @@ class SshBackend:
         if plan.programs is not None:
             said = f"{plan.system} is a system of programs, which are not sent to machines: take --on local"
             raise InputError(plan.experiment, None, "system", said)
+        if plan.traffic:
+            said = "is not made on the machines of an inventory: take --on local"
+            raise InputError(plan.experiment, None, "traffic", said)
         if not is_sent(plan.system):
             raise MachineError(
                 f"{plan.system} is a system of an installed package, which is not sent to machines: name its"

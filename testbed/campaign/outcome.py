@@ -61,6 +61,7 @@ def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     rows.append(("throughput", f"{number(summary['throughput']['events_per_s'])} events/s at a client"))
     rows.append(("latency", _latency(summary["latency"])))
     rows += [(f"after {name}", _recovery(times)) for name, times in summary["recovery"].items()]
+    rows += [(f"traffic {name}", _traffic(of)) for name, of in (summary.get("traffic") or {}).items()]
     if convergence := summary.get("convergence"):
         rows.append(("at rest", _convergence(convergence)))
     for expectation in summary["expectations"]:
@@ -109,6 +110,20 @@ def _recovery(times: dict[str, Any]) -> str:
         if times.get(key) is not None
     ]
     return ", ".join(shown) or "nothing measured"
+
+
+def _traffic(figures: dict[str, Any]) -> str:
+    """`3.99 of 4 Mbit/s arrived, 0 segments sent again`."""
+    arrived, asked = (
+        None if figures[name] is None else figures[name] / 1e6
+        for name in ("achieved_bits_per_s", "asked_bits_per_s")
+    )
+    of = "" if asked is None else f" of {number(asked)}"
+    again, loss = figures["retransmissions"], figures["loss"]
+    said = [f"{number(arrived)}{of} Mbit/s arrived"]
+    said += [] if again is None else [f"{number(again)} segments sent again"]
+    said += [] if loss is None else [f"{number(loss * 100)} % of datagrams lost"]
+    return ", ".join(said)
 
 
 def _convergence(figures: dict[str, Any]) -> str:

@@ -14,7 +14,16 @@ import click
 from experiments.child_python import python_command
 from experiments.contract import differences
 from experiments.declared import Trait, declared_with
-from experiments.plan import ChurnPlan, LinkChange, LinkPlan, LinkState, Plan, ProcessChange
+from experiments.plan import (
+    TRAFFIC_ROLE,
+    ChurnPlan,
+    LinkChange,
+    LinkPlan,
+    LinkState,
+    Plan,
+    ProcessChange,
+    TrafficPlan,
+)
 from experiments.sweep import value_text, values_text
 from testbed.campaign.backend_selection import LOCAL, SIMULATOR
 from testbed.captures import CapturePoint, tcpdump_command
@@ -186,7 +195,8 @@ def _host_rows(plan: Plan) -> Iterator[Row]:
     seeds = {process.host: process for process in plan.processes}
     for host in plan.hosts:
         process = seeds.get(host.name)
-        yield host.name, host.address, f"process {process.name}" if process else "routes between LAN and WAN"
+        other = "other people's traffic" if host.role == TRAFFIC_ROLE else "routes between LAN and WAN"
+        yield host.name, host.address, f"process {process.name}" if process else other
 
 
 def _wan_rows(plan: Plan) -> Iterator[Row]:
@@ -236,6 +246,7 @@ def _timeline_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
             )
     for number, ((at_us, name), group) in enumerate(changes.items()):
         rows.append((at_us, number + 1, name, _changes_text(group)))
+    rows += [(each.at_us, 3, each.name, _traffic_text(each)) for each in plan.traffic]
     drain = f"then at most {DURATION.format(plan.drain_us)} until every client has everything"
     rows.append((plan.duration_us, len(rows), "drivers stop", drain))
     for at_us, _, name, text in sorted(rows):
@@ -246,6 +257,15 @@ def _churn_text(churn: ChurnPlan) -> str:
     """`12 member: uniform, until 20 s; 3 of them come back`."""
     back = f"; {churn.returns} times one comes back" if churn.returns else ""
     return f"{churn.target}, until {churn.until_us / 1e6:g} s{back}"
+
+
+def _traffic_text(traffic: TrafficPlan) -> str:
+    """`traffic r2-traffic to r3-traffic: 2 tcp flows, 50mbit, until 30 s, in 4 bursts`."""
+    rate = RATE.format(traffic.rate_bits_per_s) if traffic.rate_bits_per_s else "as fast as they can"
+    flows = f"{traffic.flows} {traffic.protocol} flow{'s' if traffic.flows > 1 else ''}"
+    bursts = f", in {len(traffic.bursts)} bursts" if len(traffic.bursts) > 1 else ""
+    until = f"until {traffic.until_us / 1e6:g} s"
+    return f"traffic {traffic.host} to {traffic.target}: {flows}, {rate}, {until}{bursts}"
 
 
 def _contract_text(plan: Plan) -> str:

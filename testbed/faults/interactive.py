@@ -15,6 +15,7 @@ from experiments.checks import problems
 from experiments.faults import KIND_NAMES, Fault
 from experiments.model import DURATION_US_MIN, Experiment
 from experiments.plan import LinkChange, Plan, ProcessChange
+from experiments.traffic import SECOND_US
 from testbed.errors import TestbedError
 from testbed.faults.timeline import FOREVER_US
 from testbed.planning import all_changes, with_faults
@@ -62,10 +63,17 @@ class InteractiveSchedule:
         return self.experiment.faults[-1]
 
     def until(self, duration_us: int) -> Experiment:
-        """The experiment as it was in the end: with this duration, and the faults that began within it."""
+        """The experiment as it was in the end: with this duration, and what began within it."""
         faults = tuple(fault for fault in self.experiment.faults if fault.at_us < duration_us)
         duration_us = max(duration_us, DURATION_US_MIN)
-        return self.experiment.model_copy(update={"faults": faults, "duration_us": duration_us})
+        traffic = tuple(
+            entry if entry.end_us(duration_us) <= duration_us else entry.model_copy(update={"for_us": None})
+            for entry in self.experiment.traffic
+            if entry.at_us + SECOND_US <= duration_us
+        )
+        return self.experiment.model_copy(
+            update={"faults": faults, "duration_us": duration_us, "traffic": traffic}
+        )
 
     def plan(self, plan: Plan, duration_us: int) -> Plan:
         """The run's plan as it was in the end."""

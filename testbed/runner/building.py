@@ -25,6 +25,7 @@ from testbed.runner.contacts import Contacts
 from testbed.runner.record import RecordWriter
 from testbed.runner.run_context import RunContext, Termination
 from testbed.runner.specs import node_specs
+from testbed.traffic import TrafficGenerators
 
 READY_S = 30.0
 READY_PER_NODE_S = 0.2
@@ -62,6 +63,8 @@ async def build(
         )
     captures = Captures(record.directory.captures, root=os.getuid() == 0, on_problem=record.problem)
     stack.push_async_callback(captures.stop)
+    traffic = TrafficGenerators(plan, record.directory, network.netns)
+    stack.push_async_callback(traffic.finish, at_once=True)
     here = assigned_part(plan, assignment)
     specs = node_specs(plan, here.processes, record.directory, network.netns)
     context = RunContext(
@@ -77,6 +80,7 @@ async def build(
         specs,
         Contacts(plan),
         changes_here(plan, assignment),
+        traffic,
     )
     await termination.or_done(_start_all(context))
     return context
@@ -88,6 +92,7 @@ async def _start_all(context: RunContext) -> None:
     await context.barriers.wait(Barrier.NETWORK)
     await probe(context, "before")
     await context.barriers.wait(Barrier.PROBED)
+    await context.traffic.listen()
     names = [name for name in context.specs if name not in context.plan.joining]
     at_most_s = max(READY_S, longest_ready_s(context.plan)) + READY_PER_NODE_S * len(names)
     for together in start_order(context.plan, names):

@@ -165,6 +165,8 @@ async def collect(context: RunContext) -> None:
     for problem in await context.processes.finish():
         context.record.problem(problem)
     context.note_processes()
+    for problem in await context.traffic.finish(at_once=context.termination.requested):
+        context.record.problem(problem)
     work = [asyncio.sleep(FLUSH_S)]  # captures must not end before: see there
     if not context.termination.requested:
         work.append(_probe_again(context))

@@ -21,6 +21,7 @@ from testbed.runner.barrier import Barriers
 from testbed.runner.contacts import Contacts
 from testbed.runner.processor_use import used_s
 from testbed.runner.record import RecordWriter
+from testbed.traffic import TrafficGenerators
 
 
 class Termination:
@@ -92,7 +93,8 @@ class RunContext:
     processes: Processes
     specs: dict[str, dict[str, Any]]
     contacts: Contacts
-    changes: tuple[Numbered, ...] = ()
+    changes: tuple[Numbered, ...]
+    traffic: TrafficGenerators
 
     def having(self, trait: str) -> list[NodeProcess]:
         """The running node processes whose role has a trait."""

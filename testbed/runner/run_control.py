@@ -32,6 +32,7 @@ from testbed.runner.versions import commit, described_machine, versions
 from testbed.sandbox import Sandbox
 from testbed.sandbox.channel import Channel
 from testbed.sandbox.requirements import RUN_TOOLS, check_tools
+from testbed.traffic import check_generator, generator_versions
 
 Follow = Callable[[dict[str, Any]], None]
 """Is given each message of the run (see `testbed.runner.record`), and {} when a while has passed without
@@ -86,6 +87,7 @@ def check_machine(out: Path, plan: Plan) -> None:
     """Create `out`. Raises MachineError if that fails, a program is missing or the disk is too small."""
     check_tools(RUN_TOOLS)
     check_needs(plan)
+    check_generator(plan)
     try:
         out.mkdir(parents=True, exist_ok=True)
         check_disk(out, plan)
@@ -179,7 +181,7 @@ def planned_record(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> 
         seed=plan.seed,
         links=plan.links_kind,
         commit=commit(),
-        versions=versions() | versions_of(plan),
+        versions=versions() | versions_of(plan) | generator_versions(plan),
         machine=described_machine(),
         times=Times(started_ns=time.time_ns()),
     )

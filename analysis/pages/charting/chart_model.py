@@ -66,6 +66,7 @@ class Span:
     links: Sequence[str] = ()  # on which its name is written; on charts of no link it always is
     hatched: bool = False
     row: int = 0  # where its name stands, below those of spans that it is within
+    other: bool = False  # other people's traffic: a strip along the bottom of charts of no link
 
 
 @dataclass(frozen=True, slots=True)

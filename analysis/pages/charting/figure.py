@@ -17,6 +17,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.transforms import ScaledTranslation
 
 from analysis.pages.charting.chart_model import HEADROOM, NEAR, Axis, Chart, Reference, Series, Span, highest
 from analysis.pages.report.formatting import tick_text
@@ -25,6 +26,7 @@ INK, MUTED, GRID, BAND, BAD = "#1a1c20", "#5a606a", "#e4e5e8", "#3c424c", "#b326
 DPI = 160
 BAND_ALPHA = 0.12
 NAME_ROW_POINTS = 11
+STRIP_POINTS, STRIP_ROW_POINTS, POINTS_PER_INCH = 3, 13, 72
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -189,6 +191,9 @@ def _refer(axes: Axes, chart: Chart, reference: Reference) -> None:
 def _span(axes: Axes, chart: Chart, span: Span, free: dict[int, float]) -> None:
     """Its stretch, and its name if its row is `free` there: from where on each row is."""
     end = axes.get_xlim()[1] if span.end is None else span.end
+    if span.other:
+        _strip(axes, chart, span, end)
+        return
     if span.hatched:
         axes.axvspan(span.start, end, facecolor="none", edgecolor=GRID, hatch="//", linewidth=0, zorder=0)
     else:
@@ -202,6 +207,22 @@ def _span(axes: Axes, chart: Chart, span: Span, free: dict[int, float]) -> None:
             xytext=(3, -3 - NAME_ROW_POINTS * span.row), va="top", color=MUTED, size=8.5,
         )  # fmt: skip
         free[span.row] = float(name.get_window_extent().x1)
+
+
+def _strip(axes: Axes, chart: Chart, span: Span, end: float) -> None:
+    """A strip along the bottom, with its name above it; rows of them stand on each other."""
+    figure = axes.get_figure(root=True)
+    if figure is None or chart.links:
+        return
+    up = STRIP_ROW_POINTS * span.row + STRIP_POINTS / 2
+    place = axes.get_xaxis_transform() + ScaledTranslation(0, up / POINTS_PER_INCH, figure.dpi_scale_trans)
+    axes.plot([span.start, end], [0, 0], color=MUTED, alpha=0.55, linewidth=STRIP_POINTS, transform=place,
+        solid_capstyle="butt", scalex=False, scaley=False)  # fmt: skip
+    if span.label:
+        axes.annotate(
+            span.label, (span.start, 0), xycoords=("data", "axes fraction"), textcoords="offset points",
+            xytext=(2, STRIP_ROW_POINTS * span.row + STRIP_POINTS + 0.5), color=MUTED, size=7,
+        )  # fmt: skip
 
 
 def _name_lines(axes: Axes, series: Sequence[Series]) -> None:

@@ -129,7 +129,8 @@ def _way(record: AnalysedRun, regions: list[str], applied_s: float, rate: float 
     before, bytes_per_event = _mean(rows, applied_s - BEFORE_S, applied_s), _bytes_per_event(rows)
     headroom = None
     if bits_per_s and bytes_per_event and before is not None and rate is not None:
-        headroom = max(0.0, bits_per_s / 8 / bytes_per_event - before - rate)
+        others = _mean(rows, applied_s - BEFORE_S, applied_s, "traffic_bytes_per_s") or 0.0
+        headroom = max(0.0, (bits_per_s / 8 - others) / bytes_per_event - before - rate)
     delay_s = sum(link.towards(direction).delay_us for link, direction in found) / 1e6
     return StreamPath("→".join(regions[-2:]), delay_s, bits_per_s, headroom)
 
@@ -146,13 +147,13 @@ def _of_link(record: AnalysedRun, name: str) -> list[Row]:
     return [row for row in record.throughput if row["scope"] == "link" and row["name"] == name]
 
 
-def _mean(rows: list[Row], from_s: float, to_s: float) -> float | None:
-    """Mean events/s over the bins that lie wholly within."""
+def _mean(rows: list[Row], from_s: float, to_s: float, column: str = "events_per_s") -> float | None:
+    """Mean events/s, or of another column, over the bins that lie wholly within."""
     values = [
-        r["events_per_s"] for r in rows if r["start_s"] >= from_s and r["start_s"] + r["bin_s"] <= to_s + 1e-6
+        r.get(column) for r in rows if r["start_s"] >= from_s and r["start_s"] + r["bin_s"] <= to_s + 1e-6
     ]
-    values = [value for value in values if value is not None]
-    return sum(values) / len(values) if values else None
+    known = [float(value) for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _bytes_per_event(rows: list[Row]) -> float | None:

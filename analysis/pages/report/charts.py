@@ -5,13 +5,15 @@ A bin is drawn at its middle. Bins for which the analysis has no row are gaps in
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from analysis.pages.charting.chart_model import Axis, Chart, Reference, Series, Span, highest, two_decades
 from analysis.pages.report.bands import bands
 from analysis.pages.report.formatting import EN_DASH, large, number, percent, scaled
 from analysis.pages.report.run_reader import AnalysedRun, Row
+from analysis.pages.report.traffic import traffic_spans
 from experiments.plan import LinkPlan
 from topologies.palette import colour_of, dash_of
 
@@ -22,6 +24,7 @@ PERCENTILES = {"p50": ("", 2.0), "p95": ("dash", 1.25), "p99": ("dot", 1.25)}
 """Each with its dashes, where they are not the region's, and its width."""
 SHORT_DRAIN_S = 2.0  # a shorter tail after the drivers stopped says nothing
 TOGETHER = "run"
+OTHERS = "traffic_bytes_per_s"
 TIME = "seconds since start"
 
 
@@ -62,7 +65,8 @@ def latency_chart(record: AnalysedRun) -> Chart:
 
 
 def link_charts(record: AnalysedRun, quantity: str = "bytes_per_s") -> tuple[Chart, ...]:
-    """One chart per WAN link, one line per direction in the colour of the region it comes from.
+    """One chart per WAN link, one line per direction in the colour of the region it comes from; other
+    people's traffic as dotted lines.
 
     quantity: "bytes_per_s" (on the wire) or "events_per_s". All charts of a quantity share an axis.
     """
@@ -81,6 +85,7 @@ def _link_chart(record: AnalysedRun, link: LinkPlan, rows: list[Row], quantity: 
         for way, (a, b) in ends.items()
     )
     in_bytes = quantity == "bytes_per_s"
+    others = _of_others(record, ends, rows) if in_bytes else ()
     rates = {link.towards(one.group).rate_bits_per_s for one in series}
     rate = rates.pop() if len(rates) == 1 and in_bytes else None
     return Chart(
@@ -88,23 +93,24 @@ def _link_chart(record: AnalysedRun, link: LinkPlan, rows: list[Row], quantity: 
         title=link.name.replace("-", EN_DASH),
         x=time_axis(record, series),
         y=Axis("bytes/s on the wire" if in_bytes else "events/s", "B/s" if in_bytes else "events/s"),
-        series=series,
+        series=series + others,
         spans=spans(record) + _unproven(record, link.name),
         references=(Reference("configured rate", rate / 8, rate / 8, near=True),) if rate else (),
         links=(link.name,),
         together=TOGETHER,
         scale=quantity,
-        note=_utilisation(link, series) if in_bytes else f"peak {large(highest(series), 'events/s')}",
+        note=_utilisation(link, series, others) if in_bytes else f"peak {large(highest(series), 'events/s')}",
         small=True,
     )
 
 
 def spans(record: AnalysedRun) -> tuple[Span, ...]:
-    """When which fault was active."""
-    return tuple(
+    """When which fault was active, then when there was which traffic of other people."""
+    faults = tuple(
         Span(band.label, band.start_s, band.end_s, band.fault, band.links, row=band.row)
         for band in bands(record)
     )
+    return faults + traffic_spans(record)
 
 
 def _unproven(record: AnalysedRun, link: str) -> tuple[Span, ...]:
@@ -118,13 +124,42 @@ def _unproven(record: AnalysedRun, link: str) -> tuple[Span, ...]:
     return tuple(Span("", start_s, end_s, links=(link,), hatched=True) for start_s, end_s in ordered)
 
 
-def _utilisation(link: LinkPlan, series: Sequence[Series]) -> str:
-    """The busiest bin in words, against the rate of its direction."""
+def _of_others(
+    record: AnalysedRun, ends: Mapping[str, tuple[str, str]], rows: Sequence[Row]
+) -> tuple[Series, ...]:
+    """Other people's traffic by direction, where there was any."""
+    found = []
+    for way, (a, b) in ends.items():
+        mine = [row for row in rows if row["direction"] == way]
+        if any(row.get(OTHERS) for row in mine):
+            series = _series(record, f"{a}→{b}, others'", a, mine, OTHERS, way)
+            found.append(replace(series, dash="dot", width=1.25, label="others'"))
+    return tuple(found)
+
+
+def _utilisation(link: LinkPlan, series: Sequence[Series], others: Sequence[Series] = ()) -> str:
+    """The busiest bin in words, against the rate of its direction; also with other people's traffic."""
+    if others:
+        return f"{_utilisation(link, series)}; with others' traffic {_shared(link, series, others)}"
     busiest = max(series, key=lambda one: highest([one]))
     peak, rate = highest([busiest]), link.towards(busiest.group).rate_bits_per_s
     if not rate:
         return f"peak {scaled(peak, 'B/s')}, no rate limit"
     return f"peak {scaled(peak, 'B/s')}, {percent(peak * 8 / rate)} of {scaled(rate, 'bit/s')}"
+
+
+def _shared(link: LinkPlan, series: Sequence[Series], others: Sequence[Series]) -> str:
+    """The busiest bin of the system and others together."""
+    peaks = []
+    for one in others:
+        own = next((each for each in series if each.group == one.group), None)
+        sums = dict(zip(own.x, own.y, strict=True)) if own else {}
+        peak = max(
+            ((y or 0.0) + (sums.get(x) or 0.0) for x, y in zip(one.x, one.y, strict=True)), default=0.0
+        )
+        peaks.append((peak, link.towards(one.group).rate_bits_per_s))
+    peak, rate = max(peaks, key=lambda each: each[0])
+    return percent(peak * 8 / rate) if rate else scaled(peak, "B/s")
 
 
 def _shown(series: Iterable[Series]) -> tuple[Series, ...]:

@@ -35,6 +35,7 @@ from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.sections import Section
 from analysis.pages.report.story import story
 from analysis.pages.report.topology_drawing import drawing, rates
+from analysis.pages.report.traffic import traffic_table
 from experiments.run_record import Times
 from topologies.palette import colour_of
 
@@ -112,6 +113,7 @@ def _content(record: AnalysedRun) -> dict[str, Any]:
             "processes": tables.processes_table(record),
             "captures": tables.captures_table(record),
             "probes": tables.probes_table(record),
+            "traffic": traffic_table(record),
         },
         "notes": tuple(map(note_in_words, record.notes)),
         "unproven": tables.unproven_periods(record),

@@ -81,7 +81,11 @@ def _bytes_per_delivery(record: AnalysedRun) -> float | None:
     delivered = _of("events", "delivered")(record)
     links = {link.name for link in record.wan_links}
     sizes = [counts.bytes for counts in record.run.counters if counts.link in links]
-    return sum(sizes) / delivered if sizes and delivered else None
+    traffic = record.summary.get("traffic") or {}
+    others: list[int] = [each["wan_bytes"] for each in traffic.values() if each.get("wan_bytes") is not None]
+    if not sizes or not delivered or len(others) < len(traffic):
+        return None
+    return (sum(sizes) - sum(others)) / delivered
 
 
 def _processors_per_delivery(*, of_clients: bool) -> Value:
@@ -122,7 +126,10 @@ FIGURES = (
     Figure("out of order", _of("events", "out_of_order"), number, "came after later ones", bad=True),
     Figure("p50 before", _of("latency", "before_p50_ms"), _milliseconds, "until every client has an event"),
     Figure("p50 after", _of("latency", "after_p50_ms"), _milliseconds, "after the link came back"),
-    Figure("WAN bytes", _bytes_per_delivery, number, "of all frames on links, for each delivered event"),
+    Figure(
+        "WAN bytes", _bytes_per_delivery, number,
+        "of all frames on links but other people's, for each delivered event",
+    ),
     Figure(
         "servers", _processors_per_delivery(of_clients=False), _microseconds,
         "processor time of all but clients for each delivered event, from time 0 on",

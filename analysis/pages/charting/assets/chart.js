@@ -6,6 +6,7 @@ const Chart = (() => {
   const HEADROOM = 1.14, NEAR = 3; // as in model.py
   const LABEL_HEIGHT = 15, SMALL = 12, TOP = 24, MARGIN = 0.08, NARROW_PX = 420, TALL_PX = 250;
   const DASHES = { dash: [7, 4], dot: [2, 3], dashdot: [7, 3, 2, 3] };
+  const STRIP = 4, STRIP_ROW = 17, STRIP_ALPHA = 0.55;
   const BAND_ALPHA = 0.22, FAINT_ALPHA = 0.1;
   const USUAL = { low: [], high: [], label: "", group: "", dash: "solid", width: 2, form: "line", markers: false, faint: false, read_out: true };
 
@@ -162,11 +163,21 @@ const Chart = (() => {
     ink.stroke();
     return pen.createPattern(tile, "repeat");
   };
+  // Other people's traffic is a strip along the bottom; on charts of links it is among the lines.
+  const isDrawn = (chart, span) => !span.other || !chart.links.length;
   const spans = (plot) => (u) => clipped(u, (pen, area) => {
     const look = plot.look();
     for (const span of plot.chart.spans) {
       const from = across(u, span.start), to = span.end === null || span.end === undefined ? area.right : across(u, span.end);
-      if (to < area.left || from > area.right) continue;
+      if (to < area.left || from > area.right || !isDrawn(plot.chart, span)) continue;
+      if (span.other) {
+        const foot = area.bottom - (span.row ?? 0) * STRIP_ROW * devicePixelRatio;
+        pen.globalAlpha = STRIP_ALPHA;
+        pen.fillStyle = look.muted;
+        pen.fillRect(from, foot - STRIP * devicePixelRatio, Math.max(to - from, devicePixelRatio), STRIP * devicePixelRatio);
+        pen.globalAlpha = 1;
+        continue;
+      }
       pen.fillStyle = span.hatched ? hatch(pen, look.grid) : look.band;
       pen.fillRect(from, area.top, Math.max(to - from, devicePixelRatio), area.height);
     }
@@ -216,9 +227,14 @@ const Chart = (() => {
     const free = [], named = new Set(), width = u.over.clientWidth;
     for (const span of chart.spans) {
       const start = u.valToPos(span.start, "x"), end = span.end === null || span.end === undefined ? width : u.valToPos(span.end, "x");
-      const about = !chart.links.length || !span.links?.length || span.links.some((link) => chart.links.includes(link));
+      const about = isDrawn(chart, span) && (!chart.links.length || !span.links?.length || span.links.some((link) => chart.links.includes(link)));
       if (!span.label || end <= 0 || start >= width || !about || named.has(span.label)) continue;
       const left = Math.max(0, start), row = span.row ?? 0;
+      if (span.other) {
+        named.add(span.label);
+        name(holder, "span-name", span.label, { left: px(left + 3), top: "auto", bottom: px(row * STRIP_ROW + STRIP) });
+        continue;
+      }
       if (left < (free[row] ?? -Infinity)) continue;
       named.add(span.label);
       free[row] = left + textWidth(span.label) + 8;

@@ -31,7 +31,7 @@
     addSwitch("range-switches", "whole run", same(null), () => view.zoom(null));
     const faults = new Set(), around = (at) => [Math.max(0, at - ZOOM_BEFORE_S), Math.min(data.end_s, at + ZOOM_AFTER_S)];
     for (const span of data.spans) {
-      if (faults.has(span.fault) || faults.size >= MOST_ZOOM_SWITCHES) continue;
+      if (span.other || faults.has(span.fault) || faults.size >= MOST_ZOOM_SWITCHES) continue;
       faults.add(span.fault);
       addSwitch("range-switches", `start of ${span.fault}`, same(around(span.start)), () => view.zoom(around(span.start)));
       if (span.end !== null) addSwitch("range-switches", `end of ${span.fault}`, same(around(span.end)), () => view.zoom(around(span.end)));
