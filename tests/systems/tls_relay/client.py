@@ -1,0 +1,33 @@
+"""client.py VERSION publish|subscribe ADDRESS PORT: lines of a topic and a payload in hexadecimal digits."""
+
+import socket
+import sys
+import time
+
+import cutset_client
+from secure import context
+
+
+def connected(version, address, port):
+    while True:
+        try:
+            return context(version, is_server=False).wrap_socket(
+                socket.create_connection((address, port), timeout=2)
+            )
+        except OSError:
+            time.sleep(0.1)
+
+
+with cutset_client.connect() as session:
+    is_publisher = sys.argv[2] == "publish"
+    client = session.publisher() if is_publisher else session.subscriber()
+    broker = connected(sys.argv[1], sys.argv[3], int(sys.argv[4]))
+    broker.settimeout(None)
+    broker.sendall(sys.argv[2].encode() + b"\n")
+    session.ready()
+    for event in client if is_publisher else ():
+        client.sent(event)
+        broker.sendall(f"{event.topic} {event.payload.hex()}\n".encode())
+    for line in () if is_publisher else broker.makefile():
+        topic, payload = line.split()
+        client.got(bytes.fromhex(payload), topic)
