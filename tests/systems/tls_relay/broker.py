@@ -1,12 +1,17 @@
-"""broker.py VERSION ADDRESS PORT PEERS: passes lines on to subscribers here, and to the brokers of other regions."""
+"""broker.py ADDRESS PORT PEERS: passes lines on to subscribers here, and to other brokers."""
 
 import asyncio
+import ssl
 import sys
+from pathlib import Path
 
-from secure import context
-
-version, address, port, peers = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4].split(",")
+CERTIFICATE = Path(__file__).parent / "certificate.pem"
+address, port, peers = sys.argv[1], int(sys.argv[2]), sys.argv[3].split(",")
 subscribers, links = set(), {}
+serving, asking = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
+serving.load_cert_chain(CERTIFICATE)
+asking.load_verify_locations(CERTIFICATE)
+asking.check_hostname = False  # hosts go by their addresses
 
 
 async def serve(reader, writer):
@@ -22,9 +27,7 @@ async def serve(reader, writer):
 async def link(peer):
     while True:
         try:
-            reader, links[peer] = await asyncio.open_connection(
-                peer, port, ssl=context(version, is_server=False), server_hostname=peer
-            )
+            reader, links[peer] = await asyncio.open_connection(peer, port, ssl=asking, server_hostname=peer)
             links[peer].write(b"broker\n")
             await reader.read()
         except OSError:
@@ -33,7 +36,7 @@ async def link(peer):
 
 
 async def main():
-    server = await asyncio.start_server(serve, address, port, ssl=context(version, is_server=True))
+    server = await asyncio.start_server(serve, address, port, ssl=serving)
     await asyncio.gather(server.serve_forever(), *map(link, filter(None, peers)))
 
 
