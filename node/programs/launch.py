@@ -34,5 +34,5 @@ class Launch:
             given["published"],
             given["since"],
             frozenset(given["traits"]),
-            Path(given["key_log"]) if given.get("key_log") else None,
+            Path(given["key_log"]) if given["key_log"] else None,
         )

@@ -9,6 +9,7 @@ that it takes what it decrypts for bytes and nothing else.
 
 import base64
 import contextlib
+import functools
 import os
 import resource
 import shutil
@@ -43,19 +44,7 @@ class Tshark:
         self._path = found
         self._folder = folder
         self._environment = {**os.environ, "WIRESHARK_CONFIG_DIR": str(folder), "LC_ALL": "C"}
-        try:
-            done = subprocess.run(
-                [found, "-G", "protocols"],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                env=self._environment,
-                timeout=START_S,
-                check=True,
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            raise AnalysisError(f"{PROGRAM} does not work: {error}") from error
-        names = [line.split("\t")[2] for line in done.stdout.decode().splitlines() if line.count("\t") > 1]
-        disabled = "".join(f"{name}\n" for name in names if name not in PROTOCOLS)
+        disabled = "".join(f"{name}\n" for name in _protocols(found) if name not in PROTOCOLS)
         (folder / _DISABLED).write_text(disabled)
 
     def decrypted(
@@ -97,6 +86,23 @@ class Tshark:
                 said.seek(0)
                 lines = said.read().decode(errors="replace").strip().splitlines()
                 raise AnalysisError(f"{PROGRAM} ended with code {code}: {lines[-1] if lines else 'no word'}")
+
+
+@functools.cache
+def _protocols(path: str) -> tuple[str, ...]:
+    """All that this tshark knows. Raises AnalysisError if it does not work."""
+    try:
+        done = subprocess.run(
+            [path, "-G", "protocols"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=START_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise AnalysisError(f"{PROGRAM} does not work: {error}") from error
+    lines = (line.split("\t") for line in done.stdout.decode(errors="replace").splitlines())
+    return tuple(line[2] for line in lines if len(line) > 2)
 
 
 def options(capture: Path, key_log: Path, connections: int) -> Sequence[str]:

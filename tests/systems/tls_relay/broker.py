@@ -18,10 +18,13 @@ async def serve(reader, writer):
     kind = (await reader.readline()).strip()
     if kind == b"subscribe":
         subscribers.add(writer)
-    while line := await reader.readline():
-        for other in [*subscribers, *(links.values() if kind == b"publish" else ())]:
-            other.write(line)
-    subscribers.discard(writer)
+    try:
+        while line := await reader.readline():
+            for other in [*subscribers, *(links.values() if kind == b"publish" else ())]:
+                if not other.is_closing():  # asyncio's TLS raises then
+                    other.write(line)
+    finally:
+        subscribers.discard(writer)
 
 
 async def link(peer):
