@@ -102,8 +102,11 @@ class TlsRecords:
         if not self._waiting:
             return False if ended else None
         pieces = self._waiting[0].pieces
-        if not self._synchronised or pieces.start[0] > 0:
+        if not self._synchronised:
             self.stop(NO_BEGINNING)
+            return True
+        if pieces.start[0] > 0:
+            self._has_ended = True  # as behind any other hole
             return True
         begin = b""
         for part in self._waiting:

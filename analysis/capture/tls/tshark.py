@@ -26,9 +26,9 @@ from analysis.errors import AnalysisError
 PROGRAM = "tshark"
 PROTOCOLS = frozenset(("frame", "raw", "ip", "tcp", "tls", "data"))
 MEMORY_BYTES_MAX = 2 << 30
-START_S = 60.0
-BYTES_PER_S_MIN = 500_000
-"""Of a capture: it takes some 20 MB a second."""
+START_S = 120.0
+BYTES_PER_S_MIN = 50_000
+"""Of a capture: of small records it takes 1 MB a second, where it has a processor to itself."""
 _DISABLED = "disabled_protos"  # a file of a profile, wireshark(4)
 _PACKET, _DATA, _CONTENT = "  - packet: ", "    data: ", "      "
 

@@ -1,4 +1,4 @@
-"""client.py MINOR_VERSION publish|subscribe ADDRESS PORT: lines of a topic and a payload as hexadecimal."""
+"""client.py publish|subscribe ADDRESS PORT: lines of a topic and a payload in hexadecimal digits."""
 
 import socket
 import ssl
@@ -11,28 +11,22 @@ import cutset_client
 CERTIFICATE = Path(__file__).parent / "certificate.pem"
 
 
-def context(version):
-    """As Python's defaults are, it logs keys where SSLKEYLOGFILE says."""
-    made = ssl.create_default_context(cafile=CERTIFICATE)
-    made.check_hostname = False  # hosts go by their addresses
-    made.maximum_version = ssl.TLSVersion[f"TLSv1_{version}"]
-    return made
-
-
-def connected(version, address, port):
+def connected(address, port):
+    context = ssl.create_default_context(cafile=CERTIFICATE)  # it logs keys where SSLKEYLOGFILE says
+    context.check_hostname = False  # hosts go by their addresses
     while True:
         try:
-            return context(version).wrap_socket(socket.create_connection((address, port), timeout=2))
+            return context.wrap_socket(socket.create_connection((address, port), timeout=2))
         except OSError:
             time.sleep(0.1)
 
 
 with cutset_client.connect() as session:
-    is_publisher = sys.argv[2] == "publish"
+    is_publisher = sys.argv[1] == "publish"
     client = session.publisher() if is_publisher else session.subscriber()
-    broker = connected(sys.argv[1], sys.argv[3], int(sys.argv[4]))
+    broker = connected(sys.argv[2], int(sys.argv[3]))
     broker.settimeout(None)
-    broker.sendall(sys.argv[2].encode() + b"\n")
+    broker.sendall(sys.argv[1].encode() + b"\n")
     session.ready()
     for event in client if is_publisher else ():
         client.sent(event)
