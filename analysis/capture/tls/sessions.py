@@ -83,7 +83,7 @@ class Share:
 
 
 class Sessions:
-    """The TLS connections of a capture, whose records come roughly in order of time. A context manager."""
+    """The TLS connections of a capture, whose records come roughly in order of time."""
 
     def __init__(self, folder: Path) -> None:
         """folder: for files that are only needed until all is decrypted."""
@@ -93,12 +93,6 @@ class Sessions:
         self._latest: dict[frozenset[tuple[str, int]], Session] = {}
         self._waiting: list[tuple[TlsStream, TlsRecords, Record]] = []
         self._open = ExitStack()
-
-    def __enter__(self) -> "Sessions":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
 
     def stream(self, names: Mapping[str, Any], counts: Decoding) -> TlsStream:
         """A stream that has begun."""
