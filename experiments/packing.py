@@ -41,11 +41,14 @@ KEYS: Final = "keys"
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What was packed: how many files, their size, and the archive's."""
+    """What was packed: how many files, their size, and the archive's. keys: whether keys of TLS connections
+    are among them.
+    """
 
     files: int
     bytes: int
     archive_bytes: int
+    keys: bool = False
 
 
 def pack(directory: Path, archive: Path, *, captures: bool, keys: bool = True) -> Packed:
@@ -73,7 +76,8 @@ def pack(directory: Path, archive: Path, *, captures: bool, keys: bool = True) -
                     _add(tar, file, f"{name}/{file.relative_to(directory)}", stays)
     except OSError as error:
         raise InputError(str(directory), None, "", f"cannot be packed: {error}") from None
-    return Packed(len(files), size, archive.stat().st_size)
+    has_keys = any(is_key_log(file.name) for file in files)
+    return Packed(len(files), size, archive.stat().st_size, has_keys)
 
 
 def _files(directory: Path, stays: Collection[str]) -> Iterator[Path]:

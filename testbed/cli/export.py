@@ -49,7 +49,8 @@ def command(run_name: str, captures: bool, keys: bool, output: Path | None, forc
         raise InputError(str(archive), None, "", "is there already: --force replaces it, -o names another")
     packed = pack(found.path, archive, captures=captures, keys=keys)
     without = "" if captures else ", without captures"
+    along = ", with the keys of its TLS connections" if packed.keys else ""
     click.echo(
-        f"packed {packed.files} files, {packed.bytes / 1e6:,.1f} MB{without}, as {archive} "
+        f"packed {packed.files} files, {packed.bytes / 1e6:,.1f} MB{without}{along}, as {archive} "
         f"({packed.archive_bytes / 1e6:,.1f} MB)"
     )

@@ -91,12 +91,12 @@ def test_keys_of_tls_go_along_for_their_new_owner_alone_or_stay(
     kept = run.program_key_log("r0-broker-0")
     kept.parent.mkdir(parents=True)
     kept.write_text("not collected\n")
-    pack(run.path, archive, captures=True)
+    assert pack(run.path, archive, captures=True).keys
     place = RunDirectory(unpacked(archive, tmp_path / "there")[0])
     assert place.key_log.read_text() == "keys\n"
     assert stat.S_IMODE(place.key_log.stat().st_mode) == 0o600
     for number, given in enumerate(({"captures": True, "keys": False}, {"captures": False})):
-        pack(run.path, archive, **given)
+        assert not pack(run.path, archive, **given).keys
         place = RunDirectory(unpacked(archive, tmp_path / str(number))[0])
         assert not list(place.path.rglob("tls-keys*"))
     pack(run.path, archive, captures=True, keys=False)
