@@ -45,8 +45,13 @@ def check_packets(run: RunDirectory) -> None:
 def check_messages(run: RunDirectory) -> None:
     """Raises InputError if the messages of the run's system are not known here, as those of programs."""
     plan = run.read_run().plan
-    if not plan.declared.shows_events and codec_of(plan.system) is None:
-        why = f" ({plan.declared.marked.why})" if plan.declared.marked else ""
+    marked, why = plan.declared.marked, ""
+    if plan.declared.logs_keys:
+        from analysis.capture.tls.unread import unread  # noqa: PLC0415 - quick to import without
+
+        why = unread(run)
+    if why or (not plan.declared.shows_events and codec_of(plan.system) is None):
+        why = f" ({why or marked.why})" if marked else ""
         instead = "`cutset packets --pcap` gives its packets"
         problem = f"the messages of {plan.system} are not known here{why}; {instead}"
         raise InputError(str(run.path), None, "", problem)

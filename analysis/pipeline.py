@@ -9,7 +9,7 @@ says so. What cannot be measured is null with a reason in the summary. The steps
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,11 @@ from analysis import tables
 from analysis.capture.clocks import run_clocks as clock_notes
 from analysis.capture.clocks.machine_clocks import on_reference, read_details
 from analysis.capture.clocks.run_clocks import make_clocks
+from analysis.capture.tls.unread import unread
 from analysis.jobs import transfers
 from analysis.jobs.choice import workers_for
 from analysis.jobs.work import InlineWorkers, ProcessPool, Workers
-from analysis.messages.marked import known_codec
+from analysis.messages.marked import known_codec, known_reading
 from analysis.schemas import TRANSFERS
 from analysis.tables import in_the_making
 from analysis.timelines import (
@@ -71,6 +72,7 @@ from experiments.declared import Trait
 from experiments.json_files import write_json
 from experiments.run_record import RunRecord
 from experiments.rundir import RunDirectory
+from node.core.declaration import Marked
 from node.core.deliveries import HEADER, RECORD
 
 Results = dict[str, pa.Table]
@@ -147,6 +149,10 @@ def analyze_here(run: RunDirectory, *, progress: Callable[[str], None]) -> dict[
 def _analyze(case: _Case, progress: Callable[[str], None], workers: Workers) -> dict[str, Any]:
     run = case.run
     run.analysis.mkdir(exist_ok=True)
+    if case.hosts or case.links:
+        progress("reading packets and messages")
+        tables.extract(workers, run)
+        case = _as_far_as_read(case)
     results = _results(case, workers, progress) if _anything(case) else nothing()
     progress("summing up")
     summary = summarize(case.record, case.metadata, _findings(case, results))
@@ -181,17 +187,24 @@ def _open(run: RunDirectory, workers: Workers, progress: Callable[[str], None]) 
     )
 
 
+def _as_far_as_read(case: _Case) -> _Case:
+    """If not all TLS connections could be read, packets count as those of a system that shows no events."""
+    why = unread(case.run) if case.decoded else ""
+    if not why:
+        return case
+    declared = replace(case.metadata.declared, marked=Marked("never", why))
+    metadata = replace(case.metadata, declared=declared, reading=known_reading(declared))
+    return replace(case, metadata=metadata, decoded=False)
+
+
 def _records(run: RunDirectory, host: str) -> bool:
     path = run.host_deliveries(host)
     return path.is_file() and path.stat().st_size > HEADER.size + RECORD.size  # more than a session's start
 
 
 def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> Results:
-    """What all tasks returned, together; the tables of captures and of events are written."""
+    """What all tasks returned, together; the table of events is written."""
     run, metadata = case.run, case.metadata
-    if case.hosts or case.links:
-        progress("reading packets and messages")
-        tables.extract(workers, run)
     progress("following events")
     in_packets = case.decoded and not metadata.by_host and for_everybody(metadata)
     written = None if in_packets else RecordFiles(run.table(RECORDS))

@@ -2,7 +2,8 @@
 
 `tar --zstd -xf` reads it too. The first members are the files that say what it is; the header counts members,
 so that an archive that was cut off is noticed (`experiments.unpacking`). Left out are what can be made again
-by itself, what stands there only for a moment, and the captures, if so asked: run.json then says so.
+by itself, what stands there only for a moment, and the captures or the keys of TLS connections, if so asked:
+run.json then says so. Keys never go without captures.
 
 What a run's directory no longer has was removed to save room, or left behind when the run was packed.
 run.json names it under `left_out`, with the reason, before anything is removed: what is torn by a crash in
@@ -13,7 +14,7 @@ import io
 import json
 import os
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +23,7 @@ import zstandard
 
 from experiments.json_files import read_json
 from experiments.run_record import RunRecord
-from experiments.rundir import IN_THE_MAKING, RunDirectory, is_run_name
+from experiments.rundir import IN_THE_MAKING, RunDirectory, is_key_log, is_run_name
 from experiments.whole_files import BEGUN, replacing
 from topologies.errors import InputError
 
@@ -34,27 +35,34 @@ _LEVEL: Final = 3
 _MOMENTARY: Final = (IN_THE_MAKING, BEGUN, ".reserve")
 LEFT_OUT: Final = "left_out"
 CAPTURES: Final = "captures"
+KEYS: Final = "keys"
+"""Of TLS connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What was packed: how many files, their size, and the archive's."""
+    """What was packed: how many files, their size, and the archive's. keys: whether keys of TLS connections
+    are among them.
+    """
 
     files: int
     bytes: int
     archive_bytes: int
+    keys: bool = False
 
 
-def pack(directory: Path, archive: Path, *, captures: bool) -> Packed:
+def pack(directory: Path, archive: Path, *, captures: bool, keys: bool = True) -> Packed:
     """Write the archive of a run or a sweep; one that is there is replaced when the new one is whole.
 
-    Raises InputError if something cannot be read or written, or changes meanwhile.
+    keys: with those of TLS connections, by which captures can be read. Raises InputError if something cannot
+    be read or written, or changes meanwhile.
     """
     name = RunDirectory(directory).full_name
     if not is_run_name(name):
         raise InputError(str(directory), None, "", "is not named as runs are: give it back its own name")
     try:
-        files = sorted(_files(directory, captures=captures), key=_order)
+        stays = (*(() if captures else (CAPTURES,)), *(() if keys else (KEYS,)))
+        files = sorted(_files(directory, stays), key=_order)
         size = sum(file.stat().st_size for file in files)
         with replacing(archive) as stream:
             compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True, threads=-1)
@@ -65,21 +73,24 @@ def pack(directory: Path, archive: Path, *, captures: bool) -> Packed:
                 ) as tar,
             ):
                 for file in files:
-                    _add(tar, file, f"{name}/{file.relative_to(directory)}", captures=captures)
+                    _add(tar, file, f"{name}/{file.relative_to(directory)}", stays)
     except OSError as error:
         raise InputError(str(directory), None, "", f"cannot be packed: {error}") from None
-    return Packed(len(files), size, archive.stat().st_size)
+    has_keys = any(is_key_log(file.name) for file in files)
+    return Packed(len(files), size, archive.stat().st_size, has_keys)
 
 
-def _files(directory: Path, *, captures: bool) -> Iterator[Path]:
-    """The files that go along. Links and sockets do not."""
+def _files(directory: Path, stays: Collection[str]) -> Iterator[Path]:
+    """The files that go along. Links and sockets do not. stays: which parts do not, either."""
     for folder, names, files in os.walk(directory):
         here = Path(folder)
         run = RunDirectory(here if (here / RUN).is_file() else here.parent)
-        skipped = {run.unpacked, *(() if captures else (run.captures,))}
+        skipped = {run.unpacked, *((run.captures,) if CAPTURES in stays else ())}
         names[:] = [name for name in names if here / name not in skipped and not name.endswith(_MOMENTARY)]
         for name in files:
             path = here / name
+            if stays and is_key_log(name):
+                continue
             if path.is_file() and not path.is_symlink() and not name.endswith(_MOMENTARY):
                 yield path
 
@@ -89,14 +100,14 @@ def _order(file: Path) -> tuple[bool, int, str]:
     return file.name not in {RUN, SWEEP}, len(file.parts), str(file)
 
 
-def _add(tar: tarfile.TarFile, file: Path, name: str, *, captures: bool) -> None:
+def _add(tar: tarfile.TarFile, file: Path, name: str, stays: Collection[str]) -> None:
     member = tar.gettarinfo(file, name)
     member.uid = member.gid = 0
     member.uname = member.gname = ""  # who ran it is nobody's business
-    if file.name == RUN and not captures:
+    if file.name == RUN and stays:
         content = read_json(file)
-        if CAPTURES not in left_out(content):
-            content["left_out"] = {CAPTURES: STAYED_BEHIND, **left_out(content)}
+        if not set(stays) <= set(left_out(content)):
+            content["left_out"] = dict.fromkeys(stays, STAYED_BEHIND) | left_out(content)
             text = json.dumps(content, indent=1) + "\n"
             member.size = len(text.encode())
             tar.addfile(member, io.BytesIO(text.encode()))

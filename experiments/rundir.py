@@ -24,6 +24,8 @@ CAPTURE_ENDINGS = tuple(kind + packed for packed in ("", ".zst", ".gz") for kind
 IN_THE_MAKING = ".part"
 """How folders end that stand in the analysis' folder only while it works."""
 
+KEY_LOG = "tls-keys.log"
+
 RUN_JSON = "run.json"
 POINTS = "points"
 """The folder in a sweep's directory that has the directories of its runs."""
@@ -157,6 +159,20 @@ class RunDirectory:
         """The folder of PNG and SVG figures."""
         return self.path / "figures"
 
+    @property
+    def key_log(self) -> Path:
+        """The keys of the programs' TLS connections, if any logged them: who has it can read the captures."""
+        return self.captures / KEY_LOG
+
+    def program_key_log(self, host: str) -> Path:
+        """Where a host's program logs such keys, in its own folder, until they are collected."""
+        return self.program(host) / KEY_LOG
+
+    def program_key_logs(self, host: str) -> list[Path]:
+        """All of them that are there: of a program that was started again, one for each of its lives."""
+        path = self.program_key_log(host)
+        return sorted(path.parent.glob(f"{path.stem}*{path.suffix}"))
+
     def capture(self, file: str) -> Path:
         """A capture, by `CapturePlan.file`.
 
@@ -210,6 +226,12 @@ class RunDirectory:
     def read_summary(self) -> dict[str, Any]:
         """The content of summary.json. Raises InputError if it is missing or unreadable."""
         return read_json(self.summary_json)
+
+
+def is_key_log(file: str) -> bool:
+    """Whether a file of this name has keys of TLS connections, wherever it stands."""
+    stem, ending = KEY_LOG.split(".")
+    return file.startswith(stem) and file.endswith(f".{ending}")
 
 
 def check_encoding(path: Path) -> None:

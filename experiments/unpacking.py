@@ -16,8 +16,9 @@ from typing import IO, Any, Final, NoReturn
 import zstandard
 
 from experiments.json_files import read_json
+from experiments.key_log import PRIVATE
 from experiments.packing import COUNT, RUN, SWEEP, left_out
-from experiments.rundir import is_run_name
+from experiments.rundir import is_key_log, is_run_name
 from experiments.scratch import scratch
 from topologies.errors import InputError
 
@@ -87,7 +88,9 @@ def _check_same(archive: Path, place: Path, content: dict[str, Any]) -> None:
 
 
 def _extract(archive: Path, folder: Path) -> None:
-    """All members as new files and folders. Who made them, when and with which rights is not taken over."""
+    """All members as new files and folders. Who made them, when and with which rights is not taken over; keys
+    are their new owner's alone.
+    """
     found, files, name = 0, 0, ""
     with _opened(archive) as (tar, rest):
         while (member := tar.next()) is not None:
@@ -115,6 +118,8 @@ def _make(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
         return
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("xb") as file:
+        if is_key_log(place.name):
+            place.chmod(PRIVATE)
         shutil.copyfileobj(_content(tar, member), file, COPIED_BYTES)
 
 

@@ -178,7 +178,8 @@ class MessagesFile(StrictModel):
     """How packets show the events that clients published: their markers are searched for."""
 
     seen: Seen = "clear"
-    """Whether they can be found in TCP connections and UDP datagrams."""
+    """Whether they can be found in TCP connections and UDP datagrams: as they are; also in TLS, by keys that
+    programs log; or never."""
     why: str = Field("", max_length=200)
     """Why they never can: encrypted, compressed…"""
 

@@ -56,6 +56,7 @@ def launches_of(plan: Plan, run: RunDirectory) -> Mapping[str, Mapping[str, Any]
             "traits": plan.declared.roles[member["role"]],
             "folder": (folder := str(run.program(member["host"]))),
             "program": asdict(program_of(programs, member, around, folder)),
+            "key_log": str(run.program_key_log(member["host"])) if plan.declared.logs_keys else None,
         }
         for member in members
     }

@@ -10,6 +10,7 @@ with the reason, in the table of captures.
 """
 
 import os
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -25,10 +26,12 @@ from analysis.capture.pcap.compressed import capture_name, readable, unpack
 from analysis.capture.pcap.index import CaptureIndex, load_index
 from analysis.capture.pcap.record_batches import Span, TimeRange, pack, read_span, spans_of
 from analysis.capture.pcap.streams import HostCapture, extract_messages
+from analysis.capture.tls.events import NO_KEY_LOG, TlsConnections, TlsKeys
 from analysis.errors import CaptureError
 from analysis.messages.marked import message_port, messages_of
 from analysis.schemas import CAPTURES, DECODING, GAPS, MESSAGES, PACKETS
 from experiments.observations import CaptureRecord
+from experiments.packing import KEYS
 from experiments.plain_name import plain_name
 from experiments.run_record import RunRecord
 from experiments.rundir import RUN_JSON, RunDirectory
@@ -73,13 +76,21 @@ class MessagesTask:
     system: str
     markers: Markers | None  # to be searched for in place of messages of the system's own
     weight: int
+    tls: TlsKeys | None = None  # how to read them in TLS, where they may be
 
     def run(self, folders: Mapping[str, Path]) -> None:
         """Write into the folders of messages, gaps and decoding."""
         with _Parts(folders, self.capture.host) as parts:
             messages = self.markers or codec_of(self.system)
             assert messages is not None  # `_messages_tasks` makes tasks of no others
-            extract_messages(self.capture, messages, parts.write)
+            if self.tls is None or self.markers is None:
+                extract_messages(self.capture, messages, parts.write)
+                return
+            with (
+                tempfile.TemporaryDirectory(prefix=".tls-", dir=folders["messages"]) as scratch,
+                TlsConnections(self.markers, self.tls, Path(scratch)) as tls,
+            ):
+                extract_messages(self.capture, messages, parts.write, tls)
 
 
 Task = PacketsTask | MessagesTask
@@ -185,13 +196,24 @@ def _messages_tasks(
     markers = messages if isinstance(messages, Markers) else None
     if messages is None or (port is None and markers is None):
         return
+    tls = _tls_keys(run, record)
     addresses = {host.name: host.address for host in record.plan.hosts}
     for path, listed in _listed(run, record):
         host = listed.host
         if path in indices and host in addresses:
             clock = clock_of_capture(listed, record, clocks)
             capture = HostCapture(str(path), host, addresses[host], port, clock)
-            yield MessagesTask(capture, plan.system, markers, indices[path].good_bytes)
+            yield MessagesTask(capture, plan.system, markers, indices[path].good_bytes, tls)
+
+
+def _tls_keys(run: RunDirectory, record: RunRecord) -> TlsKeys | None:
+    """How to read the TLS connections of a run, if its events may be in any."""
+    if not record.plan.declared.logs_keys:
+        return None
+    if run.key_log.is_file():
+        return TlsKeys(run.key_log)
+    why = record.left_out.get(KEYS)
+    return TlsKeys(None, f"{NO_KEY_LOG} ({why})" if why else NO_KEY_LOG)
 
 
 def describe_captures(indices: Mapping[Path, CaptureIndex], unusable: Mapping[Path, str]) -> pa.Table:

@@ -74,15 +74,15 @@ class Contract:
         return self.survives is None or kind in self.survives
 
 
-Seen = Literal["clear", "never"]
+Seen = Literal["clear", "tls", "never"]
 
 
 @dataclass(frozen=True, slots=True)
 class Marked:
     """How the packets of a system of programs show its events, which carry markers (`node.core.marker`).
 
-    seen: in the clear, in TCP connections or UDP datagrams of any port, or never, for the reason `why`
-    (encrypted, compressed).
+    seen: in the clear, in TCP connections or UDP datagrams of any port; there and in TLS, for whose
+    connections programs log their keys; or never, for the reason `why` (encrypted, compressed).
     """
 
     seen: Seen = "clear"
@@ -121,6 +121,11 @@ class Declared:
     def shows_events(self) -> bool:
         """Whether its packets show events by their markers."""
         return self.marked is not None and self.marked.seen != "never"
+
+    @property
+    def logs_keys(self) -> bool:
+        """Whether its programs are to log the keys of their TLS connections, which show its events."""
+        return self.marked is not None and self.marked.seen == "tls"
 
     def has(self, role: str, *traits: str) -> bool:
         """Whether a role has any of these traits; one that the system does not have has none."""

@@ -12,7 +12,8 @@ from node.core.program import Program
 class Launch:
     """folder: the program's own, where it starts and its files lie. python_path: where programs find
     `cutset_client` and its modules. published, since: what the contract says of publishers' records, and from
-    when on subscribers are to get events. traits: of its role.
+    when on subscribers are to get events. traits: of its role. key_log: the file in which it is to log the
+    keys of its TLS connections, if it is to.
     """
 
     program: Program
@@ -21,6 +22,7 @@ class Launch:
     published: str
     since: str
     traits: frozenset[str]
+    key_log: Path | None = None
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
@@ -32,4 +34,5 @@ class Launch:
             given["published"],
             given["since"],
             frozenset(given["traits"]),
+            Path(given["key_log"]) if given["key_log"] else None,
         )

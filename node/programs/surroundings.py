@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 import shutil
 import time
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ CLIENT_VARIABLE = "CUTSET_CLIENT"
 """Names the file that tells a client what it is."""
 CLIENT_FILE = "client.json"
 HOSTS_FILE = "hosts"
+KEY_LOG_VARIABLE = "SSLKEYLOGFILE"
+"""By which Python's ssl, curl, Firefox and many others know where to log the keys of TLS connections."""
 NOT_HANDED_ON = ("CUTSET_", "PYTHON", "VIRTUAL_ENV")
 """Beginnings of variables that are Cutset's own business."""
 
@@ -25,12 +28,14 @@ NOT_HANDED_ON = ("CUTSET_", "PYTHON", "VIRTUAL_ENV")
 def prepare(spec: NodeSpec, launch: Launch) -> tuple[Path, Path]:
     """Write a program's files, and begin a session in its record of deliveries.
 
-    Returns what is to be its /etc/hosts and its /var/lib. Raises OSError.
+    Returns what is to be its /etc/hosts and its /var/lib. Raises OSError, and KeyError for an unknown user.
     """
     folder, program = launch.folder, launch.program
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in program.files.items():
         (folder / name).write_text(text)
+    if launch.key_log is not None:
+        _begin_key_log(launch.key_log, program.user)
     storage = Path(spec.storage) if spec.storage is not None else folder / "storage"
     if not program.keeps_storage:
         shutil.rmtree(storage, ignore_errors=True)  # there may be none
@@ -47,11 +52,25 @@ def environment(spec: NodeSpec, launch: Launch, channel: str) -> dict[str, str]:
     """The program's environment: the machine's, less what is Cutset's own, and what its role says."""
     given = {name: value for name, value in os.environ.items() if not name.startswith(NOT_HANDED_ON)}
     own = {"PYTHONPATH": launch.python_path, "PYTHONUNBUFFERED": "1", "HOME": str(launch.folder)}
+    if launch.key_log is not None:
+        own[KEY_LOG_VARIABLE] = str(launch.key_log)
     if launch.program.is_client:
         told = launch.folder / CLIENT_FILE
         told.write_text(json.dumps(client_words(spec, launch, channel)))
         own[CLIENT_VARIABLE] = str(told)
     return {**given, **own, **launch.program.env}
+
+
+def _begin_key_log(path: Path, user: str) -> None:
+    """An empty file that nobody else can read. That of an earlier life is kept beside it: not every program
+    appends.
+    """
+    if path.exists():
+        earlier = sum(1 for _ in path.parent.glob(f"{path.stem}*{path.suffix}"))
+        path.rename(path.with_name(f"{path.stem}-{earlier}{path.suffix}"))
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    if user and os.geteuid() == 0:
+        os.chown(path, pwd.getpwnam(user).pw_uid, -1)
 
 
 def client_words(spec: NodeSpec, launch: Launch, channel: str) -> Mapping[str, object]:

@@ -16,13 +16,19 @@ from testbed.cli.options import run_argument
     help="With the captures, or without them: then it can be read, but not analysed again.",
 )
 @click.option(
+    "--keys/--no-keys",
+    default=True,
+    show_default=True,
+    help="With the keys of TLS connections, where programs logged them: who has them can read the captures.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     help="The archive; unless given RUN.tar.zst here, or RUN-no-captures.tar.zst.",
 )
 @click.option("--force", is_flag=True, help="Replace the archive if it is there already.")
-def command(run_name: str, captures: bool, output: Path | None, force: bool) -> None:
+def command(run_name: str, captures: bool, keys: bool, output: Path | None, force: bool) -> None:
     """Pack a run, or a sweep, into one archive.
 
     Commands unpack an archive below runs/ first; `tar --zstd -xf FILE` unpacks it by hand. Exit codes: 0
@@ -41,9 +47,10 @@ def command(run_name: str, captures: bool, output: Path | None, force: bool) -> 
     check_directory(archive)
     if archive.exists() and not force:  # its captures may be nowhere else any more
         raise InputError(str(archive), None, "", "is there already: --force replaces it, -o names another")
-    packed = pack(found.path, archive, captures=captures)
+    packed = pack(found.path, archive, captures=captures, keys=keys)
     without = "" if captures else ", without captures"
+    along = ", with the keys of its TLS connections" if packed.keys else ""
     click.echo(
-        f"packed {packed.files} files, {packed.bytes / 1e6:,.1f} MB{without}, as {archive} "
+        f"packed {packed.files} files, {packed.bytes / 1e6:,.1f} MB{without}{along}, as {archive} "
         f"({packed.archive_bytes / 1e6:,.1f} MB)"
     )

@@ -80,7 +80,8 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
     it, two to four times, and Wireshark takes the copies for retransmissions. --at PLACE takes each once, as
     that place saw it. Each capture is an interface by its name, for Wireshark's filter
     `frame.interface_name == "r2-proxy-0-eth0"`. With times and places alone every packet there is taken, else
-    those that carry the matching messages.
+    those that carry the matching messages. A comment names each packet's processes. Keys of TLS connections
+    go along, where programs logged them.
 
     Exit codes: 0 shown, 2 no such run, host, link, stream…
     """

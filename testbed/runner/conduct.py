@@ -18,6 +18,7 @@ from experiments.rundir import RunDirectory
 from testbed.assignment import assignment_from_json, whole_plan
 from testbed.captures import FLUSH_S, CaptureResult
 from testbed.errors import MachineError, TestbedError
+from testbed.key_logs import collect_key_logs
 from testbed.runner import monitor
 from testbed.runner.barrier import Barrier, Barriers
 from testbed.runner.building import build, probe
@@ -166,6 +167,8 @@ async def collect(context: RunContext) -> None:
         context.record.problem(problem)
     context.note_processes()
     for problem in await context.traffic.finish(at_once=context.termination.requested):
+        context.record.problem(problem)
+    for problem in collect_key_logs(context.plan, context.record.directory):
         context.record.problem(problem)
     work = [asyncio.sleep(FLUSH_S)]  # captures must not end before: see there
     if not context.termination.requested:

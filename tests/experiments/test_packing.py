@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+import stat
 import subprocess
 import tarfile
 from pathlib import Path
@@ -81,6 +82,26 @@ def test_what_stands_there_only_for_a_moment_stays_behind(
     (run.path / "link").symlink_to("/etc/hostname")
     pack(run.path, archive, captures=True)
     assert contents(unpacked(archive, tmp_path / "there")[0]) == before
+
+
+def test_keys_of_tls_go_along_for_their_new_owner_alone_or_stay(
+    run: RunDirectory, archive: Path, tmp_path: Path
+) -> None:
+    run.key_log.write_text("keys\n")
+    kept = run.program_key_log("r0-broker-0")
+    kept.parent.mkdir(parents=True)
+    kept.write_text("not collected\n")
+    assert pack(run.path, archive, captures=True).keys
+    place = RunDirectory(unpacked(archive, tmp_path / "there")[0])
+    assert place.key_log.read_text() == "keys\n"
+    assert stat.S_IMODE(place.key_log.stat().st_mode) == 0o600
+    for number, given in enumerate(({"captures": True, "keys": False}, {"captures": False})):
+        assert not pack(run.path, archive, **given).keys
+        place = RunDirectory(unpacked(archive, tmp_path / str(number))[0])
+        assert not list(place.path.rglob("tls-keys*"))
+    pack(run.path, archive, captures=True, keys=False)
+    record = RunDirectory(unpacked(archive, tmp_path / "without")[0]).read_run()
+    assert record.left_out == {"keys": "left out when the run was packed"}
 
 
 def test_a_sweep_is_packed_with_all_its_runs(tmp_path: Path, archive: Path) -> None:

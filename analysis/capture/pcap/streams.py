@@ -26,6 +26,7 @@ from analysis.capture.pcap.format import Bytes, Integers
 from analysis.capture.pcap.index import load_index, map_bytes, release
 from analysis.capture.pcap.reassemble import HORIZON_NS, PIECES_MAX, SYN, Connection, Numbering, SettledRange
 from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
+from analysis.capture.tls.events import TlsConnections, TlsDecoder
 from analysis.schemas import DECODING, GAPS
 from node.core.message_layout import Codec
 
@@ -61,15 +62,17 @@ class WaitLimits:
     pieces_max: int = PIECES_MAX
 
 
-def extract_messages(capture: HostCapture, codec: Codec | Markers, emit: Emit) -> None:
+def extract_messages(
+    capture: HostCapture, codec: Codec | Markers, emit: Emit, tls: TlsConnections | None = None
+) -> None:
     """Decode every stream of a capture and hand out batches of MESSAGES, GAPS and DECODING, roughly in order
-    of time.
+    of time; those in TLS connections come last. tls: reads these.
 
     Raises CaptureError if the capture cannot be read at all.
     """
     path = Path(capture.path)
     data = map_bytes(path)
-    conversations = Conversations(data, capture, codec, emit)
+    conversations = Conversations(data, capture, codec, emit, tls=tls)
     datagrams = (
         Datagrams(data, codec, partial(_name, capture), HORIZON_NS) if isinstance(codec, Markers) else None
     )
@@ -97,6 +100,8 @@ class Conversations:
         codec: Codec | Markers,
         emit: Emit,
         patience: WaitLimits = WaitLimits(),
+        *,
+        tls: TlsConnections | None = None,
     ) -> None:
         self._data = data
         self._capture = capture
@@ -106,6 +111,8 @@ class Conversations:
         self._flows: dict[Direction, _Flow] = {}
         self._latest_ns = 0
         self._counts: list[dict[str, Any]] = []
+        self._tls = tls
+        self._tls_ended: list[tuple[dict[str, Any], TlsDecoder]] = []
 
     def take(self, window: Iterable[Columns]) -> None:
         """Take the packets that came next, and give out the messages that are complete and old enough."""
@@ -126,6 +133,8 @@ class Conversations:
         before_ns = self._latest_ns - self._patience.horizon_ns
         for flow in self._flows.values():
             self._give(flow, flow.connection.settle(before_ns, share), ended=False)
+        if self._tls:
+            self._tls.settled()
 
     def end(self) -> None:
         """Give out what is left: the capture has no more packets."""
@@ -133,6 +142,8 @@ class Conversations:
             self._end(flow)
         self._flows.clear()
         self._write_counts()
+        if self._tls:
+            self._tls.end(self._emit, self._tls_ended)
 
     def _follow(self, direction: Direction, segments: Segments) -> None:
         flow = self._flows.get(direction)
@@ -146,6 +157,9 @@ class Conversations:
 
     def _begin(self, direction: Direction, numbering: Numbering, connection: Connection) -> "_Flow":
         names = _name(self._capture, direction) | {"connection": pa.scalar(connection.number, pa.int32())}
+        if self._tls is not None:
+            tls = self._tls.decoder(self._data, names, synchronised=connection.synchronised)
+            return _Flow(numbering, connection, tls, names)
         if isinstance(self._codec, Markers):
             return _Flow(numbering, connection, MarkerDecoder(self._data, self._codec, names), names)
         decoder = Decoder(self._data, self._codec, names, synchronised=connection.synchronised)
@@ -162,6 +176,9 @@ class Conversations:
 
     def _end(self, flow: "_Flow") -> None:
         self._give(flow, flow.connection.end(), ended=True)
+        if isinstance(flow.decoder, TlsDecoder):
+            self._tls_ended.append((_count(flow), flow.decoder))  # what it has is not known yet
+            return
         self._counts.append(_count(flow))
         if len(self._counts) >= _COUNTS_ROWS:
             self._write_counts()
@@ -177,7 +194,7 @@ class _Flow:
 
     numbering: Numbering
     connection: Connection
-    decoder: Decoder | MarkerDecoder
+    decoder: Decoder | MarkerDecoder | TlsDecoder
     names: dict[str, pa.Scalar]
 
 

@@ -75,11 +75,12 @@ def dissect(content: Content, codec: Codec) -> Iterator[Part]:
 
 
 def _marked(content: Content) -> Iterator[Part]:
-    """An event that is known by its marker; written as text, it is not taken apart."""
+    """An event that is known by its marker; written as text, or encrypted, it is not taken apart."""
     if content.data.startswith(MAGIC):
         yield from _body(content, 0, MARKED.by_type[1], MARKED, "")
     else:
-        yield _part(content, 0, len(content.data), "event", text=True)
+        is_text = content.data.isascii()
+        yield _part(content, 0, len(content.data), "event" if is_text else "encrypted", text=is_text)
 
 
 def _body(content: Content, begin: int, layout: Layout, codec: Codec, prefix: str) -> Iterator[Part]:

@@ -1,9 +1,10 @@
 """Writes pcapng: packets of many interfaces in one file, each interface with its name, times in nanoseconds.
 
 One section, little-endian; an Interface Description Block for each interface before its first packet;
-Enhanced Packet Blocks; and a Name Resolution Block, so that Wireshark can show hosts by their names. Source:
-draft-ietf-opsawg-pcapng, sections 3.5 (options) and 4.1 to 4.5. Reading is `analysis.capture.pcap.pcapng`'s
-matter.
+Enhanced Packet Blocks, with a comment each where there is one; a Name Resolution Block, so that Wireshark can
+show hosts by their names; and a Decryption Secrets Block, so that it can show what TLS encrypts. Source:
+draft-ietf-opsawg-pcapng, section 3.5 on options and those on these blocks. Reading is
+`analysis.capture.pcap.pcapng`'s matter.
 """
 
 import struct
@@ -11,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from typing import BinaryIO
 
-_SECTION, _INTERFACE, _NAMES, _PACKET = 0x0A0D0D0A, 1, 4, 6
+_SECTION, _INTERFACE, _NAMES, _PACKET, _SECRETS = 0x0A0D0D0A, 1, 4, 6, 10
+_TLS_KEY_LOG = 0x544C534B  # "TLSK"
 _BYTE_ORDER_MAGIC = 0x1A2B3C4D
 _LENGTH_UNKNOWN = 0xFFFF_FFFF_FFFF_FFFF
 _END, _COMMENT, _APPLICATION, _NAME, _RESOLUTION = 0, 1, 4, 2, 9  # codes of options
@@ -44,6 +46,11 @@ class PcapngWriter:
         ]
         self._block(_NAMES, _options(records))
 
+    def tls_keys(self, key_log: bytes) -> None:
+        """Embed a key log, as of SSLKEYLOGFILE, for all packets that follow."""
+        head = struct.pack("<II", _TLS_KEY_LOG, len(key_log))
+        self._block(_SECRETS, head + key_log + _PADDING[len(key_log) % 4])
+
     def interface(self, name: str, link_type: int) -> int:
         """Begin an interface without a snap length; returns its number."""
         head = struct.pack("<HHI", link_type, 0, 0)
@@ -51,18 +58,23 @@ class PcapngWriter:
         self._interfaces += 1
         return self._interfaces - 1
 
-    def packet(self, interface: int, t_ns: int, data: bytes, wire_length: int) -> None:
-        """Add a packet. t_ns: ns since 1970."""
+    def packet(self, interface: int, t_ns: int, data: bytes, wire_length: int, options: bytes = b"") -> None:
+        """Add a packet. t_ns: ns since 1970. options: from `comment_option`, or none."""
         padding = _PADDING[len(data) % 4]
-        size = _PACKET_HEAD_BYTES + len(data) + len(padding) + _TRAILER_BYTES
+        size = _PACKET_HEAD_BYTES + len(data) + len(padding) + len(options) + _TRAILER_BYTES
         head = _PACKET_HEAD.pack(
             _PACKET, size, interface, t_ns >> 32, t_ns & 0xFFFF_FFFF, len(data), wire_length
         )
-        self._write(head + data + padding + size.to_bytes(4, "little"))
+        self._write(head + data + padding + options + size.to_bytes(4, "little"))
 
     def _block(self, kind: int, body: bytes) -> None:
         size = struct.pack("<I", 12 + len(body))
         self._write(struct.pack("<I", kind) + size + body + size)
+
+
+def comment_option(text: str) -> bytes:
+    """A comment as a packet's options."""
+    return _options([(_COMMENT, text.encode())])
 
 
 def _options(options: Iterable[tuple[int, bytes]]) -> bytes:

@@ -23,10 +23,12 @@ from analysis.capture.pcap.record_batches import TimeRange
 from analysis.inspect.packets.arrays import to_arrow
 from analysis.inspect.packets.capture_files import CaptureFile, Extent, Row, at_place, captures_of, placed
 from analysis.inspect.packets.filters import Filter
+from analysis.inspect.packets.packet_comments import PacketComments
 from analysis.inspect.packets.pcapng_writer import PcapngWriter
 from analysis.inspect.packets.transfer_reader import Step, merge
 from analysis.inspect.packets.wire import Keys, Ranges, direction_of, halves
 from analysis.timelines.run_metadata import RunMetadata
+from experiments.key_log import key_lines
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
 
@@ -34,17 +36,21 @@ Mask = npt.NDArray[np.bool_]
 
 APPLICATION = "cutset packets"
 _SHOWN = ("t_ns", "offset", "length", "wire_length")
-_READ = (*_SHOWN, "seq", "payload_length", *DIRECTION)
+_WRITTEN = (*_SHOWN, *DIRECTION)
+_READ = (*_WRITTEN, "seq", "payload_length")
 _ENDS = (("src_hi", "src_lo"), ("dst_hi", "dst_lo"))
 
 
 @dataclass(frozen=True, slots=True)
 class PacketSelection:
-    """The selected packets: of these captures and times, and for which `mask` holds."""
+    """The selected packets: of these captures and times, and for which `mask` holds. key_log: the keys of TLS
+    connections, if any were logged.
+    """
 
     captures: Sequence[CaptureFile]
     times: TimeRange
     mask: Callable[[Columns], Mask]
+    key_log: Path | None = None
 
 
 def choose(
@@ -55,15 +61,17 @@ def choose(
     Raises InputError if the run was not analysed, or has no such place.
     """
     captures = captures_of(run)
+    key_log = run.key_log if run.key_log.is_file() else None
     if at is not None:
         captures = at_place(captures, at, metadata)
     if not wanted.of_messages:
-        return PacketSelection(captures, wanted.times, partial(_at_places, places=_places(metadata, wanted)))
+        at_places = partial(_at_places, places=_places(metadata, wanted))
+        return PacketSelection(captures, wanted.times, at_places, key_log)
     extent = Extent()
     ranges = Ranges(
         (direction_of(row), first, row["length"]) for row, first in _noting(placed(run, wanted), extent)
     )
-    return PacketSelection(captures, extent.times, ranges.carried_by)
+    return PacketSelection(captures, extent.times, ranges.carried_by, key_log)
 
 
 def _noting(messages: Iterable[tuple[Row, int]], extent: Extent) -> Iterator[tuple[Row, int]]:
@@ -119,9 +127,14 @@ def time_zero(zero_ns: int) -> str:
 
 
 def write_packets(metadata: RunMetadata, choice: PacketSelection, writer: PcapngWriter) -> WriteResult:
-    """Write the chosen packets; each capture is an interface, by its name."""
+    """Write the chosen packets; each capture is an interface, by its name. A comment says of each packet
+    which process sent it to which; keys of TLS connections come before them all.
+    """
     captures = choice.captures
     writer.names({host.address: host.name for host in metadata.hosts.values()})
+    if choice.key_log is not None:
+        writer.tls_keys(b"".join(key_lines(choice.key_log)))
+    comments = PacketComments(metadata)
     interfaces = {
         (number, link_type): writer.interface(capture.name, link_type)
         for number, capture in enumerate(captures)
@@ -131,9 +144,13 @@ def write_packets(metadata: RunMetadata, choice: PacketSelection, writer: Pcapng
     packets, met = 0, set()
     for table in merge([_steps(number, capture, choice) for number, capture in enumerate(captures)]):
         columns = (table.column(name).to_pylist() for name in (*_SHOWN, "capture", "link_type"))
-        for t_ns, offset, length, wire_length, number, link_type in zip(*columns, strict=True):
+        directions = zip(*(table.column(name).to_pylist() for name in DIRECTION), strict=True)
+        for t_ns, offset, length, wire_length, number, link_type, direction in zip(
+            *columns, directions, strict=True
+        ):
             data = bytes(contents[number][offset : offset + length])
-            writer.packet(interfaces[number, link_type], t_ns, data, wire_length)
+            options = comments.of(direction)
+            writer.packet(interfaces[number, link_type], t_ns, data, wire_length, options)
             met.add(number)
         packets += table.num_rows
     return WriteResult(packets, len(met))
@@ -145,7 +162,7 @@ def _steps(number: int, capture: CaptureFile, choice: PacketSelection) -> Iterat
         reached_ns = int(columns["t_ns"].max())
         places = np.flatnonzero(choice.mask(columns))
         places = places[np.argsort(columns["t_ns"][places], kind="stable")]
-        shown = {name: to_arrow(columns[name][places]) for name in (*_SHOWN, "link_type")}
+        shown = {name: to_arrow(columns[name][places]) for name in (*_WRITTEN, "link_type")}
         shown["capture"] = to_arrow(np.full(places.size, number))
         yield Step(pa.record_batch(shown), reached_ns)
 

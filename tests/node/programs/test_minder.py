@@ -67,6 +67,22 @@ def test_files_and_environment_are_there_before_it_starts(tmp_path, launched):
     assert until(lambda: len(output(one)) == 2 and output(one)) == ["port 12", "r0/broker-0"]
 
 
+def test_keys_of_tls_go_into_a_file_of_each_life_that_nobody_else_can_read(tmp_path, launched):
+    place = tmp_path / "programs" / "r0-broker-0" / "tls-keys.log"
+    script = "stat -c %a $SSLKEYLOGFILE; echo keys > $SSLKEYLOGFILE; exec sleep 60"
+    one = spec(tmp_path, shell(script), key_log=str(place))
+    for life in (1, 2, 3):
+        launched.start(one)
+        until(lambda life=life: len(output(one)) == life)
+        launched.finish(life)
+    assert output(one) == ["600"] * 3
+    assert [path.name for path in sorted(place.parent.glob("tls-*"))] == [
+        "tls-keys-1.log",
+        "tls-keys-2.log",
+        "tls-keys.log",
+    ]
+
+
 @pytest.mark.parametrize("way", ["port", "line", "http", "command"])
 def test_a_program_is_ready_when_it_shows_it_and_not_before(tmp_path, launched, way):
     port, flag = free_port(), tmp_path / "go"

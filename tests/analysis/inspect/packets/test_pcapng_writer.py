@@ -7,8 +7,9 @@ import pytest
 
 from analysis.capture.pcap.index import build_index
 from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
-from analysis.inspect.packets.pcapng_writer import PcapngWriter
+from analysis.inspect.packets.pcapng_writer import PcapngWriter, comment_option
 from tests.analysis.capture.pcap.captures import segment
+from tests.analysis.capture.tls.speaking import certificate, spoken
 
 T_NS = 1_700_000_000_123_456_789
 
@@ -47,6 +48,35 @@ def test_tshark_knows_the_names_of_hosts(written):
     command = ["tshark", "-N", "n", "-r", str(written), "-T", "fields", "-e", "ip.src_host"]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     assert set(lines) == {"r0-proxy-0"}
+
+
+def test_tshark_shows_the_comments_of_packets_and_of_no_others(tmp_path):
+    path = tmp_path / "said.pcapng"
+    with path.open("wb") as stream:
+        writer = PcapngWriter(stream, "a test", "time 0 is noon")
+        one = writer.interface("r0-broker-0-eth0", 1)
+        for size, said in enumerate(("r0/a -> r0/b", "", "ä", "abcd")):
+            data = segment(1000, b"x" * size)
+            writer.packet(one, T_NS, data, len(data), comment_option(said) if said else b"")
+    assert [each[0] for each in tshark(path, "frame.comment")] == ["r0/a -> r0/b", "", "ä", "abcd"]
+    index = build_index(path)
+    assert (index.packets, index.problem, index.good_bytes) == (4, None, index.file_bytes)
+
+
+@pytest.mark.parametrize("more", range(4))
+def test_tshark_decrypts_by_the_keys_in_the_file(tmp_path, more):
+    said = [(True, b"PUBLISH"), (False, b"PUBACK")]
+    talk = spoken(said, certificate(tmp_path), tmp_path / "keys")
+    path = tmp_path / "keys.pcapng"
+    with path.open("wb") as stream:
+        writer = PcapngWriter(stream, "a test", "time 0 is noon")
+        writer.tls_keys((tmp_path / "keys").read_bytes() + b"#" * more)  # all paddings
+        one = writer.interface("r0-broker-0-eth0", 1)
+        for number, frame in enumerate(talk.frames()):
+            writer.packet(one, T_NS + number, frame, len(frame))
+    plain = [each[0] for each in tshark(path, "data.data") if each[0]]
+    assert [bytes.fromhex(each) for each in plain] == [b"PUBLISH", b"PUBACK"]
+    assert build_index(path).problem is None
 
 
 def test_capinfos_finds_nanoseconds_and_who_wrote_it(written):

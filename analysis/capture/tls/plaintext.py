@@ -1,0 +1,97 @@
+"""Events in what the records of one TLS stream held, searched as a stream in the clear is
+(`analysis.capture.markers`).
+
+An event stands in its stream where its bytes would if they were not encrypted: today's ciphers keep bytes in
+their places, from the record's header on (some of TLS 1.2 have 8 bytes between), so the packets that carry it
+are found by its place.
+
+Nobody can read a record before it is whole, for its end says whether it is genuine. So an event is whole
+when the last record with bytes of it was, that is when that record's last segment was there; and its first
+byte is dated by when the first such record's was seen.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.capture.markers import Markers, Written, event_columns, find_markers, message_batch
+from analysis.capture.tls.records import HEADER
+from analysis.capture.tls.sessions import ROW, TlsStream
+
+SEARCHED_BYTES = 1 << 18
+"""Plaintext of a stream is searched so many bytes at a time."""
+
+
+@dataclass(slots=True)
+class Plaintext:
+    """What a stream's records held, as far as it was not searched yet. rows: the records that it is of;
+    starts: where each begins in it.
+    """
+
+    stream: TlsStream
+    markers: Markers
+    ways: tuple[Written, ...] = field(init=False)
+    content: bytes = b""
+    more: list[bytes] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    rows: list[Any] = field(default_factory=list)
+    size: int = 0
+
+    def __post_init__(self) -> None:
+        self.ways = self.markers.written()
+
+    def add(self, row: Any, plaintext: bytes) -> Iterator[pa.RecordBatch]:
+        """The next record's."""
+        self.starts.append(self.size)
+        self.rows.append(row)
+        self.more.append(plaintext)
+        self.size += len(plaintext)
+        if self.size >= SEARCHED_BYTES:
+            yield from self._search(is_final=False)
+
+    def end(self) -> Iterator[pa.RecordBatch]:
+        """Nothing more comes."""
+        yield from self._search(is_final=True)
+
+    def _search(self, *, is_final: bool) -> Iterator[pa.RecordBatch]:
+        content = b"".join((self.content, *self.more))
+        found = find_markers(content, 0, self.ways, is_final=is_final)
+        counts = self.stream.counts
+        counts.messages += len(found.at)
+        counts.malformed += found.malformed
+        counts.unfinished_bytes += found.unfinished_bytes
+        if found.at:
+            yield self._batch(found.at, found.end, found.stream, found.seq)
+        self.content, self.more = content[found.rest :], []
+        first = max(int(np.searchsorted(self.starts, found.rest, side="right")) - 1, 0)
+        self.starts = [start - found.rest for start in self.starts[first:]]
+        self.rows = self.rows[first:]
+        self.size = len(self.content)
+
+    def _batch(self, at: list[int], end: list[int], stream: list[int], seq: list[int]) -> pa.RecordBatch:
+        starts, rows = np.array(self.starts), np.array(self.rows, ROW)
+        begin, last = np.array(at, np.int64), np.array(end, np.int64) - 1
+        first_row = np.searchsorted(starts, begin, side="right") - 1
+        last_row = np.searchsorted(starts, last, side="right") - 1
+        offset = _in_stream(begin, starts, rows, first_row)
+        following = _in_stream(last, starts, rows, last_row) + 1
+        again = np.concatenate(([0], np.cumsum(rows["again"].astype(np.int64))))
+        columns = event_columns(stream, seq, self.markers.size_bytes) | {
+            "stream_offset": pa.array(offset),
+            "length": pa.array(np.maximum(following - offset, 1)),
+            "t_first_ns": pa.array(rows["first_ns"][first_row]),
+            "t_complete_ns": pa.array(rows["complete_ns"][last_row]),
+            "retransmitted": pa.array(again[last_row + 1] > again[first_row]),
+        }
+        names = self.stream.names
+        kind = pa.scalar(self.markers.type_from(names["src"].as_py()))
+        return message_batch({**names, "type": kind}, columns, offset.size)
+
+
+def _in_stream(at: Any, starts: Any, rows: Any, row: Any) -> Any:
+    """Where bytes of the plaintext stand in the stream: within their record."""
+    place = np.minimum(HEADER.size + at - starts[row], rows["length"][row].astype(np.int64) - 1)
+    return rows["at"][row] + place

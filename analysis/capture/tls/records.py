@@ -1,0 +1,180 @@
+"""The records of one TCP direction that speaks TLS (RFC 8446, 5.1; RFC 5246, 6.2.1).
+
+Which it does if its first bytes are the header of a record; any other stream is searched for markers as it
+is. Records are cut at their lengths and handed on; a stream is followed as far as its bytes are in the
+capture. What stands behind a hole cannot be decrypted, by us or by whom it was for, and is counted.
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.capture.markers import MarkerDecoder, Markers
+from analysis.capture.pcap.decode import Decoding, KnownRange, seen_columns
+from analysis.capture.pcap.format import Bytes
+from analysis.capture.pcap.frames import copied, runs, windows
+from analysis.capture.pcap.reassemble import SettledRange
+
+CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION = 20, 21, 22, 23
+HEARTBEAT = 24
+KINDS = frozenset((CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION, HEARTBEAT))
+HEADER = struct.Struct(">BBBH")  # kind, version, length
+MAJOR_VERSION = 3  # of everything since SSL 3.0
+BODY_BYTES_MAX = (1 << 14) + 2048
+NO_BEGINNING = "the beginning of the TLS connection is not in the capture"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record. at: of its first byte in the stream. first_ns, complete_ns: when its first byte was seen,
+    and when all of it and everything before it was there. is_repeated: some of it was seen more than once.
+    """
+
+    at: int
+    data: bytes
+    first_ns: int
+    complete_ns: int
+    is_repeated: bool
+
+    @property
+    def kind(self) -> int:
+        """What it holds; of encrypted records of TLS 1.3 always application data (RFC 8446, 5.2)."""
+        return self.data[0]
+
+
+Take = Callable[[Record], None]
+
+
+class TlsRecords:
+    """Takes one stream part by part, as `MarkerDecoder` does, and hands its records on; or, if it is in the
+    clear, its events.
+    """
+
+    def __init__(
+        self, data: Bytes, markers: Markers, names: Mapping[str, Any], *, synchronised: bool
+    ) -> None:
+        self._data = data
+        self._synchronised = synchronised
+        self._clear = MarkerDecoder(data, markers, names)
+        self._waiting: list[SettledRange] = []  # before it is known what it is
+        self._counts = Decoding()
+        self._known = KnownRange.nothing()
+        self._position = 0  # everything before was cut into records
+        self._has_ended = False  # what comes cannot be records any more
+        self.is_tls: bool | None = None
+        self.names = names
+
+    @property
+    def counts(self) -> Decoding:
+        """What was found so far."""
+        return self._counts if self.is_tls else self._clear.counts
+
+    def stop(self, why: str) -> None:
+        """Take nothing more for records, for this reason."""
+        self._counts.stopped = self._counts.stopped or why
+        self._has_ended = True
+
+    def decode(self, part: SettledRange | None, *, ended: bool, take: Take) -> Iterator[pa.RecordBatch]:
+        """Cut what is whole with the stream's next part. ended: nothing comes after it."""
+        self._waiting += [part] if part is not None else []
+        if self.is_tls is None:
+            self.is_tls = self._looks_like(ended=ended)
+        if self.is_tls is None:
+            return
+        parts, self._waiting = self._waiting, []
+        for place, each in enumerate(parts):
+            is_last = place == len(parts) - 1
+            if self.is_tls:
+                self._follow(each, take)
+            else:
+                yield from self._clear.decode(each, ended=ended and is_last)
+        if self.is_tls and ended:
+            self._counts.unfinished_bytes += self._rest() if not self._has_ended else 0
+        elif not parts and ended:
+            yield from self._clear.decode(None, ended=True)
+
+    def _looks_like(self, *, ended: bool) -> bool | None:
+        """Whether it is TLS, by its first bytes; None as long as they are not all there."""
+        if not self._waiting:
+            return False if ended else None
+        pieces = self._waiting[0].pieces
+        if not self._synchronised:
+            self.stop(NO_BEGINNING)
+            return True
+        if pieces.start[0] > 0:
+            self._has_ended = True  # as behind any other hole
+            return True
+        begin = b""
+        for part in self._waiting:
+            begin += copied(self._data, part.pieces, 0, HEADER.size)  # so many pieces have so many bytes
+            if len(begin) >= HEADER.size:
+                return _is_header(begin, 0)
+        return False if ended else None
+
+    def _follow(self, part: SettledRange, take: Take) -> None:
+        self._known = self._known.with_next(part)
+        if not self._has_ended:
+            pieces = self._known.pieces
+            for first, last in runs(pieces) if pieces.start.size else ():
+                if int(pieces.start[first]) > self._position:
+                    self._has_ended = True  # bytes are missing: no record after them can be decrypted
+                    break
+                self._walk(first, last, take)
+                if self._has_ended:
+                    break
+        if self._has_ended:
+            self._counts.undecoded_bytes += self._rest()
+            self._known = self._known.after(np.iinfo(np.int64).max)
+        else:
+            self._known = self._known.after(self._position)
+
+    def _rest(self) -> int:
+        pieces = self._known.pieces
+        if not pieces.start.size:
+            return 0
+        return int(np.maximum(pieces.end - np.maximum(pieces.start, self._position), 0).sum())
+
+    def _walk(self, first: int, last: int, take: Take) -> None:
+        """Cut pieces first to last, whose bytes follow each other without a hole."""
+        pieces = self._known.pieces
+        first += int(np.searchsorted(pieces.end[first:last], self._position, side="right"))
+        rest, rest_start = b"", int(pieces.start[first])
+        for piece, following in windows(pieces, first, last):
+            content = rest + copied(self._data, pieces, piece, following)
+            self._cut(content, rest_start, take)
+            kept = min(max(self._position - rest_start, 0), len(content))
+            rest, rest_start = content[kept:], rest_start + kept
+            if self._has_ended:
+                return
+
+    def _cut(self, content: bytes, content_start: int, take: Take) -> None:
+        begins, sizes = [], []
+        at = self._position - content_start
+        while at + HEADER.size <= len(content):
+            if not _is_header(content, at):
+                self.stop(f"no TLS record begins at byte {content_start + at}")
+                break
+            size = HEADER.size + HEADER.unpack_from(content, at)[3]
+            if at + size > len(content):
+                break
+            begins.append(at)
+            sizes.append(size)
+            at += size
+        self._position = content_start + at
+        if not begins:
+            return
+        start, length = np.array(begins, np.int64) + content_start, np.array(sizes, np.int64)
+        seen = seen_columns(start, length, self._known)
+        columns = (seen[name].to_pylist() for name in ("t_first_ns", "t_complete_ns", "retransmitted"))
+        for begin, size, first_ns, complete_ns, again in zip(begins, sizes, *columns, strict=True):
+            # nothing is cut behind the first hole, so the time when it was whole is known
+            take(Record(begin + content_start, content[begin : begin + size], first_ns, complete_ns, again))
+
+
+def _is_header(content: bytes, at: int) -> bool:
+    kind, major, _, length = HEADER.unpack_from(content, at)
+    return kind in KINDS and major == MAJOR_VERSION and length <= BODY_BYTES_MAX

@@ -1,0 +1,177 @@
+"""Which two streams are one TLS connection, and its records as captures for tshark to decrypt.
+
+Records of both directions are written in the order in which they were whole, which is one in which tshark can
+follow the handshake: whoever answers a record had it before. Each is a packet of its own, between addresses
+that number the connection, so that nothing has to be put together again there, and what comes out of a packet
+came out of one record. Which record that was stands beside the capture, in a file of rows.
+
+A capture takes connections until it is large: each is decrypted by a process of its own, whose memory grows
+with it.
+"""
+
+import struct
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from analysis.capture.pcap.decode import Decoding
+from analysis.capture.tls.records import HANDSHAKE, HEADER, NO_BEGINNING, Record, TlsRecords
+
+SHARE_BYTES = 64 << 20
+"""A capture that has so many takes no further connections."""
+SHARE_SESSIONS_MAX = 256
+CLIENT_PORT, SERVER_PORT = 40_000, 4433
+CLIENT_HELLO = 1  # RFC 8446, section 4
+RANDOM_AT, RANDOM_BYTES = HEADER.size + 6, 32  # behind the message's type, length and version
+ROW = np.dtype(
+    [("stream", "<i4"), ("kind", "u1"), ("again", "u1"), ("at", "<i8"), ("length", "<i4"),
+     ("first_ns", "<i8"), ("complete_ns", "<i8")]
+)  # fmt: skip
+_ROW = struct.Struct("<iBBqiqq")
+_LINK_RAW_IP, _SNAPLEN = 101, 65_535
+_PCAP_HEAD = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, _SNAPLEN, _LINK_RAW_IP)
+_PACKET_HEAD = struct.Struct("<IIII")
+_IP = struct.Struct(">BBHHHBBHII")
+_TCP = struct.Struct(">HHIIBBHHH")
+_CLIENTS, _SERVERS = 10 << 24, 11 << 24  # addresses
+_ACK_AND_PUSH = 0x18
+
+
+@dataclass(slots=True)
+class TlsStream:
+    """One direction of a connection. names: the columns of its messages; counts: what became of it."""
+
+    number: int
+    names: Mapping[str, Any]
+    counts: Decoding
+    ends: frozenset[tuple[str, int]]
+    session: "Session | None" = None
+    is_client: bool = False
+    position: int = 0  # in the capture for tshark
+
+
+@dataclass(slots=True)
+class Session:
+    """One connection. client_random: by which a key log names it; b"" where its first record is too short."""
+
+    share: "Share"
+    place: int  # among the connections of its share
+    client_random: bytes
+    has_server: bool = False
+
+
+@dataclass(slots=True)
+class Share:
+    """A capture for tshark, and the rows of its packets."""
+
+    capture: Path
+    rows: Path
+    packets: BinaryIO
+    row_file: BinaryIO
+    bytes: int = 0
+    records: int = 0
+    sessions: list[Session] = field(default_factory=list)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it takes no further connections."""
+        return self.bytes >= SHARE_BYTES or len(self.sessions) >= SHARE_SESSIONS_MAX
+
+
+class Sessions:
+    """The TLS connections of a capture, whose records come roughly in order of time."""
+
+    def __init__(self, folder: Path) -> None:
+        """folder: for files that are only needed until all is decrypted."""
+        self._folder = folder
+        self.shares: list[Share] = []
+        self.streams: list[TlsStream] = []
+        self._latest: dict[frozenset[tuple[str, int]], Session] = {}
+        self._waiting: list[tuple[TlsStream, TlsRecords, Record]] = []
+        self._open = ExitStack()
+
+    def stream(self, names: Mapping[str, Any], counts: Decoding) -> TlsStream:
+        """A stream that has begun."""
+        source = names["src"].as_py(), names["sport"].as_py()
+        target = names["dst"].as_py(), names["dport"].as_py()
+        found = TlsStream(len(self.streams), names, counts, frozenset((source, target)))
+        self.streams.append(found)
+        return found
+
+    def take(self, stream: TlsStream, source: TlsRecords, record: Record) -> None:
+        """The next record of a stream; it is written with the next `write`."""
+        self._waiting.append((stream, source, record))
+
+    def write(self) -> None:
+        """Write down what was taken since, in order of time."""
+        waiting, self._waiting = self._waiting, []
+        for stream, source, record in sorted(waiting, key=lambda each: each[2].complete_ns):
+            if stream.session is None and not self._begin(stream, record):
+                source.stop(NO_BEGINNING)
+                stream.counts.undecoded_bytes += len(record.data)
+            if stream.session is not None:
+                _write(stream.session, stream, record)
+
+    def close(self) -> None:
+        """Nothing more comes: the files are whole. Idempotent."""
+        self._open.close()
+
+    def _begin(self, stream: TlsStream, record: Record) -> bool:
+        """Find the connection that a stream with this first record belongs to."""
+        data = record.data
+        if data[0] == HANDSHAKE and data[HEADER.size : HEADER.size + 1] == bytes([CLIENT_HELLO]):
+            share = self._share()
+            random = data[RANDOM_AT : RANDOM_AT + RANDOM_BYTES]
+            session = Session(share, len(share.sessions), random if len(random) == RANDOM_BYTES else b"")
+            share.sessions.append(session)
+            stream.session = self._latest[stream.ends] = session
+            stream.is_client = True
+            return True
+        answered = self._latest.get(stream.ends)
+        if answered is None or answered.has_server:
+            return False
+        answered.has_server = True
+        stream.session = answered
+        return True
+
+    def _share(self) -> Share:
+        if not self.shares or self.shares[-1].is_full:
+            capture, rows = (self._folder / f"{len(self.shares)}.{kind}" for kind in ("pcap", "rows"))
+            packets, row_file = (self._open.enter_context(path.open("wb")) for path in (capture, rows))
+            packets.write(_PCAP_HEAD)
+            self.shares.append(Share(capture, rows, packets, row_file))
+        return self.shares[-1]
+
+
+def _write(session: Session, stream: TlsStream, record: Record) -> None:
+    """Add a packet with one record, and its row."""
+    share, data = session.share, record.data
+    client, server = (_CLIENTS + session.place, CLIENT_PORT), (_SERVERS + session.place, SERVER_PORT)
+    (source, sport), (target, dport) = (client, server) if stream.is_client else (server, client)
+    size = _IP.size + _TCP.size + len(data)
+    seq = (stream.position + 1) % (1 << 32)
+    packet = (
+        _PACKET_HEAD.pack(0, share.records % 10**9, size, size)
+        + _IP.pack(0x45, 0, size, 0, 0, 64, 6, 0, source, target)
+        + _TCP.pack(sport, dport, seq, 0, 0x50, _ACK_AND_PUSH, 0xFFFF, 0, 0)
+        + data
+    )
+    share.packets.write(packet)
+    share.row_file.write(
+        _ROW.pack(
+            stream.number,
+            record.kind,
+            record.is_repeated,
+            record.at,
+            len(data),
+            record.first_ns,
+            record.complete_ns,
+        )
+    )
+    stream.position += len(data)
+    share.bytes += len(packet)
+    share.records += 1

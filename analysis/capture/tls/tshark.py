@@ -1,0 +1,142 @@
+"""tshark decrypts: a capture of TLS records and a key log to what each record held.
+
+It is asked for two things at once: a line for each packet, which says of what kind the record really is
+(RFC 8446, 5.2), and the connections' contents by packet (`-z follow,tls,yaml`). Both come from its standard
+output, the lines first, and are read as they come. It is an argument list, a process of its own with a limit
+of memory and of time, and a profile of its own: nothing of the user's, and no other protocols than TLS's, so
+that it takes what it decrypts for bytes and nothing else.
+"""
+
+import base64
+import contextlib
+import functools
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from analysis.capture.tls.sessions import SERVER_PORT
+from analysis.errors import AnalysisError
+
+PROGRAM = "tshark"
+PROTOCOLS = frozenset(("frame", "raw", "ip", "tcp", "tls", "data"))
+MEMORY_BYTES_MAX = 2 << 30
+START_S = 120.0
+BYTES_PER_S_MIN = 50_000
+"""Of a capture: of small records it takes 1 MB a second, where it has a processor to itself."""
+_DISABLED = "disabled_protos"  # a file of a profile, wireshark(4)
+_PACKET, _DATA, _CONTENT = "  - packet: ", "    data: ", "      "
+
+
+class Tshark:
+    """tshark on this machine, with a profile in a folder that lasts as long as it is used."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises AnalysisError if it is not here, or does not work."""
+        found = shutil.which(PROGRAM)
+        if found is None:
+            raise AnalysisError(f"{PROGRAM} is not here, which decrypts it")
+        self._path = found
+        self._folder = folder
+        self._environment = {**os.environ, "WIRESHARK_CONFIG_DIR": str(folder), "LC_ALL": "C"}
+        disabled = "".join(f"{name}\n" for name in _protocols(found) if name not in PROTOCOLS)
+        (folder / _DISABLED).write_text(disabled)
+
+    def decrypted(
+        self, capture: Path, key_log: Path, connections: int, kinds: bytearray
+    ) -> Iterator[tuple[int, bytes]]:
+        """What packets of a capture hold, with their numbers from 0, connection by connection.
+
+        kinds: takes the kind of each packet's record, 0 where it is not known. Raises AnalysisError if tshark
+        fails; what came until then is good.
+        """
+        limit_s = START_S + capture.stat().st_size / BYTES_PER_S_MIN
+        with tempfile.TemporaryFile(dir=self._folder) as said:
+            process = subprocess.Popen(
+                [self._path, *options(capture, key_log, connections)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                env=self._environment,
+                text=True,
+                encoding="ascii",
+                errors="replace",
+            )
+            with contextlib.suppress(
+                ProcessLookupError, PermissionError
+            ):  # it has ended, or has less already
+                resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+            patience = threading.Timer(limit_s, process.kill)
+            patience.start()
+            assert process.stdout is not None
+            try:
+                yield from read(process.stdout, kinds)
+                code = process.wait()
+            finally:
+                patience.cancel()
+                process.kill()  # nothing, unless whoever read has had enough
+                process.wait()
+                process.stdout.close()
+            if code != 0:
+                said.seek(0)
+                lines = said.read().decode(errors="replace").strip().splitlines()
+                raise AnalysisError(f"{PROGRAM} ended with code {code}: {lines[-1] if lines else 'no word'}")
+
+
+@functools.cache
+def _protocols(path: str) -> tuple[str, ...]:
+    """All that this tshark knows. Raises AnalysisError if it does not work."""
+    try:
+        done = subprocess.run(
+            [path, "-G", "protocols"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=START_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise AnalysisError(f"{PROGRAM} does not work: {error}") from error
+    lines = (line.split("\t") for line in done.stdout.decode(errors="replace").splitlines())
+    return tuple(line[2] for line in lines if len(line) > 2)
+
+
+def options(capture: Path, key_log: Path, connections: int) -> Sequence[str]:
+    """The arguments: see tshark(1)."""
+    fields = ("frame.number", "tls.record.opaque_type", "tls.record.content_type")
+    return [
+        *("-n", "-r", str(capture), "-d", f"tcp.port=={SERVER_PORT},tls"),
+        *("-o", f"tls.keylog_file:{key_log}", "-o", "tls.desegment_ssl_application_data:FALSE"),
+        *("-T", "fields", *(part for name in fields for part in ("-e", name))),
+        *(part for number in range(connections) for part in ("-z", f"follow,tls,yaml,{number}")),
+    ]
+
+
+def read(lines: IO[str], kinds: bytearray) -> Iterator[tuple[int, bytes]]:
+    """Read both kinds of answers; see `Tshark.decrypted`."""
+    number, content = -1, []
+    for line in lines:
+        if line.startswith(_CONTENT):
+            content.append(line.strip())
+            continue
+        if number >= 0 and content:
+            yield number, base64.b64decode("".join(content))
+            number, content = -1, []
+        if line.startswith(_PACKET):
+            number = int(line.removeprefix(_PACKET)) - 1
+        elif line[:1].isdigit():
+            _note_kind(line, kinds)
+    if number >= 0 and content:
+        yield number, base64.b64decode("".join(content))
+
+
+def _note_kind(line: str, kinds: bytearray) -> None:
+    """A line of fields. What was not decrypted of TLS 1.3 has no kind but the one that all have."""
+    number, _, kind = line.rstrip("\n").split("\t")
+    place, first = int(number) - 1, kind.partition(",")[0]
+    if first.isdigit() and place < len(kinds):
+        kinds[place] = int(first)

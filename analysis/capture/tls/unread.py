@@ -1,0 +1,60 @@
+"""What of a run's TLS connections could not be read, in words: from the table of decoding.
+
+One connection that was not read may have held any event. So nobody counts on packets then, and events rest on
+what clients wrote down.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from experiments.run_record import RunRecord
+from experiments.rundir import RunDirectory
+
+REASONS_MAX = 3
+HOLES = "bytes of it are missing from the capture"
+_COLUMNS = [
+    "host", "src", "sport", "dst", "dport", "connection", "snapped_bytes", "undecoded_bytes", "stopped"
+]  # fmt: skip
+
+
+def unread_in(record: RunRecord, decoding: pa.Table) -> str:
+    """How many connections, and why; "" if all were. decoding: rows of `analysis.schemas.DECODING`.
+
+    What a whole capture misses never reached its host, which could read nothing behind it, either.
+    """
+    if not record.plan.declared.logs_keys:
+        return ""
+    whole = {each.host for each in record.listed_captures if each.kernel_drops == 0}
+    suspect = decoding.filter(pc.field("stopped").is_valid() | (pc.field("undecoded_bytes") > 0))
+    found: dict[str, set[frozenset[Any]]] = defaultdict(set)
+    met: set[frozenset[Any]] = set()
+    for row in suspect.select(_COLUMNS).sort_by("host").to_pylist():
+        why = _why(row, whole)
+        connection = frozenset(((row["src"], row["sport"]), (row["dst"], row["dport"]), row["connection"]))
+        if why and connection not in met:
+            met.add(connection)
+            found[why].add(connection)
+    said = [f"{_number(len(which))} not read: {why}" for why, which in sorted(found.items())]
+    more = [f"and {len(said) - REASONS_MAX} reasons more"] if len(said) > REASONS_MAX else []
+    return "; ".join((*said[:REASONS_MAX], *more))
+
+
+def unread(run: RunDirectory) -> str:
+    """The same of a run that was analysed; "" of another."""
+    path = run.table("decoding")
+    return unread_in(run.read_run(), pq.read_table(path)) if path.is_dir() else ""
+
+
+def _why(row: Mapping[str, Any], whole: set[str | None]) -> str:
+    if row["stopped"]:
+        return str(row["stopped"])
+    return HOLES if row["snapped_bytes"] or row["host"] not in whole else ""
+
+
+def _number(count: int) -> str:
+    return f"{count} connection was" if count == 1 else f"{count} connections were"
