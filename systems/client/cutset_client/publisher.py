@@ -13,6 +13,8 @@ from cutset_client.records import Records
 
 UNDER_WAY_MAX = 64
 """Closed loop: so many events at most are sent and not acknowledged."""
+UNSAID_MAX = 100
+"""So many events at most are given out before any is said to be sent."""
 
 
 class Event(NamedTuple):
@@ -37,6 +39,7 @@ class Publisher:
         self._numbers = Numbers(told["numbers"], self._streams)
         self._given = 0
         self._open = 0  # given out and not acknowledged
+        self._is_unsaid = self._mode != "acknowledged"  # none was said to be sent, and all are to be
         self._changed = threading.Condition()
         self._done: dict[int, int] = {}
         self._is_over = not self._streams
@@ -49,7 +52,12 @@ class Publisher:
             yield event
 
     def next(self) -> Event | None:
-        """The next event, once it is due; None when no more are to be published."""
+        """The next event, once it is due; None when no more are to be published.
+
+        Raises RuntimeError where the contract counts what is sent, and nothing is ever said to be.
+        """
+        if self._is_unsaid and self._given >= UNSAID_MAX:
+            raise RuntimeError(f"{UNSAID_MAX} events were given out: say `sent` before handing each over")
         self._channel.go.wait()
         if not self._wait_until_due():
             with self._changed:
@@ -64,6 +72,7 @@ class Publisher:
 
     def sent(self, event: Event) -> None:
         """It is about to be handed over to the system."""
+        self._is_unsaid = False
         if self._mode != "acknowledged":
             self._records.write(RecordKind.PUBLISHED, event.stream, event.seq, event.payload)
             if self._mode == "sent":
