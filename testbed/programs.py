@@ -69,8 +69,8 @@ def members_of(plan: Plan) -> list[dict[str, Any]]:
 
 def start_order(plan: Plan, names: Sequence[str]) -> list[list[str]]:
     """Which of these processes start together, each group when those before are ready: all but clients, since
-    those that serve may need each other, then clients, which could not reach them before. A client that serves
-    others is one of the first. Our own nodes find each other in any order.
+    those that serve may need each other, then clients, which could not reach them before. A client that
+    serves others is one of the first. Our own nodes find each other in any order.
     """
     if plan.programs is None:
         return [list(names)]

@@ -174,7 +174,7 @@ class Minder:
         if self._is_finishing:
             return 0
         if code == 0 and not self._is_ready and self._program.ready.is_awaited:
-            how += " before it was ready: one that goes into the background is to be told to stay"
+            how += " before it was ready (if it went into the background, keep it in the foreground)"
         self._fail(f"{self._program.run[0]} ended by itself, with {how}{last_words}")
         return code if code > 0 else FAILED
 

@@ -206,3 +206,10 @@ def test_those_that_serve_start_together_with_whom_they_may_wait_for(folder):
     first, then = start_order(plan, [process.name for process in plan.processes])
     assert set(first) == {"r0/office-0", "r1/office-0", "r0/clerk-0", "r1/clerk-0"}
     assert set(then) == {"r0/sender-0", "r1/sender-0"}
+
+
+def test_a_client_says_that_it_is_ready_however_long_it_may_take(folder, capsys):
+    run = 'run: [sh, "{{ system }}/send.sh", "{{ (peers(\'office\', region) | first).address }}"]'
+    replace(folder / "post" / "system.yaml", run, f"{run}\n    ready: {{within: 40s}}")
+    ready = planned(folder, capsys)["programs"]["roles"]["sender"]["ready"]
+    assert (ready["is_told"], ready["within_us"]) == (True, 40_000_000)

@@ -188,7 +188,7 @@ def test_who_publishes_and_who_passes_on_is_told_apart(tmp_path):
         (Markers(SIZE, {PEER: frozenset({0})}), "NEW_EVENT"),
         (Markers(SIZE, {HOST: frozenset({0})}), "PASSED_EVENT"),
         (Markers(SIZE, {PEER: frozenset({1})}), "PASSED_EVENT"),  # it passes on what another published
-        (Markers(SIZE, {PEER: frozenset({0})}, frozenset({HOST})), "PASSED_EVENT"),  # to a subscriber, directly
+        (Markers(SIZE, {PEER: frozenset({0})}, frozenset({HOST})), "PASSED_EVENT"),  # to a subscriber
     )
     for markers, kind in cases:
         found = extract(path, markers)["messages"]
