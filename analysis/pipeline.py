@@ -28,7 +28,16 @@ from analysis.jobs.work import InlineWorkers, ProcessPool, Workers
 from analysis.messages.marked import known_codec
 from analysis.schemas import TRANSFERS
 from analysis.tables import in_the_making
-from analysis.timelines import convergence, failover_events, latency, recovery_table, schemas, throughput, wan
+from analysis.timelines import (
+    convergence,
+    failover_events,
+    latency,
+    recovery_table,
+    schemas,
+    strangers,
+    throughput,
+    wan,
+)
 from analysis.timelines.agreement import compare, damaged_hosts, unfit_hosts
 from analysis.timelines.confirmations import planned_subscriptions
 from analysis.timelines.content import ContentFiles
@@ -356,6 +365,7 @@ def _findings(case: _Case, results: Results) -> Findings:
     notes += [] if metadata.window.problem else latency.notes(results["samples"], untimed, metadata)
     notes += [] if metadata.window.problem else convergence.notes(results["convergence"])
     notes += [] if metadata.window.problem else outside_notes(results["outside"], metadata.window)
+    notes += strangers.notes(run, metadata)
     machines = read_details(run)
     notes += clock_notes.notes(machines, metadata.zero_ns)
     damaged = _damaged(case) if case.hosts else {}

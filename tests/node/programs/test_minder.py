@@ -116,8 +116,8 @@ def test_a_program_that_goes_into_the_background_is_told_of(tmp_path, launched):
     launched.wait(lambda: launched.all_said("exited"))
     [failed] = launched.all_said("failed")
     assert failed["problem"] == (
-        "sh ended by itself, with exit code 0 before it was ready (if it went into the background, keep it in "
-        "the foreground); its last words: gone"
+        "sh ended by itself, with exit code 0 before it was ready (if it went into the background, "
+        "keep it in the foreground); its last words: gone"
     )
 
 
