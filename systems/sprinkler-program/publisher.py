@@ -41,12 +41,15 @@ async def take_all(client):
 
 async def publish(session, spec):
     publisher, due, room = session.publisher(), deque(), threading.Semaphore(UNDER_WAY_MAX)
+    interval_s, now_s = spec.parameters["flush_interval_us"] / 1e6, asyncio.get_running_loop().time
     async with connect(spec) as client, asyncio.TaskGroup() as tasks:
         taking = tasks.create_task(take_all(client))
         threading.Thread(target=gather, args=(publisher, due, room), daemon=True).start()
         session.ready()
+        flush_s = now_s()
         while not session.wait_until_finished(0):
-            await asyncio.sleep(spec.parameters["flush_interval_us"] / 1e6)
+            flush_s = max(flush_s + interval_s, now_s())  # on a schedule that does not drift
+            await asyncio.sleep(flush_s - now_s())
             while due:
                 tasks.create_task(publish_one(client, publisher, due.popleft(), room))
         taking.cancel()

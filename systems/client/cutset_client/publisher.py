@@ -14,7 +14,8 @@ from cutset_client.records import Records
 UNDER_WAY_MAX = 64
 """Closed loop: so many events at most are sent and not acknowledged."""
 UNSAID_MAX = 100
-"""So many events at most are given out before any is said to be sent."""
+UNSAID_S = 5.0
+"""When so many events were given out for so long, and none was said to be sent, none ever will be."""
 
 
 class Event(NamedTuple):
@@ -40,6 +41,7 @@ class Publisher:
         self._given = 0
         self._open = 0  # given out and not acknowledged
         self._is_unsaid = self._mode != "acknowledged"  # none was said to be sent, and all are to be
+        self._unsaid_until_s = 0.0  # set with the first event
         self._changed = threading.Condition()
         self._done: dict[int, int] = {}
         self._is_over = not self._streams
@@ -56,9 +58,9 @@ class Publisher:
 
         Raises RuntimeError where the contract counts what is sent, and nothing is ever said to be.
         """
-        if self._is_unsaid and self._given >= UNSAID_MAX:
-            raise RuntimeError(f"{UNSAID_MAX} events were given out: say `sent` before handing each over")
         self._channel.go.wait()
+        if self._is_unsaid:
+            self._look_for_sent()
         if not self._wait_until_due():
             with self._changed:
                 self._is_over = True
@@ -96,6 +98,12 @@ class Publisher:
         """The last number of each stream that is published, and whether no more will be."""
         with self._changed:
             return {"published": dict(self._done), "silent": self._is_over and self._open == 0}
+
+    def _look_for_sent(self) -> None:
+        if self._given == 0:
+            self._unsaid_until_s = time.monotonic() + UNSAID_S
+        elif self._given >= UNSAID_MAX and time.monotonic() > self._unsaid_until_s:
+            raise RuntimeError(f"{self._given} events were given out: say `sent` before handing each over")
 
     def _count(self, event: Event) -> None:
         with self._changed:

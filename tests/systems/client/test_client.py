@@ -215,7 +215,8 @@ with cutset_client.connect() as session:
     threading.Thread(target=lambda: [][0]).start()
 """
 UNSAID = """\
-import cutset_client
+import cutset_client, cutset_client.publisher
+cutset_client.publisher.UNSAID_S = 0
 with cutset_client.connect() as session:
     publisher = session.publisher()
     session.ready()
