@@ -35,6 +35,7 @@ from analysis.timelines import (
     latency,
     recovery_table,
     schemas,
+    strangers,
     throughput,
     traffic,
     wan,
@@ -384,6 +385,7 @@ def _findings(case: _Case, results: Results) -> Findings:
     notes += [] if metadata.window.problem else latency.notes(results["samples"], untimed, metadata)
     notes += [] if metadata.window.problem else convergence.notes(results["convergence"])
     notes += [] if metadata.window.problem else outside_notes(results["outside"], metadata.window)
+    notes += strangers.notes(run, metadata)
     machines = read_details(run)
     notes += clock_notes.notes(machines, metadata.zero_ns)
     damaged = _damaged(case) if case.hosts else {}

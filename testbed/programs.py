@@ -69,13 +69,15 @@ def members_of(plan: Plan) -> list[dict[str, Any]]:
 
 
 def start_order(plan: Plan, names: Sequence[str]) -> list[list[str]]:
-    """Which of these processes start together, each group when those before are ready: programs that serve,
-    then the rest, which could not reach them before. Our own nodes find each other in any order.
+    """Which of these processes start together, each group when those before are ready: all but clients, since
+    those that serve may need each other, then clients, which could not reach them before. A client that
+    serves others is one of the first. Our own nodes find each other in any order.
     """
     if plan.programs is None:
         return [list(names)]
-    serving = {process.name for process in plan.having(Trait.SERVER)}
-    groups = [[name for name in names if (name in serving) is first] for first in (True, False)]
+    clients = {process.name for process in plan.having(Trait.PUBLISHER, Trait.SUBSCRIBER)}
+    waiting = clients - {process.name for process in plan.having(Trait.SERVER)}
+    groups = [[name for name in names if (name in waiting) is last] for last in (False, True)]
     return [group for group in groups if group]
 
 

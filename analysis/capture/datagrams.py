@@ -106,9 +106,7 @@ class Datagrams:
         direction = tuple(int(columns[name][row]) for name in DIRECTION)
         way = self._ways.get(direction)
         if way is None:
-            names = self._name(direction)
-            names["type"] = pa.scalar(self._markers.type_from(names["src"].as_py()))
-            way = self._ways[direction] = _Way(names)
+            way = self._ways[direction] = _Way(self._name(direction))
         way.datagrams += 1
         way.bytes += length
         way.counts.messages += len(found.at)
@@ -133,7 +131,7 @@ class Datagrams:
     def _batch(self, way: _Way, events: list[_Event]) -> pa.RecordBatch:
         stream, seq, t_ns = ([getattr(each, name) for each in events] for name in ("stream", "seq", "t_ns"))
         connection = [each.stream * (TIMES_MAX + 1) + each.time for each in events]
-        columns = event_columns(stream, seq, self._markers.size_bytes) | {
+        columns = event_columns(stream, seq, self._markers, way.names) | {
             "connection": pa.array(np.array(connection, np.int64)),
             "stream_offset": pa.array(np.array(seq, np.int64)),
             "length": pa.array(np.array([each.length for each in events], np.int64)),
@@ -147,7 +145,7 @@ class Datagrams:
 def _count(way: _Way) -> dict[str, Any]:
     nothing = ("retransmitted_segments", "retransmitted_bytes", "stray_segments", "missing_bytes")
     return {
-        **{name: value.as_py() for name, value in way.names.items() if name != "type"},
+        **{name: value.as_py() for name, value in way.names.items()},
         **dict.fromkeys((*nothing, "snapped_bytes", "connection"), 0),
         "segments": way.datagrams,
         "bytes": way.bytes,

@@ -31,7 +31,7 @@ from analysis.schemas import MESSAGES
 from node.core.marker import MAGIC, Marker, read_marker
 
 NEW, PASSED = "NEW_EVENT", "PASSED_EVENT"
-"""Types of rows: an event that its publisher hands over, and one that anybody else passes on."""
+"""Types of rows: an event that its publisher hands over to the system, and one that anybody passes on."""
 CHUNK_LINE = re.compile(rb"\r\n[0-9a-fA-F]{1,8}\r\n")
 UNFINISHED_LINE = re.compile(rb"\r(\n([0-9a-fA-F]{1,8}\r?)?)?\Z")
 LINE_BYTES_MAX = 12
@@ -39,14 +39,23 @@ LINE_BYTES_MAX = 12
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """What to search for. size_bytes: of an event. publishers: addresses that events come from first."""
+    """What to search for. size_bytes: of an event. publishers: the streams on which each address publishes.
+    takers: addresses of those that take events and do nothing else.
+    """
 
     size_bytes: int
-    publishers: frozenset[str] = frozenset()
+    publishers: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    takers: frozenset[str] = frozenset()
 
-    def type_from(self, address: str) -> str:
-        """What an event that comes from there is called."""
-        return NEW if address in self.publishers else PASSED
+    def types(self, src: str, dst: str, streams: Sequence[int]) -> pa.Array:
+        """What events of these streams are called on their way from src to dst.
+
+        A publisher may pass on what others published, and what it hands to a taker has arrived there.
+        """
+        own = frozenset[int]() if dst in self.takers else self.publishers.get(src, frozenset())
+        if own.isdisjoint(streams):
+            return pa.repeat(pa.scalar(PASSED), len(streams))
+        return pa.array([NEW if stream in own else PASSED for stream in streams])
 
     def written(self) -> "tuple[Written, ...]":
         """The ways in which an event's bytes can stand on the wire."""
@@ -198,8 +207,8 @@ class MarkerDecoder:
         self.counts = Decoding()
         self._data = data
         self._ways = markers.written()
-        self._size_bytes = markers.size_bytes
-        self._names = {**names, "type": pa.scalar(markers.type_from(names["src"].as_py()))}
+        self._markers = markers
+        self._names = names
         self._known = KnownRange.nothing()
         self._position = 0  # everything before was searched
 
@@ -237,20 +246,23 @@ class MarkerDecoder:
     def _batch(self, found: Found, at: int) -> pa.RecordBatch:
         start, end = np.array(found.at, np.int64) + at, np.array(found.end, np.int64) + at
         columns = seen_columns(start, end - start, self._known) | event_columns(
-            found.stream, found.seq, self._size_bytes
+            found.stream, found.seq, self._markers, self._names
         )
         return message_batch(self._names, columns, start.size)
 
 
-def event_columns(stream: Sequence[int], seq: Sequence[int], size_bytes: int) -> dict[str, pa.Array]:
-    """Which events these are."""
+def event_columns(
+    stream: Sequence[int], seq: Sequence[int], markers: Markers, names: Mapping[str, Any]
+) -> dict[str, pa.Array]:
+    """Which events these are. names: has src and dst of all of them."""
     count = len(seq)
     return {
+        "type": markers.types(names["src"].as_py(), names["dst"].as_py(), stream),
         "stream": pa.array(np.array(stream, np.uint32).astype(np.int32)),
         "first_seq": pa.array(np.array(seq, np.uint64).astype(np.int64)),
         "count": pa.repeat(pa.scalar(1, pa.int32()), count),
         "covered": pa.repeat(pa.scalar(1, pa.int64()), count),
-        "payload_length": pa.repeat(pa.scalar(size_bytes, pa.int32()), count),
+        "payload_length": pa.repeat(pa.scalar(markers.size_bytes, pa.int32()), count),
     }
 
 

@@ -15,7 +15,7 @@ from node.systems import codec_of, reading_of
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """An event that its publisher hands over: its payload, which begins with a marker."""
+    """An event that its publisher hands over to the system: its payload, which begins with a marker."""
 
     magic: Annotated[int, Field("I", "", "CutM")]
     stream: Annotated[int, Field("I", "", "the stream")]
@@ -29,7 +29,7 @@ class NewEvent:
 
 @dataclass(frozen=True, slots=True)
 class PassedEvent(NewEvent):
-    """An event that somebody passes on who did not publish it."""
+    """An event that is passed on, to whoever takes it or passes it on in turn."""
 
 
 MARKED = Codec([Layout(NewEvent, 1), Layout(PassedEvent, 2)])
@@ -40,11 +40,19 @@ def messages_of(plan: Plan) -> Codec | Markers | None:
     """What to search a run's captures for; None if its messages are not known here."""
     if not plan.declared.shows_events:
         return codec_of(plan.system)
-    publishing = plan.declared.having(Trait.PUBLISHER)
-    roles = {role for role in publishing if not plan.declared.has(role, Trait.SERVER)}
-    hosts = {process.host for process in plan.processes if process.role in roles}
-    addresses = frozenset(host.address for host in plan.hosts if host.name in hosts)
-    return Markers(plan.workload["event_size_bytes"], addresses)
+    declared, addresses = plan.declared, {host.name: host.address for host in plan.hosts}
+    clients = [each for each in plan.processes if not declared.has(each.role, Trait.SERVER)]
+    publishers = {
+        addresses[each.host]: frozenset(
+            stream.number
+            for stream in plan.streams
+            if not {each.region, each.name}.isdisjoint(stream.publishers)
+        )
+        for each in clients
+        if declared.has(each.role, Trait.PUBLISHER)
+    }
+    takers = {addresses[each.host] for each in clients if declared.has(each.role, Trait.SUBSCRIBER)}
+    return Markers(plan.workload["event_size_bytes"], publishers, frozenset(takers))
 
 
 def known_codec(declared: Declared) -> Codec | None:

@@ -27,6 +27,11 @@ class Readiness:
     is_told: bool = False
     within_us: int = 30_000_000
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether anything is given."""
+        return bool(self.port or self.line or self.http or self.command or self.is_told)
+
 
 @dataclass(frozen=True, slots=True)
 class Stopping:

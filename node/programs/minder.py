@@ -65,7 +65,7 @@ class Minder:
         self._spec, self._launch, self._control, self._file = spec, launch, control, log
         self._program = launch.program
         self._problem = ""
-        self._is_finishing = False
+        self._is_finishing = self._is_ready = False
         self._ended = asyncio.Event()
         self._given_up = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -136,6 +136,7 @@ class Minder:
             self._problem = str(error)
             self._given_up.set()
             return
+        self._is_ready = True
         self.log(Log("ready", {}))
         self._post({"did": "ready"})
 
@@ -166,12 +167,15 @@ class Minder:
     def _result(self, code: int) -> int:
         how = f"exit code {code}" if code >= 0 else f"signal {-code}"
         self.log(Log("ended", {"how": how, "was_asked": self._is_finishing}))
+        last_words = f"; its last words: {self._output.last}" if self._output.last else ""
         if self._problem:
-            self._fail(self._problem)
+            self._fail(self._problem + last_words)
             return FAILED
         if self._is_finishing:
             return 0
-        self._fail(f"{self._program.run[0]} ended by itself, with {how}")
+        if code == 0 and not self._is_ready and self._program.ready.is_awaited:
+            how += " before it was ready (if it went into the background, keep it in the foreground)"
+        self._fail(f"{self._program.run[0]} ended by itself, with {how}{last_words}")
         return code if code > 0 else FAILED
 
     def _fail(self, problem: str) -> None:

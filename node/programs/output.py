@@ -5,6 +5,7 @@ from collections.abc import Callable
 from node.core.machine import Log
 
 LINE_BYTES_MAX = 8192
+LAST_WORDS_MAX = 160
 OUTPUT_BYTES_MAX = 64 << 20
 """Of one life of a program; the rest is left out, and that is said."""
 
@@ -13,6 +14,8 @@ class Output:
     """Cuts what a program writes into lines. log: takes them. seen: is told each line, too."""
 
     def __init__(self, log: Callable[[Log], None], seen: Callable[[str], None]) -> None:
+        self.last = ""
+        """The last line that was not empty, shortened: why a program ended stands there, as a rule."""
         self._log, self._seen = log, seen
         self._rest = b""
         self._left_bytes = OUTPUT_BYTES_MAX
@@ -35,6 +38,9 @@ class Output:
     def _line(self, line: bytes) -> None:
         text = line.decode(errors="backslashreplace").rstrip("\r")
         self._seen(text)
+        if text.strip():
+            said = "".join(each if each.isprintable() else " " for each in text).strip()
+            self.last = said if len(said) <= LAST_WORDS_MAX else f"{said[:LAST_WORDS_MAX]}…"
         if self._left_bytes <= 0:
             return
         self._left_bytes -= len(line) + 1

@@ -190,3 +190,28 @@ def test_clients_start_when_those_that_serve_are_ready(folder, experiment, group
     names = [process.name for process in plan.processes]
     found = start_order(plan, names)
     assert [set(group) for group in found] == [group or set(names) for group in groups]
+
+
+CLERK = """\
+  clerk:
+    traits: [coordinator]
+    run: [sh, -c, "exec sleep 60"]
+"""
+
+
+def test_those_that_serve_start_together_with_whom_they_may_wait_for(folder):
+    """A service that says who the replicas are, for instance, and that no client speaks with."""
+    replace(folder / "post" / "system.yaml", "  sender:\n", f"{CLERK}  sender:\n")
+    replace(folder / "letters.yaml", "office: 1", "office: 1, clerk: 1")
+    chosen = load_experiment(str(folder / "letters.yaml"))
+    plan = make_plan(chosen, load_topology(chosen.topology), seed=1, links_kind="relay")
+    first, then = start_order(plan, [process.name for process in plan.processes])
+    assert set(first) == {"r0/office-0", "r1/office-0", "r0/clerk-0", "r1/clerk-0"}
+    assert set(then) == {"r0/sender-0", "r1/sender-0"}
+
+
+def test_a_client_says_that_it_is_ready_however_long_it_may_take(folder, capsys):
+    run = 'run: [sh, "{{ system }}/send.sh", "{{ (peers(\'office\', region) | first).address }}"]'
+    replace(folder / "post" / "system.yaml", run, f"{run}\n    ready: {{within: 40s}}")
+    ready = planned(folder, capsys)["programs"]["roles"]["sender"]["ready"]
+    assert (ready["is_told"], ready["within_us"]) == (True, 40_000_000)

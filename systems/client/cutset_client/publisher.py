@@ -13,6 +13,9 @@ from cutset_client.records import Records
 
 UNDER_WAY_MAX = 64
 """Closed loop: so many events at most are sent and not acknowledged."""
+UNSAID_MAX = 100
+UNSAID_S = 5.0
+"""When so many events were given out for so long, and none was said to be sent, none ever will be."""
 
 
 class Event(NamedTuple):
@@ -37,6 +40,8 @@ class Publisher:
         self._numbers = Numbers(told["numbers"], self._streams)
         self._given = 0
         self._open = 0  # given out and not acknowledged
+        self._is_unsaid = self._mode != "acknowledged"  # none was said to be sent, and all are to be
+        self._unsaid_until_s = 0.0  # set with the first event
         self._changed = threading.Condition()
         self._done: dict[int, int] = {}
         self._is_over = not self._streams
@@ -49,8 +54,13 @@ class Publisher:
             yield event
 
     def next(self) -> Event | None:
-        """The next event, once it is due; None when no more are to be published."""
+        """The next event, once it is due; None when no more are to be published.
+
+        Raises RuntimeError where the contract counts what is sent, and nothing is ever said to be.
+        """
         self._channel.go.wait()
+        if self._is_unsaid:
+            self._look_for_sent()
         if not self._wait_until_due():
             with self._changed:
                 self._is_over = True
@@ -64,6 +74,7 @@ class Publisher:
 
     def sent(self, event: Event) -> None:
         """It is about to be handed over to the system."""
+        self._is_unsaid = False
         if self._mode != "acknowledged":
             self._records.write(RecordKind.PUBLISHED, event.stream, event.seq, event.payload)
             if self._mode == "sent":
@@ -87,6 +98,12 @@ class Publisher:
         """The last number of each stream that is published, and whether no more will be."""
         with self._changed:
             return {"published": dict(self._done), "silent": self._is_over and self._open == 0}
+
+    def _look_for_sent(self) -> None:
+        if self._given == 0:
+            self._unsaid_until_s = time.monotonic() + UNSAID_S
+        elif self._given >= UNSAID_MAX and time.monotonic() > self._unsaid_until_s:
+            raise RuntimeError(f"{self._given} events were given out: say `sent` before handing each over")
 
     def _count(self, event: Event) -> None:
         with self._changed:

@@ -8,6 +8,8 @@ are to get events (`node.core.declaration.Contract`); deliveries, numbers, chann
 
 import json
 import os
+import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -46,12 +48,15 @@ class Session:
         self._channel = Channel(told["channel"], self._progress)
 
     def __enter__(self) -> "Session":
+        """From now on an exception in any thread ends the process: it would go on without what that did."""
+        threading.excepthook = self._failed
         return self
 
     def __exit__(self, kind: type | None, error: object, trace: object) -> None:
         if kind is None:
             self.wait_until_finished()
         self.close()
+        threading.excepthook = threading.__excepthook__
 
     def publisher(self) -> Publisher:
         """What it publishes."""
@@ -83,6 +88,14 @@ class Session:
         """Say the last progress, and nothing more. Idempotent."""
         self._channel.close()
         self._records.close()
+
+    def _failed(self, args: threading.ExceptHookArgs) -> None:
+        """Once the run is over, connections break that are of no use any more."""
+        if self._channel.finished.is_set() or args.exc_type is SystemExit:
+            return
+        threading.__excepthook__(args)
+        sys.stderr.flush()
+        os._exit(1)
 
     def _progress(self) -> Mapping[str, Any]:
         publisher, subscriber = self._publisher, self._subscriber

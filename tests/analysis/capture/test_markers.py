@@ -184,8 +184,14 @@ def test_windows_of_a_long_stream_lose_nothing_at_their_borders(tmp_path, monkey
 def test_who_publishes_and_who_passes_on_is_told_apart(tmp_path):
     frames = [*connection([(0, payload((0, 1)))]), *connection([(0, payload((0, 2)))], port=40001)]
     path = write_pcap(tmp_path / "two.pcap", at_intervals(frames))
-    for publishers, kind in ((frozenset({PEER}), "NEW_EVENT"), (frozenset({HOST}), "PASSED_EVENT")):
-        found = extract(path, Markers(SIZE, publishers=publishers))["messages"]
+    cases = (
+        (Markers(SIZE, {PEER: frozenset({0})}), "NEW_EVENT"),
+        (Markers(SIZE, {HOST: frozenset({0})}), "PASSED_EVENT"),
+        (Markers(SIZE, {PEER: frozenset({1})}), "PASSED_EVENT"),  # it passes on what another published
+        (Markers(SIZE, {PEER: frozenset({0})}, frozenset({HOST})), "PASSED_EVENT"),  # to a subscriber
+    )
+    for markers, kind in cases:
+        found = extract(path, markers)["messages"]
         assert found.column("type").to_pylist() == [kind] * 2
         assert found.column("sport").to_pylist() == [40000, 40001]
         assert found.column("direction").to_pylist() == ["in", "in"]

@@ -127,6 +127,16 @@ def test_a_program_that_ends_by_itself_is_a_failure_whatever_its_code(tmp_path, 
     assert launched.all_said("failed")[0]["problem"] == "sh ended by itself, with exit code 0"
 
 
+def test_a_program_that_goes_into_the_background_is_told_of(tmp_path, launched):
+    launched.start(spec(tmp_path, shell("sleep 60 & echo gone", ready=Readiness(line="never"))))
+    launched.wait(lambda: launched.all_said("exited"))
+    [failed] = launched.all_said("failed")
+    assert failed["problem"] == (
+        "sh ended by itself, with exit code 0 before it was ready (if it went into the background, "
+        "keep it in the foreground); its last words: gone"
+    )
+
+
 CHILD = "sleep 600 & echo $!; exec sleep 600"
 
 

@@ -205,3 +205,38 @@ def test_a_marker_comes_back_and_a_changed_payload_is_known():
     assert read_marker(payload[: MARKER_BYTES - 1]) is None
     assert read_marker(b"x" * 100) is None
     assert zlib.crc32(marked(3, 7, 28, 1)) != zlib.crc32(marked(3, 8, 28, 1))
+
+
+BROKEN_THREAD = """\
+import threading, cutset_client
+with cutset_client.connect() as session:
+    session.subscriber()
+    session.ready()
+    threading.Thread(target=lambda: [][0]).start()
+"""
+UNSAID = """\
+import cutset_client, cutset_client.publisher
+cutset_client.publisher.UNSAID_S = 0
+with cutset_client.connect() as session:
+    publisher = session.publisher()
+    session.ready()
+    for event in publisher:
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (BROKEN_THREAD, "IndexError: list index out of range"),
+        (UNSAID, "RuntimeError: 100 events were given out: say `sent` before handing each over"),
+    ],
+)
+def test_a_client_that_cannot_do_its_work_ends_and_says_why(tmp_path, launched, code, why):
+    quick = WORKLOAD | {"rate_per_s": 5000.0}
+    launched.start(client(tmp_path, (sys.executable, "-c", code), quick))
+    launched.wait_ready(1)
+    launched.go()
+    launched.wait(lambda: launched.all_said("exited"))
+    [failed] = launched.all_said("failed")
+    assert failed["problem"] == f"{sys.executable} ended by itself, with exit code 1; its last words: {why}"

@@ -1,0 +1,89 @@
+"""Sprinkler's nodes as programs, on real packets: what markers show of them is what their own codec reads."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from analysis.capture.markers import Markers
+from analysis.capture.pcap.streams import HostCapture, extract_messages
+from analysis.messages.marked import messages_of
+from analysis.schemas import MESSAGES
+from experiments.rundir import RunDirectory
+from node.core.message_layout import Codec
+from node.protocols.sprinkler.messages import CODEC
+from tests.systems.on_packets import carried_out, needs
+
+pytestmark = needs("sprinkler-program", always=True)
+
+EXPERIMENT = """\
+name: as-programs
+topology: three-regions
+system: sprinkler-program
+roles: {proxy: 2, driver: 1, client: 1, configuration: 1}
+workload: {event_size: 100B, rate: 100/s}
+duration: 6s
+faults:
+  - {name: cut, at: 1s, cut: [r1, r2], for: 3s}
+"""
+CARRYING = ("EVENTS", "SPARSE_EVENTS", "PUBLISH")
+"""Messages with events' bytes."""
+BETWEEN = ("src", "sport", "dst", "dport", "direction", "stream")
+
+
+@pytest.fixture(scope="module")
+def the_run(tmp_path_factory) -> RunDirectory:
+    return carried_out(tmp_path_factory.mktemp("programs"), EXPERIMENT)
+
+
+def test_nothing_is_lost_and_packets_agree_with_what_clients_wrote_down(the_run):
+    summary = the_run.read_summary()
+    events = summary["events"]
+    assert events["published"] > 1500
+    assert events["delivered"] == 3 * events["published"]
+    for broken in ("lost", "duplicated", "out_of_order", "corrupted", "stray"):
+        assert events[broken] == 0, broken
+    assert summary["agreement"]["held"] is True
+    assert summary["agreement"]["left_out"] == []
+    recovery = summary["recovery"]["cut"]
+    assert recovery["affected_pairs"] == 2
+    assert 0 < recovery["switch_s"] <= recovery["catch_up_s"]
+
+
+def test_markers_show_the_events_that_the_codec_reads_on_each_connection(the_run):
+    plan = the_run.read_run().plan
+    addresses = {host.name: host.address for host in plan.hosts}
+    markers = messages_of(plan)
+    assert isinstance(markers, Markers)
+    new = Counter[int]()
+    for process in plan.processes:
+        [path] = the_run.captures.glob(f"{process.host}-*.pcap")
+        address = addresses[process.host]
+        decoded = messages(path, HostCapture(str(path), process.host, address, plan.port), CODEC)
+        marked = messages(path, HostCapture(str(path), process.host, address, None), markers)
+        carrying = [row for row in decoded if row["type"] in CARRYING]
+        assert Counter(map(each, marked)) == Counter(one for row in carrying for one in every(row))
+        if process.role == "proxy":
+            new += Counter(
+                row["stream"] for row in marked if row["type"] == "NEW_EVENT" and row["direction"] == "in"
+            )
+    published = the_run.read_summary()["events"]["published"]
+    assert new.total() == published, "each publication came to its proxy once, and nothing else is called new"
+
+
+def messages(path: Path, capture: HostCapture, known: Codec | Markers) -> list[dict]:
+    found: list[pa.RecordBatch] = []
+    extract_messages(capture, known, lambda table, rows: found.append(rows) if table == "messages" else None)
+    return pa.Table.from_batches(found, MESSAGES).to_pylist()
+
+
+def each(row: dict) -> tuple:
+    return (*(row[name] for name in BETWEEN), row["first_seq"])
+
+
+def every(row: dict) -> list[tuple]:
+    """The events of a message. Requests to publish are numbered as the publisher's events are."""
+    first = row["request"] if row["type"] == "PUBLISH" else row["first_seq"]
+    assert row["covered"] in {None, row["count"]}, "nothing was collected"
+    return [each(row | {"first_seq": seq}) for seq in range(first, first + row["count"])]
