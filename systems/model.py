@@ -234,9 +234,7 @@ class SystemFile(StrictModel):
         if (found := self.declared().problem()) is not None:
             raise problem(found)
         if self.workloads == ("stream",) and self.contract.audience == "topic":
-            raise problem(
-                "goes with the workload topics, which is not among workloads", "contract", "audience"
-            )
+            raise problem("topic goes with the workload topics", "contract", "audience")
         return self
 
     def declared(self) -> Declared:

@@ -18,7 +18,7 @@ UNDER_WAY_MAX = 64
 
 class Event(NamedTuple):
     """An event to publish. topic: "r0/3", the region that owns the stream and the stream's number; with the
-    workload `topics` "t3", under which publishers of several regions may publish, each on a stream of its own.
+    workload `topics` "t3", under which several regions may publish, each on a stream of its own.
     """
 
     topic: str

@@ -2,8 +2,9 @@
 
 CUTSET_CLIENT names a JSON file: name, region, role, index; start, how often the client was started before;
 workload; homes, the region of each stream; publishes, the streams that it publishes on; subscribes, whether
-it is a subscriber; subscriptions, to what and when, where not all are to get everything; published, what its record of published events says, and since, from when on subscribers
-are to get events (`node.core.declaration.Contract`); deliveries, numbers, channel: where these are.
+it is a subscriber; subscriptions, to what and when, where not all are to get everything; published, what its
+record of published events says, and since, from when on subscribers are to get events
+(`node.core.declaration.Contract`); deliveries, numbers, channel: where these are.
 """
 
 import json
@@ -66,9 +67,7 @@ class Session:
         return self._subscriber
 
     def ready(self) -> None:
-        """It is connected, and has subscribed to what it is to get first (`Subscriber.topics`). Said again, it
-        changes nothing.
-        """
+        """It is connected, and subscribed to what it is to get first. Said again, it changes nothing."""
         if self._subscriber is not None:
             self._subscriber.subscribed()
         self._channel.say({"did": "ready"})

@@ -4,14 +4,14 @@ The program has standard input and output for it, one JSON object a line. It is 
 
     {"do": "publish", "id": 7, "topic": "r0/0", "payload": "…"}   when an event is due; payload in base64
     {"do": "subscribe"}                                           at the beginning: it is to get every topic
-    {"do": "subscribe", "topics": ["t3", "t7"]}                   or these; again when it is also to get others
+    {"do": "subscribe", "topics": ["t3", "t7"]}                   or these; later these, too
     {"do": "unsubscribe", "topics": ["t3"]}                       these no longer
     {"do": "stop"}                                                nothing more will be published
     {"do": "finish"}                                              the run is over: end
 
 and says
 
-    {"did": "ready"}                                      it is subscribed to what it is to get at the beginning
+    {"did": "ready"}                                      it is subscribed to what it is to get first
     {"did": "subscribed", "topics": ["t4"]}               to these, too
     {"did": "unsubscribed", "topics": ["t3"]}
     {"did": "sent", "id": 7}                              before it hands the event over to the system

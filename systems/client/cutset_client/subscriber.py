@@ -1,9 +1,9 @@
 """What a subscriber got, told by the markers in payloads; and what it is to get, and from when on.
 
 Where the contract says `since: subscription`, it is put on record when each stream was asked for, and when
-the system said that it is so. What is wanted from the beginning of the run is asked for with the `Subscriber`,
-and there once it says that it is ready; each later change is asked for when it is given out, and there once
-the subscriber says so. What it is to get follows from the plan, not from what it asks its system for.
+the system said that it is so. What is wanted from the beginning of the run is asked for with the
+`Subscriber`, and there once it says that it is ready; each later change is asked for when it is given out,
+and there once the subscriber says so. All that follows from the plan, not from what its system is asked for.
 """
 
 import threading
@@ -110,7 +110,7 @@ class Subscriber:
         return True
 
     def progress(self) -> Mapping[int, int]:
-        """The last number of each stream that came; with topics, of all streams of those that it is to get."""
+        """The last number of each stream that came; with topics, of the streams that it is to get now."""
         with self._lock:
             if self.is_for_everything:
                 return dict(self._reached)
