@@ -75,9 +75,12 @@ def declared_by(system: str) -> Declared:
     return known(system).declared
 
 
-def declared_with(system: str, parameters: Mapping[str, Any]) -> Declared:
-    """What a known system declares, and promises with these parameters, all of them."""
+def declared_with(system: str, parameters: Mapping[str, Any], workload: str) -> Declared:
+    """What a known system declares, and promises with these parameters, all of them, and a kind of workload
+    that it takes.
+    """
     declaring = known(system)
-    if declaring.promise is None:
-        return declaring.declared
-    return replace(declaring.declared, contract=declaring.promise(parameters))
+    promised = declaring.declared
+    if declaring.promise is not None:
+        promised = replace(promised, contract=declaring.promise(parameters))
+    return promised.taking(workload)

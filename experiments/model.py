@@ -164,7 +164,7 @@ class Experiment(StrictModel):
 
     def declared(self) -> Declared:
         """What the system declares, with what this experiment asks of it."""
-        declared = declared_with(self.system, self.all_parameters())
+        declared = declared_with(self.system, self.all_parameters(), self.workload.kind)
         return replace(declared, contract=loosened(declared.contract, self.contract))
 
     def all_faults(self, topology: Topology, seed: int) -> tuple[Fault, ...]:

@@ -4,8 +4,9 @@ Validated as far as the file alone allows; what its templates say is known once 
 (`systems.rendering`). The folder of a file's templates and clients is the file's own.
 """
 
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -30,6 +31,7 @@ ROLES_MAX = 20
 GRACE_US_MAX = 15_000_000
 """Less than a run waits for all its processes to end."""
 READY_US_MAX = 120_000_000
+WorkloadKind = Literal["stream", "topics"]
 PROCESSORS_MAX = 4096
 TOLD_BY = {Trait.PUBLISHER, Trait.SUBSCRIBER}
 """Roles with any of these are clients: they write down what they published and got."""
@@ -89,7 +91,7 @@ class RoleFile(StrictModel):
     files: Annotated[dict[str, str], Field(max_length=FILES_MAX)] = Field(default_factory=dict)
     """Files in its folder, each with the template beside this file that it is made of."""
     ready: ReadyFile | None = None
-    """When it is ready. With `within` alone, a client says so itself; another program is when it runs."""
+    """When it is ready. With `within` alone a client says so itself; other programs are when they run."""
     stop: StopFile = Field(default_factory=partial(StopFile.model_validate, {}))
     """How it is asked to end."""
     keeps_storage: Flag = True
@@ -157,7 +159,7 @@ class ContractFile(StrictModel):
     published: Published = "sent"
     """What a publisher's record says."""
     audience: Audience = "all"
-    """Who gets an event."""
+    """Who gets an event; where clients take several kinds of workloads, that follows from the kind."""
     since: Since = "beginning"
     """From when on."""
     order: Order = "none"
@@ -205,8 +207,8 @@ class SystemFile(StrictModel):
     """What runs, in the order of hosts."""
     contract: ContractFile = Field(default_factory=partial(ContractFile.model_validate, {}))
     """What it promises."""
-    workloads: tuple[str, ...] = ("stream",)
-    """Kinds of workloads that its clients take."""
+    workloads: Annotated[tuple[WorkloadKind, ...], Field(min_length=1)] = ("stream",)
+    """Kinds of workloads that its clients take: stream, topics, or both."""
     streams_max: WholeNumber | None = Field(None, ge=1)
     """How many streams a region may have; any number unless given."""
     parameters: dict[str, Flag | WholeNumber | float | str] = Field(default_factory=dict)
@@ -228,16 +230,23 @@ class SystemFile(StrictModel):
         for name in self.parameters:
             if not name.isidentifier():
                 raise problem("should be a name as in Python: letters, digits and _", "parameters", name)
+        if "topics" in self.workloads and self.contract.since != "subscription":
+            raise problem("topics needs contract.since to be subscription", "workloads")
         if (found := self.declared().problem()) is not None:
             raise problem(found)
+        if self.workloads == ("stream",) and self.contract.audience == "topic":
+            raise problem("topic goes with the workload topics", "contract", "audience")
         return self
 
     def declared(self) -> Declared:
         """What plan, run.json and analysis know of it."""
+        contract = self.contract.contract()
+        if self.workloads == ("topics",):
+            contract = replace(contract, audience="topic")
         return Declared(
             self.name,
             {name: tuple(map(str, role.traits)) for name, role in self.roles.items()},
-            self.contract.contract(),
+            contract,
             self.workloads,
             self.ports,
             self.streams_max,

@@ -5,19 +5,41 @@ const readline = require("readline");
 
 const [what, address, port] = process.argv.slice(2);
 const say = (message) => process.stdout.write(JSON.stringify(message) + "\n");
-let server, unread;
+const wanted = new Map(); // the number of the subscription to each subject
+let lastNumber = 0;
+let isTold = what === "publish"; // what it is to get first
+let server, unread, awaited; // awaited: what to say at the server's next answers to a PING
 
 function connect() {
   unread = Buffer.alloc(0);
   server = net.connect(Number(port), address);
   server.setNoDelay(true);
-  server.write('CONNECT {"verbose": false}\r\n' + (what === "subscribe" ? "SUB > 1\r\n" : "") + "PING\r\n");
+  awaited = [];
+  server.write('CONNECT {"verbose": false}\r\n');
+  subscribe([...wanted.keys()]);
   server.on("data", (data) => {
     unread = Buffer.concat([unread, data]);
     while (read());
   });
   server.on("error", () => {}); // "close" follows
   server.on("close", () => setTimeout(connect, 200));
+}
+
+// Ask the server for something, and say so once it answers a PING that came after that: then it has read it.
+function ask(lines, saying) {
+  if (server.readyState === "closed") return; // the next connection asks for all that is wanted
+  server.write([...lines, "PING"].map((line) => line + "\r\n").join(""));
+  awaited.push(isTold ? [{ did: "ready" }, saying] : [saying]);
+}
+
+function subscribe(subjects) {
+  for (const subject of subjects) if (!wanted.has(subject)) wanted.set(subject, ++lastNumber);
+  ask(subjects.map((subject) => `SUB ${subject} ${wanted.get(subject)}`), { did: "subscribed", topics: subjects });
+}
+
+function unsubscribe(subjects) {
+  ask(subjects.map((subject) => `UNSUB ${wanted.get(subject)}`), { did: "unsubscribed", topics: subjects });
+  for (const subject of subjects) wanted.delete(subject);
 }
 
 // Take one line of the server, with the payload that follows a MSG; false if it is not whole.
@@ -33,7 +55,7 @@ function read() {
     say({ did: "got", payload: unread.toString("base64", from, next - 2), topic: words[1] });
   }
   if (words[0] === "PING") server.write("PONG\r\n");
-  if (words[0] === "PONG") say({ did: "ready" }); // the server has read all that came before our PING
+  if (words[0] === "PONG") awaited.shift().forEach(say);
   unread = unread.subarray(next);
   return true;
 }
@@ -41,6 +63,11 @@ function read() {
 readline.createInterface({ input: process.stdin }).on("line", (line) => {
   const told = JSON.parse(line);
   if (told.do === "finish") process.exit(0);
+  if (told.do === "unsubscribe") unsubscribe(told.topics);
+  if (told.do === "subscribe") {
+    isTold = true;
+    subscribe(told.topics ?? [">"]);
+  }
   if (told.do !== "publish") return;
   if (server.readyState !== "open") return say({ did: "refused", id: told.id });
   const payload = Buffer.from(told.payload, "base64");

@@ -10,7 +10,7 @@ user, never from an experiment or from a run directory.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal, Self, get_args
 
@@ -48,6 +48,8 @@ CHOICES = {
     )
 }
 """What a contract may say."""
+AUDIENCES: Mapping[str, Audience] = {"stream": "all", "topics": "topic", "content": "content"}
+"""Who gets the events of each kind of workload, where a system takes several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,12 @@ class Declared:
         """Whether a role has any of these traits; one that the system does not have has none."""
         return bool(set(self.roles.get(role, ())) & set(traits))
 
+    def taking(self, workload: str) -> Self:
+        """With a kind of workload; who gets an event follows from it where the system takes several."""
+        if len(self.workloads) < 2:
+            return self
+        return replace(self, contract=replace(self.contract, audience=AUDIENCES[workload]))
+
     def problem(self) -> str | None:
         """What is wrong with what a system says of itself, or None."""
         contract = self.contract
@@ -142,6 +150,8 @@ class Declared:
             return "contract.survives should list kinds of faults, and contract.settle_us not be negative"
         if contract.audience != "all" and contract.since != "subscription":
             return f"the audience {contract.audience} needs since subscription"
+        if "topics" in self.workloads and contract.since != "subscription":
+            return "the workload topics needs since subscription"
         for name in (self.name, *self.roles):
             if not NAME.fullmatch(name):
                 return f"the name {name!r:.40} should be a letter of a-z, then up to 29 of a-z, 0-9, _ and -"

@@ -1,8 +1,10 @@
 """etcd's API as JSON over HTTP (its gRPC gateway), and the base64 in which that has keys and values."""
 
 import base64
+import contextlib
 import http.client
 import json
+import socket
 
 
 def text(data: bytes) -> str:
@@ -26,3 +28,9 @@ class Gateway:
             self._connection.close()
             raise
         return answer
+
+    def stop(self) -> None:
+        """For another thread than the one that reads an answer: that comes to its end."""
+        if (connected := self._connection.sock) is not None:
+            with contextlib.suppress(OSError):  # it is broken already
+                connected.shutdown(socket.SHUT_RDWR)

@@ -18,7 +18,7 @@ waiting = queue.Queue()
 
 
 def put(events):
-    keys = [text(f"{event.topic}/{event.seq:012}".encode()) for event in events]
+    keys = [text(f"{event.topic}/{event.stream}/{event.seq:012}".encode()) for event in events]
     puts = [
         {"requestPut": {"key": key, "value": text(event.payload)}}
         for key, event in zip(keys, events, strict=True)

@@ -1,4 +1,7 @@
-"""Watches all keys at the member of its region, from where it was: subscriber.py ADDRESS PORT."""
+"""subscriber.py ADDRESS PORT: watches all keys, or those of its topics, at the member of its region.
+
+After an error it goes on from where it was. Each topic has a watch of its own, and so an order of its own.
+"""
 
 import base64
 import http.client
@@ -10,26 +13,69 @@ import time
 import cutset_client
 from gateway import Gateway, text
 
-EVERYTHING = text(b"\0")
+
+class Watch(threading.Thread):
+    """Of a range of keys. created: is called when it is there, again after each error."""
+
+    def __init__(self, first, end, created):
+        super().__init__(daemon=True)
+        self._range = {"key": text(first), "range_end": text(end)}
+        self._created = created
+        self._network = None
+        self._revision = 0
+        self._is_wanted = True
+
+    def run(self):
+        while self._is_wanted:
+            try:
+                asked = {**self._range, "start_revision": str(self._revision)}
+                self._network = Gateway(sys.argv[1], sys.argv[2], timeout_s=None)
+                for line in self._network.open("watch", {"create_request": asked}):
+                    if not self._is_wanted:
+                        return
+                    self._take(json.loads(line)["result"])
+            except (OSError, http.client.HTTPException) as error:
+                print(f"again from {self._revision}: {error}", flush=True)
+            time.sleep(0.2)
+
+    def _take(self, result):
+        if result.get("created"):
+            self._revision = self._revision or int(result["header"]["revision"]) + 1
+            self._created()
+        for event in result.get("events", ()):
+            subscriber.got(base64.b64decode(event["kv"]["value"]))
+            self._revision = int(event["kv"]["mod_revision"]) + 1
+
+    def end(self):
+        self._is_wanted = False
+        if self._network is not None:
+            self._network.stop()
 
 
-def watch(session, subscriber, revision=0):
-    while True:
-        try:
-            asked = {"key": EVERYTHING, "range_end": EVERYTHING, "start_revision": str(revision)}
-            network = Gateway(sys.argv[1], sys.argv[2], timeout_s=None)
-            for line in network.open("watch", {"create_request": asked}):
-                result = json.loads(line)["result"]
-                if result.get("created"):
-                    revision = revision or int(result["header"]["revision"]) + 1
-                    session.ready()
-                for event in result.get("events", ()):
-                    subscriber.got(base64.b64decode(event["kv"]["value"]))
-                    revision = int(event["kv"]["mod_revision"]) + 1
-        except (OSError, http.client.HTTPException) as error:
-            print(f"again from {revision}: {error}", flush=True)
-        time.sleep(0.2)
+def watch(topic):
+    def created():
+        subscriber.subscribed(topic)
+        lacking.discard(topic)
+        if not lacking:
+            session.ready()
+
+    watches[topic] = Watch(f"{topic}/".encode(), f"{topic}0".encode(), created)  # 0 comes next to /
+    watches[topic].start()
 
 
+watches = {}
 with cutset_client.connect() as session:
-    threading.Thread(target=watch, args=(session, session.subscriber()), daemon=True).start()
+    subscriber = session.subscriber()
+    lacking = set() if subscriber.is_for_everything else set(subscriber.topics)
+    if subscriber.is_for_everything:
+        Watch(b"\0", b"\0", session.ready).start()
+    elif not lacking:
+        session.ready()
+    for topic in tuple(lacking):
+        watch(topic)
+    for change in subscriber:
+        if change.on:
+            watch(change.topic)
+        else:
+            watches.pop(change.topic).end()
+            subscriber.unsubscribed(change.topic)

@@ -8,6 +8,12 @@ import paho.mqtt.client as mqtt
 address, port, qos = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 under_way = {}  # events by paho's numbers; True for one that was acknowledged before it got there
 
+
+def bridged(topic):
+    """As the bridges of other regions take it: below the region where it is published."""
+    return topic if topic.startswith(f"{session.region}/") else f"{session.region}/{topic}"
+
+
 with cutset_client.connect() as session:
     publisher = session.publisher()
     client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, session.name, clean_session=False)
@@ -24,7 +30,7 @@ with cutset_client.connect() as session:
     client.loop_start()
     for event in publisher:
         publisher.sent(event)
-        number = client.publish(event.topic, event.payload, qos).mid
+        number = client.publish(bridged(event.topic), event.payload, qos).mid
         if under_way.setdefault(number, event) is True:
             del under_way[number]
             publisher.acknowledged(event)

@@ -1,10 +1,21 @@
-"""Subscribes to everything at the server of its region: subscriber.py ADDRESS."""
+"""Subscribes at the server of its region, to everything or to its topics: subscriber.py ADDRESS."""
 
 import asyncio
 import sys
 
 import cutset_client
 import nats
+
+
+async def heard(network):
+    """Until the server has read all that it was asked."""
+    while True:
+        try:
+            await network.flush()
+        except (nats.errors.Error, TimeoutError):
+            await asyncio.sleep(0.1)  # it is away; a new connection asks for the same
+        else:
+            return
 
 
 async def main():
@@ -15,10 +26,19 @@ async def main():
         async def got(message):
             subscriber.got(message.data, message.subject)
 
-        await network.subscribe(">", cb=got)
-        await network.flush()
+        subjects = [">"] if subscriber.is_for_everything else subscriber.topics
+        subscriptions = {subject: await network.subscribe(subject, cb=got) for subject in subjects}
+        await heard(network)
         session.ready()
-        await asyncio.to_thread(session.wait_until_finished)
+        while (change := await asyncio.to_thread(subscriber.next)) is not None:
+            if change.on:
+                subscriptions[change.topic] = await network.subscribe(change.topic, cb=got)
+                await heard(network)
+                subscriber.subscribed(change.topic)
+            else:
+                await subscriptions.pop(change.topic).unsubscribe()
+                await heard(network)
+                subscriber.unsubscribed(change.topic)
 
 
 asyncio.run(main())

@@ -1,4 +1,4 @@
-"""Subscribes to everything at the master of its region: subscriber.py ADDRESS PORT."""
+"""Subscribes at the master of its region, to everything or to its topics: subscriber.py ADDRESS PORT."""
 
 import sys
 import threading
@@ -7,20 +7,57 @@ import time
 import cutset_client
 import redis
 
+NOBODYS = "nobody's"  # a channel that is asked for last: when that is there, all is
 
-def listen(session, subscriber):
-    while True:
-        try:
-            network = redis.Redis(sys.argv[1], int(sys.argv[2])).pubsub(ignore_subscribe_messages=False)
-            network.psubscribe("*")
-            for message in network.listen():
-                if message["type"] == "psubscribe":
-                    session.ready()
-                else:
-                    subscriber.got(message["data"], message["channel"].decode())
-        except redis.RedisError:
-            time.sleep(0.2)
+
+class Connection(threading.Thread):
+    """Made again when it failed, and then asked for all that is wanted."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self._changing = threading.Lock()
+        self._network = None
+
+    def run(self):
+        while True:
+            try:
+                self._connect()
+                for message in self._network.listen():
+                    self._take(message)
+            except redis.RedisError:
+                time.sleep(0.2)
+
+    def ask(self, change):
+        with self._changing:
+            try:
+                (self._network.subscribe if change.on else self._network.unsubscribe)(change.topic)
+            except redis.RedisError as error:
+                print(f"{change}: {error}", flush=True)
+
+    def _connect(self):
+        with self._changing:
+            self._network = redis.Redis(sys.argv[1], int(sys.argv[2])).pubsub(ignore_subscribe_messages=False)
+            if subscriber.is_for_everything:
+                self._network.psubscribe("*")
+            else:
+                self._network.subscribe(*subscriber.topics, NOBODYS)
+
+    def _take(self, message):
+        channel = message["channel"].decode()
+        match message["type"]:
+            case "message" | "pmessage":
+                subscriber.got(message["data"], channel)
+            case "subscribe" if channel != NOBODYS:
+                subscriber.subscribed(channel)
+            case "unsubscribe":
+                subscriber.unsubscribed(channel)
+            case _:
+                session.ready()
 
 
 with cutset_client.connect() as session:
-    threading.Thread(target=listen, args=(session, session.subscriber()), daemon=True).start()
+    subscriber = session.subscriber()
+    connection = Connection()
+    connection.start()
+    for change in subscriber:
+        connection.ask(change)

@@ -11,8 +11,8 @@ from pathlib import Path
 import zmq
 import zmq.utils.monitor
 
-EVERYTHING = b"\x01"  # a subscription to all topics, as an XSUB socket sends it and an XPUB socket gets it
-HELLO = [b"hello", b""]  # tells a subscriber that its subscription is there
+SUBSCRIBE = b"\x01"  # begins a subscription, as an XSUB socket sends it and an XPUB socket gets it
+EVERYTHING = SUBSCRIBE  # to all topics
 TOLD_OF = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
 
 
@@ -55,8 +55,8 @@ while True:
             subscribers.send_multipart(parts)
         elif each is there:
             subscribers.send_multipart(parts)
-        elif each is subscribers and parts == [EVERYTHING]:
-            subscribers.send_multipart(HELLO)
+        elif each is subscribers and parts[0].startswith(SUBSCRIBE):
+            subscribers.send_multipart([parts[0].removeprefix(SUBSCRIBE), b""])  # it is there
         elif each is proxies and parts == [EVERYTHING]:
             subscribed += 1
             print("subscribed:", subscribed, "of", len(settings["others"]), flush=True)

@@ -13,4 +13,4 @@ with cutset_client.connect() as session:
     session.ready()
     for event in publisher:
         publisher.sent(event)
-        network.send_multipart([event.topic.encode(), event.payload])
+        network.send_multipart([f"{event.topic}/".encode(), event.payload])

@@ -1,23 +1,47 @@
-"""Subscribes to everything at the proxy of its region: subscriber.py ADDRESS."""
+"""Subscribes at the proxy of its region, to everything or to its topics: subscriber.py ADDRESS."""
 
 import sys
-import threading
 
 import cutset_client
 import zmq
 
+WAIT_MS = 20  # for what comes, until it is looked whether other topics are due: one thread has the socket
+EVERYTHING, NOBODYS = b"", b"nobody's/"
 
-def listen(session, subscriber):
-    network = zmq.Context.instance().socket(zmq.SUB)
-    network.subscribe(b"")
-    network.connect(sys.argv[1])
-    while True:
-        topic, payload = network.recv_multipart()
-        if payload:
-            subscriber.got(payload, topic.decode())
-        else:
-            session.ready()
+
+def prefix_of(topic):
+    """What the messages of a topic, and of no other one, begin with."""
+    return topic.encode() + b"/"
+
+
+def take(begins, payload):
+    topic = begins.decode().removesuffix("/")
+    if payload:
+        subscriber.got(payload, topic)
+        return
+    subscriber_lacks.discard(begins)  # the proxy says that this subscription is there
+    if not subscriber_lacks:
+        session.ready()
+    if begins not in {EVERYTHING, NOBODYS}:
+        subscriber.subscribed(topic)
 
 
 with cutset_client.connect() as session:
-    threading.Thread(target=listen, args=(session, session.subscriber()), daemon=True).start()
+    subscriber = session.subscriber()
+    network = zmq.Context.instance().socket(zmq.SUB)
+    first = (
+        {EVERYTHING} if subscriber.is_for_everything else {prefix_of(topic) for topic in subscriber.topics}
+    )
+    subscriber_lacks = first or {NOBODYS}
+    for prefix in subscriber_lacks:
+        network.subscribe(prefix)
+    network.connect(sys.argv[1])
+    while not session.wait_until_finished(0):
+        while (change := subscriber.next(0)) is not None:
+            if change.on:
+                network.subscribe(prefix_of(change.topic))
+            else:
+                network.unsubscribe(prefix_of(change.topic))  # nothing that begins so comes after this
+                subscriber.unsubscribed(change.topic)
+        if network.poll(WAIT_MS):
+            take(*network.recv_multipart())

@@ -270,7 +270,9 @@ def _traffic_text(traffic: TrafficPlan) -> str:
 
 def _contract_text(plan: Plan) -> str:
     """What the experiment asks less of the system than it promises, or "" for nothing."""
-    less = differences(declared_with(plan.system, plan.parameters).contract, plan.declared.contract)
+    system = plan.programs.file if plan.programs else plan.system  # programs may have come by a path
+    promised = declared_with(system, plan.parameters, plan.workload.get("kind", "stream"))
+    less = differences(promised.contract, plan.declared.contract)
     return f"contract loosened: {', '.join(less)}" if less else ""
 
 

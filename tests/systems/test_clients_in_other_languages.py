@@ -40,6 +40,23 @@ def with_client(system: str, client: str, folder: Path) -> None:
     file.write_text(yaml.safe_dump(declared, sort_keys=False))
 
 
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not here")
+@pytest.mark.parametrize("client", [pytest.param("nats.js", marks=needs("nats"))])
+def test_a_client_without_python_follows_its_topics_as_they_change(tmp_path, client):
+    with_client("nats", client, tmp_path)
+    workload = "{kind: topics, topics: 6, subscriptions: {each: 2, change: 2s}, event_size: 100B, rate: 30/s}"
+    text = re.sub(
+        "workload: .*",
+        f"workload: {workload}",
+        EXPERIMENT.partition("faults:")[0] + "contract: {settle: 5s}\n",
+    )
+    run = carried_out(tmp_path, text.replace("SYSTEM", "nats").replace("SERVER", "server"))
+    summary = run.read_summary()
+    assert summary["events"]["delivered"] > 3 * 50
+    assert summary["events"]["stray"] == summary["events"]["duplicated"] == 0
+    assert (summary["subscriptions"]["asked"], summary["subscriptions"]["unconfirmed"]) == (3 * (2 + 3), 0)
+
+
 @pytest.mark.parametrize(
     ("system", "server", "client", "program"),
     [

@@ -32,6 +32,7 @@ roles:
     env: {NAME: "{{ name }}"}
 """
 TEMPLATE = "at {{ address }}:{{ parameters.port }} in {{ region }} of {{ regions | join(' ') }}\n"
+TOPICS = "kind: topics, topics: 4, subscriptions: {each: 2}, "
 EXPERIMENT = """\
 name: letters
 topology: two-regions
@@ -71,6 +72,31 @@ def test_a_plan_has_all_that_will_be_started(folder, capsys):
     assert plan["programs"]["roles"]["office"]["files"] == {"post.conf": TEMPLATE}
 
 
+def takes_topics(folder: Path) -> None:
+    """The system takes topics, too, and the experiment has some."""
+    replace(folder / FILE, "contract: {", "workloads: [stream, topics]\ncontract: {since: subscription, ")
+    replace(folder / "letters.yaml", "{event", f"{{{TOPICS}event")
+
+
+@pytest.mark.parametrize("change", [lambda folder: None, takes_topics], ids=["stream", "topics"])
+def test_a_plan_is_shown_as_text_and_says_of_nothing_that_it_was_loosened(folder, capsys, change):
+    change(folder)
+    assert main.run(["plan", str(folder / "letters.yaml")]) == 0
+    said = capsys.readouterr().out
+    assert "post on two-regions: 4 processes" in said
+    assert "loosened" not in said
+
+
+def test_who_gets_an_event_follows_from_the_workload_where_a_system_takes_several(folder, capsys):
+    takes_topics(folder)
+    assert planned(folder, capsys)["declared"]["contract"]["audience"] == "topic"
+    replace(folder / "letters.yaml", TOPICS, "")
+    assert planned(folder, capsys)["declared"]["contract"]["audience"] == "all"
+    replace(folder / FILE, "[stream, topics]", "[topics]")
+    replace(folder / "letters.yaml", "{event", f"{{{TOPICS}event")
+    assert planned(folder, capsys)["declared"]["contract"]["audience"] == "topic"
+
+
 @pytest.mark.parametrize("named", ["./post", "post/system.yaml"])
 def test_a_path_starts_from_the_experiments_folder(folder, capsys, named):
     replace(folder / "letters.yaml", "system: ./post", f"system: {named}")
@@ -96,6 +122,15 @@ FILE, TEMPLATES = "post/system.yaml", "post/post.conf.j2"
         (FILE, "delivery: best-effort", "delivery: soon", "contract.delivery: should be 'exactly-once'"),
         (FILE, "published: sent", "published: sent, audience: topic", "needs since subscription"),
         (FILE, "{program: sh, ", "{", "needs.0: should name one of: program, module"),
+        (
+            FILE,
+            "ports:",
+            "workloads: [topics]\nports:",
+            "system.yaml:3: workloads: topics needs contract.since",
+        ),
+        (FILE, "ports:", "workloads: [content]\nports:", "workloads.0: should be 'stream' or 'topics'"),
+        (FILE, "sent,", "sent, since: subscription, audience: topic,", "contract.audience: topic goes with"),
+        ("letters.yaml", "{event", f"{{{TOPICS}event", "letters.yaml:5: workload.kind: "),
         (FILE, "post.conf.j2", "../post.conf.j2", "files.post.conf: ../post.conf.j2 is not in the folder"),
         (FILE, "post.conf.j2", "gone.j2", "files.post.conf: gone.j2 cannot be read: No such file"),
         (FILE, "post.conf:", "../a:", "files.../a: should be a file's name, without folders"),

@@ -10,8 +10,11 @@
 
     with cutset_client.connect() as session:
         subscriber = session.subscriber()
-        ...subscribe, so that subscriber.got(payload) is called for each payload that comes...
+        ...subscribe to subscriber.topics, and see that subscriber.got(payload) is called for what comes...
         session.ready()
+        for change in subscriber:
+            ...subscribe to change.topic, or unsubscribe from it if it is not change.on...
+            subscriber.subscribed(change.topic)   # or unsubscribed(change.topic)
 
 Needs the standard library alone. Cutset tells it by the environment what it is (CUTSET_CLIENT): `session`.
 Two files are those of Cutset's own nodes: `deliveries` and `marker`.
@@ -20,5 +23,6 @@ Two files are those of Cutset's own nodes: `deliveries` and `marker`.
 from cutset_client.publisher import Event, Publisher
 from cutset_client.session import NotInARunError, Session, connect
 from cutset_client.subscriber import Subscriber
+from cutset_client.subscriptions import Change
 
-__all__ = ["Event", "NotInARunError", "Publisher", "Session", "Subscriber", "connect"]
+__all__ = ["Change", "Event", "NotInARunError", "Publisher", "Session", "Subscriber", "connect"]

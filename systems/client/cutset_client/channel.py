@@ -23,6 +23,8 @@ class Channel:
         self.stopped = threading.Event()
         self.finished = threading.Event()
         self.start_ns = 0
+        self.zero_ns: int | None = None
+        """Time 0 of the run, which was before the start of a process that is started later."""
         self._progress = progress
         self._told: Mapping[str, Any] | None = None
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -64,6 +66,7 @@ class Channel:
     def _heard(self, message: dict[str, Any]) -> None:
         if message["do"] == "go":
             self.start_ns = message["start_ns"]
+            self.zero_ns = self.start_ns - message["late_us"] * 1000
             self.go.set()
         elif message["do"] == "stop_drivers":
             self._stop()

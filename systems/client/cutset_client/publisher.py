@@ -10,6 +10,7 @@ from cutset_client.deliveries import RecordKind
 from cutset_client.marker import marked
 from cutset_client.numbers import Numbers
 from cutset_client.records import Records
+from cutset_client.subscriptions import topics_of
 
 UNDER_WAY_MAX = 64
 """Closed loop: so many events at most are sent and not acknowledged."""
@@ -19,7 +20,9 @@ UNSAID_S = 5.0
 
 
 class Event(NamedTuple):
-    """An event to publish. topic: "r0/3", the region that owns the stream and the stream's number."""
+    """An event to publish. topic: "r0/3", the region that owns the stream and the stream's number; with the
+    workload `topics` "t3", under which several regions may publish, each on a stream of its own.
+    """
 
     topic: str
     payload: bytes
@@ -32,7 +35,7 @@ class Publisher:
 
     def __init__(self, told: Mapping[str, Any], records: Records, channel: Channel) -> None:
         self._streams: list[int] = list(told["publishes"])
-        self._topics = {stream: f"{told['homes'][stream]}/{stream}" for stream in self._streams}
+        self._topics = topics_of(told)
         self._size: int = told["workload"]["event_size_bytes"]
         self._rate: float | None = told["workload"].get("rate_per_s")
         self._mode: str = told["published"]

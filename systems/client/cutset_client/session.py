@@ -2,8 +2,9 @@
 
 CUTSET_CLIENT names a JSON file: name, region, role, index; start, how often the client was started before;
 workload; homes, the region of each stream; publishes, the streams that it publishes on; subscribes, whether
-it is a subscriber; published, what its record of published events says, and since, from when on subscribers
-are to get events (`node.core.declaration.Contract`); deliveries, numbers, channel: where these are.
+it is a subscriber; subscriptions, to what and when, where not all are to get everything; published, what its
+record of published events says, and since, from when on subscribers are to get events
+(`node.core.declaration.Contract`); deliveries, numbers, channel: where these are.
 """
 
 import json
@@ -67,11 +68,11 @@ class Session:
     def subscriber(self) -> Subscriber:
         """What it gets."""
         if self._subscriber is None:
-            self._subscriber = Subscriber(self.told, self._records, self.log)
+            self._subscriber = Subscriber(self.told, self._records, self._channel, self.log)
         return self._subscriber
 
     def ready(self) -> None:
-        """It is connected, and has subscribed to what it is to get. Said again, it changes nothing."""
+        """It is connected, and subscribed to what it is to get first. Said again, it changes nothing."""
         if self._subscriber is not None:
             self._subscriber.subscribed()
         self._channel.say({"did": "ready"})

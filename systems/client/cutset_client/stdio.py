@@ -3,15 +3,20 @@
 The program has standard input and output for it, one JSON object a line. It is told
 
     {"do": "publish", "id": 7, "topic": "r0/0", "payload": "…"}   when an event is due; payload in base64
+    {"do": "subscribe"}                                           at the beginning: it is to get every topic
+    {"do": "subscribe", "topics": ["t3", "t7"]}                   or these; later these, too
+    {"do": "unsubscribe", "topics": ["t3"]}                       these no longer
     {"do": "stop"}                                                nothing more will be published
     {"do": "finish"}                                              the run is over: end
 
 and says
 
-    {"did": "ready"}
-    {"did": "sent", "id": 7}             before it hands the event over to the system
-    {"did": "acknowledged", "id": 7}     the system has it
-    {"did": "refused", "id": 7}          the system did not take it
+    {"did": "ready"}                                      it is subscribed to what it is to get first
+    {"did": "subscribed", "topics": ["t4"]}               to these, too
+    {"did": "unsubscribed", "topics": ["t3"]}
+    {"did": "sent", "id": 7}                              before it hands the event over to the system
+    {"did": "acknowledged", "id": 7}                      the system has it
+    {"did": "refused", "id": 7}                           the system did not take it
     {"did": "got", "payload": "…", "topic": "r0/0"}
     {"did": "log", "event": "…", "fields": {}}
 
@@ -54,6 +59,13 @@ class Bridge:
         self._session.wait_until_finished()
         self._tell({"do": "finish"})
 
+    def subscribe(self) -> None:
+        """Tell the program what it is to get, and each change when it is due; until the end of the run."""
+        is_for_everything = self._subscriber.is_for_everything
+        self._tell({"do": "subscribe"} | ({} if is_for_everything else {"topics": self._subscriber.topics}))
+        for change in self._subscriber:
+            self._tell({"do": "subscribe" if change.on else "unsubscribe", "topics": [change.topic]})
+
     def listen(self) -> None:
         """Take what the program says, until it says no more. Raises ValueError for what makes no sense."""
         assert self._process.stdout is not None
@@ -67,6 +79,11 @@ class Bridge:
         did = said["did"]
         if did == "ready":
             self._session.ready()
+        elif did == "subscribed":
+            for topic in said["topics"]:
+                self._subscriber.subscribed(topic)
+        elif did == "unsubscribed":
+            self._subscriber.unsubscribed(*said["topics"])
         elif did == "sent":
             self._publisher.sent(self._open[said["id"]])
         elif did == "acknowledged":
@@ -96,6 +113,8 @@ def main() -> int:
     with subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         bridge = Bridge(session, process)
         threading.Thread(target=bridge.publish, daemon=True).start()
+        if session.told["subscribes"]:
+            threading.Thread(target=bridge.subscribe, daemon=True).start()
         try:
             bridge.listen()
             code = process.wait(END_S)

@@ -1,44 +1,104 @@
-"""What a subscriber got, told by the markers in payloads; and from when on it is to get everything.
+"""What a subscriber got, told by the markers in payloads; and what it is to get, and from when on.
 
-Where the contract says `since: subscription`, it subscribes to all streams from the moment when it asks for
-its `Subscriber`, and is subscribed once it says that it is ready.
+Where the contract says `since: subscription`, it is put on record when each stream was asked for, and when
+the system said that it is so. What is wanted from the beginning of the run is asked for with the
+`Subscriber`, and there once it says that it is ready; each later change is asked for when it is given out,
+and there once the subscriber says so. All that follows from the plan, not from what its system is asked for.
 """
 
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from cutset_client.channel import Channel
 from cutset_client.deliveries import RecordKind
 from cutset_client.marker import read_marker
 from cutset_client.records import Records
+from cutset_client.subscriptions import Change, Subscriptions, takes_everything, topics_of
 
 STRANGERS_TOLD_MAX = 10
+WAIT_S = 60.0
+"""At most, until it is looked again whether a change is due."""
 
 
 class Subscriber:
-    """Writes down what comes. Its methods may be called by any thread."""
+    """Writes down what comes. Its methods may be called by any thread.
+
+    is_for_everything: every topic there is, as with the workload `stream`: one wildcard will do.
+    """
 
     def __init__(
-        self, told: Mapping[str, Any], records: Records, log: Callable[[str, Mapping[str, Any]], None]
+        self,
+        told: Mapping[str, Any],
+        records: Records,
+        channel: Channel,
+        log: Callable[[str, Mapping[str, Any]], None],
     ) -> None:
-        self.topics = [f"{home}/{stream}" for stream, home in enumerate(told["homes"])]
-        """Of all streams, by number."""
-        self._records, self._log = records, log
+        self.is_for_everything = takes_everything(told)
+        self._records, self._channel, self._log = records, channel, log
+        self._topics = topics_of(told)
+        self._streams: dict[str, list[int]] = {}
+        for stream, topic in enumerate(self._topics):
+            self._streams.setdefault(topic, []).append(stream)
         self._lock = threading.Lock()
         self._reached: dict[int, int] = {}
         self.strangers = 0
-        self._is_asking = told["subscribes"] and told["since"] == "subscription"
-        self._write_subscriptions(RecordKind.SUBSCRIBING)
+        self._is_on_record = told["subscribes"] and told["since"] == "subscription"
+        self._subscriptions = Subscriptions(told, self._topics)
+        self._changes: deque[Change] = deque()
+        self._wanted: dict[str, None] = {}
+        self._unanswered: dict[str, bool] = {}
+        for change in self._subscriptions.changes_until(0):
+            self._ask(change)
+        self._first = tuple(self._wanted)
 
-    def subscribed(self) -> None:
-        """What is published from now on is to come. Said again, it changes nothing."""
-        self._write_subscriptions(RecordKind.SUBSCRIBED)
-        self._is_asking = False
+    @property
+    def topics(self) -> list[str]:
+        """What it is to get now: to be asked for before it is ready, and by a new connection."""
+        with self._lock:
+            return list(self._wanted)
+
+    def __iter__(self) -> Iterator[Change]:
+        while True:
+            change = self.next()
+            if change is None:
+                return
+            yield change
+
+    def next(self, timeout_s: float | None = None) -> Change | None:
+        """The next change of what it is to get, once it is due; None when the run or the time is over."""
+        ends_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self._channel.finished.is_set():
+            with self._lock:
+                change, wait_s = self._due()
+            if change is not None:
+                return change
+            left_s = wait_s if ends_s is None else min(wait_s, ends_s - time.monotonic())
+            if ends_s is not None and left_s <= 0:
+                return None
+            waits_for = self._channel.finished if self._channel.go.is_set() else self._channel.go
+            waits_for.wait(left_s)
+        return None
+
+    def subscribed(self, *topics: str) -> None:
+        """The system says that what is published in these from now on will come; said again, nothing changes.
+
+        Without any: of those that are wanted from the beginning, as `Session.ready` says it.
+        """
+        if not topics:
+            topics, self._first = self._first, ()
+        self._answered(topics, RecordKind.SUBSCRIBED)
+
+    def unsubscribed(self, *topics: str) -> None:
+        """The system says that nothing more of these will come; said again, nothing changes."""
+        self._answered(topics, RecordKind.UNSUBSCRIBED)
 
     def got(self, payload: bytes, topic: str | None = None) -> bool:
         """A payload came; returns whether it is an event of the run. topic: under which, for the log."""
         marker = read_marker(payload)
-        if marker is None or marker.stream >= len(self.topics):
+        if marker is None or marker.stream >= len(self._topics):
             self.strangers += 1
             if self.strangers <= STRANGERS_TOLD_MAX:
                 self._log("not_an_event", {"topic": topic, "bytes": len(payload)})
@@ -49,11 +109,43 @@ class Subscriber:
                 self._reached[marker.stream] = marker.seq
         return True
 
-    def _write_subscriptions(self, kind: RecordKind) -> None:
-        for stream in range(len(self.topics) if self._is_asking else 0):
-            self._records.write_subscription(kind, stream)
-
     def progress(self) -> Mapping[int, int]:
-        """The last number of each stream that came."""
+        """The last number of each stream that came; with topics, of the streams that it is to get now."""
         with self._lock:
-            return dict(self._reached)
+            if self.is_for_everything:
+                return dict(self._reached)
+            wanted = (stream for topic in self._wanted for stream in self._streams[topic])
+            return {stream: self._reached.get(stream, 0) for stream in wanted}
+
+    def _due(self) -> tuple[Change | None, float]:
+        """A change that is due, asked for now, or how long there will be none."""
+        zero_ns = self._channel.zero_ns
+        if zero_ns is None:
+            return None, WAIT_S
+        run_us = (time.time_ns() - zero_ns) // 1000
+        if not self._changes:
+            self._changes.extend(self._subscriptions.changes_until(run_us))
+        if self._changes:
+            change = self._changes.popleft()
+            self._ask(change)
+            return change, 0.0
+        due_us = self._subscriptions.due_us
+        return None, WAIT_S if due_us is None else min(WAIT_S, (due_us - run_us) / 1e6)
+
+    def _ask(self, change: Change) -> None:
+        self._wanted.pop(change.topic, None)
+        if change.on:
+            self._wanted[change.topic] = None
+        self._unanswered[change.topic] = change.on
+        self._write(RecordKind.SUBSCRIBING if change.on else RecordKind.UNSUBSCRIBING, change.topic)
+
+    def _answered(self, topics: Iterable[str], kind: RecordKind) -> None:
+        with self._lock:
+            for topic in topics:
+                if self._unanswered.get(topic) == (kind == RecordKind.SUBSCRIBED):
+                    del self._unanswered[topic]
+                    self._write(kind, topic)
+
+    def _write(self, kind: RecordKind, topic: str) -> None:
+        for stream in self._streams[topic] if self._is_on_record else ():
+            self._records.write_subscription(kind, stream)

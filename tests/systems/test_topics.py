@@ -1,0 +1,133 @@
+"""Programs with topics on real packets: each subscriber gets its own ones; who asks for others is judged."""
+
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from experiments.rundir import RunDirectory
+from node.core.deliveries import RecordKind, read_records
+from systems.names import FOLDER
+from tests.systems.on_packets import carried_out, needs
+
+CUT = """\
+name: topics-behind-a-cut
+topology: three-regions
+system: ./mosquitto
+roles: {broker: 1, publisher: 1, subscriber: 1, greedy: 1, lazy: 1}
+workload: {kind: topics, event_size: 100B, rate: 40/s, topics: 6, subscriptions: {each: 4}}
+duration: 6s
+faults:
+  - {name: cut, at: 3s, cut: [r1, r2]}
+"""
+CHANGING = """\
+name: changing-topics
+topology: three-regions
+system: SYSTEM
+contract: {settle: 5s}
+roles: {SERVER: 1, publisher: 1, subscriber: 1}
+workload:
+  {kind: topics, event_size: 100B, rate: 30/s, topics: 6, publishers: 2, subscriptions: {each: 3, change: 2s}}
+duration: 8s
+"""
+LEFT_OUT = "t0"
+
+
+def with_wrong_clients(folder) -> None:
+    """Mosquitto, with a role that subscribes to everything and one that leaves a topic out, unsaid."""
+    system = folder / "mosquitto"
+    shutil.copytree(FOLDER / "mosquitto", system)
+    text = (system / "subscriber.py").read_text()
+    wanted = "elif topics := subscriber.topics:"
+    assert wanted in text
+    fewer = f"elif topics := [each for each in subscriber.topics if each != '{LEFT_OUT}']:"
+    (system / "lazy.py").write_text(text.replace(wanted, fewer))
+    (system / "greedy.py").write_text(text.replace('f"+/{topic}"', '"#"'))
+    declared = yaml.safe_load((system / "system.yaml").read_text())
+    subscriber = declared["roles"]["subscriber"]
+    for name in ("greedy", "lazy"):
+        run = [each.replace("subscriber.py", f"{name}.py") for each in subscriber["run"]]
+        declared["roles"][name] = {**subscriber, "run": run}
+    (system / "system.yaml").write_text(yaml.safe_dump(declared, sort_keys=False))
+
+
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory) -> RunDirectory:
+    folder = tmp_path_factory.mktemp("topics")
+    with_wrong_clients(folder)
+    return carried_out(folder, CUT)
+
+
+def rows_of(run: RunDirectory, role: str) -> list[dict]:
+    return [row for row in pq.read_table(run.table("deliveries")).to_pylist() if f"-{role}-" in row["client"]]
+
+
+def follows(run: RunDirectory) -> set[tuple[str, int]]:
+    """Each host, and each stream that it is to get."""
+    processes = run.read_run().plan.processes
+    return {(process.host, each.number) for process in processes for each in process.subscriptions}
+
+
+cuts = [pytest.mark.usefixtures("cut"), *needs("mosquitto", always=True)]
+
+
+class TestCut:
+    pytestmark = cuts
+
+    def test_each_subscriber_gets_its_topics_and_nothing_else(self, cut):
+        rows = rows_of(cut, "subscriber")
+        got = {(row["client"], row["stream"]) for row in rows if row["delivered"]}
+        assert got == {each for each in follows(cut) if "subscriber" in each[0]}
+        assert len(got) == 3 * 4
+        assert {row["stray"] for row in rows} == {0}
+
+    def test_what_does_not_cross_a_cut_is_lost_to_those_behind_it_who_follow_it(self, cut):
+        owner = {stream.number: stream.region for stream in cut.read_run().plan.streams}
+        lost = {(row["client"], row["stream"]): row["lost"] for row in rows_of(cut, "subscriber")}
+        behind = {each for each in lost if {each[0][:2], owner[each[1]]} == {"r1", "r2"}}
+        assert behind
+        assert all((lost[each] > 0) == (each in behind) for each in lost), lost
+
+    def test_who_subscribes_to_too_much_gets_stray_events(self, cut):
+        rows = rows_of(cut, "greedy")
+        theirs = follows(cut)
+        assert all(bool(row["stray"]) == ((row["client"], row["stream"]) not in theirs) for row in rows)
+        assert any(row["stray"] for row in rows)
+
+    def test_who_subscribes_to_too_little_loses_it(self, cut):
+        streams = {(row["client"], row["stream"]): row for row in rows_of(cut, "lazy")}
+        left_out = [streams[each] for each in follows(cut) if "lazy" in each[0] and each[1] == 0]
+        assert left_out
+        assert all(row["lost"] == row["published"] > 50 for row in left_out)
+
+    def test_the_run_fails_for_them(self, cut):
+        summary = cut.read_summary()
+        broken = {each["text"] for each in summary["expectations"] if not each["held"]}
+        assert broken == {"events.stray == 0"}, "losses break nothing that Mosquitto promises"
+        assert summary["agreement"]["held"] is not False
+
+
+@pytest.mark.parametrize(
+    ("system", "server"),
+    [
+        pytest.param("mosquitto", "broker", marks=needs("mosquitto", always=True)),
+        pytest.param("nats", "server", marks=needs("nats")),
+        pytest.param("redis", "master", marks=needs("redis")),
+        pytest.param("zenoh", "router", marks=needs("zenoh")),
+        pytest.param("etcd", "member", marks=needs("etcd")),
+        pytest.param("zeromq", "proxy", marks=needs("zeromq")),
+    ],
+)
+def test_subscriptions_change_while_events_come(tmp_path, system, server):
+    run = carried_out(tmp_path, CHANGING.replace("SYSTEM", system).replace("SERVER", server))
+    summary = run.read_summary()
+    assert summary["events"]["stray"] == summary["events"]["duplicated"] == 0
+    assert summary["subscriptions"]["unconfirmed"] == 0
+    answered = (RecordKind.SUBSCRIBED, RecordKind.UNSUBSCRIBED)
+    for process in run.read_run().plan.processes:
+        records = read_records(run.host_deliveries(process.host).read_bytes())[0]
+        told = [(each.stream, each.kind == answered[0]) for each in records if each.kind in answered]
+        assert sorted(told) == sorted((each.number, each.on) for each in process.subscriptions)
+    got = {(row["client"], row["stream"]) for row in rows_of(run, "subscriber") if row["delivered"]}
+    assert got == follows(run)
