@@ -12,7 +12,7 @@ from node.core.program import Program
 class Launch:
     """folder: the program's own, where it starts and its files lie. python_path: where programs find
     `cutset_client` and its modules. published, since: what the contract says of publishers' records, and from
-    when on subscribers are to get events. traits: of its role.
+    when on subscribers are to get events. traits: of its role. system: the folder of the system's file.
     """
 
     program: Program
@@ -21,6 +21,7 @@ class Launch:
     published: str
     since: str
     traits: frozenset[str]
+    system: Path
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
@@ -32,4 +33,5 @@ class Launch:
             given["published"],
             given["since"],
             frozenset(given["traits"]),
+            Path(given["system"]),
         )

@@ -38,6 +38,7 @@ def spec(folder: Path, minded: Program, name: str = "r0/broker-0", **given: Any)
         "published": given.pop("published", "sent-then-acknowledged"),
         "since": given.pop("since", "beginning"),
         "traits": given.pop("traits", ("publisher", "subscriber")),
+        "system": str(folder),
     }
     made = NodeSpec(name, host, region, role, int(index), 1, "foreign", others, "127.0.0.1", program=launch)
     return replace(
