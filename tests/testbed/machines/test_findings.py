@@ -99,6 +99,7 @@ def test_a_fit_machine_has_nothing_to_remedy_and_says_what_it_is() -> None:
         "memory": "8 GiB, 4 CPU",
         "code": "another",
         "runs": "none",
+        "programs": "none",
     }
 
 
