@@ -12,7 +12,7 @@ from experiments.rundir import RunDirectory
 from tests.systems.on_packets import needs
 from tests.systems.test_documentation import written
 from tests.testbed.machines.lab import Lab
-from tests.testbed.machines.live_on_machines import CUTSET, END_TIMEOUT_S, wait_until_clean
+from tests.testbed.machines.live_on_machines import CUTSET, wait_until_clean
 
 MOSQUITTO = """\
 name: bridges
@@ -28,6 +28,8 @@ faults:
   - {name: end, at: 3s, kill: r1/broker-0}
   - {name: again, at: 4s, restart: r1/broker-0}
 """
+TIMEOUT_S = 300.0
+"""Of a run with its analysis, on a busy machine."""
 INSTALLED = "/usr/sbin/mosquitto"
 
 pytestmark = [
@@ -39,16 +41,20 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def lab(lab_works: None) -> Iterator[Lab]:
-    """h0 has r0, h1 the others."""
+    """Two machines."""
     with Lab(2) as lab:
-        lab.inventory = lab.write_inventory(
-            "programs.yaml", machines={"h0": {"serves": ["r0"]}, "h1": {"serves": ["r1", "r2"]}}
-        )
         yield lab
 
 
+@pytest.fixture(scope="module")
+def inventory(lab: Lab) -> Path:
+    """h0 has r0, h1 the others."""
+    serves = {"h0": {"serves": ["r0"]}, "h1": {"serves": ["r1", "r2"]}}
+    return lab.write_inventory("three-regions.yaml", machines=serves)
+
+
 def done(lab: Lab, *command: str | Path) -> subprocess.CompletedProcess[str]:
-    return lab.run([*CUTSET, *command], timeout_s=END_TIMEOUT_S)
+    return lab.run([*CUTSET, *command], timeout_s=TIMEOUT_S)
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +65,9 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def bridges(lab: Lab, experiment: Path) -> RunDirectory:
+def bridges(lab: Lab, inventory: Path, experiment: Path) -> RunDirectory:
     out = experiment.parent / "runs"
-    said = done(lab, "run", experiment, "--on", lab.inventory, "--out", out)
+    said = done(lab, "run", experiment, "--on", inventory, "--out", out)
     assert said.returncode in {0, 1}, said.stderr
     [path] = out.iterdir()
     return RunDirectory.open(path)
@@ -80,7 +86,7 @@ def test_a_system_of_programs_runs_on_several_machines_as_on_one(bridges: RunDir
 def test_a_program_on_another_machine_is_killed_and_started_again(bridges: RunDirectory) -> None:
     ends = [each for each in bridges.read_run().processes if each.name == "r1/broker-0"]
     assert [each.machine for each in ends] == ["h1", "h1"]
-    assert [end.exit.signal for end in ends if end.exit is not None][0] == 9
+    assert next(end.exit.signal for end in ends if end.exit is not None) == 9
     log = [json.loads(line) for line in bridges.log("r1-broker-0").read_text().splitlines()]
     assert sum("running" in line.get("text", "") for line in log) == 2
 
@@ -104,13 +110,13 @@ def test_versions_are_those_of_each_machine(bridges: RunDirectory) -> None:
 
 
 def test_a_program_that_one_machine_lacks_is_named_before_anything_starts(
-    lab: Lab, experiment: Path, bridges: RunDirectory, tmp_path: Path
+    lab: Lab, inventory: Path, experiment: Path, tmp_path: Path
 ) -> None:
     h1 = lab["h1"]
     h1.run(["mv", INSTALLED, f"{INSTALLED}.away"])
     try:
-        ran = done(lab, "run", experiment, "--on", lab.inventory, "--out", tmp_path)
-        looked = done(lab, "hosts", lab.inventory, "--for", experiment)
+        ran = done(lab, "run", experiment, "--on", inventory, "--out", tmp_path)
+        looked = done(lab, "hosts", inventory, "--for", experiment)
     finally:
         h1.run(["mv", f"{INSTALLED}.away", INSTALLED])
     line = "h1: mosquitto needs what is not installed there: `mosquitto` (apt-get install mosquitto)"
