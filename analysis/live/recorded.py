@@ -65,6 +65,10 @@ class RecordedRead:
         """Nothing is written any more: read what is left. Returns at once."""
         self._captured.set()
 
+    def wait(self) -> None:
+        """Until what `finish` asked for is read, or it failed."""
+        self._thread.join()
+
     def read(self) -> None:
         """Take what was written since the last time. Raises AnalysisError."""
         until_ns = self._now_ns() - WRITTEN_NS
