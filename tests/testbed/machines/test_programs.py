@@ -153,4 +153,4 @@ def test_a_folder_of_the_users_own_is_sent_once_and_nothing_is_written_elsewhere
     wait_until_clean(lab, before)
     for name, machine in lab.machines.items():
         new = set(machine.changed_files()) - files[name]
-        assert [each for each in new if not each.startswith(f"{folder}/")] == []
+        assert [each for each in new if not f"{each}/".startswith(f"{folder}/")] == []
