@@ -73,9 +73,9 @@ def look(
 ) -> RecentTransfers:
     """What was sent or came since `from_ns`.
 
-    codec: of the system's messages; of programs the markers of events, which are looked for in TCP. hosts: one
-    end at least is among them (all are, unless given); captures of others are read only where they had to do
-    with these. Raises AnalysisError without captures.
+    codec: of the system's messages; of programs the markers of events, which are looked for in TCP. hosts:
+    one end at least is among them (all are, unless given); captures of others are read only where they had to
+    do with these. Raises AnalysisError without captures.
     """
     addresses = {host.name: host.address for host in plan.hosts}
     names = {address: name for name, address in addresses.items()}
