@@ -110,7 +110,7 @@ class Facts:
     processors: Amount
     synchronised: bool | None
     runs: tuple[RunFolder, ...]
-    programs: tuple[Said, ...] = ()  # of systems under test, those that are there
+    programs: tuple[Said, ...]  # of systems under test, those that are there
 
 
 _FACTS = TypeAdapter(Facts)
