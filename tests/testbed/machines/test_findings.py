@@ -69,6 +69,7 @@ FIT = Facts(
     processors=4,
     synchronised=True,
     runs=(),
+    programs=(),
 )
 CLOCK = ClockReading(1_500_000, 200_000)
 
@@ -286,10 +287,8 @@ def test_what_a_machine_says_cannot_steer_a_terminal() -> None:
 
 
 def test_programs_that_an_experiment_needs_are_in_the_way_if_they_are_not_there() -> None:
-    needs = (
-        Need("program", "mosquitto", "apt-get install mosquitto"),
-        Need("module", "paho", "make systems"),
-    )
+    broker = Need("program", "mosquitto", "apt-get install mosquitto")
+    needs = (broker, Need("module", "paho", "make systems"))
     facts = dataclasses.replace(FIT, programs=("etcd",))
     found = [judge(inventory(), machine(0), facts, CLOCK, OURS, needs=each)[-1] for each in ((), needs)]
     assert (found[0].state, found[0].cell) == (State.GOOD, "etcd")
