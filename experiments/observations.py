@@ -4,7 +4,7 @@ These are the entries of run.json's lists (`experiments.run_record`). Times are 
 entry of a run on several machines names the machine that it was seen on, and has times by that one's clock.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
@@ -152,6 +152,7 @@ class MachineShare:
     zero_ns: TimeNs | None = None
     control_offset_ns: OffsetNs | None = None
     control_error_ns: OffsetNs | None = None
+    versions: dict[Text, Text | None] = field(default_factory=dict)  # of what programs need there
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ class Assignment:
 
     hosts: those on this machine. tunnels: to other machines. behind: for hosts elsewhere of a region that is
     partly here, the tunnel to each, by the host's name. emulates: whether our link emulators apply parameters
-    to links between machines; otherwise the site's own links do, and ours are only cut.
+    to links between machines; otherwise the site's own links do, and ours are only cut. system_folder: where
+    the folder of a system of programs lies on this machine; "": where the plan says.
     """
 
     machine: str
@@ -35,6 +36,7 @@ class Assignment:
     tunnels: tuple[Tunnel, ...] = ()
     behind: Mapping[str, str] = field(default_factory=dict)
     emulates: bool = True
+    system_folder: str = ""
 
     def tunnel(self, link: str) -> Tunnel | None:
         """The tunnel by which a link continues on another machine, or None."""

@@ -6,7 +6,7 @@ Pure but for `check_needs` and `versions_of`, which look at this machine.
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,17 +38,23 @@ def check_programs(plan: Plan) -> None:
         raise InputError(plan.experiment, None, "workload.event_size", said)
 
 
-def launches_of(plan: Plan, run: RunDirectory) -> Mapping[str, Mapping[str, Any]]:
-    """`node.programs.launch.Launch` of each process, as JSON; of a system of machines there are none."""
+def launches_of(plan: Plan, run: RunDirectory, system_folder: str = "") -> Mapping[str, Mapping[str, Any]]:
+    """`node.programs.launch.Launch` of each process, as JSON; of a system of machines there are none.
+
+    system_folder: where the folder of the system's file lies, if not where the plan says.
+    """
     programs = plan.programs
     if programs is None:
         return {}
+    if system_folder:
+        programs = replace(programs, folder=system_folder)
     members = members_of(plan)
     around = Surroundings(members, [each.name for each in plan.regions], plan.parameters, sys.executable)
     shared = {
         "python_path": os.pathsep.join(map(str, (CLIENT, MODULES))),
         "published": plan.declared.contract.published,
         "since": plan.declared.contract.since,
+        "system": programs.folder,
     }
     return {
         member["name"]: {
@@ -69,16 +75,15 @@ def members_of(plan: Plan) -> list[dict[str, Any]]:
 
 
 def start_order(plan: Plan, names: Sequence[str]) -> list[list[str]]:
-    """Which of these processes start together, each group when those before are ready: all but clients, since
-    those that serve may need each other, then clients, which could not reach them before. A client that
-    serves others is one of the first. Our own nodes find each other in any order.
+    """Which of these processes start together, each group when those before are ready on all machines: all
+    but clients, since those that serve may need each other, then clients, which could not reach them before.
+    A client that serves others is one of the first. Our own nodes find each other in any order.
     """
     if plan.programs is None:
         return [list(names)]
     clients = {process.name for process in plan.having(Trait.PUBLISHER, Trait.SUBSCRIBER)}
     waiting = clients - {process.name for process in plan.having(Trait.SERVER)}
-    groups = [[name for name in names if (name in waiting) is last] for last in (False, True)]
-    return [group for group in groups if group]
+    return [[name for name in names if (name in waiting) is last] for last in (False, True)]
 
 
 def longest_ready_s(plan: Plan) -> float:

@@ -24,6 +24,7 @@ from typing import Any
 
 from analysis.live.priority import stand_back
 from analysis.live.query import LiveRead
+from analysis.live.recorded import RecordedRead
 from analysis.live.server import Server
 from analysis.live.view import View
 from analysis.session import leave_nothing
@@ -44,7 +45,7 @@ def main(path: str) -> int:
     server.start()
     _tell("watching", url=server.url)
     with scratch("cutset-live-", Path(tempfile.gettempdir())) as work:
-        reading = LiveRead(view.run, view.take, work, on_ready=_get_ready, on_end=lambda: _tell("read"))
+        reading = _reading(view, work)
         reading.start()
         while (message := _next(told)) is not None:
             match message.get("do"):
@@ -67,6 +68,15 @@ def main(path: str) -> int:
     leave_nothing()
     # Java and the workers end with their pipes; waiting for them would hold up the command.
     os._exit(0)
+
+
+def _reading(view: View, work: Path) -> LiveRead | RecordedRead:
+    """What reads the run: of programs, what their clients write down; else packets, through Spark."""
+    if view.is_of_programs:
+        return RecordedRead(
+            view.run, view.metadata, view.take_batches, on_ready=_get_ready, on_end=lambda: _tell("read")
+        )
+    return LiveRead(view.run, view.take, work, on_ready=_get_ready, on_end=lambda: _tell("read"))
 
 
 def _get_ready() -> None:
@@ -96,7 +106,7 @@ def _tell(did: str, **fields: Any) -> None:
         sys.stdout.flush()
 
 
-def _tell_figures(view: View, reading: LiveRead) -> None:
+def _tell_figures(view: View, reading: LiveRead | RecordedRead) -> None:
     if reading.ended:
         return
     status = view.status()

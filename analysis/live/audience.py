@@ -8,15 +8,14 @@ only once the contract's time to settle has passed.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.live.growing_records import GrowingRecords
 from analysis.timelines import deliveries, schemas
 from analysis.timelines.content import Content, ContentFiles, content_of
-from analysis.timelines.delivery_records import HostRecords, as_table, read_rows
+from analysis.timelines.delivery_records import as_table
 from analysis.timelines.expected import SUBSCRIPTIONS, for_everybody
 from analysis.timelines.measures import Rows, read_measures
 from analysis.timelines.run_metadata import RunMetadata
@@ -37,7 +36,7 @@ class Audience:
         self.settle_ns = 0 if for_everybody(metadata) else contract.settle_us * 1000
         """How long after its publication it is known who must get an event."""
         writers = () if for_everybody(metadata) else metadata.having(Trait.PUBLISHER, Trait.SUBSCRIBER)
-        self._records = [_GrowingRecords(name, run.host_deliveries(name)) for name in writers]
+        self._records = [GrowingRecords(name, run.host_deliveries(name)) for name in writers]
         self._published = self._asked = schemas.RECORDS.empty_table()
         files = ContentFiles.of(run, metadata, metadata.clients)
         self._content = None if files is None else _GrowingContent(files)
@@ -69,22 +68,6 @@ class Audience:
             replace(metadata, owner={stream: metadata.owner[stream] for stream in streams}),
             None if self._content is None else self._content.content(),
         )
-
-
-class _GrowingRecords:
-    """Reads one host's record of deliveries from where it was left."""
-
-    def __init__(self, host: str, path: Path) -> None:
-        self._host, self._path = host, path
-        self._records = self._sessions = 0
-
-    def read(self) -> HostRecords:
-        rows = read_rows(self._path, self._records)
-        session = self._sessions + np.cumsum(rows["kind"] == RecordKind.SESSION)
-        position = self._records + np.arange(len(rows))
-        self._records += len(rows)
-        self._sessions = int(session[-1]) if len(rows) else self._sessions
-        return HostRecords(self._host, rows, np.maximum(session - 1, 0), position)
 
 
 class _GrowingContent:

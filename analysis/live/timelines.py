@@ -9,13 +9,14 @@ Latencies of a stream come as its batches settle, from publication until every c
 has it (`analysis.live.audience`). Sequence numbers settle in order: those up to the first that some client
 lacks are taken, cut into pieces as `analysis.timelines.sequence_intervals` does, and forgotten. What waits is
 bounded: a stream of which more than WAITING_MAX batches wait (some client lost one for good) goes on after
-the oldest of them.
+the oldest of them. Where the contract lets events be lost, one that a client lacks is not waited for any more
+once a later one of its stream came there PASSED_NS ago.
 """
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -28,12 +29,13 @@ from analysis.timelines.arrays import Ints, ints
 from analysis.timelines.deliveries import Sets
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
-from analysis.timelines.sequence_intervals import NEVER, Batches, cut
+from analysis.timelines.sequence_intervals import NEVER, Batches, SequenceIntervals, cut
 from analysis.timelines.stream_groups import with_wanted
 
 WAITING_MAX = 50_000
 RETAINED_NS = 60_000_000_000
 """What was published so long ago is not waited for, where what is published is for some."""
+PASSED_NS = 5_000_000_000
 _Row = tuple[int, int, int]
 """First sequence number, end, time."""
 
@@ -65,15 +67,23 @@ class Latencies:
         if end > self._settled:
             rows.append((max(batch.first_seq, self._settled), end, batch.t_ns))
 
-    def settle(self, metadata: RunMetadata, wanted: Sets | None, before_ns: int = NEVER) -> pa.Table:
+    def settle(
+        self,
+        metadata: RunMetadata,
+        wanted: Sets | None,
+        before_ns: int = NEVER,
+        passed_before_ns: int | None = None,
+    ) -> pa.Table:
         """`schemas.SAMPLES` of the events that every client got which must; each event once.
 
         wanted: who must get what; None: all clients everything. before_ns: what was published later waits.
+        passed_before_ns: behind what came so early, nothing that is lacking follows; None: it may.
         """
         hosts = metadata.clients if wanted is None else dict.fromkeys((*self._arrived, *wanted[0]))
         arrived = {host: _batches(self._arrived.get(host, [])) for host in hosts}
         whole = with_wanted(cut(_batches(self._published), arrived), wanted)
-        came = latency.completed_ns(whole, metadata) != NEVER
+        awaited = whole if passed_before_ns is None else _without_passed(whole, passed_before_ns)
+        came = latency.completed_ns(awaited, metadata) != NEVER
         done = int(np.argmin(np.append((whole.published_ns < before_ns) & came, False)))
         if done:
             self._forget(int(whole.first_seq[done - 1] + whole.count[done - 1]))
@@ -88,6 +98,13 @@ class Latencies:
         self._arrived = {
             name: left for name, rows in self._arrived.items() if (left := _after(rows, settled))
         }
+
+
+def _without_passed(whole: SequenceIntervals, before_ns: int) -> SequenceIntervals:
+    """The same, but who lacks a piece and has a later one since before this time is not waited for."""
+    early = np.where(whole.arrived_ns < before_ns, np.arange(len(whole.count)), -1)
+    passed = np.arange(len(whole.count)) < early.max(axis=1, initial=-1)[:, None]
+    return replace(whole, arrived_ns=np.where(passed & (whole.arrived_ns == NEVER), -1, whole.arrived_ns))
 
 
 def _after(rows: list[_Row], settled: int) -> list[_Row]:
@@ -121,6 +138,8 @@ class Intervals:
 
 PERCENTILES = ("p50_ms", "p95_ms", "p99_ms")
 SAMPLES_S = 60
+MAY_LOSE = ("at-most-once", "best-effort")
+"""Of `Contract.delivery`."""
 RECENT_BINS = 10
 """What "now" means in the terminal's line: the last two seconds that are told."""
 BINS_TOLD_MAX = 3_000
@@ -153,6 +172,7 @@ class LiveTimelines:
         self._audience = audience
         self._settle_ns = 0 if audience is None else audience.settle_ns
         self._clients = frozenset(metadata.clients)
+        self._may_lose = metadata.declared.contract.delivery in MAY_LOSE
         self._seen: dict[tuple[str, int], Intervals] = defaultdict(Intervals)
         self._arrivals = schemas.ARRIVALS.empty_table()
         self._told = 0  # bins of throughput before this are told
@@ -215,8 +235,9 @@ class LiveTimelines:
             oldest_ns = min((each.oldest_ns for each in waiting.values()), default=NEVER)
             self._audience.read(max(until_ns - RETAINED_NS, min(oldest_ns, before_ns)))
             wanted = self._audience.must_get(list(waiting), self.metadata)
+        passed_ns = until_ns - PASSED_NS if self._may_lose else None
         settled = [
-            each.settle(self.metadata, None if wanted is None else wanted[stream], before_ns)
+            each.settle(self.metadata, None if wanted is None else wanted[stream], before_ns, passed_ns)
             for stream, each in waiting.items()
         ]
         new = pa.concat_tables([schemas.SAMPLES.empty_table(), *settled])

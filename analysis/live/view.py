@@ -1,15 +1,15 @@
-"""A run as who watches it sees it: what the run says of itself and what its packets say, on one board.
+"""A run as who watches it sees it: what the run says of itself and what was published and came, on one board.
 
 The run's own messages (phases, changes of links and processes, problems) give the bands and lines; rows of
-segments give the timelines. How far behind the view is, is the time now less the time up to which all
-clients' packets are shown.
+segments, or what clients of programs wrote down (`recorded`), give the timelines. How far behind the view is,
+is the time now less the time up to which all clients' packets or records are shown.
 
 Charts are made as they are before anything was measured: the page fills their series in.
 """
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from experiments.observations import ChangeRecord
 from experiments.plan import Plan
 from experiments.run_record import RunRecord, Times
 from experiments.rundir import RunDirectory
+from node.core.message_layout import Codec
 from node.systems import codecs
 from topologies.palette import colour_of, dash_of
 
@@ -51,7 +52,10 @@ class View:
         self._now_ns = now_ns
         self._lock = threading.Lock()
         self._decoder = Decoder(
-            _watched(plan, self._facts), codecs()[plan.system], self._facts.declared, self._facts.reading
+            _watched(plan, self._facts),
+            codecs().get(plan.system, Codec([])),
+            self._facts.declared,
+            self._facts.reading,
         )
         self._timelines: LiveTimelines | None = None
         self._early: list[Batch] = []
@@ -78,20 +82,34 @@ class View:
 
     def take(self, segments: pa.Table) -> None:
         """Take rows of `source.SEGMENTS`, in the order of capture within each folder."""
+        self.take_batches(list(self._decoder.feed(segments)), self._decoder.newest_ns)
+        for host, why in self._decoder.newly_stopped():
+            self._line(f"{host}: its packets can no longer be followed: {why}")
+
+    def take_batches(self, found: Sequence[Batch], newest_ns: Mapping[str, int]) -> None:
+        """Take what was published and what came. newest_ns: up to when each host was read."""
         now_ns = self._now_ns()
-        # Packets come as they are captured: what is dated later than now is dated wrongly.
-        batches = [batch for batch in self._decoder.feed(segments) if batch.t_ns < now_ns + MARGIN_NS]
+        # They come as they happen: what is dated later than now is dated wrongly.
+        batches = [batch for batch in found if batch.t_ns < now_ns + MARGIN_NS]
         with self._lock:
             if self._timelines is None:
                 self._early += batches
                 return
-            newest_ns = {host: min(t_ns, now_ns) for host, t_ns in self._decoder.newest_ns.items()}
-            news = self._timelines.take([*self._early, *batches], newest_ns)
+            read_ns = {host: min(t_ns, now_ns) for host, t_ns in newest_ns.items()}
+            news = self._timelines.take([*self._early, *batches], read_ns)
             self._early = []
             self._news = news if news.shown_until_ns is not None else self._news
-        for host, why in self._decoder.newly_stopped():
-            self._line(f"{host}: its packets can no longer be followed: {why}")
         self.board.tell(self.status(), throughput=news.throughput, latency=news.latency)
+
+    @property
+    def is_of_programs(self) -> bool:
+        """Whether the run's nodes are programs, whose clients write down what they publish and get."""
+        return self._record.plan.programs is not None
+
+    @property
+    def metadata(self) -> RunMetadata:
+        """The run's, as its plan says."""
+        return self._facts
 
     def status(self) -> Json:
         """Where the run is, and how far behind this is."""

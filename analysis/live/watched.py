@@ -1,4 +1,7 @@
-"""What can be watched while a run goes on: which systems, and which hosts' captures tell of it."""
+"""What can be watched while a run goes on: which systems, and which hosts' captures tell of it.
+
+Of programs no captures are watched: their clients write down what they publish and get (`recorded`).
+"""
 
 from experiments.declared import Trait
 from node.systems import codec_of

@@ -13,7 +13,7 @@ class Launch:
     """folder: the program's own, where it starts and its files lie. python_path: where programs find
     `cutset_client` and its modules. published, since: what the contract says of publishers' records, and from
     when on subscribers are to get events. traits: of its role. key_log: the file in which it is to log the
-    keys of its TLS connections, if it is to.
+    keys of its TLS connections, if it is to. system: the folder of the system's file.
     """
 
     program: Program
@@ -22,6 +22,7 @@ class Launch:
     published: str
     since: str
     traits: frozenset[str]
+    system: Path
     key_log: Path | None = None
 
     @classmethod
@@ -34,5 +35,6 @@ class Launch:
             given["published"],
             given["since"],
             frozenset(given["traits"]),
+            Path(given["system"]),
             Path(given["key_log"]) if given["key_log"] else None,
         )

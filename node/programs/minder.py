@@ -112,7 +112,8 @@ class Minder:
         hosts, storage = prepare(self._spec, self._launch)
         env = environment(self._spec, self._launch, channel)
         paths = [Path(each) for each in (sys.prefix, *self._launch.python_path.split(os.pathsep))]
-        kept = [each for each in (self._launch.folder.parent.parent, *paths) if each.is_dir()]
+        folders = (self._launch.folder.parent.parent, self._launch.system, *paths)
+        kept = [each for each in folders if each.is_dir()]
         enter_view(self._spec.host, hosts, storage, kept)
         self._process = subprocess.Popen(
             self._program.run,

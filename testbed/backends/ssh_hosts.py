@@ -1,6 +1,7 @@
 """Carries out plans on the machines of an inventory, each its assignment, and ships the results back.
 
-Once: log in to all machines, examine them, deploy our code; before a run whose system needs more, that too.
+Once: log in to all machines, examine them, deploy our code; before a run whose system needs more, that too,
+and of programs what must be there is looked for.
 For each run: start a supervisor on each machine that the plan needs, coordinate them
 (`testbed.machines.coordinator`), ship their files into one run directory during the run or at its end, merge
 their run.json files, and remove the run's folder from machines whose files have all arrived.
@@ -8,7 +9,7 @@ their run.json files, and remove the run's folder from machines whose files have
 
 import contextlib
 import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
@@ -20,14 +21,16 @@ from experiments.run_record import InventoryRecord, RunRecord, record_to_json, w
 from experiments.rundir import RunDirectory
 from testbed.assignment import assignment_to_json
 from testbed.errors import MachineError, TestbedError
-from testbed.machines.archive import Archive, machine_archive
+from testbed.machines.archive import NOTHING, Archive, machine_archive
 from testbed.machines.checks import ExaminedMachine, check_disk_space, examine, raise_if_unfit
 from testbed.machines.connection_pool import ConnectionPool, connected
 from testbed.machines.coordinator import Coordinator
 from testbed.machines.deploy import code_folder, deploy, our_python
 from testbed.machines.inventory import Inventory, Machine, ShippingTime
 from testbed.machines.merging import machine_shares, merged
+from testbed.machines.needed_programs import Versions, check_on_machines, together
 from testbed.machines.placement import Placement, adapted, assignments, first_network, place
+from testbed.machines.program_files import DISTRIBUTIONS, SYSTEM_FOLDER, attached
 from testbed.machines.run_folders import agent_arguments
 from testbed.machines.shipping.limits import Limits
 from testbed.machines.shipping.parts import read_parts
@@ -56,7 +59,10 @@ class SshBackend:
         self._say = say
         self._show = show
         self._stack = contextlib.ExitStack()
-        self._archives: dict[tuple[str, ...], Archive] = {}
+        self._archive: Archive
+        self._archives: dict[str, Archive] = {}  # by the system that needs more than the first
+        self._versions: dict[str, Mapping[str, Versions]] = {}  # by system, of its programs, by machine
+        self._brought: set[tuple[str, str]] = set()  # machine and archive
         self._connections: ConnectionPool
         self.examined: list[ExaminedMachine] = []
         """What each machine can do."""
@@ -66,7 +72,7 @@ class SshBackend:
         with contextlib.ExitStack() as stack:
             self._say(f"logging in to {len(self._inventory.machines)} machines")
             connections = stack.enter_context(connected(self._inventory.machines))
-            self._archives[()] = archive = machine_archive()
+            self._archive = archive = machine_archive()
             self._say("examining them")
             self.examined = examine(self._inventory, connections, archive)
             self._show(self.examined)
@@ -85,13 +91,10 @@ class SshBackend:
 
     def adapted(self, plan: Plan) -> Plan:
         """See `Backend`."""
-        if plan.programs is not None:
-            said = f"{plan.system} is a system of programs, which are not sent to machines: take --on local"
-            raise InputError(plan.experiment, None, "system", said)
         if plan.traffic:
             said = "is not made on the machines of an inventory: take --on local"
             raise InputError(plan.experiment, None, "traffic", said)
-        if not is_sent(plan.system):
+        if plan.programs is None and not is_sent(plan.system):
             raise MachineError(
                 f"{plan.system} is a system of an installed package, which is not sent to machines: name its"
                 " file with --system-module"
@@ -101,7 +104,7 @@ class SshBackend:
 
     def check(self, out: Path, plan: Plan) -> None:
         """See `Backend`. The machines have been examined; here the disk for the captures is checked, and they
-        get what only this plan needs.
+        get what only this plan needs. Raises MachineError, too, if one lacks what its programs need.
         """
         placement = place(plan, self._inventory)
         try:
@@ -110,22 +113,35 @@ class SshBackend:
             check_disk_space(plan, placement, self.examined)
         except OSError as error:
             raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
-        self._bring(plan, placement)
+        archive = self._bring(plan, placement)
+        if plan.programs is not None:
+            found = check_on_machines(plan, placement, self._connections, archive)
+            self._versions[plan.system] = found
 
     def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
         """See `Backend`."""
-        archive = self._archives[distributions_of(run.read_run().plan.system)]
-        return _Run(run, self._inventory, self._connections, archive, follow).carry_out()
+        system = run.read_run().plan.system
+        archive, versions = self._archives.get(system, self._archive), self._versions.get(system, {})
+        return _Run(run, self._inventory, self._connections, archive, follow, versions=versions).carry_out()
 
-    def _bring(self, plan: Plan, placement: Placement) -> None:
-        """Let the plan's machines have what its system's nodes import. Raises MachineError, TestbedError."""
-        more = distributions_of(plan.system)
-        if more in self._archives:
-            return
-        self._archives[more] = archive = machine_archive(more=more)
-        sent = sum(deploy([self._connections.to(machine) for machine in placement.machines], archive))
+    def _bring(self, plan: Plan, placement: Placement) -> Archive:
+        """Let the plan's machines have what its nodes import, or the folder and modules of its programs.
+
+        Raises InputError, MachineError, TestbedError.
+        """
+        if plan.programs is None:
+            what, more, also = "modules", distributions_of(plan.system), NOTHING
+        else:
+            what, more, also = "files", DISTRIBUTIONS, attached(plan.system, plan.programs)
+        if not more:
+            return self._archive
+        self._archives[plan.system] = archive = machine_archive(more=more, attached=also)
+        lacking = [each for each in placement.machines if (each.name, archive.sha256) not in self._brought]
+        sent = sum(deploy([self._connections.to(machine) for machine in lacking], archive))
+        self._brought |= {(machine.name, archive.sha256) for machine in lacking}
         if sent:
-            self._say(f"brought {', '.join(more)} to {sent} of them, for {plan.system}")
+            self._say(f"brought {what} of {plan.system} to {sent} of them")
+        return archive
 
     def _mtu_bytes(self, placement: Placement) -> int:
         """The MTU of the experiment network, from what the machines report of their interfaces."""
@@ -148,12 +164,16 @@ class _Run:
         connections: ConnectionPool,
         archive: Archive,
         follow: Follow,
+        *,
+        versions: Mapping[str, Versions],
     ) -> None:
+        """versions: of what the programs need, by machine."""
         self._run = run
         self._inventory = inventory
         self._lease_s = inventory.lease_us / 1e6
         self._archive = archive
         self._follow = follow
+        self._versions = versions
         self._record = run.read_run()
         self._plan = self._record.plan
         self._placement = place(self._plan, inventory)
@@ -199,7 +219,8 @@ class _Run:
         self._record = replace(
             self._record,
             inventory=InventoryRecord(file, self._archive.sha256),
-            machines=machine_shares(self._placement, coordinator.zeros, {}),
+            machines=machine_shares(self._placement, coordinator.zeros, {}, self._versions),
+            versions=self._record.versions | together(self._versions),
             shaping=str(self._inventory.shaping),
         )
         write_record(self._run.run_json, self._record)
@@ -217,7 +238,11 @@ class _Run:
 
     def _start(self) -> None:
         for peer in self._peers:
-            assignment = self._assignments[peer.name]
+            code = code_folder(peer.machine, self._archive)
+            assignment = replace(
+                self._assignments[peer.name],
+                system_folder=f"{code}/{SYSTEM_FOLDER}" if self._plan.programs is not None else "",
+            )
             content = record_to_json(replace(self._record, assignment=assignment_to_json(assignment)))
             given = {"run": content, "lease_s": self._lease_s}
             peer.start(given)
@@ -277,7 +302,7 @@ class _Run:
         said = [line for each in shipped for line in each.lines()]
         base = replace(
             self._record,
-            machines=machine_shares(self._placement, coordinator.zeros, clocks),
+            machines=machine_shares(self._placement, coordinator.zeros, clocks, self._versions),
             shipped=tuple(each.shipment() for each in shipped),
             problems=(*coordinator.problems, *said, *unusable),
         )

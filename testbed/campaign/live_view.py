@@ -48,7 +48,11 @@ def check_watchable(chosen: "RunSelection", *, resumed: bool) -> None:
 
 
 def watched(plan: "Plan") -> "Plan":
-    """Return the plan with the watched captures in parts. Raises InputError if none can be."""
+    """Return the plan with the watched captures in parts. Raises InputError if none can be. Programs are
+    watched by what their clients write down.
+    """
+    if plan.programs is not None:
+        return plan
     from analysis.live.watched import TRAITS, can_watch
 
     if not can_watch(plan.system):

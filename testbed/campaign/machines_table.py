@@ -13,9 +13,22 @@ if TYPE_CHECKING:
     from testbed.machines.checks import ExaminedMachine
 
 MARKS = {"good": ("✓", "green"), "note": ("·", "yellow"), "missing": ("✗", "red")}
-COLUMNS = ("login", "Python", "tools", "links", "network", "peers", "clock", "disk", "memory", "code", "runs")
+COLUMNS = (
+    "login",
+    "Python",
+    "tools",
+    "links",
+    "network",
+    "peers",
+    "clock",
+    "disk",
+    "memory",
+    "code",
+    "runs",
+    "programs",
+)
 SHOWN_IF_WRONG = ("login", "Python", "tools")
-LEFT_OUT_FIRST = ("code", "memory", "disk", "clock", "runs", "peers", "network", "links")
+LEFT_OUT_FIRST = ("programs", "code", "memory", "disk", "clock", "runs", "peers", "network", "links")
 UNKNOWN = "-"
 WIDTH_ELSEWHERE = 200
 

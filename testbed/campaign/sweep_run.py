@@ -18,7 +18,7 @@ from experiments.run_record import Outcome
 from experiments.sweep import VARIANT
 from experiments.sweepdir import SweepDirectory, SweepRun
 from testbed.campaign import exit_codes
-from testbed.campaign.backend_selection import SIMULATOR, open_backend
+from testbed.campaign.backend_selection import LOCAL, SIMULATOR, open_backend
 from testbed.campaign.campaign import sole_writer
 from testbed.campaign.campaign_text import position, title
 from testbed.campaign.one_run import make
@@ -59,8 +59,9 @@ def carry_out(sweep: Sweep, *, analyze: bool) -> Outcome:
     Raises MachineError, AnalysisError.
     """
     click.echo(f"sweep {sweep.directory.path}", err=True)
-    for line in sweep.leave_out_missing():
-        click.echo(line, err=True)
+    if sweep.record.backend in {LOCAL, SIMULATOR}:  # machines are asked before each run
+        for line in sweep.leave_out_missing():
+            click.echo(line, err=True)
     click.echo(f"{len(sweep.record.pending)} of {len(sweep.record.runs)} runs to go", err=True)
     outcome = Outcome.CRASHED
     try:

@@ -9,16 +9,19 @@ import click
 from testbed.campaign.machines_table import problem_lines, show
 
 if TYPE_CHECKING:
+    from node.core.program import Need
     from testbed.errors import TestbedError
     from testbed.machines.archive import Archive
     from testbed.machines.cleanup import CleanupResult
+    from testbed.machines.inventory import Inventory
     from testbed.machines.ssh import Connection
 
 
 @click.command(name="hosts")
 @click.argument("inventory", type=click.Path(path_type=Path))
 @click.option("--clean", is_flag=True, help="End what earlier runs left there, and remove what was fetched.")
-def command(inventory: Path, clean: bool) -> int:
+@click.option("--for", "experiment", metavar="EXPERIMENT", help="Also look for what its programs need.")
+def command(inventory: Path, clean: bool, experiment: str | None) -> int:
     """Check what the machines of INVENTORY can do, all at once.
 
     Nothing is installed or changed there. With --clean, runs that nobody is connected to are ended, those
@@ -31,11 +34,12 @@ def command(inventory: Path, clean: bool) -> int:
     from testbed.machines.inventory import load_inventory
 
     loaded = load_inventory(inventory)
+    needs = _needs(experiment, loaded) if experiment is not None else {}
     archive = machine_archive()
     with connected(loaded.machines) as connections:
         if clean:
             _clean(connections, archive)
-        examined = examine(loaded, connections, archive)
+        examined = examine(loaded, connections, archive, needs)
     show(examined)
     for line in problem_lines(examined):
         click.echo(line)
@@ -45,6 +49,19 @@ def command(inventory: Path, clean: bool) -> int:
         return exit_codes.MACHINE
     click.echo("Every machine can take part in runs." if len(examined) > 1 else "It can take part in runs.")
     return 0
+
+
+def _needs(experiment: str, inventory: "Inventory") -> "dict[str, tuple[Need, ...]]":
+    """What an experiment's programs need on each machine. Raises InputError."""
+    from testbed.campaign.plan_text import plan_of
+    from testbed.cli.options import read_chosen
+    from testbed.machines.needed_programs import needs_by_machine
+    from testbed.machines.placement import place
+    from testbed.sweeps import RunSelection
+
+    file = read_chosen(experiment, (), None)
+    plan = plan_of(RunSelection.of(file, backend=None, links="auto", seed=None, repeat=None))
+    return needs_by_machine(plan, place(plan, inventory))
 
 
 def _clean(connections: Sequence["Connection | TestbedError"], archive: "Archive") -> None:

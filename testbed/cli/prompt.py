@@ -74,9 +74,11 @@ class RecentPackets:
             say(line)
 
     def _lines(self, asked: dict[str, Any]) -> Iterator[str]:
+        from analysis.errors import check_messages
         from analysis.inspect.packets.filters import Query, codec_of, make_filter
         from analysis.inspect.packets.lines import Lines
         from analysis.live.recent.recent_messages import look
+        from analysis.messages.marked import messages_of
         from analysis.timelines.run_metadata import read_metadata
 
         record = self._run.read_run()
@@ -84,7 +86,9 @@ class RecentPackets:
         names = ("hosts", "regions", "links", "types", "streams", "topics", "seq", "lost")
         wanted = make_filter(Query(**{name: asked[name] for name in names}), metadata, codec.by_name)
         from_ns = time.time_ns() - round(asked["last_s"] * 10**9)
-        found = look(self._run, record.plan, codec, from_ns, _concerned(wanted))
+        check_messages(self._run)
+        sought = messages_of(record.plan) or codec
+        found = look(self._run, record.plan, sought, from_ns, _concerned(wanted))
         rows = found.rows.combine_chunks()
         if rows.num_rows:
             rows = rows.filter(wanted.mask(rows.to_batches()[0]))

@@ -3,7 +3,8 @@
 It holds the project's packages as far as they work on a machine (runner, links, nodes, supervisor,
 shipping), the files of systems that the user named (`--system-module`), and the installed distributions that
 ours import, so that nothing has to be installed there. Where a run's system declares that its nodes need more
-distributions, that run's archive has those, too. Bytecode comes with it, and is not held against the
+distributions, or is one of programs (`testbed.machines.program_files`), that run's archive has those, too.
+Bytecode comes with it, and is not held against the
 sources at every start (PEP 552): what is unpacked has been checked as a whole, and only root can change it.
 So the first start is as fast as any. The same sources give the same bytes: files are sorted and have no
 times, and bytecode is written without back references, which would depend on what else this process has
@@ -28,7 +29,7 @@ import re
 import struct
 import sys
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -70,7 +71,7 @@ VERSION_COMPARISON = ("setuptools/_distutils/version.py", "distutils/version.py"
 
 KEPT = re.compile(r"\.py$|\.so(\.[0-9]+)*$")  # modules, and shared objects with or without a version
 TESTS = re.compile(r"^[^/]+/(.*/)?tests/")
-FORMAT = 3  # to be raised when the same sources are to give another archive
+FORMAT = 4  # to be raised when the same sources are to give another archive
 PACKED_LEVEL = 6
 MARSHAL_VERSION = 2  # the last one without back references
 ARCHIVES_KEPT = 3
@@ -89,20 +90,32 @@ class Archive:
         return cls(content, hashlib.sha256(content).hexdigest())
 
 
-def machine_archive(cache: Path = CACHE, more: Iterable[str] = ()) -> Archive:
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """Files that an archive has besides, by their path in it, and which of them are executable."""
+
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    executables: frozenset[str] = frozenset()
+
+
+NOTHING = Attached()
+
+
+def machine_archive(cache: Path = CACHE, more: Iterable[str] = (), attached: Attached = NOTHING) -> Archive:
     """The archive of this project as it is now; built unless it is in the cache.
 
-    more: distributions that it has besides `DISTRIBUTIONS`. Raises MachineError if a distribution is missing
-    here, or the cache cannot be written.
+    more: distributions that it has besides `DISTRIBUTIONS`. attached: further files. Raises MachineError if a
+    distribution is missing here, or the cache cannot be written.
     """
-    project = dict(project_files())
+    project = {**dict(project_files()), **attached.files}
     distributions = sorted({*DISTRIBUTIONS, *more})
-    path = cache / f"machine-{_key(project, distributions)}.tar.gz"
+    path = cache / f"machine-{_key(project, distributions, attached.executables)}.tar.gz"
     try:
         if not path.is_file():
             cache.mkdir(exist_ok=True)
             with replacing(path, sync=False) as stream:
-                stream.write(pack({**project, **dict(distribution_files(distributions))}))
+                files = {**project, **dict(distribution_files(distributions))}
+                stream.write(pack(files, attached.executables))
             _forget_old(cache, path)
         return Archive.of(path.read_bytes())
     except OSError as error:
@@ -134,18 +147,18 @@ def distribution_files(distributions: Iterable[str]) -> Iterator[tuple[str, byte
     yield name, dict(_installed("setuptools"))[source].read_bytes()
 
 
-def pack(files: dict[str, bytes]) -> bytes:
-    """A reproducible gzipped tar of these files and their bytecode."""
+def pack(files: Mapping[str, bytes], executables: Collection[str] = ()) -> bytes:
+    """A reproducible gzipped tar of these files and their bytecode; those that are named are executable."""
     entries = dict(files)
     for name, content in files.items():
         if name.endswith(".py") and (code := bytecode(name, content)) is not None:
             entries[importlib.util.cache_from_source(name, optimization="")] = code
     plain = io.BytesIO()
-    with tarfile.open(fileobj=plain, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+    with tarfile.open(fileobj=plain, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for name in sorted(entries):
             entry = tarfile.TarInfo(name)
             entry.size = len(entries[name])
-            entry.mode = 0o644
+            entry.mode = 0o755 if name in executables else 0o644
             tar.addfile(entry, io.BytesIO(entries[name]))
     return gzip.compress(plain.getvalue(), PACKED_LEVEL, mtime=0)
 
@@ -174,11 +187,18 @@ def _distribution(name: str) -> importlib.metadata.Distribution:
         raise MachineError(f"machines need {name}, which is not installed here: {way}") from None
 
 
-def _key(project: dict[str, bytes], distributions: Iterable[str]) -> str:
+def _key(project: Mapping[str, bytes], distributions: Iterable[str], executables: Iterable[str]) -> str:
     """A cache key from everything that an archive depends on, without reading the distributions' files."""
     key = hashlib.sha256()
     versions = [f"{name} {_distribution(name).version}" for name in (*distributions, "setuptools")]
-    for line in (f"format {FORMAT}", sys.version, platform.machine(), *NOT_NEEDED, *versions):
+    for line in (
+        f"format {FORMAT}",
+        sys.version,
+        platform.machine(),
+        *NOT_NEEDED,
+        *versions,
+        *sorted(executables),
+    ):
         key.update(line.encode() + b"\n")
     for name, content in project.items():
         key.update(f"{name} {len(content)}\n".encode() + content)

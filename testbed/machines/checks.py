@@ -8,13 +8,16 @@ Whether a run's captures fit on the machines is checked separately, as that need
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from experiments.child_python import program_command
 from experiments.plan import Plan
+from node.core.program import Need
+from systems.loader import load_system
+from systems.names import system_names
 from testbed import icmp
 from testbed.doctor import State
 from testbed.errors import MachineError, TestbedError
@@ -34,6 +37,7 @@ from testbed.runner.run_control import DISK_RESERVE_BYTES
 CLOCK_READINGS = 8
 ANSWER_S = 30.0
 LINE_BYTES_MAX = 4 << 20
+NO_NEEDS: Mapping[str, Sequence[Need]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +56,40 @@ class ExaminedMachine:
 
 
 def examine(
-    inventory: Inventory, connections: Sequence[Connection | TestbedError], archive: Archive
+    inventory: Inventory,
+    connections: Sequence[Connection | TestbedError],
+    archive: Archive,
+    needs: Mapping[str, Sequence[Need]] = NO_NEEDS,
 ) -> list[ExaminedMachine]:
     """Examine all machines, in the inventory's order.
 
-    connections: to each machine, or why there is none. archive: our code, as it would be deployed.
+    connections: to each machine, or why there is none. archive: our code, as it would be deployed. needs:
+    what has to be there for an experiment, by machine.
     """
+    known = shipped_programs()
     by_name = dict(zip((machine.name for machine in inventory.machines), connections, strict=True))
 
     def one(machine: Machine) -> ExaminedMachine:
         connection = by_name[machine.name]
         if isinstance(connection, TestbedError):
             return ExaminedMachine(machine, unreachable(machine, connection))
+        needed = needs.get(machine.name, ())
+        sought = known | {need.name for need in needed if need.kind == "program"}
         try:
-            facts, clock = _ask(connection, request(inventory, machine))
+            facts, clock = _ask(connection, request(inventory, machine, sought))
         except TestbedError as error:
             return ExaminedMachine(machine, unreachable(machine, error))
-        return ExaminedMachine(machine, judge(inventory, machine, facts, clock, archive.sha256), facts, clock)
+        found = judge(inventory, machine, facts, clock, archive.sha256, needs=needed)
+        return ExaminedMachine(machine, found, facts, clock)
 
     results = on_each(one, inventory.machines)
     return [result for result in results if not isinstance(result, TestbedError)]
+
+
+def shipped_programs() -> frozenset[str]:
+    """The programs that systems under test need which come with Cutset."""
+    needs = [need for name in system_names() for need in load_system(name).programs.needs]
+    return frozenset(need.name for need in needs if need.kind == "program")
 
 
 def raise_if_unfit(examined: Sequence[ExaminedMachine]) -> None:

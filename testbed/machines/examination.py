@@ -7,7 +7,8 @@ The kernel ends it when nothing comes for `PATIENCE_S`, or for as long as its ar
 
 Request: `tools` (programs to look for), `folder` (where we may write), `port` (UDP, of the tunnels), `own`
 (addresses that it should have), `peers` (pairs: an own address, and another machine's), `probe_bytes` (the
-size of the packets that must get there) and `attempts` (by name: a command that should succeed).
+size of the packets that must get there), `attempts` (by name: a command that should succeed) and `programs`
+(of systems under test: which of them are there).
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ def facts(request: dict[str, Any]) -> dict[str, Any]:
         "processors": os.cpu_count(),
         "synchronised": synchronised(),
         "runs": runs(Path(request["folder"])),
+        "programs": [name for name in request["programs"] if shutil.which(name) is not None],
     }
 
 

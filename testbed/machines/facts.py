@@ -4,7 +4,7 @@ A machine may run anything, so its answers are not trusted, and none of their te
 unsanitized. The request is here, too: what a run needs of a machine.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -110,6 +110,7 @@ class Facts:
     processors: Amount
     synchronised: bool | None
     runs: tuple[RunFolder, ...]
+    programs: tuple[Said, ...]  # of systems under test, those that are there
 
 
 _FACTS = TypeAdapter(Facts)
@@ -145,8 +146,8 @@ PROBE_BYTES = LinkParameters().mtu_bytes + VXLAN_OVERHEAD_BYTES
 """Of packets that links of the usual MTU put into the experiment network."""
 
 
-def request(inventory: Inventory, machine: Machine) -> dict[str, Any]:
-    """The request for a machine: see `testbed.machines.examination`."""
+def request(inventory: Inventory, machine: Machine, programs: Iterable[str] = ()) -> dict[str, Any]:
+    """The request for a machine: see `testbed.machines.examination`. programs: of systems under test."""
     tunnel = ["ip", "link", "add", "name", "cutset-try", "type", "vxlan", "id", "1"]
     ends = ["local", "192.0.2.1", "remote", "192.0.2.2", "dstport", str(inventory.vxlan_port)]
     attempts = {"namespaces": ["true"], "netem": list(TRY), "tunnel": [*tunnel, *ends]}  # see facts.Attempts
@@ -159,6 +160,7 @@ def request(inventory: Inventory, machine: Machine) -> dict[str, Any]:
         "attempts": {
             name: sandbox_command(command, user_namespace=False) for name, command in attempts.items()
         },
+        "programs": sorted(programs),
     }
 
 

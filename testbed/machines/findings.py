@@ -5,9 +5,10 @@ Pure. Each subject has one or several findings; `cell` is the text for a table.
 
 import sysconfig
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from node.core.program import Need
 from testbed.doctor import DISK_BYTES_ADVISED, MEMORY_BYTES_ADVISED, State
 from testbed.errors import TestbedError
 from testbed.machines.facts import MACHINE_TOOLS, PROBE_BYTES, ClockReading, Echo, Facts
@@ -37,9 +38,17 @@ def unreachable(machine: Machine, error: TestbedError) -> tuple[Finding, ...]:
 
 
 def judge(
-    inventory: Inventory, machine: Machine, facts: Facts, clock: ClockReading, sha256: str
+    inventory: Inventory,
+    machine: Machine,
+    facts: Facts,
+    clock: ClockReading,
+    sha256: str,
+    *,
+    needs: Sequence[Need] = (),
 ) -> tuple[Finding, ...]:
-    """All findings about a machine. sha256: the name of our code's archive."""
+    """All findings about a machine. sha256: the name of our code's archive. needs: of an experiment's system,
+    what has to be there.
+    """
     return (
         _login(machine),
         _python(facts),
@@ -52,6 +61,7 @@ def judge(
         _memory(facts),
         _code(facts, sha256),
         _runs(facts),
+        _programs(facts, needs),
     )
 
 
@@ -248,6 +258,20 @@ def _runs(facts: Facts) -> Finding:
         f"without a controller: {', '.join(run.name for run in left)}",
         "`cutset fetch RUN` brings it here; `cutset hosts INVENTORY --clean` removes what was brought",
     )
+
+
+def _programs(facts: Facts, needs: Sequence[Need]) -> Finding:
+    """Python modules are sent along."""
+    lacking = [need for need in needs if need.kind == "program" and need.name not in facts.programs]
+    if lacking:
+        return Finding(
+            "programs",
+            State.MISSING,
+            f"{len(lacking)} missing",
+            f"not installed, but needed by what is to run there: {', '.join(need.name for need in lacking)}",
+            "; ".join(dict.fromkeys(need.get for need in lacking)),
+        )
+    return Finding("programs", State.GOOD, ", ".join(facts.programs) or "none")
 
 
 def _short(said: str) -> str:

@@ -12,15 +12,19 @@ from experiments.observations import MachineShare
 from experiments.run_record import Outcome, Phase, RunRecord
 from experiments.sanitize import sanitize
 from testbed.machines.facts import ClockReading
+from testbed.machines.needed_programs import Versions
 from testbed.machines.placement import Placement
 
 _PHASES = list(Phase)
 
 
 def machine_shares(
-    placement: Placement, zeros: Mapping[str, int], clocks: Mapping[str, ClockReading | None]
+    placement: Placement,
+    zeros: Mapping[str, int],
+    clocks: Mapping[str, ClockReading | None],
+    versions: Mapping[str, Versions],
 ) -> tuple[MachineShare, ...]:
-    """What stands under `machines` in the run's record."""
+    """What stands under `machines` in the run's record. versions: of what programs need, by machine."""
     return tuple(
         MachineShare(
             machine.name,
@@ -28,6 +32,7 @@ def machine_shares(
             zeros.get(machine.name),
             None if (clock := clocks.get(machine.name)) is None else clock.offset_ns,
             None if clock is None else clock.error_ns,
+            dict(versions.get(machine.name, {})),
         )
         for machine in placement.machines
     )

@@ -26,6 +26,7 @@ from testbed.machines.trusted_folders import make_trusted, require_trusted
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 PATIENCE_S = 60.0
+EXECUTABLE = 0o100  # by its owner
 UNPACKED_IN = "unpacked-in"  # in an unpacked folder: the boot
 
 
@@ -84,6 +85,8 @@ def unpack(content: bytes, folder: Path) -> None:
                 (folder / name.parent).mkdir(parents=True, exist_ok=True)
                 made.add(name.parent)
             (folder / name).write_bytes(data.read())
+            if member.mode & EXECUTABLE:
+                (folder / name).chmod(0o755)
 
 
 def put_in_place(part: Path, target: Path) -> None:

@@ -19,6 +19,7 @@ class Barrier(StrEnum):
 
     NETWORK = "network"  # the network is up: probes may cross it
     PROBED = "probed"  # it has been measured: nodes may use it
+    SERVING = "serving"  # programs that serve are ready: clients may start; our own nodes do not wait here
     READY = "ready"  # the nodes are ready: released with `zero_ns`, time 0 by this machine's clock
     DRAINED = "drained"  # the publishers are silent: released with `drained`, whether everything is delivered
     FINISHED = "finished"  # the nodes have ended: probes may cross again

@@ -66,7 +66,7 @@ async def build(
     traffic = TrafficGenerators(plan, record.directory, network.netns)
     stack.push_async_callback(traffic.finish, at_once=True)
     here = assigned_part(plan, assignment)
-    specs = node_specs(plan, here.processes, record.directory, network.netns)
+    specs = node_specs(plan, here.processes, record.directory, network.netns, assignment.system_folder)
     context = RunContext(
         here,
         assignment,
@@ -95,7 +95,9 @@ async def _start_all(context: RunContext) -> None:
     await context.traffic.listen()
     names = [name for name in context.specs if name not in context.plan.joining]
     at_most_s = max(READY_S, longest_ready_s(context.plan)) + READY_PER_NODE_S * len(names)
-    for together in start_order(context.plan, names):
+    for number, together in enumerate(start_order(context.plan, names)):
+        if number:
+            await context.barriers.wait(Barrier.SERVING)
         for name in together:
             context.processes.start(context.specs[name])
         await context.processes.wait_ready(together, at_most_s)

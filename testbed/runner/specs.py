@@ -15,7 +15,11 @@ NEWCOMERS = (Trait.SUBSCRIBER, Trait.PUBLISHER)
 
 
 def node_specs(
-    plan: Plan, processes: Iterable[ProcessPlan], run: RunDirectory, netns: Callable[[str], str]
+    plan: Plan,
+    processes: Iterable[ProcessPlan],
+    run: RunDirectory,
+    netns: Callable[[str], str],
+    system_folder: str = "",
 ) -> dict[str, dict[str, Any]]:
     """The launcher's NodeSpec of each of these processes, by name.
 
@@ -23,7 +27,7 @@ def node_specs(
     machines, and only they know of themselves. Peers that find each other know of one at their first start;
     at later ones `started_again` tells of another.
 
-    netns: returns the path of a host's namespace.
+    netns: returns the path of a host's namespace. system_folder: see `launches_of`.
     """
     shared = {
         "system": plan.system,
@@ -34,7 +38,7 @@ def node_specs(
     }
     addresses = {host.name: host.address for host in plan.hosts}
     members = members_of(plan)
-    launches = launches_of(plan, run)
+    launches = launches_of(plan, run, system_folder)
     unknown = {
         process.name
         for process in plan.having(*NEWCOMERS)

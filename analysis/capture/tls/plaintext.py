@@ -79,16 +79,14 @@ class Plaintext:
         offset = _in_stream(begin, starts, rows, first_row)
         following = _in_stream(last, starts, rows, last_row) + 1
         again = np.concatenate(([0], np.cumsum(rows["again"].astype(np.int64))))
-        columns = event_columns(stream, seq, self.markers.size_bytes) | {
+        columns = event_columns(stream, seq, self.markers, self.stream.names) | {
             "stream_offset": pa.array(offset),
             "length": pa.array(np.maximum(following - offset, 1)),
             "t_first_ns": pa.array(rows["first_ns"][first_row]),
             "t_complete_ns": pa.array(rows["complete_ns"][last_row]),
             "retransmitted": pa.array(again[last_row + 1] > again[first_row]),
         }
-        names = self.stream.names
-        kind = pa.scalar(self.markers.type_from(names["src"].as_py()))
-        return message_batch({**names, "type": kind}, columns, offset.size)
+        return message_batch(self.stream.names, columns, offset.size)
 
 
 def _in_stream(at: Any, starts: Any, rows: Any, row: Any) -> Any:

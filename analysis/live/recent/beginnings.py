@@ -39,6 +39,22 @@ def begin_at_message(data: Bytes, segments: Segments, types: Collection[int]) ->
     begin = _first_message(data, segments, positions, types)
     if begin is None:
         return segments.take(slice(0)), None
+    return _from(segments, positions, begin)
+
+
+def begin_at_first(segments: Segments) -> tuple[Segments, int]:
+    """A direction in which messages may begin anywhere, as those of programs, from its first byte or its last
+    connection on; and the TCP sequence number of that byte.
+    """
+    syns = np.flatnonzero(segments.flags & SYN)
+    if syns.size:
+        return segments.take(slice(int(syns[-1]), None)), int(segments.seq[syns[-1]] + 1) & SEQUENCE_MASK
+    positions = np.cumsum(distance(np.diff(segments.seq, prepend=segments.seq[:1])))
+    return _from(segments, positions, int(positions.min()))
+
+
+def _from(segments: Segments, positions: Integers, begin: int) -> tuple[Segments, int]:
+    """What comes from a byte on, as if the connection began there; and its TCP sequence number."""
     skipped = np.clip(begin - positions, 0, segments.length)
     seq, flags = (segments.seq + skipped) & SEQUENCE_MASK, segments.flags.copy()
     opening = np.flatnonzero((positions <= begin) & (positions + segments.length > begin))[0]

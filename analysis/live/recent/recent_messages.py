@@ -18,7 +18,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.capture.markers import Markers
 from analysis.capture.pcap.byte_ranges import Segments
+from analysis.capture.pcap.format import Bytes
 from analysis.capture.pcap.index import build_index, map_bytes
 from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.streams import (
@@ -30,7 +32,7 @@ from analysis.capture.pcap.streams import (
 )
 from analysis.errors import AnalysisError, CaptureError
 from analysis.jobs.matching import Key, Receivers, key_of, match
-from analysis.live.recent.beginnings import begin_at_message
+from analysis.live.recent.beginnings import begin_at_first, begin_at_message
 from analysis.schemas import LOST, MESSAGES, TRANSFERS, UNSEEN
 from experiments import capture_parts
 from experiments.plan import Plan
@@ -67,17 +69,18 @@ class RecentTransfers:
 
 
 def look(
-    run: RunDirectory, plan: Plan, codec: Codec, from_ns: int, hosts: Collection[str] | None = None
+    run: RunDirectory, plan: Plan, codec: Codec | Markers, from_ns: int, hosts: Collection[str] | None = None
 ) -> RecentTransfers:
     """What was sent or came since `from_ns`.
 
-    hosts: one end at least is among them (all are, unless given); captures of others are
-    read only where they had to do with these. Raises AnalysisError without captures.
+    codec: of the system's messages; of programs the markers of events, which are looked for in TCP. hosts:
+    one end at least is among them (all are, unless given); captures of others are read only where they had to
+    do with these. Raises AnalysisError without captures.
     """
     addresses = {host.name: host.address for host in plan.hosts}
     names = {address: name for name, address in addresses.items()}
     captures = {capture.host: capture.file for capture in plan.captures if capture.host}
-    port = plan.port or 0
+    port = None if isinstance(codec, Markers) else plan.port or 0
     if not captures:
         raise AnalysisError("there is nothing to look at: no host of this experiment is captured")
     tables: list[pa.Table] = [MESSAGES.empty_table()]
@@ -126,7 +129,7 @@ def _patient(rows: pa.Table, seen: Mapping[str, int]) -> pa.Table:
     return rows.set_column(place, TRANSFERS.field("fate"), fate.cast(TRANSFERS.field("fate").type))
 
 
-def newest(capture: Path, host: HostCapture, codec: Codec, from_ns: int) -> RecentBytes:
+def newest(capture: Path, host: HostCapture, codec: Codec | Markers, from_ns: int) -> RecentBytes:
     """What a host sent and got since `from_ns`, and a little before. capture: the file that will be there."""
     with tempfile.TemporaryDirectory(prefix="cutset-recent-") as folder:
         path = Path(folder) / capture.name
@@ -149,7 +152,7 @@ def _join(parts: Sequence[Path], path: Path) -> None:
             whole.write(content[capture_parts.FILE_HEADER_BYTES if whole.tell() else 0 :])
 
 
-def _messages(path: Path, host: HostCapture, codec: Codec) -> RecentBytes:
+def _messages(path: Path, host: HostCapture, codec: Codec | Markers) -> RecentBytes:
     try:
         index = build_index(path)
     except CaptureError:
@@ -162,7 +165,7 @@ def _messages(path: Path, host: HostCapture, codec: Codec) -> RecentBytes:
     undecoded: set[Key] = set()
     begun: list[tuple[Direction, Segments]] = []
     for direction, segments in directions(windows, host.port):
-        rest, base = begin_at_message(data, segments, frozenset(codec.by_type))
+        rest, base = _beginning(data, segments, codec)
         src_hi, src_lo, sport, dst_hi, dst_lo, dport = direction
         src, dst = format_address(src_hi, src_lo), format_address(dst_hi, dst_lo)
         if base is None:
@@ -182,6 +185,12 @@ def _messages(path: Path, host: HostCapture, codec: Codec) -> RecentBytes:
     conversations.take_segments(begun)
     conversations.end()
     return RecentBytes(pa.Table.from_batches(batches, MESSAGES), index.last_ns, frozenset(undecoded))
+
+
+def _beginning(data: Bytes, segments: Segments, codec: Codec | Markers) -> tuple[Segments, int | None]:
+    if isinstance(codec, Markers):
+        return begin_at_first(segments)
+    return begin_at_message(data, segments, frozenset(codec.by_type))
 
 
 def _unconnected(row: Mapping[str, Any]) -> Key:

@@ -1,8 +1,8 @@
 """Decides where a machine's file goes in the run directory. Names from other machines are untrusted.
 
-The output of a host's processes (captures, logs, deliveries, storage) goes where it would be in a run on this
-machine, since hosts' names differ between machines. Everything else belongs to the machine alone and goes
-into a folder of its own: run.json first, and the log of what ran the hosts.
+The output of a host's processes (captures, logs, deliveries, storage, a program's folder) goes where it
+would be in a run on this machine, since hosts' names differ between machines. Everything else belongs to the
+machine alone and goes into a folder of its own: run.json first, and the log of what ran the hosts.
 """
 
 import re
@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from testbed.machines.shipping.frames import ShippingError
 
-SHARED = frozenset({"captures", "logs", "deliveries", "storage"})
+SHARED = frozenset({"captures", "logs", "deliveries", "storage", "programs"})
 GROWING = frozenset({"captures", "logs", "deliveries"})
 """Folders of files that only ever grow: where one does not, something is wrong with it."""
 HOST_LOG = ".jsonl"

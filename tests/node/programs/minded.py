@@ -39,6 +39,7 @@ def spec(folder: Path, minded: Program, name: str = "r0/broker-0", **given: Any)
         "since": given.pop("since", "beginning"),
         "traits": given.pop("traits", ("publisher", "subscriber")),
         "key_log": given.pop("key_log", None),
+        "system": str(folder),
     }
     made = NodeSpec(name, host, region, role, int(index), 1, "foreign", others, "127.0.0.1", program=launch)
     return replace(

@@ -135,7 +135,9 @@ def test_it_is_made_once_and_those_of_old_states_are_forgotten(
 ) -> None:
     calls = []
     monkeypatch.setattr(archive, "distribution_files", lambda _: iter(()))
-    monkeypatch.setattr(archive, "pack", lambda files: calls.append(1) or gzip.compress(repr(files).encode()))
+    monkeypatch.setattr(
+        archive, "pack", lambda files, _: calls.append(1) or gzip.compress(repr(files).encode())
+    )
     state = {"node/a.py": b"0"}
     monkeypatch.setattr(archive, "project_files", lambda: iter(state.items()))
     first = machine_archive(tmp_path)

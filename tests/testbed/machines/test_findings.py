@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from node.core.program import Need
 from testbed.doctor import State
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.checks import ExaminedMachine, raise_if_unfit
@@ -68,6 +69,7 @@ FIT = Facts(
     processors=4,
     synchronised=True,
     runs=(),
+    programs=(),
 )
 CLOCK = ClockReading(1_500_000, 200_000)
 
@@ -99,6 +101,7 @@ def test_a_fit_machine_has_nothing_to_remedy_and_says_what_it_is() -> None:
         "memory": "8 GiB, 4 CPU",
         "code": "another",
         "runs": "none",
+        "programs": "none",
     }
 
 
@@ -281,3 +284,15 @@ def test_a_time_that_is_none_is_an_error(line: bytes) -> None:
 def test_what_a_machine_says_cannot_steer_a_terminal() -> None:
     facts = read_facts(said(python="3.11\x1b[2J", port_holder="a\r\nb\x07 (process 1)"))
     assert (facts.python, facts.port_holder) == ("3.11?[2J", "a b? (process 1)")
+
+
+def test_programs_that_an_experiment_needs_are_in_the_way_if_they_are_not_there() -> None:
+    broker = Need("program", "mosquitto", "apt-get install mosquitto")
+    needs = (broker, Need("module", "paho", "make systems"))
+    facts = dataclasses.replace(FIT, programs=("etcd",))
+    found = [judge(inventory(), machine(0), facts, CLOCK, OURS, needs=each)[-1] for each in ((), needs)]
+    assert (found[0].state, found[0].cell) == (State.GOOD, "etcd")
+    assert (found[1].state, found[1].cell) == (State.MISSING, "1 missing")
+    assert "mosquitto" in found[1].problem
+    assert "paho" not in found[1].problem
+    assert found[1].remedy == "apt-get install mosquitto"

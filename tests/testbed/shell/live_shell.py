@@ -33,8 +33,16 @@ _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
 class LiveShell:
     """A `cutset shell` at a terminal. Leaving the context kills it if need be, and whatever it has made."""
 
-    def __init__(self, folder: Path, *options: str, faults: str = "", wrapper: Sequence[str] = ()) -> None:
-        experiment = write_experiment(folder, faults=faults)
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        faults: str = "",
+        wrapper: Sequence[str] = (),
+        experiment: Path | None = None,
+    ) -> None:
+        """experiment: another one than the tiny one of our own."""
+        experiment = experiment or write_experiment(folder, faults=faults)
         arguments = ["shell", str(experiment), "--out", str(folder / "runs"), "--no-analyze", *options]
         # A session of its own whose controlling terminal is ours, so that Ctrl-C is the terminal's matter.
         self._command = ["setsid", "--ctty", *wrapper, *CUTSET, *arguments]

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from analysis.capture.markers import Markers
 from analysis.errors import AnalysisError
 from analysis.live.recent.recent_messages import GRACE_NS, look
 from experiments.capture_parts import folder_of
 from experiments.plan import CapturePlan, HostPlan
 from experiments.rundir import RunDirectory
+from node.core.marker import marked
 from node.protocols.sprinkler.messages import CODEC, Subscribe
 from tests.analysis.capture.pcap.captures import Record, pcap_bytes, segment
 from tests.run_json import SMALL
@@ -127,3 +129,34 @@ def test_only_captures_of_hosts_that_had_to_do_with_those_asked_for_are_read(run
     assert (of_one.rows.num_rows, of_one.seen_until_ns) == (30, sent[-1][0])
     of_all = look(run, plan, CODEC, sent[0][0])
     assert (of_all.rows.num_rows, of_all.seen_until_ns) == (11, sent[10][0])
+
+
+MARKERS = Markers(100, frozenset({ENDS[0][0]}))
+EVENT_BYTES = 60
+"""Of a segment: events of 100 bytes go over its end."""
+
+
+def test_events_of_programs_are_found_by_their_markers_from_the_middle_of_a_connection_on(run: RunDirectory):
+    stream = b"".join(b"framing" + marked(0, seq, 100, NOW_S * SECOND) for seq in range(60))
+    pieces = [stream[at : at + EVENT_BYTES] for at in range(0, len(stream), EVENT_BYTES)]
+    step_ns = 4 * SECOND // len(pieces)
+    sent = [
+        (
+            NOW_S * SECOND - (len(pieces) - n) * step_ns,
+            segment(n * EVENT_BYTES, piece, src=ENDS[0], dst=ENDS[1]),
+        )
+        for n, piece in enumerate(pieces)
+    ][10:]
+    write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
+    write_parts(run, RECEIVER, [Record(t_ns + DELAY_NS, data) for t_ns, data in sent])
+    found = look(run, PLAN, MARKERS, (NOW_S - 2) * SECOND)
+    rows = found.rows.to_pylist()
+    assert [row["first_seq"] for row in rows] == list(range(rows[0]["first_seq"], 60))
+    assert 25 < len(rows) < 35
+    assert {(row["type"], row["sender"], row["receiver"], row["fate"]) for row in rows} == {
+        ("NEW_EVENT", "r0-client-0", "r0-proxy-0", "arrived")
+    }
+    took_ns = [
+        row["t_complete_ns"] - row["t_sent_ns"] for row in rows
+    ]  # it may begin in one segment, end in another
+    assert all(DELAY_NS < each <= DELAY_NS + 2 * step_ns for each in took_ns)

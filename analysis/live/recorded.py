@@ -1,0 +1,109 @@
+"""What clients of programs write down while a run goes on, as the batches that live timelines count.
+
+Their records of deliveries say each event that they publish or get, with the time, whatever packets show of
+it (`seen: never`). They are read from where they were left, a few times a second; no capture is cut into
+parts, and Spark is not needed. An event is published when it has reached its server, as after the run: when
+its publisher handed it over, and the delay that its LAN link is configured to have. Where a record says only
+when the system acknowledged an event, no latency follows from it, and none is shown.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from analysis.errors import AnalysisError
+from analysis.live.decoder import Batch
+from analysis.live.growing_records import GrowingRecords
+from analysis.timelines.run_metadata import Host, RunMetadata
+from experiments.declared import Trait
+from experiments.rundir import RunDirectory
+from node.core.deliveries import RecordKind
+
+PERIOD_S = 0.5
+WRITTEN_NS = 100_000_000
+"""What a client dates so much earlier than now stands in its file."""
+ONLY_ACKNOWLEDGED = "acknowledged"
+"""Of `Contract.published`: a publisher's record is written when the system has the event."""
+
+Take = Callable[[Sequence[Batch], Mapping[str, int]], None]
+"""Is given batches, and up to when each client was read."""
+
+
+class RecordedRead:
+    """Reads the records of one run until `finish`, in a thread of its own. `failure` says why it cannot go
+    on; `ended`, that there is nothing more to read.
+    """
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        metadata: RunMetadata,
+        take: Take,
+        *,
+        on_ready: Callable[[], None],
+        on_end: Callable[[], None],
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.failure: str | None = None
+        self.ended = False
+        self._take = take
+        self._on_ready, self._on_end = on_ready, on_end
+        self._now_ns = now_ns
+        self._metadata = metadata
+        self._clients = tuple(metadata.clients)
+        writers = dict.fromkeys((*metadata.having(Trait.PUBLISHER), *self._clients))
+        self._records = {name: GrowingRecords(name, run.host_deliveries(name)) for name in writers}
+        self._shows_latency = metadata.declared.contract.published != ONLY_ACKNOWLEDGED
+        self._captured = threading.Event()
+        self._thread = threading.Thread(target=self._go, name="records", daemon=True)
+
+    def start(self) -> None:
+        """Call `on_ready`, then read until `finish`."""
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Nothing is written any more: read what is left. Returns at once."""
+        self._captured.set()
+
+    def wait(self) -> None:
+        """Until what `finish` asked for is read, or it failed."""
+        self._thread.join()
+
+    def read(self) -> None:
+        """Take what was written since the last time. Raises AnalysisError."""
+        until_ns = self._now_ns() - WRITTEN_NS
+        batches = [
+            batch
+            for name, records in self._records.items()
+            for batch in self._batches(self._metadata.hosts[name], records)
+        ]
+        self._take(batches, dict.fromkeys(self._clients, until_ns))
+
+    def _go(self) -> None:
+        self._on_ready()
+        try:
+            while not self._captured.wait(PERIOD_S):
+                self.read()
+            self.read()
+        except AnalysisError as error:
+            self.failure = str(error)
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run goes on and one line says so
+            self.failure = f"{type(error).__name__}: {error}".partition("\n")[0]
+            return
+        self.ended = True
+        self._on_end()
+
+    def _batches(self, host: Host, records: GrowingRecords) -> list[Batch]:
+        rows = records.read().rows
+        to_server_ns = sum(host.lan_delay_us) * 1000
+        names = ("kind", "stream", "first_seq", "covered", "count", "time_ns")
+        found = []
+        for kind, stream, first_seq, covered, count, t_ns in zip(
+            *(rows[name].tolist() for name in names), strict=True
+        ):
+            if kind == RecordKind.DELIVERED:
+                found.append(Batch(False, host.name, stream, first_seq, covered, count, t_ns))
+            elif kind == RecordKind.PUBLISHED and self._shows_latency:
+                found.append(Batch(True, host.name, stream, first_seq, covered, count, t_ns + to_server_ns))
+        return found
