@@ -64,8 +64,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
 def test_packets_show_as_much_as_the_generators_say(shared: Shared) -> None:
     backup, bursts = (shared.summary["traffic"][name] for name in ("backup", "bursts"))
     assert backup["received_bytes"] > 500_000, "two flows fill most of 4 Mbit/s for 4 s"
-    assert backup["arrived_bytes"] == pytest.approx(backup["received_bytes"], rel=0.05)
-    assert backup["sent_bytes"] >= backup["received_bytes"]
+    least, most = backup["received_bytes"], backup["sent_bytes"]
+    assert least * 0.99 <= backup["arrived_bytes"] <= most * 1.01, "what was under way at the end came late"
+    assert backup["arrived_bytes"] == pytest.approx(least, rel=0.15)
     assert bursts["sent_bytes"] == pytest.approx(2 * 125_000, rel=0.05)
     assert bursts["arrived_bytes"] == pytest.approx(bursts["received_bytes"], rel=0.05)
     assert bursts["loss"] is not None
