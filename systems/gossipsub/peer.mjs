@@ -1,6 +1,6 @@
 // node peer.mjs publish|subscribe CONFIGURATION: a libp2p node that publishes, or subscribes, by GossipSub.
 //
-// It dials the peers before it by name, and again whenever it has no connection to one; those after it dial it.
+// A publisher dials all subscribers, a subscriber those before it by name, and again whenever one is not connected.
 // A client over cutset_client.stdio; what it writes to standard error is its host's log.
 
 import "./older_node.mjs";
@@ -47,10 +47,10 @@ for (const change of ["graft", "prune"]) {
 }
 
 async function keepDialled(address) {
-  const at = multiaddr(`/ip4/${address}/tcp/${its.port}`);
+  const at = `/ip4/${address}/tcp/${its.port}`;
   while (true) {
-    if (!node.getConnections().some((each) => each.remoteAddr.equals(at))) {
-      await node.dial(at).catch((error) => log("not connected:", address, error.name));
+    if (!node.getConnections().some((each) => each.remoteAddr.toString().startsWith(`${at}/`))) {
+      await node.dial(multiaddr(at)).catch((error) => log("not connected:", address, error.name));
     }
     await sleep(AGAIN_MS);
   }
