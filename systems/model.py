@@ -89,7 +89,7 @@ class RoleFile(StrictModel):
     files: Annotated[dict[str, str], Field(max_length=FILES_MAX)] = Field(default_factory=dict)
     """Files in its folder, each with the template beside this file that it is made of."""
     ready: ReadyFile | None = None
-    """When it is ready. A client says so itself, unless this says by what; of another program it is when it runs."""
+    """When it is ready. A client says so itself unless this says by what; another program is when it runs."""
     stop: StopFile = Field(default_factory=partial(StopFile.model_validate, {}))
     """How it is asked to end."""
     keeps_storage: Flag = True

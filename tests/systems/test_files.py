@@ -96,7 +96,12 @@ FILE, TEMPLATES = "post/system.yaml", "post/post.conf.j2"
         (FILE, "delivery: best-effort", "delivery: soon", "contract.delivery: should be 'exactly-once'"),
         (FILE, "published: sent", "published: sent, audience: topic", "needs since subscription"),
         (FILE, "{program: sh, ", "{", "needs.0: should name one of: program, module, package"),
-        (FILE, "{program: sh, ", "{program: sh, at_least: '1', ", "needs.0.at_least: should be given where a program's"),
+        (
+            FILE,
+            "{program: sh, ",
+            "{program: sh, at_least: '1', ",
+            "needs.0.at_least: should be given where a",
+        ),
         (FILE, "{program: sh, ", "{program: sh, at_least: new, ", "needs.0.at_least"),
         (FILE, "{program: sh, ", "{package: ../sh, ", "needs.0.package"),
         (FILE, "post.conf.j2", "../post.conf.j2", "files.post.conf: ../post.conf.j2 is not in the folder"),

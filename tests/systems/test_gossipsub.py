@@ -10,17 +10,17 @@ from tests.systems.on_packets import carried_out, needs
 pytestmark = needs("gossipsub")
 
 UNDER_WAY_NS = 10**9
-EXPERIMENT = f"""\
+EXPERIMENT = """\
 name: peers
 topology: three-regions
 system: gossipsub
-parameters: {{sign: false, ping_interval: 60s}}
-roles: {{publisher: 1, subscriber: 1}}
-workload: {{event_size: 100B, rate: 10/s}}
+parameters: {sign: false, ping_interval: 60s}
+roles: {publisher: 1, subscriber: 1}
+workload: {event_size: 100B, rate: 10/s}
 duration: 20s
 drain: 30s
 faults:
-  - {{name: cut, at: 2s, cut: [r1, r2], for: 12s}}
+  - {name: cut, at: 2s, cut: [r1, r2], for: 12s}
 """
 
 
