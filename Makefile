@@ -10,7 +10,7 @@ BIN      := $(VENV)/bin
 PACKAGES := $(VENV)/packages
 READY    := $(VENV)/ready
 CLIENTS  := .systems/requirements.txt
-MODULES  := $(patsubst systems/%/package-lock.json,.systems/node/%/ready,$(wildcard systems/*/package-lock.json))
+MODULES  := $(patsubst %/package-lock.json,%/node_modules/.package-lock.json,$(wildcard systems/*/package-lock.json))
 COLLECTED := $(VENV)/collected
 EXPERIMENT ?= link-failure
 TARGET ?= capture
@@ -101,10 +101,10 @@ $(CLIENTS): systems/requirements.txt | $(READY)
 		--target .systems/python -r systems/requirements.txt && cp systems/requirements.txt $@
 
 # Node.js looks for modules beside the file that imports them, and above; so a link leads there. The lock has a hash of each.
-.systems/node/%/ready: systems/%/package-lock.json systems/%/package.json | packages-systems
-	@rm -rf $(@D) && mkdir -p $(@D) && cp systems/$*/package.json systems/$*/package-lock.json $(@D)
-	@cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >npm.log 2>&1 || { cat npm.log >&2; exit 1; }
-	@ln -sfn ../../$(@D)/node_modules systems/$*/node_modules && touch $@
+systems/%/node_modules/.package-lock.json: systems/%/package-lock.json systems/%/package.json | packages-systems
+	@rm -rf .systems/node/$* && mkdir -p .systems/node/$* && cp systems/$*/package.json systems/$*/package-lock.json .systems/node/$*
+	@cd .systems/node/$* && { npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >npm.log 2>&1 || { cat npm.log >&2; exit 1; }; }
+	@ln -sfn ../../.systems/node/$*/node_modules systems/$*/node_modules && touch $@
 
 $(PACKAGES): requirements.txt | packages-run
 	@cmp -s requirements.txt $@ || { \
