@@ -1,10 +1,12 @@
 """What systems need: programs that are new enough, and packages where Node.js finds them."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from node.core.program import Need
+from systems.names import FOLDER
 from systems.needs import missing, version_of
 
 
@@ -55,3 +57,17 @@ def test_a_package_that_does_not_tell_its_version_has_none(tmp_path, text):
     package.mkdir(parents=True)
     (package / "package.json").write_text(text)
     assert version_of(Need("package", "office", "make systems"), "", tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "lock", sorted(FOLDER.glob("*/package-lock.json")), ids=lambda lock: lock.parent.name
+)
+def test_packages_of_node_are_pinned_by_hash_from_any_registry_and_run_no_scripts(lock):
+    packages = {name: each for name, each in json.loads(lock.read_text())["packages"].items() if name}
+    assert packages
+    assert [
+        name for name, each in packages.items() if not each.get("integrity", "").startswith("sha512-")
+    ] == []
+    assert [
+        name for name, each in packages.items() if "resolved" in each or each.get("hasInstallScript")
+    ] == []
