@@ -10,6 +10,7 @@ BIN      := $(VENV)/bin
 PACKAGES := $(VENV)/packages
 READY    := $(VENV)/ready
 CLIENTS  := .systems/requirements.txt
+MODULES  := $(patsubst %/package-lock.json,%/node_modules/.package-lock.json,$(wildcard systems/*/package-lock.json))
 COLLECTED := $(VENV)/collected
 EXPERIMENT ?= link-failure
 TARGET ?= capture
@@ -30,7 +31,7 @@ setup: packages-run $(READY) ## set up what is missing, and start nothing
 run: packages-run $(READY) ## set up, then run the main job: cutset run link-failure
 	@$(BIN)/cutset run $(EXPERIMENT) $(ARGS)
 
-systems: packages-systems $(READY) $(CLIENTS) ## get the systems under test that are not ours, and what their clients import
+systems: packages-systems $(READY) $(CLIENTS) $(MODULES) ## get the systems under test that are not ours, and what their clients import
 
 test: packages-test $(READY) $(CLIENTS) ready-to-test ## set up, then lint and run the tests
 	@$(BIN)/python -m pytest -n $$(($(PROCESSORS) + 3)) $(SHARED) $(ARGS)
@@ -68,7 +69,7 @@ archive: $(READY) ## let Spark start in half the time: an archive of its classes
 vagrant: ## a lab in a virtual machine; LAB=3 make vagrant: three, and an inventory of them (docs/vagrant.md)
 	@vagrant up
 
-test-systems: packages-systems packages-test $(READY) $(CLIENTS) ## try all systems under test that are not ours
+test-systems: packages-systems packages-test $(READY) $(CLIENTS) $(MODULES) ## try all systems under test that are not ours
 	@CUTSET_TEST_SYSTEMS=1 $(BIN)/python -m pytest tests/systems $(ARGS)
 
 test-provision: packages-test $(READY) ## set up in a fresh Debian 12, as root: some minutes, 3 GB, the network (not part of make test)
@@ -84,7 +85,7 @@ requirements: $(READY) ## pin and hash requirements.in again (needs uv)
 		--no-header --quiet systems/requirements.in -o systems/requirements.txt
 
 clean: ## remove the virtual environment and caches, keep the runs
-	rm -rf $(VENV) .systems .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache *.egg-info
+	rm -rf $(VENV) .systems systems/*/node_modules .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache *.egg-info
 
 .PHONY: packages-run packages-systems packages-test
 packages-run packages-systems packages-test: packages-%:
@@ -98,6 +99,12 @@ $(READY): pyproject.toml $(PACKAGES)
 $(CLIENTS): systems/requirements.txt | $(READY)
 	@rm -rf .systems/python && $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
 		--target .systems/python -r systems/requirements.txt && cp systems/requirements.txt $@
+
+# Node.js looks for modules beside the file that imports them, and above; so a link leads there. The lock has a hash of each.
+systems/%/node_modules/.package-lock.json: systems/%/package-lock.json systems/%/package.json | packages-systems
+	@rm -rf .systems/node/$* && mkdir -p .systems/node/$* && cp systems/$*/package.json systems/$*/package-lock.json .systems/node/$*
+	@cd .systems/node/$* && { npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >npm.log 2>&1 || { cat npm.log >&2; exit 1; }; }
+	@ln -sfn ../../.systems/node/$*/node_modules systems/$*/node_modules && touch $@
 
 $(PACKAGES): requirements.txt | packages-run
 	@cmp -s requirements.txt $@ || { \

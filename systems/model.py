@@ -129,7 +129,7 @@ class RoleFile(StrictModel):
 
 
 class NeedFile(StrictModel):
-    """A program or a Python module that has to be there."""
+    """A program, a Python module or a package of Node.js that has to be there."""
 
     program: str = Field("", max_length=200)
     """A program that is found on PATH."""
@@ -139,17 +139,25 @@ class NeedFile(StrictModel):
     """How to get it: a command."""
     version: Annotated[tuple[str, ...], Field(max_length=ARGUMENTS_MAX)] = ()
     """The command that prints a program's version; the distribution's name, of a module."""
+    package: str = Field("", max_length=200, pattern=r"^(@[\w.-]+/)?\w[\w.-]*$|^$")
+    """A package of Node.js, in a node_modules beside this file or above."""
+    at_least: str = Field("", max_length=40, pattern=r"^\d+(\.\d+)*$|^$")
+    """The version of a program that is needed, in quotes: "18.17"."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if bool(self.program) == bool(self.module):
-            raise problem("should name one of: program, module")
+        if sum(map(bool, (self.program, self.module, self.package))) != 1:
+            raise problem("should name one of: program, module, package")
+        if self.at_least and not (self.program and self.version):
+            raise problem("should be given where a program's version is", "at_least")
         return self
 
     def need(self) -> Need:
         """As data."""
         if self.program:
-            return Need("program", self.program, self.get, self.version)
+            return Need("program", self.program, self.get, self.version, self.at_least)
+        if self.package:
+            return Need("package", self.package, self.get)
         return Need("module", self.module, self.get, self.version)
 
 
@@ -218,7 +226,7 @@ class SystemFile(StrictModel):
     messages: MessagesFile = Field(default_factory=partial(MessagesFile.model_validate, {}))
     """How packets show events."""
     needs: tuple[NeedFile, ...] = ()
-    """Programs and modules that have to be there."""
+    """Programs, modules and packages that have to be there."""
 
     @model_validator(mode="after")
     def _declares(self) -> Self:

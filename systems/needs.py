@@ -1,11 +1,14 @@
 """What a system of programs needs on the machine where it runs: is it there, and of which version.
 
-Modules are those of the Python that clients are started with, or in the folder of `make systems`.
+Modules are those of the Python that clients are started with, or in the folder of `make systems`. Packages of
+Node.js are looked for where Node.js does: in a folder node_modules beside the system's file, or further up.
 """
 
 import importlib.metadata
 import importlib.util
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,18 +22,31 @@ MODULES = Path(__file__).resolve().parents[1] / ".systems" / "python"
 VERSION_TIMEOUT_S = 20.0
 
 
-def missing(needs: Iterable[Need], path: str) -> Iterator[Need]:
-    """Those that are not there. path: PATH, for programs."""
+def missing(needs: Iterable[Need], path: str, folder: Path | None = None) -> Iterator[Need]:
+    """Those that are not there, or too old. path: PATH, for programs. folder: the system's, for packages;
+    without one there are none.
+    """
     for need in needs:
-        is_program = need.kind == "program"
-        if not (shutil.which(need.name, path=path) if is_program else _has_module(need.name)):
+        if need.kind == "program":
+            is_there = shutil.which(need.name, path=path) is not None and _is_new_enough(need, path)
+        elif need.kind == "package":
+            is_there = _package_file(need.name, folder) is not None
+        else:
+            is_there = _has_module(need.name)
+        if not is_there:
             yield need
 
 
-def version_of(need: Need, path: str) -> str | None:
-    """What is there says of its version; None if it does not."""
+def version_of(need: Need, path: str, folder: Path | None = None) -> str | None:
+    """What is there says of its version; None if it does not. path, folder: as for `missing`."""
     if need.kind == "module":
         return _module_version(need)
+    if need.kind == "package":
+        return _package_version(need.name, folder)
+    return _program_version(need, path)
+
+
+def _program_version(need: Need, path: str) -> str | None:
     if not need.version:
         return None
     try:
@@ -45,6 +61,35 @@ def version_of(need: Need, path: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return next((line.strip() for line in (said.stdout + said.stderr).splitlines() if line.strip()), None)
+
+
+def _is_new_enough(need: Need, path: str) -> bool:
+    """Whether a program is at least what is needed; one that does not tell its version is not."""
+    if not need.at_least:
+        return True
+    found = re.search(r"\d+(\.\d+)*", _program_version(need, path) or "")
+    return found is not None and _numbers(found[0]) >= _numbers(need.at_least)
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in version.split(".")]
+
+
+def _package_file(name: str, folder: Path | None) -> Path | None:
+    """The package.json of a package of Node.js that programs in this folder import."""
+    if folder is None:
+        return None
+    above = (each / "node_modules" / name / "package.json" for each in (folder, *folder.parents))
+    return next((path for path in above if path.is_file()), None)
+
+
+def _package_version(name: str, folder: Path | None) -> str | None:
+    file = _package_file(name, folder)
+    try:
+        version = json.loads(file.read_text())["version"] if file else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return version if isinstance(version, str) else None
 
 
 def _has_module(name: str) -> bool:

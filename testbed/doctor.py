@@ -20,7 +20,7 @@ from systems.loader import load_system
 from systems.names import system_names
 from testbed.errors import MachineError
 from testbed.links.selection import kernel_has_netem
-from testbed.programs import missing_here
+from testbed.programs import missing_here, named
 from testbed.sandbox import run_in_sandbox
 from testbed.sandbox.requirements import user_namespace_needed
 
@@ -129,10 +129,10 @@ def _package(package: Package) -> Finding:
 
 def _system(name: str) -> Finding:
     """A system of programs that ships: whether it can be run here."""
-    lacking = missing_here(load_system(name).programs.needs)
+    lacking = missing_here(load_system(name).programs)
     if not lacking:
         return Finding(name, State.GOOD, "a system of programs")
-    said = f"a system of programs; not here: {', '.join(need.name for need in lacking)}"
+    said = f"a system of programs; not here: {', '.join(map(named, lacking))}"
     return Finding(name, State.NOTE, said, "; ".join(dict.fromkeys(need.get for need in lacking)))
 
 

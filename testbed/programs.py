@@ -5,7 +5,7 @@ Pure but for `check_needs` and `versions_of`, which look at this machine.
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -101,17 +101,24 @@ def check_needs(plan: Plan) -> None:
 
 def lacking_of(system: str, programs: Programs | None) -> str | None:
     """What a system's programs need and this machine lacks, in a line with how to get it; None: nothing."""
-    lacking = missing_here(programs.needs if programs else ())
-    said = ", ".join(f"`{need.name}` ({need.get})" for need in lacking)
+    lacking = missing_here(programs) if programs else ()
+    said = ", ".join(f"`{named(need)}` ({need.get})" for need in lacking)
     return f"{system} needs what is not installed: {said}" if lacking else None
 
 
-def missing_here(needs: Iterable[Need]) -> list[Need]:
-    """What of this is not on this machine."""
-    return list(missing(needs, search_path(os.environ)))
+def missing_here(programs: Programs) -> list[Need]:
+    """What these need that is not on this machine, or too old."""
+    return list(missing(programs.needs, search_path(os.environ), Path(programs.folder)))
+
+
+def named(need: Need) -> str:
+    """What is needed, in words."""
+    return f"{need.name} {need.at_least} or later" if need.at_least else need.name
 
 
 def versions_of(plan: Plan) -> dict[str, str | None]:
     """The versions of what the programs need, by name."""
-    needs = plan.programs.needs if plan.programs else ()
-    return {need.name: version_of(need, search_path(os.environ)) for need in needs}
+    if plan.programs is None:
+        return {}
+    path, folder = search_path(os.environ), Path(plan.programs.folder)
+    return {need.name: version_of(need, path, folder) for need in plan.programs.needs}

@@ -85,15 +85,18 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A program (`kind` program) or a Python module (`module`) that has to be there, and how to get it.
+    """A program (`kind` program), Python module (`module`) or package of Node.js (`package`) that has to be
+    there, and how to get it.
 
     version: the command that prints its version, of a program; of a module, its distribution's name.
+    at_least: the version that is needed, of a program, as numbers with points between them; "": any.
     """
 
-    kind: Literal["program", "module"]
+    kind: Literal["program", "module", "package"]
     name: str
     get: str
     version: tuple[str, ...] = ()
+    at_least: str = ""
 
 
 @dataclass(frozen=True, slots=True)

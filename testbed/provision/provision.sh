@@ -33,7 +33,7 @@ belongs() { # belongs JOB: whether what JOB needs is needed for this one; each j
         machine) [ "$1" = machine ] ;;
         run) [ "$1" = machine ] || [ "$1" = run ] ;;
         systems) [ "$1" != test ] ;;
-        test) : ;;
+        test) [ "$1" != modules ] ;;
     esac
 }
 

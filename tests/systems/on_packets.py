@@ -8,7 +8,7 @@ import pytest
 from experiments.rundir import RunDirectory
 from systems.loader import load_system
 from testbed.cli import main
-from testbed.programs import missing_here
+from testbed.programs import missing_here, named
 
 ALL_VARIABLE = "CUTSET_TEST_SYSTEMS"
 """Set by `make test-systems`."""
@@ -16,8 +16,8 @@ ALL_VARIABLE = "CUTSET_TEST_SYSTEMS"
 
 def needs(system: str, *, always: bool = False) -> list[pytest.MarkDecorator]:
     """The markers of tests that run a system. always: also in `make test`, which has little time."""
-    lacking = missing_here(load_system(system).programs.needs)
-    absent = f"{system}: not here, `make systems` gets it: {', '.join(need.name for need in lacking)}"
+    lacking = missing_here(load_system(system).programs)
+    absent = f"{system}: not here, `make systems` gets it: {', '.join(map(named, lacking))}"
     left_out = not always and not os.environ.get(ALL_VARIABLE)
     return [
         pytest.mark.network,

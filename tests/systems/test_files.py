@@ -121,7 +121,7 @@ FILE, TEMPLATES = "post/system.yaml", "post/post.conf.j2"
         (FILE, "within: 3s", "within: 3", "roles.office.ready.within: 3 has no unit"),
         (FILE, "delivery: best-effort", "delivery: soon", "contract.delivery: should be 'exactly-once'"),
         (FILE, "published: sent", "published: sent, audience: topic", "needs since subscription"),
-        (FILE, "{program: sh, ", "{", "needs.0: should name one of: program, module"),
+        (FILE, "{program: sh, ", "{", "needs.0: should name one of: program, module, package"),
         (
             FILE,
             "ports:",
@@ -131,6 +131,14 @@ FILE, TEMPLATES = "post/system.yaml", "post/post.conf.j2"
         (FILE, "ports:", "workloads: [content]\nports:", "workloads.0: should be 'stream' or 'topics'"),
         (FILE, "sent,", "sent, since: subscription, audience: topic,", "contract.audience: topic goes with"),
         ("letters.yaml", "{event", f"{{{TOPICS}event", "letters.yaml:5: workload.kind: "),
+        (
+            FILE,
+            "{program: sh, ",
+            "{program: sh, at_least: '1', ",
+            "needs.0.at_least: should be given where a",
+        ),
+        (FILE, "{program: sh, ", "{program: sh, at_least: new, ", "needs.0.at_least"),
+        (FILE, "{program: sh, ", "{package: ../sh, ", "needs.0.package"),
         (FILE, "post.conf.j2", "../post.conf.j2", "files.post.conf: ../post.conf.j2 is not in the folder"),
         (FILE, "post.conf.j2", "gone.j2", "files.post.conf: gone.j2 cannot be read: No such file"),
         (FILE, "post.conf:", "../a:", "files.../a: should be a file's name, without folders"),
@@ -173,6 +181,21 @@ def test_what_is_needed_and_not_here_is_said_before_anything_starts(folder, caps
     assert not list((folder / "runs").glob("*")) if (folder / "runs").exists() else True
 
 
+def test_a_program_that_is_too_old_is_named_with_the_version_that_is_needed(folder, capsys):
+    old = "{program: sh, version: [echo, sh 1.9], at_least: '1.10', get: buy one}"
+    replace(folder / FILE, "{program: sh, get: apt-get install dash}", old)
+    assert main.run(["run", str(folder / "letters.yaml"), "--out", str(folder / "runs")]) == 3
+    assert "post needs what is not installed: `sh 1.10 or later` (buy one)" in capsys.readouterr().err
+
+
+def test_a_client_says_that_it_is_ready_unless_its_file_says_by_what(folder):
+    replace(folder / FILE, "    env:", "    ready: {within: 60s}\n    env:")
+    ready = load_system(str(folder / "post")).programs.roles["sender"].ready
+    assert (ready.is_told, ready.within_us) == (True, 60_000_000)
+    replace(folder / FILE, "ready: {within: 60s}", "ready: {within: 60s, line: up}")
+    assert not load_system(str(folder / "post")).programs.roles["sender"].ready.is_told
+
+
 def test_programs_run_on_real_processes_alone(folder, capsys):
     given = [str(folder / "letters.yaml"), "--on", "simulator", "--out", str(folder / "runs")]
     assert main.run(["run", *given]) == 2
@@ -196,7 +219,8 @@ def test_a_system_that_ships_says_what_it_is_and_how_to_get_it(name):
     assert shipped.system.declared.name == name
     assert shipped.description
     assert shipped.programs.needs
-    assert all(need.get and need.version for need in shipped.programs.needs)
+    assert all(need.get for need in shipped.programs.needs)
+    assert all(need.version or need.kind == "package" for need in shipped.programs.needs)
 
 
 @pytest.mark.parametrize("said", ["{seen: never}", "{seen: clear, why: compressed}"])

@@ -88,6 +88,12 @@ def test_a_machine_is_provided_with_all_that_machines_are_examined_for() -> None
     assert set(MACHINE_TOOLS.values()) <= provided
 
 
+@pytest.mark.parametrize(("job", "is_got"), [("run", False), ("test", False), ("systems", True)])
+def test_what_gets_modules_is_for_systems_under_test_alone(tmp_path: Path, job: str, is_got: bool) -> None:
+    said = provision(job, tools(tmp_path / "bin", *BASICS), uid=1000).stderr
+    assert ("missing: npm" in said) == is_got
+
+
 def test_a_job_that_is_unknown_is_refused(tmp_path: Path) -> None:
     result = provision("runs", tools(tmp_path / "bin", *BASICS), uid=1000)
     assert (result.returncode, result.stderr) == (
