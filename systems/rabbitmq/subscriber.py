@@ -1,0 +1,47 @@
+"""subscriber.py ADDRESS PORT EXCHANGE KIND [REPLICAS]: takes everything from a queue of its own, which outlives it.
+
+KIND: of its queue, classic or quorum. REPLICAS: of a quorum queue. What it got it acknowledges, each by itself.
+"""
+
+import sys
+import threading
+import time
+
+import cutset_client
+import pika
+
+PREFETCH = 1000
+CONNECT_AGAIN_S = 0.5
+address, port, exchange, kind = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+arguments = {"x-queue-type": kind}
+if kind == "quorum":
+    arguments["x-quorum-initial-group-size"] = int(sys.argv[5])
+
+
+def take(session, subscriber):
+    with pika.BlockingConnection(pika.ConnectionParameters(address, port)) as connection:
+        channel = connection.channel()
+        channel.queue_declare(session.name, durable=True, arguments=arguments)
+        channel.queue_bind(session.name, exchange, "#")
+        channel.basic_qos(prefetch_count=PREFETCH)
+
+        def got(channel, method, properties, payload):
+            subscriber.got(payload, method.routing_key)
+            channel.basic_ack(method.delivery_tag)
+
+        channel.basic_consume(session.name, got)
+        session.ready()
+        channel.start_consuming()
+
+
+def take_all(session, subscriber):
+    while True:
+        try:
+            take(session, subscriber)
+        except (pika.exceptions.AMQPError, OSError) as error:
+            print(f"connection ended: {error!r}", flush=True)
+        time.sleep(CONNECT_AGAIN_S)
+
+
+with cutset_client.connect() as session:
+    threading.Thread(target=take_all, args=(session, session.subscriber()), daemon=True).start()
