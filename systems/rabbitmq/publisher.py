@@ -1,4 +1,4 @@
-"""publisher.py ADDRESS PORT EXCHANGE: publishes at the broker of its region, and again what it did not confirm.
+"""publisher.py ADDRESS PORT EXCHANGE PERSISTENT: publishes at the broker of its region, and again what it did not confirm.
 
 A broker that refuses an event, or closes the connection, gets what it has not confirmed once more.
 """
@@ -13,7 +13,7 @@ from pika.adapters.select_connection import IOLoop
 
 CONNECT_AGAIN_S = 0.5
 address, port, exchange = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-persistent = pika.BasicProperties(delivery_mode=pika.DeliveryMode.Persistent)
+properties = pika.BasicProperties(delivery_mode=2 if sys.argv[4] == "True" else 1)
 
 
 class Publishing:
@@ -61,7 +61,7 @@ class Publishing:
         if self.channel is not None and self.channel.is_open:
             self.number += 1
             self.under_way[self.number] = event  # the broker counts as well
-            self.channel.basic_publish(exchange, event.topic, event.payload, persistent)
+            self.channel.basic_publish(exchange, event.topic, event.payload, properties)
 
     def answered(self, frame):
         """The broker has an event, or all up to it, or refuses them."""

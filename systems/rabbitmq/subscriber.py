@@ -1,6 +1,6 @@
 """subscriber.py ADDRESS PORT EXCHANGE KIND [REPLICAS]: takes everything from a queue of its own, which outlives it.
 
-KIND: of its queue, classic or quorum. REPLICAS: of a quorum queue. What it got it acknowledges, each by itself.
+KIND: of its queue, classic or quorum. REPLICAS: of a quorum queue. What it got it acknowledges, all of a read at once.
 """
 
 import sys
@@ -25,13 +25,20 @@ def take(session, subscriber):
         channel.queue_bind(session.name, exchange, "#")
         channel.basic_qos(prefetch_count=PREFETCH)
 
+        last = 0
+
         def got(channel, method, properties, payload):
+            nonlocal last
             subscriber.got(payload, method.routing_key)
-            channel.basic_ack(method.delivery_tag)
+            last = method.delivery_tag
 
         channel.basic_consume(session.name, got)
         session.ready()
-        channel.start_consuming()
+        while channel.consumer_tags:
+            connection.process_data_events(time_limit=None)
+            if last:
+                channel.basic_ack(last, multiple=True)
+                last = 0
 
 
 def take_all(session, subscriber):
