@@ -1,4 +1,4 @@
-"""Ends with code 0 once what is published at any other broker comes to this one: federated.py ADDRESS PORT UPSTREAMS"""
+"""federated.py ADDRESS PORT UPSTREAMS: ends with code 0 once what is published at these comes to this one."""
 
 import sys
 import time

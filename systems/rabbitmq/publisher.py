@@ -1,4 +1,4 @@
-"""publisher.py ADDRESS PORT EXCHANGE PERSISTENT: publishes at the broker of its region, and again what it did not confirm.
+"""publisher.py ADDRESS PORT EXCHANGE PERSISTENT: publishes at its region's broker, until that confirms.
 
 A broker that refuses an event, or closes the connection, gets what it has not confirmed once more.
 """

@@ -1,6 +1,7 @@
-"""subscriber.py ADDRESS PORT EXCHANGE KIND [REPLICAS]: takes everything from a queue of its own, which outlives it.
+"""subscriber.py ADDRESS PORT EXCHANGE KIND [REPLICAS]: takes everything from a durable queue of its own.
 
-KIND: of its queue, classic or quorum. REPLICAS: of a quorum queue. What it got it acknowledges, all of a read at once.
+KIND: of its queue, classic or quorum. REPLICAS: of a quorum queue. What it got it acknowledges, all of a read
+at once.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""RabbitMQ on real packets, federated brokers and a cluster with quorum queues: a link fails, a broker dies."""
+"""RabbitMQ on real packets, federated and as a cluster with quorum queues: a link fails, a broker dies."""
 
 import json
 
