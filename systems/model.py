@@ -89,7 +89,9 @@ class RoleFile(StrictModel):
     files: Annotated[dict[str, str], Field(max_length=FILES_MAX)] = Field(default_factory=dict)
     """Files in its folder, each with the template beside this file that it is made of."""
     ready: ReadyFile | None = None
-    """When it is ready. A client says so itself; of another program it is when it runs."""
+    """When it is ready. A client says so itself, unless more than `within` is given; of another program it is
+    when it runs.
+    """
     stop: StopFile = Field(default_factory=partial(StopFile.model_validate, {}))
     """How it is asked to end."""
     keeps_storage: Flag = True
@@ -114,7 +116,7 @@ class RoleFile(StrictModel):
     def readiness(self) -> Readiness:
         """When it is ready, as data."""
         ready = self.ready or ReadyFile.model_validate({})
-        is_told = self.is_client and self.ready is None
+        is_told = self.is_client and not (ready.port or ready.line or ready.http or ready.command)
         return Readiness(ready.port, ready.line, ready.http, ready.command, is_told, ready.within_us)
 
     def stopping(self) -> Stopping:

@@ -71,7 +71,7 @@ def test_what_waits_for_the_link_comes_once_it_is_back(tmp_path, system):
 
 
 def test_a_link_that_is_given_up_brings_again_what_it_had_not_acknowledged_and_loses_nothing(tmp_path):
-    parameters = "{heartbeat: 1s, reconnect_s: 1}"
+    parameters = "{heartbeat: 1s, reconnect_s: 1, connect: 2s}"
     run = run_of(tmp_path, "rabbitmq", parameters=parameters, duration="14s")
     for host in ("r1-broker-0", "r2-broker-0"):
         assert "missed heartbeats from client" in said(run, host)
