@@ -17,15 +17,18 @@ address, port, exchange, kind = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.
 arguments = {"x-queue-type": kind}
 if kind == "quorum":
     arguments["x-quorum-initial-group-size"] = int(sys.argv[5])
+has_queue = threading.Event()
 
 
 def take(session, subscriber):
     with pika.BlockingConnection(pika.ConnectionParameters(address, port)) as connection:
         channel = connection.channel()
+        if not has_queue.is_set():  # what came while it was away is not for this life of it
+            channel.queue_delete(session.name)
         channel.queue_declare(session.name, durable=True, arguments=arguments)
+        has_queue.set()
         channel.queue_bind(session.name, exchange, "#")
         channel.basic_qos(prefetch_count=PREFETCH)
-
         last = 0
 
         def got(channel, method, properties, payload):
