@@ -79,6 +79,10 @@ for package in $packages; do
         mosquitto) units="$units mosquitto.service" ;;
         nats-server | redis-server) units="$units $package.service" ;;
         etcd-server) units="$units etcd.service" ;;
+        rabbitmq-server)
+            units="$units rabbitmq-server.service"
+            ! missing epmd || units="$units epmd.service epmd.socket" # Erlang's; where it was before, others may need them
+            ;;
         openssh-server) units="$units ssh.service ssh.socket" ;;
     esac
 done

@@ -269,8 +269,9 @@ def test_those_that_serve_start_together_with_whom_they_may_wait_for(folder):
     assert set(then) == {"r0/sender-0", "r1/sender-0"}
 
 
-def test_a_client_says_that_it_is_ready_however_long_it_may_take(folder, capsys):
-    run = 'run: [sh, "{{ system }}/send.sh", "{{ (peers(\'office\', region) | first).address }}"]'
-    replace(folder / "post" / "system.yaml", run, f"{run}\n    ready: {{within: 40s}}")
+@pytest.mark.parametrize(("given", "is_told"), [("{within: 40s}", True), ("{line: a, within: 40s}", False)])
+def test_a_client_says_itself_when_it_is_ready_unless_its_file_does(folder, capsys, given, is_told):
+    file = folder / "post" / "system.yaml"
+    replace(file, "    env: {NAME", f"    ready: {given}\n    env: {{NAME")
     ready = planned(folder, capsys)["programs"]["roles"]["sender"]["ready"]
-    assert (ready["is_told"], ready["within_us"]) == (True, 40_000_000)
+    assert (ready["is_told"], ready["within_us"]) == (is_told, 40_000_000)

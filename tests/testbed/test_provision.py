@@ -120,7 +120,10 @@ def fake(path: Path, name: str, text: str) -> None:
     (path / name).chmod(0o755)
 
 
-SERVICES = "mosquitto.service nats-server.service redis-server.service etcd.service ssh.service ssh.socket"
+SERVICES = (
+    "mosquitto.service nats-server.service redis-server.service etcd.service "
+    "rabbitmq-server.service epmd.service epmd.socket ssh.service ssh.socket"
+)
 
 
 @pytest.mark.parametrize(
@@ -139,6 +142,17 @@ def test_no_server_is_started_or_left_masked(tmp_path: Path, apt: str, code: int
     fake(path, "systemctl", f'echo "$@" >>{calls}')
     assert provision("test", path, uid=0).returncode == code
     assert calls.read_text().splitlines() == [f"{verb} {SERVICES}" for verb in (*said, "unmask")]
+
+
+def test_services_of_an_erlang_that_was_there_before_are_left_as_they_are(tmp_path: Path) -> None:
+    path, calls = tools(tmp_path / "bin", *BASICS, "env", "tail"), tmp_path / "calls"
+    fake(path, "apt-get", "exit 0")
+    fake(path, "epmd", "exit 0")
+    fake(path, "systemctl", f'echo "$@" >>{calls}')
+    assert provision("systems", path, uid=0).returncode == 0
+    masked = calls.read_text().splitlines()[0].split()
+    assert "rabbitmq-server.service" in masked
+    assert not [unit for unit in masked if unit.startswith("epmd")]
 
 
 def test_it_is_silent_when_everything_is_there(tmp_path: Path) -> None:

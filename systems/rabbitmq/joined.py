@@ -1,0 +1,38 @@
+"""joined.py ADDRESS PORT EXCHANGE PEERS: ends with code 0 once what is published at all peers comes here."""
+
+import sys
+import time
+
+import pika
+
+PATIENCE_S = 2.0
+AGAIN_S = 0.5
+address, port, exchange, peers = sys.argv[1], int(sys.argv[2]), sys.argv[3], set(sys.argv[4].split())
+key = f"probe.{address}"  # of two words: those of events have one, so that no subscriber gets it
+
+
+def came():
+    """From which peers a probe came in time. Raises AMQPError or OSError."""
+    with pika.BlockingConnection(pika.ConnectionParameters(address, port)) as connection:
+        channel = connection.channel()
+        queue = channel.queue_declare("", exclusive=True).method.queue
+        channel.queue_bind(queue, exchange, key)
+        for peer in peers:
+            with pika.BlockingConnection(pika.ConnectionParameters(peer, port)) as other:
+                other.channel().basic_publish(exchange, key, peer.encode())
+        found, until_s = set(), time.monotonic() + PATIENCE_S
+        for method, _, payload in channel.consume(queue, auto_ack=True, inactivity_timeout=PATIENCE_S):
+            if method is not None:
+                found.add(payload.decode())
+            if found == peers or time.monotonic() > until_s:
+                break
+        return found
+
+
+while peers:
+    try:
+        if came() == peers:
+            break
+    except (pika.exceptions.AMQPError, OSError) as error:
+        print(f"not yet: {error!r}", flush=True)
+    time.sleep(AGAIN_S)
