@@ -33,6 +33,7 @@ from node.core.program import Programs
 from node.core.specification import Subscription
 from topologies.errors import InputError
 from topologies.link_parameters import DELAY_US_MAX, LinkParameters
+from topologies.link_trace import LinkTrace, steps_of
 
 NUMBER_MAX = (1 << 32) - 1
 """Of streams and of places among others of a kind."""
@@ -109,6 +110,20 @@ def _sound(parameters: LinkParameters) -> LinkParameters:
     return parameters
 
 
+def _sound_trace(trace: LinkTrace) -> LinkTrace:
+    """Raises ValueError if no link can follow it."""
+    for name, steps, most in (("rate", trace.rate, 1 << 62), ("delay", trace.delay, 2 * DELAY_US_MAX)):
+        if steps is None:
+            continue
+        if not 0 < steps.period_us < 1 << 62 or len(steps.values) != steps_of(steps.period_us):
+            raise ValueError(f"a trace of {steps.period_us} us has no {len(steps.values)} steps")
+        if not all(0 <= value < most for value in steps.values):
+            raise ValueError(f"no link has a {name} of its trace's")
+    if trace.rate is not None and not any(trace.rate.values):
+        raise ValueError("its trace lets nothing through")
+    return trace
+
+
 def _address(text: str) -> str:
     return str(IPv4Address(text))
 
@@ -122,6 +137,7 @@ Port = Annotated[int, Field(ge=1, le=65_535)]
 Address = Annotated[str, AfterValidator(_address)]
 Network = Annotated[str, AfterValidator(_network)]
 Impairments = Annotated[LinkParameters, AfterValidator(_sound)]
+Trace = Annotated[LinkTrace, AfterValidator(_sound_trace)]
 
 
 GATEWAY_ROLE, TRAFFIC_ROLE = "gateway", "traffic-host"
@@ -175,6 +191,12 @@ class LinkPlan:
     b_address: str = ""
     subnet: str = ""  # wan only: "10.255.0.4/30"
     weight: Count = 0  # wan only: policy weight, by which routes are chosen before their delays
+    forward_trace: Trace | None = None  # what the direction follows from time 0 on
+    backward_trace: Trace | None = None
+
+    def trace(self, direction: str) -> LinkTrace | None:
+        """What this direction follows from time 0 on."""
+        return self.forward_trace if direction == Direction.FORWARD else self.backward_trace
 
     def towards(self, direction: str) -> LinkParameters:
         """What this direction does to packets."""

@@ -16,6 +16,7 @@ from pydantic import PlainSerializer, TypeAdapter
 from experiments.plan import CapturePlan, Change, Direction, LinkChange, LinkPlan, Plan, ProcessAction
 from testbed.tunnel import Tunnel
 from topologies.link_parameters import LinkParameters
+from topologies.link_trace import LinkTrace
 
 WIRE_SNAPLEN_BYTES = 128
 """For captures between machines: Ethernet, IP and TCP headers with options, enough to tell packets apart."""
@@ -66,6 +67,15 @@ def parameters_here(plan: Plan, assignment: Assignment, link: LinkPlan) -> dict[
         direction: parameters if ours else transparent(parameters)
         for direction, parameters in parameters_of.items()
         if emulating_host(plan, link, direction) in assignment.hosts
+    }
+
+
+def traces_here(plan: Plan, assignment: Assignment, link: LinkPlan) -> dict[Direction, LinkTrace]:
+    """What the link directions follow that are emulated on this machine."""
+    return {
+        direction: trace
+        for direction in parameters_here(plan, assignment, link)
+        if (trace := link.trace(direction)) is not None
     }
 
 

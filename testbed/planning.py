@@ -1,5 +1,5 @@
 """Computes the plan of a run from an experiment and its topology. Pure: nothing is started, and nothing read
-but what a workload publishes from a file.
+but what a workload publishes from a file, and what links follow.
 
 Region number i has the network 10.i.0.0/16 with its gateway at .0.1 and its hosts after it; WAN link number
 k has the network 10.255.x.y/30 at 4k, its first region's gateway having the lower address. Regions, links,
@@ -10,9 +10,10 @@ captured.
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
 
 from experiments.checks import problems
 from experiments.declared import Trait, programs_of
@@ -24,6 +25,7 @@ from experiments.plan import (
     TRAFFIC_ROLE,
     BurstPlan,
     CapturePlan,
+    Direction,
     HostPlan,
     LinkChange,
     LinkPlan,
@@ -44,9 +46,13 @@ from testbed.faults.timeline import (
     separation_changes,
 )
 from testbed.programs import check_programs
-from topologies.document import dotted
+from topologies.document import dotted, shown_path
 from topologies.errors import InputError
+from topologies.link_parameters import LinkParameters, queue_limit_packets
+from topologies.link_trace import LinkTrace
 from topologies.model import Topology
+from topologies.quantities import DURATION
+from topologies.trace_files import read_delay_trace, read_rate_trace
 
 WAN_NETWORK = IPv4Address("10.255.0.0")
 NO_PROCESS = frozenset({GATEWAY_ROLE, TRAFFIC_ROLE})
@@ -87,7 +93,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         processes=tuple(_with_workload(processes, experiment, streams, run_seed)),
         captures=tuple(_captures(experiment, hosts, links)),
         faults=tuple(fault_plans(faults, topology, experiment.duration_us)),
-        changes=all_changes(faults, topology, experiment.duration_us, churn.changes),
+        changes=all_changes(faults, topology, experiment.duration_us, churn.changes, links=links),
         churn=churn.groups,
         streams=streams,
         declared=experiment.declared(),
@@ -103,7 +109,7 @@ def with_faults(plan: Plan, faults: Sequence[Fault], topology: Topology, duratio
     return replace(
         plan,
         faults=tuple(fault_plans(faults, topology, duration_us)),
-        changes=all_changes(faults, topology, duration_us),
+        changes=all_changes(faults, topology, duration_us, links=plan.links),
     )
 
 
@@ -174,18 +180,49 @@ def _traffic(experiment: Experiment) -> Iterator[TrafficPlan]:
 def _wan_links(topology: Topology) -> Iterator[LinkPlan]:
     for number, link in enumerate(topology.links):
         network = IPv4Network((WAN_NETWORK + 4 * number, 30))
+        forward_trace = _trace(link.name, link.forward_parameters, link.forward_files)
+        backward_trace = _trace(link.name, link.backward_parameters, link.backward_files)
         yield LinkPlan(
             name=link.name,
             kind="wan",
             a=link.between[0],
             b=link.between[1],
-            forward=link.forward_parameters,
-            backward=link.backward_parameters,
+            forward=_with_trace(link.forward_parameters, forward_trace),
+            backward=_with_trace(link.backward_parameters, backward_trace),
             a_address=str(network[1]),
             b_address=str(network[2]),
             subnet=str(network),
             weight=link.weight,
+            forward_trace=forward_trace,
+            backward_trace=backward_trace,
         )
+
+
+def _trace(link: str, parameters: LinkParameters, files: Mapping[str, str]) -> LinkTrace | None:
+    """What is in the files that a link direction follows. Raises InputError."""
+    rate, delay = files.get("rate"), files.get("delay")
+    trace = LinkTrace(
+        None if rate is None else read_rate_trace(Path(rate)),
+        None if delay is None else read_delay_trace(Path(delay)),
+    )
+    if trace.delay is not None and min(trace.delay.values) < parameters.jitter_us:
+        least, jitter = (DURATION.format(us) for us in (min(trace.delay.values), parameters.jitter_us))
+        problem = f"falls to {least}, less than the jitter of {jitter} of the link {link}"
+        raise InputError(shown_path(Path(str(delay))), None, "", problem)
+    return trace if files else None
+
+
+def _with_trace(parameters: LinkParameters, trace: LinkTrace | None) -> LinkParameters:
+    """The parameters with what is not given and follows from the trace: until time 0 its mean rate, and a
+    queue as long as a link with that rate and its longest delay has.
+    """
+    if trace is None or trace.rate is None or not parameters.rate_traced:
+        return parameters
+    delays_us = trace.delay.values if trace.delay and parameters.delay_traced else (parameters.delay_us,)
+    mean = max(1, round(trace.rate.mean))
+    typical = replace(parameters, rate_bits_per_s=mean, delay_us=max(delays_us))
+    rate_bits_per_s = parameters.rate_bits_per_s or mean
+    return replace(parameters, rate_bits_per_s=rate_bits_per_s, queue_packets=queue_limit_packets(typical))
 
 
 def _lan_links(topology: Topology, hosts: tuple[HostPlan, ...]) -> Iterator[LinkPlan]:
@@ -238,12 +275,23 @@ def _captures(
 
 
 def all_changes(
-    faults: Sequence[Fault], topology: Topology, duration_us: int, churn: Sequence[ProcessChange] = ()
+    faults: Sequence[Fault],
+    topology: Topology,
+    duration_us: int,
+    churn: Sequence[ProcessChange] = (),
+    *,
+    links: Sequence[LinkPlan],
 ) -> tuple[LinkChange | ProcessChange, ...]:
-    """All changes by time; at one instant links change before processes."""
-    links = link_changes(faults, topology, duration_us)
+    """All changes by time; at one instant links change before processes. links: the plan's."""
+    traces = {(link.name, direction): link.trace(direction) for link in links for direction in Direction}
     changes: list[LinkChange | ProcessChange] = [
-        *links,
+        *(
+            replace(
+                change,
+                parameters=_with_trace(change.parameters, traces.get((change.link, change.direction))),
+            )
+            for change in link_changes(faults, topology, duration_us)
+        ),
         *process_changes(faults),
         *separation_changes(faults, duration_us),
         *block_changes(faults, duration_us),

@@ -9,7 +9,9 @@ configured. So it holds what the rate sends in one round trip, but at least in `
 in flight (being delayed) do not count: an emulator whose queue also holds those has to add them.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 DELAY_US_MAX = 60_000_000
 
@@ -29,6 +31,8 @@ class LinkParameters:
     queue_packets: MTU-sized segments that may wait for the rate; None is computed from rate and delay.
     mtu_bytes: largest IP packet.
     reorder: whether jitter may change the order of packets.
+    rate_traced, delay_traced: whether from time 0 on it is that of the link's trace at each time instead
+        (`link_trace`).
     """
 
     delay_us: int = 0
@@ -40,6 +44,17 @@ class LinkParameters:
     reorder: bool = False
     loss_burst_packets: int | None = None
     jitter_correlation: float = 0.0
+    rate_traced: bool = False
+    delay_traced: bool = False
+
+    def with_values(self, values: Mapping[str, Any]) -> "LinkParameters":
+        """With these in place of its own; a rate or delay that is given stands instead of a trace's."""
+        untraced = {
+            traced: False
+            for traced, name in (("rate_traced", "rate_bits_per_s"), ("delay_traced", "delay_us"))
+            if name in values
+        }
+        return replace(self, **untraced, **values)
 
     @property
     def loss_chances(self) -> tuple[float, float] | None:

@@ -4,7 +4,7 @@ Delays are one-way everywhere. Parameters that are not given default to those of
 and `backward` override single values of one direction. Building the network is the testbed's work.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Self
 
@@ -72,7 +72,29 @@ class LinkOverrides(StrictModel):
 
     def applied_to(self, parameters: LinkParameters) -> LinkParameters:
         """The parameters with the given values in place of their own."""
-        return replace(parameters, **self.values())
+        return parameters.with_values(self.values())
+
+
+class TraceFiles(StrictModel):
+    """Recordings that a link follows from time 0 of a run on; each begins anew when it is over."""
+
+    rate: str | None = Field(None, min_length=1, max_length=1000)
+    """A file in the trace format of mahimahi, by its path from the topology's."""
+    delay: str | None = Field(None, min_length=1, max_length=1000)
+    """A CSV of `time_s,delay_ms`, by its path from the topology's."""
+
+    @model_validator(mode="after")
+    def _names_a_file(self) -> Self:
+        if self.rate is None and self.delay is None:
+            raise problem("names no file: give rate, delay or both")
+        return self
+
+
+class DirectionOverrides(LinkOverrides):
+    """What differs in one direction of a link."""
+
+    trace: TraceFiles | None = None
+    """Recordings that this direction follows."""
 
 
 class BaseLink(LinkOverrides):
@@ -123,10 +145,12 @@ class Link(BaseLink):
     """One-way delay; may be left out if `forward` and `backward` both give theirs."""
     weight: WholeNumber = Field(0, ge=0, le=WEIGHT_MAX)
     """Policy weight: routes have the least sum of them, and of these the least delay."""
-    forward: LinkOverrides | None = None
+    forward: DirectionOverrides | None = None
     """Values that differ from the first region to the second."""
-    backward: LinkOverrides | None = None
+    backward: DirectionOverrides | None = None
     """Values that differ from the second region to the first."""
+    trace: TraceFiles | None = None
+    """Recordings that both directions follow; until time 0, and for routes, its `rate` and `delay` count."""
 
     @property
     def name(self) -> str:
@@ -136,12 +160,33 @@ class Link(BaseLink):
     @property
     def forward_parameters(self) -> LinkParameters:
         """The link's parameters from its first region to its second."""
-        return self.forward.applied_to(self.parameters()) if self.forward else self.parameters()
+        return self._parameters_of(self.forward)
 
     @property
     def backward_parameters(self) -> LinkParameters:
         """The link's parameters from its second region to its first."""
-        return self.backward.applied_to(self.parameters()) if self.backward else self.parameters()
+        return self._parameters_of(self.backward)
+
+    @property
+    def forward_files(self) -> Mapping[str, str]:
+        """The files that the direction from first to second region follows: of its rate, its delay."""
+        return self._files_of(self.forward)
+
+    @property
+    def backward_files(self) -> Mapping[str, str]:
+        """The same from the second region to the first."""
+        return self._files_of(self.backward)
+
+    def _parameters_of(self, side: DirectionOverrides | None) -> LinkParameters:
+        parameters = side.applied_to(self.parameters()) if side else self.parameters()
+        files = self._files_of(side)
+        return replace(parameters, rate_traced="rate" in files, delay_traced="delay" in files)
+
+    def _files_of(self, side: DirectionOverrides | None) -> Mapping[str, str]:
+        found: dict[str, str] = {}
+        for trace in (self.trace, side.trace if side else None):
+            found |= trace.model_dump(exclude_none=True) if trace else {}
+        return found
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

@@ -17,10 +17,19 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.timelines.arrays import Bools, Ints
-from analysis.timelines.link_replay import Transit, ns_per_byte, queue_limit, replay, step, waiting
+from analysis.timelines.link_replay import (
+    Transit,
+    ns_per_byte,
+    queue_limit,
+    rate_changes,
+    replay,
+    step,
+    waiting,
+)
 from analysis.timelines.link_segments import SegmentMatch, Side, match
 from analysis.timelines.periods import Period
 from analysis.timelines.sequence_intervals import NEVER
+from analysis.timelines.traced_link import Curve
 from topologies.link_parameters import ETHERNET_BYTES
 
 Floats = npt.NDArray[np.float64]
@@ -101,7 +110,7 @@ def _retimed(near: Side, passed: Bools, periods: Sequence[Period], transit: Tran
     found = np.zeros(len(near.t_ns), np.bool_)
     idle_ns = near.t_ns[passed & (transit.begin_ns <= near.t_ns)]
     for before, after in itertools.pairwise(periods):
-        if after.start_ns is None or before.rate_bits_per_s in (None, after.rate_bits_per_s):
+        if after.start_ns is None or not rate_changes(before, after):
             continue
         next_idle = np.searchsorted(idle_ns, after.start_ns)
         end_ns = idle_ns[next_idle] if next_idle < len(idle_ns) else NEVER
@@ -170,6 +179,30 @@ def cut_off(flow: Flow, number: int) -> Bools:
         if not after.up:  # what leaves after the end of an interface's absence does leave
             until_ns = after.end_ns if after.state == "down" and after.end_ns is not None else NEVER
             found |= (last_ns >= (after.start_ns or 0)) & (flow.earliest.release_ns - GUARD_NS < until_ns)
+            found |= ~flow.passed & _may_have_waited(flow, number, after.start_ns or 0)
+    return found
+
+
+def _may_have_waited(flow: Flow, number: int, cut_ns: int) -> Bools:
+    """Which segments of this period may have been in the queue when the link was cut, where a trace says
+    how fast that empties. What a cut takes out of a queue is not known, so neither is how long it was.
+    """
+    t_ns, limit = flow.near.t_ns, queue_limit(flow.periods[number])
+    before = [period for period in flow.periods[number:] if (period.start_ns or 0) < cut_ns and period.up]
+    if limit is None or not any(period.rate_trace for period in before):
+        return np.zeros(len(t_ns), np.bool_)
+    bits = np.zeros(len(t_ns))
+    longest_us = max(period.delay_us_most + period.jitter_us for period in before)
+    gone_ns = cut_ns - longest_us * 1000 - GUARD_NS  # what leaves the queue later is still on its way
+    for period in before:
+        if not period.rate_bits_per_s:
+            return np.zeros(len(t_ns), np.bool_)
+        curve, end_ns = Curve(period), min(gone_ns, period.end_ns or gone_ns)
+        start_ns = np.clip(t_ns, min(period.start_ns or 0, end_ns), end_ns)
+        bits += curve.bits(np.full(len(t_ns), end_ns)) - curve.bits(start_ns)
+    found: Bools = bits <= 8 * (limit + slack(flow.periods[number]) + 1) * _segment_bytes(
+        flow.periods[number]
+    )
     return found
 
 
@@ -192,6 +225,10 @@ def strays_of(flow: Flow, number: int) -> int:
     period, (start_ns, end_ns) = flow.periods[number], bounds(flow, number)
     t_ns = flow.far.t_ns[flow.met.strays] - period.delay_us * 1000
     return int(((t_ns >= start_ns) & (t_ns < end_ns)).sum())
+
+
+def _segment_bytes(period: Period) -> int:
+    return period.mtu_bytes + ETHERNET_BYTES
 
 
 def slack(period: Period) -> int:

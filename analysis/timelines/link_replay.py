@@ -9,13 +9,14 @@ earliest and the latest that are possible, and for draws by chance. Offloaded fr
 `PACE_NS`, and without a rate whole.
 
 State goes on from one period of the configuration to the next: what waits when the rate changes is timed
-anew (by the relay; netem keeps the times it gave), and a cut swallows what is under way. Which segments came
-through is told from outside, from the packets; what is asked here is whether each of them, and each of the
-others, was treated as configured.
+anew (by the relay; netem keeps the times it gave), and a cut swallows what is under way. Of a link that
+follows a trace, `traced_link` says what held when. Which segments came through is told from outside, from
+the packets; what is asked here is whether each of them, and each of the others, was treated as configured.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 from scipy.signal import lfilter
@@ -23,9 +24,11 @@ from scipy.signal import lfilter
 from analysis.timelines.arrays import Bools, Floats, Ints
 from analysis.timelines.link_segments import Side
 from analysis.timelines.periods import Period
+from analysis.timelines.traced_link import Curve, delays_ns, rates_in_force
 from topologies.link_parameters import ETHERNET_BYTES, PACE_NS, LinkParameters, queue_limit_packets
 
 NS_PER_S = 1_000_000_000
+Values = TypeVar("Values", Ints, Floats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ def replay(
         _change(state, period, retimes=retimes)
         mine = np.flatnonzero(passed & (which == number))
         if period.up and len(mine):
-            _admit(state, near, mine, period, spread)
+            _admit(state, near, mine, period, spread, retimes=retimes)
         state.period = period
     _fill(state, near, periods, which)
     return Transit(state.begin_ns, state.release_ns, state.dropped_in_flight)
@@ -110,8 +113,18 @@ def queue_limit(period: Period) -> int | None:
 
 
 def ns_per_byte(period: Period) -> float:
-    """What the rate takes for a byte; 0 without one."""
-    return 8 * NS_PER_S / period.rate_bits_per_s if period.rate_bits_per_s else 0.0
+    """What the rate takes for a byte; 0 without one. Of a rate over time, the highest."""
+    rate = max(period.rate_trace.values) if period.rate_trace else period.rate_bits_per_s
+    return 8 * NS_PER_S / rate if rate else 0.0
+
+
+def rate_changes(before: Period, after: Period) -> bool:
+    """Whether a rate changes by which something may wait; not that it goes on to vary by its trace."""
+    if before.rate_bits_per_s is None or (before.rate_trace and after.rate_trace):
+        return False
+    if before.rate_trace or after.rate_trace:
+        return True
+    return before.rate_bits_per_s != after.rate_bits_per_s
 
 
 def step(period: Period) -> int:
@@ -134,17 +147,28 @@ def _change(state: _State, period: Period, *, retimes: bool) -> None:
         state.dropped_in_flight |= under_way
         state.alive &= ~under_way
         state.begin_ns[under_way] = np.minimum(state.begin_ns[under_way], now_ns)
-    elif retimes and before.up and before.rate_bits_per_s not in (None, period.rate_bits_per_s):
-        _retime(state, now_ns, ns_per_byte(period) / ns_per_byte(before), before.delay_us * 1000)
+    elif retimes and before.up and rate_changes(before, period):
+        (delay_ns,) = delays_ns(before, np.array([now_ns]), 0, retimes=True).tolist()
+        _retime(state, now_ns, _along(before, period, np.array(now_ns)), delay_ns)
 
 
-def _retime(state: _State, now_ns: int, factor: float, delay_ns: int) -> None:
-    """What is left of every transmission takes `factor` times as long."""
+def _along(before: Period, period: Period, now: Ints) -> Callable[[Ints], Ints]:
+    """How long what took so long by the rate before takes by the present one."""
+    if not (before.rate_trace or period.rate_trace) or not period.rate_bits_per_s:
+        factor = ns_per_byte(period) / ns_per_byte(before)
+        return lambda left_ns: (left_ns * factor).astype(np.int64)
+    old, new = Curve(before), Curve(period)
+    return lambda left_ns: new.time_ns(new.bits(now) + old.bits(now + left_ns) - old.bits(now)) - now
+
+
+def _retime(state: _State, now_ns: int, takes_ns: Callable[[Ints], Ints], delay_ns: int) -> None:
+    """What is left of every transmission takes so long."""
 
     def later(t_ns: Ints) -> Ints:
-        return np.where(t_ns > now_ns, now_ns + ((t_ns - now_ns) * factor).astype(np.int64) + 1, t_ns)
+        left_ns = np.maximum(t_ns - now_ns, 0)
+        return np.where(t_ns > now_ns, now_ns + takes_ns(left_ns) + 1, t_ns)
 
-    under_way = np.flatnonzero(state.alive & (state.release_ns > now_ns))
+    under_way = np.flatnonzero(state.alive & (np.maximum(state.release_ns, state.begin_ns) > now_ns))
     state.release_ns[under_way] = later(state.release_ns[under_way] - delay_ns) + delay_ns
     state.begin_ns[under_way] = later(state.begin_ns[under_way])
     state.busy_until_ns = int(later(np.array(state.busy_until_ns)))
@@ -152,21 +176,26 @@ def _retime(state: _State, now_ns: int, factor: float, delay_ns: int) -> None:
 
 
 def _admit(
-    state: _State, near: Side, mine: Ints, period: Period, spread: float | np.random.Generator
+    state: _State,
+    near: Side,
+    mine: Ints,
+    period: Period,
+    spread: float | np.random.Generator,
+    *,
+    retimes: bool,
 ) -> None:
     """Give the segments that came through in this period their times."""
     t_ns, piece = near.t_ns[mine], _pieces(near, mine, period)
     starts = np.flatnonzero(np.diff(piece, prepend=-1))
     begin_ns = finish_ns = t_ns[starts]
+    delay_ns = delays_ns(period, t_ns[starts], spread, retimes=retimes)
     if period.rate_bits_per_s:
         sizes = np.add.reduceat(near.wire_bytes[mine], starts)
-        service_ns = (sizes * ns_per_byte(period)).astype(np.int64) + 1
-        served_ns = np.cumsum(service_ns)
+        sent = _sent_by_steps if period.rate_trace and not retimes else _sent
         come_ns = np.maximum(t_ns[starts], state.busy_until_ns)
-        finish_ns = served_ns + np.maximum.accumulate(come_ns - served_ns + service_ns)
-        begin_ns = finish_ns - service_ns
+        begin_ns, finish_ns = sent(period, come_ns, sizes, delay_ns, spread)
         state.busy_until_ns = int(finish_ns[-1])
-    release_ns = finish_ns + period.delay_us * 1000
+    release_ns = finish_ns + delay_ns
     if period.jitter_us:
         extra = (
             _deviations(spread, len(starts), period) if isinstance(spread, np.random.Generator) else spread
@@ -178,6 +207,36 @@ def _admit(
         state.latest_ns = int(release_ns[-1])
     state.begin_ns[mine], state.release_ns[mine] = begin_ns[piece], release_ns[piece]
     state.alive[mine] = True
+
+
+def _sent(period: Period, come_ns: Ints, sizes: Ints, delay_ns: Ints, spread: object) -> tuple[Ints, Ints]:
+    """When the transmission begins and ends of what comes at these times, and is sent in this order."""
+    if period.rate_trace is None:
+        service_ns = (sizes * ns_per_byte(period)).astype(np.int64) + 1
+        finish_ns = _one_after_the_other(come_ns, service_ns)
+        return finish_ns - service_ns, finish_ns
+    curve = Curve(period)
+    bits = np.multiply(sizes, 8, dtype=np.float64)
+    finish_ns = curve.time_ns(_one_after_the_other(curve.bits(come_ns), bits)) + 1
+    return np.maximum(come_ns, np.concatenate((come_ns[:1], finish_ns[:-1]))), finish_ns
+
+
+def _sent_by_steps(
+    period: Period, come_ns: Ints, sizes: Ints, delay_ns: Ints, spread: object
+) -> tuple[Ints, Ints]:
+    """The same under netem, whose delay comes before its rate; in times without that delay."""
+    enter_ns = np.maximum.accumulate(come_ns + delay_ns)
+    takes, held_ns = rates_in_force(period, enter_ns, spread)
+    service_ns = (sizes * takes).astype(np.int64) + 1
+    finish_ns = _one_after_the_other(enter_ns + held_ns, service_ns) - delay_ns
+    return finish_ns - service_ns, finish_ns
+
+
+def _one_after_the_other(come: Values, service: Values) -> Values:
+    """When each is done (Lindley's recursion)."""
+    served = np.cumsum(service)
+    done: Values = served + np.maximum.accumulate(come - served + service)
+    return done
 
 
 def _deviations(drawn: np.random.Generator, count: int, period: Period) -> Floats:
@@ -201,9 +260,18 @@ def _pieces(near: Side, mine: Ints, period: Period) -> Ints:
 
 
 def _fill(state: _State, near: Side, periods: Sequence[Period], which: Ints) -> None:
-    """Roughly when those that did not come through would have left: after all that came before them."""
+    """Roughly when those that did not come through would have left: after all that came before them, and
+    not in a pause of their trace.
+    """
     rest = ~state.alive & ~state.dropped_in_flight
-    delay_ns = np.array([1000 * (period.delay_us + period.jitter_us) for period in periods])[which]
+    delay_ns = np.array([1000 * (period.delay_us_most + period.jitter_us) for period in periods])[which]
     before_ns = np.maximum.accumulate(np.where(state.alive, state.release_ns, 0)) if len(rest) else delay_ns
-    state.release_ns[rest] = np.maximum(near.t_ns + delay_ns, before_ns)[rest]
+    release_ns = np.maximum(near.t_ns + delay_ns, before_ns)
+    for number, period in enumerate(periods):
+        mine = np.flatnonzero(rest & (which == number))
+        if period.rate_trace and len(mine):
+            curve, come_ns = Curve(period), np.maximum(near.t_ns[mine], before_ns[mine] - delay_ns[mine])
+            sent_ns = curve.time_ns(curve.bits(come_ns) + 8.0 * near.wire_bytes[mine])
+            release_ns[mine] = np.maximum(release_ns[mine], sent_ns + delay_ns[mine])
+    state.release_ns[rest] = release_ns[rest]
     state.begin_ns[rest] = near.t_ns[rest]

@@ -201,7 +201,7 @@ class WidePipe(Pipe):
 
     def delay_us_now(self) -> int:
         """The one-way delay, as the links are now."""
-        return self.delay_us + sum(link.delay_us for link in self._links)
+        return self.delay_us + sum(link.delay_at_us(self._clock.now_us) for link in self._links)
 
     def send(self, size_bytes: int, given: m.Input) -> None:
         """See `Pipe`."""
@@ -262,8 +262,7 @@ class WidePipe(Pipe):
         if flight != self._flight:
             return
         link = self._links[stage]
-        takes_us = wire_bytes(parcel[0]) * link.us_per_byte
-        done_us = max(float(self._clock.now_us), link.free_us + takes_us)
+        done_us = link.sent_us(self._clock.now_us, wire_bytes(parcel[0]))
         link.free_us = done_us
         if link.loss:
             done_us += self._lost_us(link, parcel[0])
@@ -278,7 +277,7 @@ class WidePipe(Pipe):
         if stage == 0:
             self._queued_bytes -= parcel[0]
             self._look_for_room(None)
-        at_us = self._clock.now_us + self._links[stage].delay_us
+        at_us = self._clock.now_us + self._links[stage].delay_at_us(self._clock.now_us)
         at_us = self._reached_us[stage] = max(at_us, self._reached_us[stage])
         if stage + 1 < len(self._links):
             self._clock.at(at_us, self._enter, (flight, stage + 1, parcel))

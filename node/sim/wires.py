@@ -26,12 +26,16 @@ class Line:
 
     loss: share of MTU-sized segments, 0 to 1. bursts: where they are lost one after the other, the chances
     that a burst begins behind a segment that passed, and that it ends. A rate of None is unlimited.
+    sent_us: of a rate that varies over time, when a transmission of so many bytes ends that begins at a
+    time. delay_at_us: of a delay that varies, what it is at a time.
     """
 
     delay_us: int
     rate_bits_per_s: float | None = None
     loss: float = 0.0
     bursts: tuple[float, float] | None = None
+    sent_us: Callable[[float, int], float] | None = None
+    delay_at_us: Callable[[int], int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,8 @@ class LinkDirection:
     """
 
     __slots__ = (
+        "_delay_at_us",
+        "_sent_us",
         "bursts",
         "cuts",
         "delay_us",
@@ -145,6 +151,18 @@ class LinkDirection:
         self.loss = line.loss
         self.bursts = line.bursts
         self.in_burst = False
+        self._sent_us = line.sent_us
+        self._delay_at_us = line.delay_at_us
+
+    def sent_us(self, now_us: int, size_bytes: int) -> float:
+        """When so much has been sent whose last bit is at the link's beginning now."""
+        if self._sent_us is not None:
+            return self._sent_us(max(float(now_us), self.free_us), size_bytes)
+        return max(float(now_us), self.free_us + size_bytes * self.us_per_byte)
+
+    def delay_at_us(self, now_us: int) -> int:
+        """The delay of what begins to travel now."""
+        return self.delay_us if self._delay_at_us is None else self._delay_at_us(now_us)
 
     def loses(self, segments: int) -> bool:
         """Whether one at least of so many segments is lost."""

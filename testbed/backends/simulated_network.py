@@ -17,6 +17,7 @@ from testbed.faults.application import AppliedChange, Change
 from testbed.runner.contacts import Contacts
 from testbed.runner.specs import node_specs
 from topologies.link_parameters import LinkParameters
+from topologies.link_trace import LinkTrace, RateCurve
 
 
 def make_network(plan: Plan, run: RunDirectory, observer: Observer, build: Build = build_machine) -> Network:
@@ -79,9 +80,25 @@ def separated_pairs(plan: Plan) -> Iterator[Hop]:
                 yield hosts[peer], hosts[change.process]
 
 
-def line_of(parameters: LinkParameters) -> Line:
-    """The simulator's model of link parameters: without jitter and without queue limits."""
-    return Line(parameters.delay_us, parameters.rate_bits_per_s, parameters.loss, parameters.loss_chances)
+def line_of(parameters: LinkParameters, trace: LinkTrace | None = None, zero_us: int | None = None) -> Line:
+    """The simulator's model of link parameters: without jitter and without queue limits.
+
+    trace: what it follows from `zero_us` on, where that is known.
+    """
+    line = Line(parameters.delay_us, parameters.rate_bits_per_s, parameters.loss, parameters.loss_chances)
+    if trace is None or zero_us is None:
+        return line
+    if parameters.rate_traced and trace.rate is not None and parameters.rate_bits_per_s is not None:
+        curve = RateCurve(zero_us * 1000, parameters.rate_bits_per_s, trace.rate)
+        line = replace(line, sent_us=lambda begin_us, size: curve.sent_ns(int(begin_us * 1000), size) / 1000)
+    if parameters.delay_traced and (steps := trace.delay) is not None:
+
+        def delay_at_us(now_us: int) -> int:
+            since_us = now_us - zero_us
+            return parameters.delay_us if since_us < 0 else steps.values[steps.number_at(since_us)]
+
+        line = replace(line, delay_at_us=delay_at_us)
+    return line
 
 
 def hop_of(link: LinkPlan, direction: Direction) -> Hop:
@@ -101,6 +118,7 @@ class SimulatedFaults:
         self._links = {link.name: link for link in plan.links}
         self._port = plan.port
         self._cut: set[tuple[str, Direction]] = set()
+        self._zero_us: int | None = None
         self._actions: dict[ProcessAction, Callable[[str], None]] = {
             ProcessAction.KILL: processes.kill,
             ProcessAction.STOP: processes.stop,
@@ -111,6 +129,15 @@ class SimulatedFaults:
             ProcessAction.JOIN: processes.start,
             ProcessAction.LEAVE: processes.leave,
         }
+
+    def begin_traces(self, zero_us: int) -> None:
+        """Let links follow their traces, which begin at `zero_us`."""
+        self._zero_us = zero_us
+        for link in self._links.values():
+            for direction in Direction:
+                if (trace := link.trace(direction)) is not None:
+                    line = line_of(link.towards(direction), trace, zero_us)
+                    self._network.change(*hop_of(link, direction), line)
 
     def carry_out(self, index: int, change: Change, now_ns: int) -> AppliedChange:
         """Apply a change now, the `index`-th of the plan; returns its result."""
@@ -136,7 +163,8 @@ class SimulatedFaults:
     def _change_link(self, change: LinkChange) -> None:
         hop = hop_of(self._links[change.link], change.direction)
         target = (change.link, change.direction)
-        self._network.change(*hop, line_of(change.parameters))
+        trace = self._links[change.link].trace(change.direction)
+        self._network.change(*hop, line_of(change.parameters, trace, self._zero_us))
         is_cut = change.state is not LinkState.UP
         if is_cut and target not in self._cut:
             self._cut.add(target)

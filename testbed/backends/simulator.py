@@ -155,6 +155,7 @@ class _Simulation:
     def _run_workload(self) -> None:
         zero_us = self._zero_us = self._now_us + LEAD_US
         self._record.time("zero_ns", time_ns(zero_us))
+        self._faults.begin_traces(zero_us)
         self._network.tell(m.Go(zero_us))
         self._runs = True
         self._record.phase(Phase.RUNNING)

@@ -17,6 +17,7 @@ from experiments.declared import Trait, declared_with
 from experiments.plan import (
     TRAFFIC_ROLE,
     ChurnPlan,
+    Direction,
     LinkChange,
     LinkPlan,
     LinkState,
@@ -37,6 +38,7 @@ from testbed.processes import LAUNCHER
 from testbed.sandbox.commands import sandbox_command
 from testbed.sweeps import RunSelection
 from topologies.link_parameters import LinkParameters
+from topologies.link_trace import LinkTrace
 from topologies.loader import load_topology
 from topologies.quantities import DURATION, FRACTION, PACKETS, RATE, SIZE
 
@@ -71,6 +73,7 @@ def plan_lines(plan: Plan, chosen: RunSelection, *, full: bool) -> Iterator[str]
         ("Hosts", _host_rows(plan)),
         ("Machines", machines),
         ("WAN links", _wan_rows(plan)),
+        ("Traces", _trace_rows(plan)),
         ("LAN links", _lan_rows(plan, full=full)),
         ("Timeline", _timeline_rows(plan, full=full)),
         ("Runs", _run_rows(chosen)),
@@ -85,13 +88,14 @@ def plan_lines(plan: Plan, chosen: RunSelection, *, full: bool) -> Iterator[str]
 
 def link_parameters_text(parameters: LinkParameters) -> str:
     """`15ms, 10gbit`, with what differs from a plain link."""
-    parts = [DURATION.format(parameters.delay_us)]
+    parts = ["traced delay" if parameters.delay_traced else DURATION.format(parameters.delay_us)]
     if parameters.jitter_us:
         order = ", may reorder" if parameters.reorder else ""
         share = parameters.jitter_correlation
         alike = f", correlated by {FRACTION.format(share)}" if share else ""
         parts[0] += f" ± {DURATION.format(parameters.jitter_us)}{alike}{order}"
-    parts.append(RATE.format(parameters.rate_bits_per_s) if parameters.rate_bits_per_s else "no rate limit")
+    rate = RATE.format(parameters.rate_bits_per_s) if parameters.rate_bits_per_s else "no rate limit"
+    parts.append("traced rate" if parameters.rate_traced else rate)
     if parameters.loss:
         burst = f" in bursts of {parameters.loss_burst_packets}" if parameters.loss_burst_packets else ""
         parts.append(f"loss {FRACTION.format(parameters.loss)}{burst}")
@@ -215,6 +219,25 @@ def _both_ways(link: LinkPlan) -> str:
     if link.forward == link.backward:
         return link_parameters_text(link.forward)
     return f"{link_parameters_text(link.forward)}; back {link_parameters_text(link.backward)}"
+
+
+def _trace_rows(plan: Plan) -> Iterator[Row]:
+    """What link directions follow from time 0 on."""
+    for link in plan.links:
+        for direction in Direction:
+            trace = link.trace(direction) or LinkTrace()
+            named = (("rate", trace.rate, 1e6, "Mbit/s"), ("delay", trace.delay, 1e3, "ms"))
+            for what, steps, unit, unit_name in named:
+                if steps is not None:
+                    least, mean, most = (
+                        f"{value / unit:.4g}" for value in (min(steps.values), steps.mean, max(steps.values))
+                    )
+                    yield (
+                        f"{link.name} {direction}",
+                        what,
+                        f"{mean} {unit_name} on average, {least} to {most}",
+                        f"{steps.file}, {DURATION.format(steps.period_us)}",
+                    )
 
 
 def _lan_rows(plan: Plan, *, full: bool) -> Iterator[Row]:

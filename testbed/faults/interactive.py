@@ -14,7 +14,7 @@ from typing import Any
 from experiments.checks import problems
 from experiments.faults import KIND_NAMES, Fault
 from experiments.model import DURATION_US_MIN, Experiment
-from experiments.plan import LinkChange, Plan, ProcessChange
+from experiments.plan import LinkChange, LinkPlan, Plan, ProcessChange
 from experiments.traffic import SECOND_US
 from testbed.errors import TestbedError
 from testbed.faults.timeline import FOREVER_US
@@ -30,15 +30,16 @@ class RefusedFaultError(TestbedError):
 
 @dataclass(frozen=True)
 class InteractiveSchedule:
-    """An experiment with all faults so far, and the changes that follow from them."""
+    """An experiment with all faults so far, and the changes that follow from them. links: the plan's."""
 
     experiment: Experiment
     topology: Topology
+    links: tuple[LinkPlan, ...] = ()
 
     @cached_property
     def changes(self) -> tuple[LinkChange | ProcessChange, ...]:
         """Every change of links and processes, by time, as if the run never ended."""
-        return all_changes(self.experiment.faults, self.topology, FOREVER_US)
+        return all_changes(self.experiment.faults, self.topology, FOREVER_US, links=self.links)
 
     def with_fault(self, given: Mapping[str, Any], at_us: int) -> "InteractiveSchedule":
         """The schedule with one more fault, in the form of the file, at `at_us`, which must be later than all
@@ -52,7 +53,7 @@ class InteractiveSchedule:
         data = self.experiment.to_json()
         data["faults"] = [*data.get("faults", ()), {"name": name, "at": f"{at_us}us", **given}]
         data["duration"] = f"{max(self.experiment.duration_us, at_us + 1)}us"
-        asked = InteractiveSchedule(_experiment(data, self.topology), self.topology)
+        asked = InteractiveSchedule(_experiment(data, self.topology), self.topology, self.links)
         if asked.changes == self.changes:
             raise RefusedFaultError(f"{asked.latest.kind} {asked.latest.target} would change nothing")
         return asked

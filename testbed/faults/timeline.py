@@ -220,7 +220,7 @@ def _combined(configured: LinkParameters, active: Sequence[LinkEffect]) -> tuple
     values: dict[str, Any] = {}
     for effect in sorted(active, key=lambda effect: effect.order):
         values.update(effect.values)
-    parameters = replace(configured, **values)
+    parameters = configured.with_values(values)
     return state, replace(parameters, jitter_us=min(parameters.jitter_us, parameters.delay_us))
 
 

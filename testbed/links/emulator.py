@@ -10,13 +10,14 @@ there; so does a link to another machine, because the tunnel is one of its ends.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from experiments.observations import LinkCounters
 from experiments.plan import Direction, LinkChange, LinkPlan, Plan
 from testbed.assignment import Assignment, transparent
 from topologies.link_parameters import LinkParameters
+from topologies.link_trace import LinkTrace
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,9 @@ class LinkWiring:
     """A link's two ends in the root namespace; forward is from `a_interface` to `b_interface`.
 
     parameters: by direction. A missing direction is emulated on another machine, and the kernel forwards it
-    here unaltered (`one_way_lines`). lan, mac: on a LAN link, the region and the host's MAC address,
-    so that an emulator may act as the bridge between two such links.
+    here unaltered (`one_way_lines`). traces: what directions that are emulated here follow. lan, mac: on a
+    LAN link, the region and the host's MAC address, so that an emulator may act as the bridge between two
+    such links.
     """
 
     name: str
@@ -34,6 +36,7 @@ class LinkWiring:
     parameters: Mapping[Direction, LinkParameters]
     lan: str = ""
     mac: str = ""
+    traces: Mapping[Direction, LinkTrace] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,9 @@ class LinkEmulator(Protocol):
 
         Raises TestbedError if the link is unknown or the emulator has failed.
         """
+
+    def begin_traces(self, zero_ns: int) -> None:
+        """Let links follow their traces, which begin at `zero_ns`, CLOCK_REALTIME. Raises TestbedError."""
 
     def counters(self) -> Mapping[tuple[str, Direction], LinkCounters]:
         """The counters of every direction that is emulated on this machine."""

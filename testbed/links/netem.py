@@ -1,8 +1,9 @@
 """The netem link emulator: bridges whose ports carry the kernel's own delay, loss and rate.
 
-How links are built, and why, stands in `netem_commands`; here the commands are executed, changes are applied,
-and the queueing disciplines' counters are added up. The kernel does the work, so there is no process that
-could die and no lateness to measure.
+How links are built, and why, stands in `netem_commands`; here the commands are executed, changes are
+applied, and the queueing disciplines' counters are added up. The kernel does the work, so there is no
+process that could die and no lateness to measure. Where links follow traces, a thread changes them at every
+step, and their lateness is that of these changes.
 
 netem counts all its drops in one number. They count as losses while loss is configured, and as queue drops
 otherwise: on a link with both, the queue's drops are among the losses.
@@ -25,15 +26,18 @@ from testbed.links.netem_commands import (
     NetemLink,
     Stages,
     delay_line,
+    in_step,
     is_limited,
     limit_line,
     netem_link,
+    next_step_us,
     offload_lines,
     stage_seed,
     unwire_lines,
     wire_lines,
 )
 from topologies.link_parameters import LinkParameters
+from topologies.link_trace import LinkTrace
 
 HANDLES = (1, 2)  # of a stage's netem, in turn
 _NOTHING = {"packets": 0, "bytes": 0, "drops": 0, "qlen": 0}
@@ -48,6 +52,7 @@ class _DirectionState:
 
     stages: Stages
     parameters: LinkParameters
+    trace: LinkTrace | None = None
     blackhole: bool = False
     limit_handle: int = HANDLES[0]
     delay_handle: int = HANDLES[0]
@@ -57,6 +62,7 @@ class _DirectionState:
     dropped_loss: int = 0
     dropped_queue: int = 0
     dropped_blackhole: int = 0
+    late_us: list[float] = field(default_factory=list)  # of the steps of its trace
 
     def settle(self, readings: Readings) -> None:
         """Add what happened since the last reading to the counters of the present state."""
@@ -92,6 +98,10 @@ class NetemEmulator:
         self._links: list[NetemLink] = []
         self._states: dict[tuple[str, Direction], _DirectionState] = {}
         self._lock = threading.Lock()
+        self._zero_ns: int | None = None
+        self._stepping: threading.Thread | None = None
+        self._stopped = threading.Event()
+        self._failure: str | None = None
 
     def start(self, wirings: Sequence[LinkWiring]) -> None:
         """Wire every link and configure its netems, in the caller's network namespace."""
@@ -99,7 +109,7 @@ class NetemEmulator:
         for link in self._links:
             for direction, parameters in link.wiring.parameters.items():
                 self._states[link.wiring.name, direction] = _DirectionState(
-                    link.stages(direction), parameters
+                    link.stages(direction), parameters, link.wiring.traces.get(direction)
                 )
         wiring_lines = [line for link in self._links for line in wire_lines(link)]
         run_batch("ip", wiring_lines, doing="wiring the links")
@@ -142,6 +152,48 @@ class NetemEmulator:
             state.parameters, state.blackhole = parameters, blackhole
             return Applied(requested_ns, applied_ns)
 
+    def begin_traces(self, zero_ns: int) -> None:
+        """See `LinkEmulator`."""
+        self._zero_ns = zero_ns
+        if any(state.trace for state in self._states.values()):
+            self._stepping = threading.Thread(target=self._follow_traces, daemon=True)
+            self._stepping.start()
+
+    def _follow_traces(self) -> None:
+        """Change the links at each step of their traces, until `stop`."""
+        assert self._zero_ns is not None, "traces begin before they are followed"
+        with self._lock:
+            traced = {key: state.trace for key, state in self._states.items() if state.trace is not None}
+        due_us = {key: self._since_zero_us() for key in traced}
+        try:
+            while True:
+                at_us = min(due_us.values())
+                if self._stopped.wait(max(0.0, (at_us - self._since_zero_us()) / 1e6)):
+                    return
+                now_us = max(at_us, self._since_zero_us())
+                due = [key for key, its_us in due_us.items() if its_us <= now_us]
+                self._step([self._states[key] for key in due], now_us)
+                for key in due:
+                    self._states[key].late_us.append(self._since_zero_us() - due_us[key])
+                    due_us[key] = next_step_us(traced[key], now_us)
+        except (TestbedError, OSError) as error:
+            self._failure = f"the links no longer follow their traces: {error}"
+
+    def _since_zero_us(self) -> int:
+        return 0 if self._zero_ns is None else (time.time_ns() - self._zero_ns) // 1000
+
+    def _step(self, states: Sequence[_DirectionState], now_us: int) -> None:
+        """Bring directions into the step that holds now; what a cut has stopped stays so."""
+        with self._lock:
+            lines = []
+            for state in states:
+                if not state.blackhole and not self._stopped.is_set():
+                    self._changes += 1
+                    lines.append(self._limit_line("change", state, state.parameters, now_us=now_us))
+                    lines.append(self._delay_line("change", state, state.parameters, now_us=now_us))
+            if lines:
+                run_batch("tc", lines, doing="following the links' traces")
+
     def _cut(self, state: _DirectionState, parameters: LinkParameters, doing: str) -> None:
         """Drop everything from now on. The limit is changed first, so that nothing leaves any more."""
         replace = state.read[state.stages.limit]["qlen"] > 0 or state.parameters.rate_bits_per_s is not None
@@ -169,20 +221,40 @@ class NetemEmulator:
             state.drop_in_flight(state.stages.delay)
 
     def _limit_line(
-        self, action: str, state: _DirectionState, parameters: LinkParameters, *, blackhole: bool = False
+        self,
+        action: str,
+        state: _DirectionState,
+        parameters: LinkParameters,
+        *,
+        blackhole: bool = False,
+        now_us: int | None = None,
     ) -> str:
         seed = self._stage_seed(state.stages.limit)
+        now, hold_us = self._in_step(state, parameters, now_us)
         return limit_line(
-            action, state.stages, state.limit_handle, parameters, blackhole=blackhole, seed=seed
+            action, state.stages, state.limit_handle, now, blackhole=blackhole, hold_us=hold_us, seed=seed
         )
 
     def _delay_line(
-        self, action: str, state: _DirectionState, parameters: LinkParameters, *, blackhole: bool = False
+        self,
+        action: str,
+        state: _DirectionState,
+        parameters: LinkParameters,
+        *,
+        blackhole: bool = False,
+        now_us: int | None = None,
     ) -> str:
         seed = self._stage_seed(state.stages.delay)
-        return delay_line(
-            action, state.stages, state.delay_handle, parameters, blackhole=blackhole, seed=seed
-        )
+        now, _ = self._in_step(state, parameters, now_us)
+        return delay_line(action, state.stages, state.delay_handle, now, blackhole=blackhole, seed=seed)
+
+    def _in_step(
+        self, state: _DirectionState, parameters: LinkParameters, now_us: int | None
+    ) -> tuple[LinkParameters, int]:
+        """See `in_step`. now_us: since the traces began; None is at present."""
+        if self._zero_ns is None:
+            return parameters, 0
+        return in_step(parameters, state.trace, self._since_zero_us() if now_us is None else now_us)
 
     def _stage_seed(self, interface: str) -> int | None:
         return None if self._seed is None else stage_seed(self._seed, interface, self._changes)
@@ -201,20 +273,30 @@ class NetemEmulator:
                     dropped_queue=state.dropped_queue,
                     dropped_blackhole=state.dropped_blackhole,
                     dropped_kernel=0,
+                    lateness_p50_us=_percentile(state.late_us, 50),
+                    lateness_p99_us=_percentile(state.late_us, 99),
                 )
                 for key, state in self._states.items()
             }
 
     def failure(self) -> str | None:
-        """Always None: the kernel's links last as long as the sandbox."""
-        return None
+        """Why links no longer follow their traces, or None: the links last as long as the sandbox."""
+        return self._failure
 
     def stop(self) -> None:
         """Remove bridges and pairs, but not the links' ends, which belong to the network."""
+        self._stopped.set()
+        if self._stepping is not None:
+            self._stepping.join()
         with self._lock:
             emulator, self._links = self._links, []
             self._states = {}
             run_batch("ip", unwire_lines(emulator), doing="removing the links")
+
+
+def _percentile(late_us: Sequence[float], percent: int) -> float | None:
+    """None of no steps."""
+    return sorted(late_us)[(len(late_us) - 1) * percent // 100] if late_us else None
 
 
 def _other(handle: int) -> int:

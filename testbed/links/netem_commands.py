@@ -18,17 +18,20 @@ An emulated link, for frames from a to b (the other direction is its mirror imag
 - A blackhole loses everything at both stages, so that also what is in flight is lost when its delay is over.
   What waits for the rate, and what a short cut leaves in flight, is dropped by *replacing* the netem under
   another handle: the kernel then drops what the old one holds.
+- A link that follows a trace is changed at each step. What waits keeps the times it was given. netem knows no
+  rate of nothing: in a pause what comes is held until its end, and then leaves at the rate that follows.
 
 Sources: tc-netem(8), tc(8), ip-link(8), linux/net/sched/sch_netem.c.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zlib import crc32
 
 from experiments.plan import Direction
 from testbed.links.emulator import LinkWiring
 from topologies.link_parameters import LinkParameters, queue_limit_packets
+from topologies.link_trace import LinkTrace
 
 IN_FLIGHT_PACKETS_MAX = 1_000_000
 """What a delay may hold: 150 ms of full-sized segments at 80 Gbit/s, or of 200-byte ones at 10 Gbit/s."""
@@ -116,14 +119,16 @@ def limit_line(
     parameters: LinkParameters,
     *,
     blackhole: bool = False,
+    hold_us: int = 0,
     seed: int | None = None,
 ) -> str:
     """The `tc -batch` line for the stage with loss, rate and queue.
 
     action: "add" creates it; "change" changes it in place; "replace" with a new handle creates a new one and
-    drops what the old one holds. seed: of its losses, where tc and kernel support seeds.
+    drops what the old one holds. hold_us: for how long at least a segment waits. seed: of its losses, where
+    tc and kernel support seeds.
     """
-    options = limit_options(parameters, blackhole=blackhole)
+    options = limit_options(parameters, blackhole=blackhole, hold_us=hold_us)
     return f"qdisc {action} dev {stages.limit} root handle {handle}: netem {options}{_seeded(seed)}"
 
 
@@ -160,13 +165,13 @@ def delay_options(parameters: LinkParameters, *, loss: float) -> str:
     return f"limit {IN_FLIGHT_PACKETS_MAX} {delay} rate {rate}bit loss random {_percent(loss)}"
 
 
-def limit_options(parameters: LinkParameters, *, blackhole: bool = False) -> str:
+def limit_options(parameters: LinkParameters, *, blackhole: bool = False, hold_us: int = 0) -> str:
     """netem's options for loss, rate and queue."""
     # One more than may wait: netem also counts the segment that is being sent.
     waiting = queue_limit_packets(parameters)
     limit = IN_FLIGHT_PACKETS_MAX if waiting is None else waiting + 1
     rate = parameters.rate_bits_per_s or 0
-    return f"limit {limit} delay 0us 0us rate {rate}bit loss {_loss(parameters, blackhole=blackhole)}"
+    return f"limit {limit} delay {hold_us}us 0us rate {rate}bit loss {_loss(parameters, blackhole=blackhole)}"
 
 
 def _loss(parameters: LinkParameters, *, blackhole: bool) -> str:
@@ -180,3 +185,27 @@ def _loss(parameters: LinkParameters, *, blackhole: bool) -> str:
 
 def _percent(fraction: float) -> str:
     return f"{fraction * 100:.9g}%"
+
+
+def in_step(parameters: LinkParameters, trace: LinkTrace | None, since_us: int) -> tuple[LinkParameters, int]:
+    """The parameters so long after the trace's beginning, and for how long a segment is held, in us."""
+    held_us = 0
+    if trace is None or since_us < 0:
+        return parameters, held_us
+    if parameters.delay_traced and trace.delay is not None:
+        delay_us = trace.delay.values[trace.delay.number_at(since_us)]
+        parameters = replace(parameters, delay_us=delay_us)
+    if parameters.rate_traced and trace.rate is not None:
+        rate, at_us = 0, since_us
+        while not (rate := trace.rate.values[trace.rate.number_at(at_us)]):
+            at_us = trace.rate.next_us(at_us)
+        held_us = at_us - since_us
+        parameters = replace(parameters, rate_bits_per_s=rate)
+    return parameters, held_us
+
+
+def next_step_us(trace: LinkTrace, since_us: int) -> int:
+    """When the next step begins of a trace's rate or delay, after the trace's beginning."""
+    if since_us < 0:
+        return 0
+    return min(steps.next_us(since_us) for steps in (trace.rate, trace.delay) if steps is not None)

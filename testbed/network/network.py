@@ -134,6 +134,10 @@ class Network:
         self._down.discard(key)
         return Applied(requested_ns, time.time_ns())
 
+    def begin_traces(self, zero_ns: int) -> None:
+        """Let links follow their traces, which begin at `zero_ns`. Raises TestbedError."""
+        self._emulator.begin_traces(zero_ns)
+
     def separate(self, process: str, peers: Sequence[str], *, apart: bool) -> Applied:
         """Drop what a process's host sends to those of `peers` in its region, or deliver it again.
 

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from experiments.plan import CapturePlan, Direction, HostPlan, Plan
 from experiments.plan_routes import next_links
-from testbed.assignment import Assignment, parameters_here, whole_plan
+from testbed.assignment import Assignment, parameters_here, traces_here, whole_plan
 from testbed.links.emulator import LinkWiring, links_without_emulator
 
 
@@ -238,7 +238,8 @@ def _wirings(plan: Plan, assignment: Assignment, direct: frozenset[str]) -> Iter
             a, b = (a, tunnel.interface) if Direction.FORWARD in parameters_of else (tunnel.interface, b)
         host = host_at.get(link.name)
         if host is None or tunnel:
-            yield LinkWiring(link.name, a, b, parameters_of)
+            traces = traces_here(plan, assignment, link)
+            yield LinkWiring(link.name, a, b, parameters_of, traces=traces)
         else:
             yield LinkWiring(link.name, a, b, parameters_of, host.region, mac_address(host.address))
 

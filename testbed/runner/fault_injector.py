@@ -33,7 +33,9 @@ class FaultInjector:
         self._zero_ns = zero_ns
         self._apply = apply
         self._known = InteractiveSchedule(
-            Experiment.model_validate(content.experiment), Topology.model_validate(content.topology)
+            Experiment.model_validate(content.experiment),
+            Topology.model_validate(content.topology),
+            content.plan.links,
         )
         self.happened: list[AppliedChange] = []
         """What was carried out in its time, not at once as somebody asked."""

@@ -143,6 +143,7 @@ async def run_workload(context: RunContext, until: Until = until_duration_is_ove
             f"time 0 was {late_ns / 1e9:.1f} s ago when it was told: all that was due by then happens late"
         )
     context.measure_processors(at_zero=True)
+    context.network.begin_traces(zero_ns)
     context.processes.go(zero_ns)
     context.record.phase(Phase.RUNNING)
     context.record.tell("running", zero_ns=zero_ns, duration_us=context.plan.duration_us)

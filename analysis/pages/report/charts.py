@@ -9,12 +9,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from analysis.pages.charting.chart_model import Axis, Chart, Reference, Series, Span, highest, two_decades
+from analysis.pages.charting.chart_model import (
+    NEAR,
+    Axis,
+    Chart,
+    Reference,
+    Series,
+    Span,
+    highest,
+    two_decades,
+)
 from analysis.pages.report.bands import bands
 from analysis.pages.report.formatting import EN_DASH, large, number, percent, scaled
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.pages.report.traffic import traffic_spans
 from experiments.plan import LinkPlan
+from topologies.link_trace import NS_PER_S, RateCurve, TraceSteps
 from topologies.palette import colour_of, dash_of
 
 Points = tuple[tuple[float, ...], tuple[float | None, ...]]
@@ -85,9 +95,15 @@ def _link_chart(record: AnalysedRun, link: LinkPlan, rows: list[Row], quantity: 
         for way, (a, b) in ends.items()
     )
     in_bytes = quantity == "bytes_per_s"
+    measured = series
     others = _of_others(record, ends, rows) if in_bytes else ()
+    if in_bytes:
+        most = NEAR * highest(measured)
+        traced = (_traced(record, link, way, f"{a}→{b}", most) for way, (a, b) in ends.items())
+        series += tuple(one for one in traced if one is not None)
     rates = {link.towards(one.group).rate_bits_per_s for one in series}
-    rate = rates.pop() if len(rates) == 1 and in_bytes else None
+    varies = any(_rate_of(link, way) for way in ends)
+    rate = rates.pop() if len(rates) == 1 and in_bytes and not varies else None
     return Chart(
         key=f"link-{link.name}",
         title=link.name.replace("-", EN_DASH),
@@ -99,7 +115,9 @@ def _link_chart(record: AnalysedRun, link: LinkPlan, rows: list[Row], quantity: 
         links=(link.name,),
         together=TOGETHER,
         scale=quantity,
-        note=_utilisation(link, series, others) if in_bytes else f"peak {large(highest(series), 'events/s')}",
+        note=_utilisation(link, measured, others)
+        if in_bytes
+        else f"peak {large(highest(series), 'events/s')}",
         small=True,
     )
 
@@ -137,12 +155,43 @@ def _of_others(
     return tuple(found)
 
 
+def _rate_of(link: LinkPlan, way: str) -> TraceSteps | None:
+    """The rate over time that a direction follows."""
+    trace = link.trace(way)
+    return trace.rate if trace else None
+
+
+def _traced(record: AnalysedRun, link: LinkPlan, way: str, name: str, most: float) -> Series | None:
+    """What a direction's trace lets through in each second, whatever faults say; with gaps where that is more
+    than `most`.
+    """
+    steps = _rate_of(link, way)
+    if steps is None:
+        return None
+    region = link.a if way == "forward" else link.b
+    curve = RateCurve(0, 1, steps)
+    seconds = range(math.ceil(record.length_s))
+    bits = [curve.bits((second + 1) * NS_PER_S) - curve.bits(second * NS_PER_S) for second in seconds]
+    return Series(
+        name=f"{name} could carry",
+        colour=colour_of(record.regions.index(region)),
+        x=[second + 0.5 for second in seconds],
+        y=[each / 8 if each / 8 <= most else None for each in bits],
+        subject=region,
+        group=way,
+        dash="dot",
+        width=1.0,
+    )
+
+
 def _utilisation(link: LinkPlan, series: Sequence[Series], others: Sequence[Series] = ()) -> str:
     """The busiest bin in words, against the rate of its direction; also with other people's traffic."""
     if others:
         return f"{_utilisation(link, series)}; with others' traffic {_shared(link, series, others)}"
     busiest = max(series, key=lambda one: highest([one]))
     peak, rate = highest([busiest]), link.towards(busiest.group).rate_bits_per_s
+    if steps := _rate_of(link, busiest.group):
+        return f"peak {scaled(peak, 'B/s')}, rate by {steps.file}: {scaled(steps.mean, 'bit/s')} on average"
     if not rate:
         return f"peak {scaled(peak, 'B/s')}, no rate limit"
     return f"peak {scaled(peak, 'B/s')}, {percent(peak * 8 / rate)} of {scaled(rate, 'bit/s')}"

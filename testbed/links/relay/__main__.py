@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from random import Random
 from typing import Any, TypeVar
 
-from testbed.links.relay.control_socket import ControlSocket, parameters_from_json
+from testbed.links.relay.control_socket import ControlSocket, parameters_from_json, trace_from_json
 from testbed.links.relay.ingress import Ingress
 from testbed.links.relay.lan_switch import LanSwitch
 from testbed.links.relay.link_direction import DelayQueue, LinkDirection
@@ -86,18 +86,19 @@ def build_ingresses(order: dict[str, Any], delay_queue: DelayQueue, stack: ExitS
             link[source],
             link[sink],
             parameters_from_json(link["parameters"][direction]),
+            trace_from_json(link["traces"].get(direction)),
         )
         for link in order["links"]
         for direction, source, sink in (("forward", "a", "b"), ("backward", "b", "a"))
         if direction in link["parameters"]
     ]
-    rates = {source: parameters.rate_bits_per_s for _, _, source, _, parameters in link_directions}
+    rates = {source: parameters.rate_bits_per_s for _, _, source, _, parameters, _ in link_directions}
     sources = dict(zip(rates, port_blocks(list(rates.values())), strict=True))
-    silent = dict.fromkeys(sink for _, _, _, sink, _ in link_directions if sink not in sources)
+    silent = dict.fromkeys(sink for _, _, _, sink, *_ in link_directions if sink not in sources)
     ports = _opened(lambda interface: Port(interface, sources[interface]), sources, stack)
     outlets = _opened(Outlet, silent, stack)
     ingresses = []
-    for name, direction, source, sink, parameters in link_directions:
+    for name, direction, source, sink, parameters, trace in link_directions:
         out = ports[sink].out if sink in ports else outlets[sink].out
         random = Random(f"{order['seed']}/{name}/{direction}")  # noqa: S311  loss, not secrets
         ingresses.append(
@@ -105,7 +106,7 @@ def build_ingresses(order: dict[str, Any], delay_queue: DelayQueue, stack: ExitS
                 name,
                 direction,
                 ports[source],
-                LinkDirection(out, parameters, random, delay_queue),
+                LinkDirection(out, parameters, random, delay_queue, trace),
                 delay_queue,
             )
         )

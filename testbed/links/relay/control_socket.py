@@ -1,7 +1,10 @@
 """The protocol of the relay's control socket: one JSON object a line, an answer to every order.
 
-{"do": "start", "seed", "links": [{"name", "a", "b", "lan", "mac", "parameters": {direction: ...}}, ...]}
+{"do": "start", "seed", "links": [{"name", "a", "b", "lan", "mac", "parameters": {direction: ...},
+    "traces": {direction: ...}}, ...]}
     -> {"did": "start", "scheduling": text}
+{"do": "begin", "zero_ns"}, when the traces begin
+    -> {"did": "begin"}
 {"do": "change", "link", "direction", "parameters": parameters, "blackhole", "requested_ns"}
     -> {"did": "change", "applied_ns"}
 {"do": "counters"}
@@ -18,6 +21,7 @@ from dataclasses import asdict
 from typing import Any
 
 from topologies.link_parameters import LinkParameters
+from topologies.link_trace import LinkTrace, TraceSteps
 
 LINE_BYTES_MAX = 16 << 20
 
@@ -30,6 +34,23 @@ def parameters_to_json(parameters: LinkParameters) -> dict[str, Any]:
 def parameters_from_json(fields: dict[str, Any]) -> LinkParameters:
     """Reverse of `parameters_to_json`."""
     return LinkParameters(**fields)
+
+
+def trace_to_json(trace: LinkTrace) -> dict[str, Any]:
+    """All fields, under their own names."""
+    return asdict(trace)
+
+
+def trace_from_json(fields: dict[str, Any] | None) -> LinkTrace | None:
+    """Reverse of `trace_to_json`; None of nothing."""
+    if fields is None:
+        return None
+    steps = {
+        name: TraceSteps(**{**given, "values": tuple(given["values"])})
+        for name, given in fields.items()
+        if given is not None
+    }
+    return LinkTrace(**steps)
 
 
 class ControlSocket:

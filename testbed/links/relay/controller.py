@@ -26,7 +26,7 @@ from experiments.plan import Direction
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
 from testbed.links.emulator import Applied, LinkWiring
-from testbed.links.relay.control_socket import ControlSocket, parameters_to_json
+from testbed.links.relay.control_socket import ControlSocket, parameters_to_json, trace_to_json
 from topologies.link_parameters import LinkParameters
 
 START_S_MAX = 60.0  # hundreds of rings have to be allocated
@@ -91,6 +91,11 @@ class RelayEmulator:
         }
         answer = self._order({"do": "change", "requested_ns": requested_ns, **fields})
         return Applied(requested_ns, answer["applied_ns"])
+
+    def begin_traces(self, zero_ns: int) -> None:
+        """See `LinkEmulator`."""
+        if any(wiring.traces for wiring in self._wirings):
+            self._order({"do": "begin", "zero_ns": zero_ns})
 
     def counters(self) -> Mapping[tuple[str, Direction], LinkCounters]:
         """See `LinkEmulator`."""
@@ -166,6 +171,7 @@ def _to_json(link: LinkWiring) -> dict[str, Any]:
         "parameters": {
             direction: parameters_to_json(parameters) for direction, parameters in link.parameters.items()
         },
+        "traces": {direction: trace_to_json(trace) for direction, trace in link.traces.items()},
     }
 
 

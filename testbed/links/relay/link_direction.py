@@ -12,11 +12,16 @@ direction does no I/O and is given time and randomness. A changed delay, jitter,
 that arrive after the change; a changed rate also re-times the queue; a blackhole drops everything, in flight
 included.
 
+A direction that follows a trace of its rate needs no change at its steps: what the trace will let through
+is known, and so when a transmission ends (`topologies.link_trace.RateCurve`). Of a trace of its delay, a
+frame has what holds when it arrives.
+
 How late frames leave is a histogram of fixed cells: an increment a frame, however long the run.
 """
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from heapq import heapify, heappush
 from itertools import count
 from math import log1p
@@ -25,6 +30,7 @@ from typing import Any
 
 from testbed.links.relay.offload import GSO_TYPE, VNET_BYTES, Segmentation, cut, segmentation
 from topologies.link_parameters import ETHERNET_BYTES, PACE_NS, LinkParameters, queue_limit_packets
+from topologies.link_trace import LinkTrace, RateCurve
 
 QUEUED_BYTES_MAX = 1 << 30  # of all link directions together: 4 Gbit/s for 2 s; beyond it frames are dropped
 
@@ -85,6 +91,7 @@ class LinkDirection:
     __slots__ = (
         "_busy_until_ns",
         "_chances",
+        "_curve",
         "_delay_ns",
         "_delay_queue",
         "_deviation",
@@ -97,9 +104,12 @@ class LinkDirection:
         "_queue_packets",
         "_random",
         "_to_lose",
+        "_trace",
+        "_traced_delay",
         "_until_loss",
         "_waiting",
         "_waiting_count",
+        "_zero_ns",
         "blackhole",
         "bytes",
         "dropped_blackhole",
@@ -114,8 +124,18 @@ class LinkDirection:
         "parameters",
     )
 
-    def __init__(self, out: int, parameters: LinkParameters, random: Random, delay_queue: DelayQueue) -> None:
+    def __init__(
+        self,
+        out: int,
+        parameters: LinkParameters,
+        random: Random,
+        delay_queue: DelayQueue,
+        trace: LinkTrace | None = None,
+    ) -> None:
+        """trace: what it follows once it is told when that begins (`begin_trace`)."""
         self.out = out
+        self._trace = trace or LinkTrace()
+        self._zero_ns: int | None = None
         self.frames = self.bytes = 0
         self.dropped_loss = self.dropped_queue = self.dropped_blackhole = 0
         self.dropped_send = self.dropped_size = 0
@@ -130,29 +150,59 @@ class LinkDirection:
         self.lan_table: Mapping[bytes, Any] | None = None  # of Ingress
         self._set_parameters(parameters)
 
+    @property
+    def soonest(self) -> LinkParameters:
+        """Its parameters with the least delay that it has, now or later."""
+        if self.parameters.delay_traced and self._trace.delay is not None:
+            least_us = min(*self._trace.delay.values, self.parameters.delay_us)
+            return replace(self.parameters, delay_us=least_us)
+        return self.parameters
+
+    def begin_trace(self, zero_ns: int, now_ns: int) -> None:
+        """Follow the trace, which begins at `zero_ns`. Frames that arrived before `now_ns` must have been
+        admitted already.
+        """
+        self._zero_ns = zero_ns
+        self.change(self.parameters, now_ns, blackhole=self.blackhole)
+
     def _set_parameters(self, parameters: LinkParameters) -> None:
         self.parameters = parameters
         self._delay_ns = parameters.delay_us * 1000
         self._jitter_ns = parameters.jitter_us * 1000
-        self._ns_per_byte = 8 * NS_PER_S / parameters.rate_bits_per_s if parameters.rate_bits_per_s else 0.0
-        self._pace_bytes = PACE_NS / self._ns_per_byte if parameters.rate_bits_per_s else 0.0
+        rate = parameters.rate_bits_per_s
+        self._curve: RateCurve | None = None
+        self._traced_delay = None
+        if self._zero_ns is not None:
+            if parameters.rate_traced and self._trace.rate is not None and rate is not None:
+                self._curve = RateCurve(self._zero_ns, rate, self._trace.rate)
+                rate = max(self._trace.rate.values)  # of its queue's pieces
+            self._traced_delay = self._trace.delay if parameters.delay_traced else None
+        self._ns_per_byte = 8 * NS_PER_S / rate if rate else 0.0
+        self._pace_bytes = PACE_NS / self._ns_per_byte if rate else 0.0
         self._queue_packets = queue_limit_packets(parameters) or 0
         self._frame_bytes_max = parameters.mtu_bytes + ETHERNET_BYTES
         self._chances = parameters.loss_chances
         self._to_lose = 1
         self._until_loss = self._draw_gap()
         # Frames of a blackhole are not plain: `_admit_segments` drops them.
-        self._plain = not (self.blackhole or parameters.loss or parameters.jitter_us or parameters.reorder)
+        traced = self._curve is not None or self._traced_delay is not None
+        altered = parameters.loss or parameters.jitter_us or parameters.reorder
+        self._plain = not (self.blackhole or altered or traced)
 
     def change(self, parameters: LinkParameters, now_ns: int, *, blackhole: bool) -> None:
         """Apply `parameters` from `now_ns`. Frames that arrived earlier must have been admitted already."""
-        old_ns_per_byte, old_delay_ns = self._ns_per_byte, self._delay_ns
+        old_ns_per_byte, old_delay_ns = self._ns_per_byte, self._delay_ns_at(now_ns)
+        old_curve = self._curve
         self.blackhole = blackhole
         self._set_parameters(parameters)
         if blackhole:
             self._drop_in_flight()
-        elif old_ns_per_byte and old_ns_per_byte != self._ns_per_byte:
-            self._retime(now_ns, self._ns_per_byte / old_ns_per_byte, old_delay_ns)
+        elif (old_curve is None) != (self._curve is None) and old_ns_per_byte:
+            old = old_curve or RateCurve(now_ns, 8 * NS_PER_S / old_ns_per_byte)
+            self._retime(now_ns, self._along(old, now_ns), old_delay_ns)
+        elif old_curve is None and old_ns_per_byte and old_ns_per_byte != self._ns_per_byte:
+            factor = self._ns_per_byte / old_ns_per_byte
+            self._retime(now_ns, lambda left_ns: int(left_ns * factor), old_delay_ns)
         assert self._waiting_count == sum(count for _, count in self._waiting), "segments counted wrong"
 
     def _drop_in_flight(self) -> None:
@@ -170,11 +220,28 @@ class LinkDirection:
         assert min(self.frames, self.bytes) >= 0, "more was lost than admitted"
         return cuts.segments
 
-    def _retime(self, now_ns: int, factor: float, delay_ns: int) -> None:
-        """Apply a new rate: what is left of every transmission takes `factor` times as long."""
+    def _delay_ns_at(self, t_ns: int) -> int:
+        """The delay of a frame that arrives then, without jitter."""
+        steps = self._traced_delay
+        if steps is None or self._zero_ns is None or t_ns < self._zero_ns:
+            return self._delay_ns
+        return steps.values[steps.number_at((t_ns - self._zero_ns) // 1000)] * 1000
+
+    def _along(self, old: RateCurve, now_ns: int) -> Callable[[int], int]:
+        """How long what took so long from `now_ns` on, by an old rate over time, takes by the present one."""
+        if not self._ns_per_byte:
+            return lambda left_ns: 0
+        new = self._curve or RateCurve(now_ns, 8 * NS_PER_S / self._ns_per_byte)
+        new_bits, old_bits = new.bits(now_ns), old.bits(now_ns)
+        return lambda left_ns: int(new.time_ns(new_bits + old.bits(now_ns + left_ns) - old_bits)) - now_ns
+
+    def _retime(self, now_ns: int, takes_ns: Callable[[int], int], delay_ns: int) -> None:
+        """Apply a new rate: what is left of every transmission takes so long. Of a traced delay, frames
+        that have had another one until now are taken to have the present one.
+        """
 
         def later(end_ns: int) -> int:
-            return now_ns + int((end_ns - now_ns) * factor) + 1 if end_ns > now_ns else end_ns
+            return now_ns + takes_ns(end_ns - now_ns) + 1 if end_ns > now_ns else end_ns
 
         self._delay_queue.retime(self, lambda release_ns: later(release_ns - delay_ns) + delay_ns)
         self._waiting = deque((later(end_ns), count) for end_ns, count in self._waiting)
@@ -220,7 +287,7 @@ class LinkDirection:
                 if self._ns_per_byte:
                     self._transmit(frame, cuts, first, end, arrival_ns)
                 else:
-                    self._depart(frame, cuts, first, end, arrival_ns)
+                    self._depart(frame, cuts, first, end, (arrival_ns, self._delay_ns_at(arrival_ns)))
 
     def _survivors(self, count: int) -> list[tuple[int, int]]:
         """The runs (first, end) of `count` segments that are not lost."""
@@ -269,14 +336,19 @@ class LinkDirection:
             self.dropped_queue += end - first - room
             end = first + room
         step = max(1, int(self._pace_bytes / (cuts.header_bytes + cuts.payload_bytes)))
+        delay_ns = self._delay_ns_at(arrival_ns)
         for start in range(first, end, step):
             stop = min(start + step, end)
             begin_ns = self._busy_until_ns
-            self._busy_until_ns += int(cuts.wire_bytes(frame, start, stop) * self._ns_per_byte) + 1
+            wire_bytes = cuts.wire_bytes(frame, start, stop)
+            if self._curve is None:
+                self._busy_until_ns += int(wire_bytes * self._ns_per_byte) + 1
+            else:
+                self._busy_until_ns = self._curve.sent_ns(begin_ns, wire_bytes)
             if begin_ns > arrival_ns:
                 self._waiting.append((begin_ns, stop - start))
                 self._waiting_count += stop - start
-            self._depart(frame, cuts, start, stop, self._busy_until_ns)
+            self._depart(frame, cuts, start, stop, (self._busy_until_ns, delay_ns))
 
     def _queue_room(self, arrival_ns: int) -> int:
         """The number of segments for which the queue still has room."""
@@ -285,8 +357,12 @@ class LinkDirection:
             self._waiting_count -= waiting.popleft()[1]
         return self._queue_packets - self._waiting_count
 
-    def _depart(self, frame: bytes, cuts: Segmentation, first: int, end: int, departure_ns: int) -> None:
-        release_ns = departure_ns + self._delay_ns
+    def _depart(
+        self, frame: bytes, cuts: Segmentation, first: int, end: int, times_ns: tuple[int, int]
+    ) -> None:
+        """times_ns: of departure, and the delay."""
+        departure_ns, delay_ns = times_ns
+        release_ns = departure_ns + delay_ns
         if self._jitter_ns:
             new, part = 2 * self._random.random() - 1, self.parameters.jitter_correlation
             self._deviation = new + part * (self._deviation - new)

@@ -56,7 +56,7 @@ class Loop:
         self._running = True
         self._backlog = Backlog()
         self._handed_over: dict[Ingress, None] = {}  # those to which frames were handed over
-        self._poll_interval_ns = poll_interval_ns(ingress.link_direction.parameters for ingress in ingresses)
+        self._poll_interval_ns = poll_interval_ns(ingress.link_direction.soonest for ingress in ingresses)
 
     def run(self, poll: select.epoll) -> None:
         """Move frames, waiting with `poll`, until an order to stop or the end of the control socket."""
@@ -174,6 +174,9 @@ class Loop:
         match order["do"]:
             case "change":
                 return {"did": "change", "applied_ns": self._change(order)}
+            case "begin":
+                self._begin_traces(order["zero_ns"])
+                return {"did": "begin"}
             case "counters":
                 return {
                     "did": "counters",
@@ -198,9 +201,16 @@ class Loop:
         if ingress.link_direction.blackhole:
             self._switch.cut(ingress)
         self._poll_interval_ns = poll_interval_ns(
-            each.link_direction.parameters for each in self._ingresses.values()
+            each.link_direction.soonest for each in self._ingresses.values()
         )
         return time.time_ns()
+
+    def _begin_traces(self, zero_ns: int) -> None:
+        """Let all directions follow their traces, which begin at `zero_ns`, CLOCK_REALTIME."""
+        zero_ns += -time.time_ns() + time.monotonic_ns()
+        for ingress in self._ingresses.values():
+            self._settle(ingress)
+            ingress.link_direction.begin_trace(zero_ns, time.monotonic_ns())
 
     def _settle(self, ingress: Ingress) -> None:
         """Admit all frames that have arrived, so that those from before a change are treated as before it."""

@@ -29,6 +29,8 @@ NOT_ON_SITE = {
     "queue_packets": "a queue limit",
     "loss_burst_packets": "bursts of loss",
     "reorder": "reordering",
+    "rate_traced": "a trace",
+    "delay_traced": "a trace",
 }  # what links of the site cannot do
 
 

@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from analysis.timelines.link_behaviour import Behaviour, measure
 from analysis.timelines.link_segments import side
-from analysis.timelines.periods import Period
+from analysis.timelines.periods import NO_TRACE, Period
 from analysis.timelines.traversals import PACKET_COLUMNS
 from testbed.links.relay.link_direction import DelayQueue, LinkDirection
 from tests.testbed.links.relay.vnet_frames import Sent
 from topologies.link_parameters import LinkParameters
+from topologies.link_trace import LinkTrace
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -42,15 +43,20 @@ class Captured:
     near: pa.Table
     far: pa.Table
     link_direction: LinkDirection
+    trace: LinkTrace = NO_TRACE
+    zero_ns: int | None = None
 
     def measured(self, changes: Sequence[Change]) -> list[Behaviour]:
         """QueuedFrame beside what the changes, the first of them at time 0, say of the link."""
         near, far = side(self.near, 1500), side(self.far, 1500)
-        return measure(near, far, periods_of(changes), (0, END_NS))
+        return measure(near, far, periods_of(changes, self.trace, self.zero_ns), (0, END_NS))
 
 
-def periods_of(changes: Sequence[Change]) -> list[Period]:
+def periods_of(
+    changes: Sequence[Change], trace: LinkTrace | None = None, zero_ns: int | None = None
+) -> list[Period]:
     """What the analysis is told of them."""
+    trace = trace or NO_TRACE
     ends = [change.at_ns for change in changes[1:]] + [None]
     return [
         Period(
@@ -66,17 +72,30 @@ def periods_of(changes: Sequence[Change]) -> list[Period]:
             reorder=change.parameters.reorder,
             jitter_correlation=change.parameters.jitter_correlation,
             loss_chances=change.parameters.loss_chances,
+            trace=LinkTrace(
+                trace.rate if change.parameters.rate_traced else None,
+                trace.delay if change.parameters.delay_traced else None,
+            ),
+            zero_ns=zero_ns,
         )
         for number, (change, end_ns) in enumerate(zip(changes, ends, strict=True))
     ]
 
 
-def emulate(changes: Sequence[Change], arrivals: Sequence[tuple[int, int]], seed: int = 1) -> Captured:
+def emulate(
+    changes: Sequence[Change],
+    arrivals: Sequence[tuple[int, int]],
+    seed: int = 1,
+    trace: LinkTrace | None = None,
+    zero_ns: int | None = None,
+) -> Captured:
     """arrivals: when each frame comes, in order, and how many bytes of payload it has: more than a segment's
-    is an offloaded frame, 0 a pure acknowledgement.
+    is an offloaded frame, 0 a pure acknowledgement. trace: what the link follows from `zero_ns` on.
     """
     delay_queue = DelayQueue()
-    link_direction = LinkDirection(0, changes[0].parameters, Random(seed), delay_queue)
+    link_direction = LinkDirection(0, changes[0].parameters, Random(seed), delay_queue, trace)
+    if zero_ns is not None:
+        link_direction.begin_trace(zero_ns, 0)
     near: list[tuple[int, bytes]] = []
     far: list[tuple[int, bytes]] = []
 
@@ -104,7 +123,7 @@ def emulate(changes: Sequence[Change], arrivals: Sequence[tuple[int, int]], seed
         near.append((t_ns, bytes(frame)))
         link_direction.admit(bytes(frame), t_ns)
     send_until(1 << 62)
-    return Captured(_packets(near), _packets(far), link_direction)
+    return Captured(_packets(near), _packets(far), link_direction, trace or NO_TRACE, zero_ns)
 
 
 def _packets(frames: Sequence[tuple[int, bytes]]) -> pa.Table:

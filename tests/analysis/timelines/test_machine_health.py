@@ -92,3 +92,34 @@ def test_after_a_cut_that_lasts_no_answer_is_right():
     assert problems(*cut, probes=[{**probe, "rtt_us": [34_000.0]}]) == [
         "round trip r2-r3 after the run: an answer came although the link was cut"
     ]
+
+
+@pytest.mark.parametrize(
+    ("when", "trip_ms", "problem"),
+    [
+        ("before", 34.1, None),
+        ("before", 64.1, "round trip r0-r1 before the run: 64.10 ms, configured 34.00 ms"),
+        ("after", 64.1, None),
+        ("after", 94.1, "round trip r0-r1 after the run: 94.10 ms, configured 84.00 ms"),
+        ("after", 30.1, "round trip r0-r1 after the run: only 30.10 ms, configured 44.00 ms"),
+    ],
+)
+def test_round_trips_over_a_traced_delay_are_held_against_its_range(when, trip_ms, problem):
+    run = run_json(probes=[{"when": when, "from": "r0", "to": "r1", "rtt_us": [trip_ms * 1000] * 3}])
+    link = next(link for link in run["plan"]["links"] if link["name"] == "r0-r1")
+    steps = {"file": "d.csv", "sha256": "", "period_us": 200_000, "values": [20_000, 40_000]}
+    for way in ("forward", "backward"):
+        link[way]["delay_traced"] = True
+        link[f"{way}_trace"] = {"rate": None, "delay": steps}
+    record = record_from_json(run)
+    assert machine_problems(record, read_metadata(record)) == ([problem] if problem else [])
+
+
+def test_no_answer_over_a_rate_that_pauses_is_no_problem():
+    run = run_json(probes=[{"when": "after", "from": "r0", "to": "r1", "rtt_us": []}])
+    link = next(link for link in run["plan"]["links"] if link["name"] == "r0-r1")
+    steps = {"file": "r.trace", "sha256": "", "period_us": 200_000, "values": [0, 1_000_000]}
+    link["forward"] |= {"rate_traced": True, "rate_bits_per_s": 500_000}
+    link["forward_trace"] = {"rate": steps, "delay": None}
+    record = record_from_json(run)
+    assert machine_problems(record, read_metadata(record)) == []

@@ -23,6 +23,7 @@ from testbed.network.namespaces import in_each_namespace, write_settings
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.probes import Stamper
 from topologies.link_parameters import LinkParameters
+from topologies.link_trace import LinkTrace
 
 SEED = 7
 STOCK_BUFFER_BYTES = 212_992  # what Linux ships as net.core.rmem_max
@@ -35,13 +36,24 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
     """Links by name, all carried by one kind of emulator."""
 
     def __init__(
-        self, kind: str, links: Mapping[str, LinkParameters | Mapping[Direction, LinkParameters]]
+        self,
+        kind: str,
+        links: Mapping[str, LinkParameters | Mapping[Direction, LinkParameters]],
+        traces: Mapping[str, LinkTrace] | None = None,
     ) -> None:
-        """Single parameters apply to both directions; one without any is another machine's."""
+        """Single parameters apply to both directions; one without any is another machine's. traces: what
+        links follow forward.
+        """
         self.emulator: LinkEmulator = select_emulator(kind, SEED)
         self.number = {name: number for number, name in enumerate(links)}
         self.wirings = [
-            LinkWiring(name, f"a{self.number[name]}", f"b{self.number[name]}", _by_direction(parameters_of))
+            LinkWiring(
+                name,
+                f"a{self.number[name]}",
+                f"b{self.number[name]}",
+                _by_direction(parameters_of),
+                traces={Direction.FORWARD: traces[name]} if traces and name in traces else {},
+            )
             for name, parameters_of in links.items()
         ]
         self._stack = contextlib.ExitStack()

@@ -3,6 +3,7 @@
 Arguments are the kind of link emulator, and what the test varies. Nothing is judged here: the tests do that.
 """
 
+import time
 from statistics import median
 from typing import Any
 
@@ -11,10 +12,12 @@ from testbed.links.emulator import Applied
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import Stamper, send_steadily, transfer
 from topologies.link_parameters import LinkParameters
+from topologies.link_trace import STEP_US, LinkTrace, TraceSteps
 
 QUIET_S = 1.0
 LOST_S = 0.05  # what has not come by then may be lost: the counters know
 MS = 1_000_000  # ns
+TRACED_BYTES = 1000
 
 
 def idle_delays(kind: str, delays_ms: list[int]) -> dict[str, Any]:
@@ -182,6 +185,32 @@ def changing_delay(kind: str, delays_ms: list[int]) -> dict[str, Any]:
             timer_us += send_steadily([stamper], 150, 0.002)
         stamper.collect_all()
         return _observed(stamper) | _changes(applied) | {"timer_late_us": median(timer_us)}
+
+
+def traced(kind: str, rates: list[int], delays_us: list[int]) -> dict[str, Any]:
+    """Datagrams of 1000 bytes every 4 ms, over a link that follows a trace from their beginning on."""
+    parameters = LinkParameters(
+        delay_us=max(delays_us),
+        rate_bits_per_s=1_000_000,
+        queue_packets=1_000,
+        rate_traced=True,
+        delay_traced=True,
+    )
+    trace = LinkTrace(trace_steps(rates), trace_steps(delays_us))
+    with Lab(kind, {"link": parameters}, {"link": trace}) as lab:
+        stamper = Stamper(lab.udp("link"), size=TRACED_BYTES)
+        zero_ns = time.time_ns() + 50 * MS
+        lab.emulator.begin_traces(zero_ns)
+        time.sleep(0.06)  # until it has begun
+        timer_us = send_steadily([stamper], 300, 0.004)
+        stamper.collect_all()
+        found = {"zero_ns": zero_ns, "timer_late_us": median(timer_us), "failure": lab.emulator.failure()}
+        return _observed(stamper) | found
+
+
+def trace_steps(values: list[int]) -> TraceSteps:
+    """A trace of these steps."""
+    return TraceSteps("link.trace", "", len(values) * STEP_US, tuple(values))
 
 
 def _observed(stamper: Stamper) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What a link is to do, held against packets that crossed one, for every kind of link."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 from math import sqrt
 from statistics import median
@@ -11,12 +12,14 @@ from experiments.plan import Direction
 from tests.testbed.links import scenarios
 from tests.testbed.links.probes import Arrival
 from tests.testbed.sandboxed import sandboxed
+from topologies.link_trace import RateCurve
 
 pytestmark = pytest.mark.network
 
 MS = 1_000_000  # ns
 SIGMAS = 5  # of a binomial distribution: a test fails by chance once in a million runs
 TOLERANCE_MS = 10  # of a change's applied time
+RATES, DELAYS_US = [8_000_000, 4_000_000, 0, 0, 6_000_000], [10_000, 30_000, 20_000]  # of a trace's steps
 SENDING_NS = 8 * MS  # of 1000 bytes at 1 Mbit/s, headers left out
 
 
@@ -200,3 +203,36 @@ def test_the_delay_can_be_changed_while_packets_cross(kind: str) -> None:
         assert len(measured) > 50
         assert min(measured) >= asked_ms * 1000
         assert median(measured) < asked_ms * 1000 + 5000 + observed["timer_late_us"]
+
+
+def test_a_link_follows_its_trace_and_what_comes_in_a_pause_waits_until_it_is_over(kind: str) -> None:
+    observed = sandboxed(scenarios.traced, kind, RATES, DELAYS_US)
+    through, zero_ns = arrivals(observed), observed["zero_ns"]
+    assert observed["failure"] is None
+    assert len(through) == len(observed["sent_ns"])
+    assert is_in_order(observed)
+    pause_ns, turn_ns = (200 * MS, 400 * MS), 500 * MS
+    paused = 0
+    for arrival in through:
+        within_ns = (arrival.sent_ns - zero_ns) % turn_ns
+        if pause_ns[0] + TOLERANCE_MS * MS < within_ns < pause_ns[1] - TOLERANCE_MS * MS:
+            paused += 1
+            assert arrival.arrived_ns >= arrival.sent_ns - within_ns + pause_ns[1] - TOLERANCE_MS * MS
+        assert arrival.delay_us >= min(DELAYS_US)
+    assert paused > 20
+    if kind == "relay":
+        late_us = [(arrival.arrived_ns - due_ns) / 1000 for arrival, due_ns in traced(through, observed)]
+        assert min(late_us) >= -1
+        assert median(late_us) <= 1000 + observed["timer_late_us"]
+
+
+def traced(through: list[Arrival], observed: dict[str, Any]) -> Iterator[tuple[Arrival, int]]:
+    """When each datagram would arrive at the earliest."""
+    curve = RateCurve(observed["zero_ns"], 1_000_000, scenarios.trace_steps(RATES))
+    delays = scenarios.trace_steps(DELAYS_US)
+    sent_ns = latest_ns = 0
+    for arrival in through:
+        sent_ns = curve.sent_ns(max(sent_ns, arrival.sent_ns), scenarios.TRACED_BYTES + 8 + 20 + 14)
+        held_ns = delays.values[delays.number_at((arrival.sent_ns - observed["zero_ns"]) // 1000)] * 1000
+        latest_ns = max(latest_ns, sent_ns + held_ns)
+        yield arrival, latest_ns

@@ -1,0 +1,1 @@
+"""Recorded links that come with Cutset, and what makes the synthetic ones."""
