@@ -65,8 +65,7 @@ def module_files(need: Need) -> list[tuple[str, Path]]:
     top = need.name.partition(".")[0]
     if top in sys.stdlib_module_names:
         return []
-    candidates = [*need.version, need.name, *importlib.metadata.packages_distributions().get(top, ())]
-    found = next((known for name in candidates if (known := _distribution(name))), None)
+    found = next((known for name in _candidates(need, top) if (known := _distribution(name))), None)
     if found is not None:
         return list(_distribution_files(found))
     beside = [MODULES / top, MODULES / f"{top}.py"]
@@ -82,6 +81,12 @@ def module_files(need: Need) -> list[tuple[str, Path]]:
     return [
         (path.relative_to(place.parent).as_posix(), path) for path in below if _BYTECODE not in path.parts
     ]
+
+
+def _candidates(need: Need, top: str) -> Iterator[str]:
+    """Names of distributions that a module may be from."""
+    yield from (*need.version, need.name)
+    yield from importlib.metadata.packages_distributions().get(top, ())
 
 
 def _distribution_files(first: importlib.metadata.Distribution) -> Iterator[tuple[str, Path]]:
