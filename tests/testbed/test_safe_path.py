@@ -44,6 +44,7 @@ MAY_NAME_PYTHON = {
     "testbed/campaign/night_installation.py": "finds the `cutset` beside it",
     "testbed/machines/deploy.py": "begins commands for machines",
     "testbed/machines/run_folders.py": "ends them",
+    "testbed/machines/needed_programs.py": "ends them",
     "testbed/machines/shipping/receiver.py": "ends them",
 }
 

@@ -33,6 +33,8 @@ class Played:
         self.told = Told()
         self.barriers = Barriers(self.told, alone=False)
         self.plan = SimpleNamespace(duration_us=1)
+        self.network = SimpleNamespace(begin_traces=lambda zero_ns: None)
+        self.traffic = SimpleNamespace(begin=lambda zero_ns: None)
         self.record = SimpleNamespace(
             time=self.note_time,
             problem=self.problems.append,

@@ -36,7 +36,7 @@ def extract(folder: Path, frames, keys: Path | None) -> dict[str, pa.Table]:
     found: dict[str, list[pa.RecordBatch]] = {"messages": [], "gaps": [], "decoding": []}
     scratch = folder / "scratch"
     scratch.mkdir()
-    with TlsConnections(Markers(SIZE, frozenset({CLIENT[0]})), TlsKeys(keys), scratch) as tls:
+    with TlsConnections(Markers(SIZE, {CLIENT[0]: frozenset({0})}), TlsKeys(keys), scratch) as tls:
         extract_messages(capture, Markers(SIZE), lambda table, rows: found[table].append(rows), tls)
     schemas = {"messages": MESSAGES, "gaps": GAPS, "decoding": DECODING}
     return {name: pa.Table.from_batches(rows, schemas[name]) for name, rows in found.items()}

@@ -131,7 +131,7 @@ def test_only_captures_of_hosts_that_had_to_do_with_those_asked_for_are_read(run
     assert (of_all.rows.num_rows, of_all.seen_until_ns) == (11, sent[10][0])
 
 
-MARKERS = Markers(100, frozenset({ENDS[0][0]}))
+MARKERS = Markers(100, {ENDS[0][0]: frozenset({0})})
 EVENT_BYTES = 60
 """Of a segment: events of 100 bytes go over its end."""
 
