@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 
 from experiments.churn import Arrivals, Departures
 from experiments.churn_schedule import candidates
-from experiments.declared import Trait, declared_by
+from experiments.declared import Trait, declared_by, programs_of
 from experiments.faults import (
     Cut,
+    EnvironmentFault,
     Fault,
+    Fill,
     Flap,
     Isolate,
     PacketFault,
@@ -69,6 +71,8 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
                 )
             else:
                 yield from _order_problems(experiment, number, fault)
+                if isinstance(fault, Fill) and (found := _disk_problem(experiment, fault)):
+                    yield path, found
             if isinstance(fault, PacketFault):
                 yield from _others_problems(number, fault, known)
         else:
@@ -107,6 +111,11 @@ def process_names(experiment: Experiment, topology: Topology) -> list[str]:
         for role, count in counts_in(experiment.roles, region).items()
         for index in range(count)
     ]
+
+
+def role_of(process: str) -> str:
+    """`proxy` of `r2/proxy-0`."""
+    return process.partition("/")[2].rpartition("-")[0]
 
 
 def _role_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
@@ -182,7 +191,7 @@ def _stream_problems(experiment: Experiment, topology: Topology, processes: list
         return
     publishing = declared_by(experiment.system).having(Trait.PUBLISHER)
     role = " or ".join(publishing) or "publisher"
-    known = [name for name in processes if name.partition("/")[2].rpartition("-")[0] in publishing]
+    known = [name for name in processes if role_of(name) in publishing]
     names: set[str] = set()
     for number, stream in enumerate(streams):
         path: FieldPath = ("workload", "streams", number)
@@ -241,6 +250,18 @@ def _others_problems(number: int, fault: PacketFault, known: set[str]) -> Iterat
             yield path, f"is not in {region}: cut links between regions instead"
 
 
+def _disk_problem(experiment: Experiment, fault: Fill) -> str | None:
+    """A file system can be filled where a process has one of its own."""
+    programs, role = programs_of(experiment.system), role_of(fault.process)
+    if programs is None:
+        return f"processes of {experiment.system} have no file system of their own: only programs can"
+    if programs.roles[role].limits.storage_bytes is None:
+        return (
+            f"{role} has no file system of its own: give it `limits: {{storage: 100MB}}` in {programs.file}"
+        )
+    return None
+
+
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "restart": ("kill", "leave"),
     "replace": ("kill", "leave"),
@@ -256,12 +277,12 @@ def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) ->
         other.kind
         for index, other in enumerate(experiment.faults)
         if isinstance(other, ProcessFault)
-        and not isinstance(other, PacketFault)
+        and not isinstance(other, EnvironmentFault)
         and other.process == fault.process
         and (other.at_us, index) < (fault.at_us, number)
     ]
     path: FieldPath = ("faults", number, fault.kind)
-    if isinstance(fault, PacketFault):
+    if isinstance(fault, EnvironmentFault):
         return
     needed = NEEDED.get(fault.kind)
     if needed and not any(kind in needed for kind in earlier):

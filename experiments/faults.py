@@ -1,9 +1,9 @@
 """What goes wrong in an experiment, and when.
 
 A fault is one action at a time: on links (cut, set, isolate, partition, flap, and restore, which ends them)
-or on a process (kill, stop, continue, restart, replace, give-up, separate, reset, block, join, leave). Times
-count from time 0 of the run. Nothing changes any more once the drivers have stopped. How overlapping faults
-add up is the matter of `testbed.faults.timeline`.
+or on a process (kill, stop, continue, restart, replace, give-up, separate, reset, block, fill, join, leave).
+Times count from time 0 of the run. Nothing changes any more once the drivers have stopped. How overlapping
+faults add up is the matter of `testbed.faults.timeline`.
 """
 
 from collections import Counter
@@ -231,8 +231,12 @@ class GiveUp(ProcessFault):
     """The process, such as r2/proxy-0."""
 
 
-class PacketFault(ProcessFault):
-    """Something that is done to a process's packets or connections, not to itself."""
+class EnvironmentFault(ProcessFault):
+    """Something that is done to what a process has around it, not to itself: it may run then, or not."""
+
+
+class PacketFault(EnvironmentFault):
+    """Something that is done to a process's packets or connections."""
 
     others: tuple[str, ...]
 
@@ -299,6 +303,16 @@ class Block(PacketFault):
         return f"{self.process} from {' '.join(self.others)}" + (f" port {self.port}" if self.port else "")
 
 
+class Fill(EnvironmentFault):
+    """Takes up all that is left of a program's own file system."""
+
+    kind: ClassVar[str] = "fill"
+    process: str = Field(alias="fill")
+    """The process, such as r2/server-0, of a role whose limits give its storage."""
+    for_us: DurationUs | None = Field(None, gt=0)
+    """How long it is full; until a restore by its name, a replace, or the end of the run, unless given."""
+
+
 class Join(ProcessFault):
     """Starts a process for the first time: it is not there from the beginning."""
 
@@ -331,6 +345,7 @@ KINDS: tuple[type[Fault], ...] = (
     Separate,
     Reset,
     Block,
+    Fill,
     Join,
     Leave,
 )
@@ -378,6 +393,7 @@ AnyFault = Annotated[
     | Annotated[Separate, Tag("<separate>")]
     | Annotated[Reset, Tag("<reset>")]
     | Annotated[Block, Tag("<block>")]
+    | Annotated[Fill, Tag("<fill>")]
     | Annotated[Join, Tag("<join>")]
     | Annotated[Leave, Tag("<leave>")],
     Discriminator(_tag),

@@ -60,7 +60,8 @@ class Direction(StrEnum):
 class ProcessAction(StrEnum):
     """What a fault does to a node process: SIGKILL, SIGSTOP, SIGCONT, start it again after its end, the same
     on an empty disk, tell all others that it will not come back, start it for the first time, let it end,
-    keep its packets from others of its region, reset its connections, or block some of its packets.
+    keep its packets from others of its region, reset its connections, block some of its packets, or fill its
+    file system.
     """
 
     KILL = "kill"
@@ -76,19 +77,23 @@ class ProcessAction(StrEnum):
     RESET = "reset"
     BLOCK = "block"
     UNBLOCK = "unblock"
+    FILL = "fill"
+    UNFILL = "unfill"
 
     @property
-    def is_of_packets(self) -> bool:
-        """Whether it is done to a process's packets, and not to itself."""
-        return self in _OF_PACKETS
+    def is_of_environment(self) -> bool:
+        """Whether it is done to a process's packets or file system, and not to itself."""
+        return self in _OF_ENVIRONMENT
 
 
-_OF_PACKETS = {
+_OF_ENVIRONMENT = {
     ProcessAction.SEPARATE,
     ProcessAction.REJOIN,
     ProcessAction.RESET,
     ProcessAction.BLOCK,
     ProcessAction.UNBLOCK,
+    ProcessAction.FILL,
+    ProcessAction.UNFILL,
 }
 
 
@@ -255,7 +260,7 @@ class ProcessChange:
     port: Port | None = None
     """Of the connections that are reset, or the packets that are blocked."""
     rule: Name | None = None
-    """Of a block: the fault whose rule begins or ends here."""
+    """Of a block or fill: the fault that begins or ends here."""
     new: bool = False
     """Of a block: whether it is for attempts to connect alone."""
     refuse: bool = False

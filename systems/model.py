@@ -33,6 +33,7 @@ GRACE_US_MAX = 15_000_000
 READY_US_MAX = 120_000_000
 WorkloadKind = Literal["stream", "topics"]
 PROCESSORS_MAX = 4096
+STORAGE_BYTES_MIN = 1 << 16
 TOLD_BY = {Trait.PUBLISHER, Trait.SUBSCRIBER}
 """Roles with any of these are clients: they write down what they published and got."""
 
@@ -77,6 +78,8 @@ class LimitsFile(StrictModel):
     """Of each of its processes, what it may write to."""
     processors: WholeNumber | None = Field(None, ge=1, le=PROCESSORS_MAX)
     """On so many processors it may run."""
+    storage_bytes: SizeBytes | None = Field(None, ge=STORAGE_BYTES_MIN)
+    """So large is its /var/lib, which then is a file system of its own, in memory."""
 
 
 class RoleFile(StrictModel):
@@ -125,7 +128,8 @@ class RoleFile(StrictModel):
 
     def limited(self) -> Limits:
         """What it may take, as data."""
-        return Limits(self.limits.memory_bytes, self.limits.processors)
+        limits = self.limits
+        return Limits(limits.memory_bytes, limits.processors, limits.storage_bytes)
 
 
 class NeedFile(StrictModel):

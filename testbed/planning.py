@@ -41,6 +41,7 @@ from experiments.workloads.workload import Stream
 from testbed.faults.timeline import (
     block_changes,
     fault_plans,
+    fill_changes,
     link_changes,
     process_changes,
     separation_changes,
@@ -295,6 +296,7 @@ def all_changes(
         *process_changes(faults),
         *separation_changes(faults, duration_us),
         *block_changes(faults, duration_us),
+        *fill_changes(faults, duration_us),
         *churn,
     ]
     return tuple(sorted(changes, key=lambda change: change.at_us))

@@ -36,7 +36,7 @@ def _presence(plan: Plan, done: Iterable[object], dead: Iterable[str]) -> Livene
     hosts = {process.name: process.host for process in plan.processes}
     failover_events: dict[str, list[ProcessAction]] = defaultdict(list)
     for change in done:
-        if isinstance(change, ProcessChange) and not change.action.is_of_packets:
+        if isinstance(change, ProcessChange) and not change.action.is_of_environment:
             failover_events[hosts[change.process]].append(change.action)
     joining = {hosts[name] for name in plan.joining}
     died = {hosts[name] for name in dead if name in hosts}

@@ -43,10 +43,13 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """memory_bytes: of each of its processes, what it may write to. processors: how many it may run on."""
+    """memory_bytes: of each of its processes, what it may write to. processors: how many it may run on.
+    storage_bytes: the size of its /var/lib, which then is a file system of its own.
+    """
 
     memory_bytes: int | None = None
     processors: int | None = None
+    storage_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

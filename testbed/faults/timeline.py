@@ -17,7 +17,7 @@ A separation keeps packets from crossing the region's LAN from one process's hos
 overlap: two processes are reachable to each other again when the last separation between them is over. Each
 change is of one process and names the peers that no longer receive its packets; the other direction is a
 change of the other process. A block has a rule of its own at each host whose packets it keeps, so blocks that
-overlap add up, and each ends by itself.
+overlap add up, and each ends by itself. So do fills of one file system, which a replace empties.
 """
 
 from collections import defaultdict
@@ -29,12 +29,14 @@ from experiments.faults import (
     Block,
     Cut,
     Fault,
+    Fill,
     Flap,
     Isolate,
     LastingFault,
     Outage,
     Partition,
     ProcessFault,
+    Replace,
     Reset,
     Restore,
     Separate,
@@ -47,6 +49,7 @@ from topologies.model import Link, Topology
 FOREVER_US = 1 << 62
 STATES = {"blackhole": LinkState.BLACKHOLE, "down": LinkState.DOWN}
 
+LastingProcessFault = Separate | Block | Fill
 LinkDirection = tuple[str, Direction]  # one direction of the link of this name
 Order = tuple[int, int]  # when a fault begins, and its number in the file
 
@@ -98,7 +101,7 @@ def process_changes(faults: Iterable[Fault]) -> list[ProcessChange]:
             *((fault.others, fault.port) if isinstance(fault, Reset) else ()),
         )
         for fault in faults
-        if isinstance(fault, ProcessFault) and not isinstance(fault, (Separate, Block))
+        if isinstance(fault, ProcessFault) and not isinstance(fault, LastingProcessFault)
     ]
     return sorted(changes, key=lambda change: change.at_us)
 
@@ -109,7 +112,7 @@ def fault_plans(faults: Sequence[Fault], topology: Topology, duration_us: int) -
     for effect in link_effects(faults, topology):
         ends[effect.fault.name] = max(ends[effect.fault.name], effect.end_us)
     for fault in faults:
-        if isinstance(fault, (Separate, Block)) and (end_us := until_us(fault, faults)) is not None:
+        if isinstance(fault, LastingProcessFault) and (end_us := until_us(fault, faults)) is not None:
             ends[fault.name] = end_us
     plans = [
         FaultPlan(
@@ -255,19 +258,42 @@ def block_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChan
         kept = [(fault.process, fault.others)] if fault.direction != "backward" else []
         if fault.direction != "forward":
             kept += [(other, (fault.process,)) for other in fault.others]
-        end_us, ended_by = _end(fault, faults)
-        for at_us, cause, action in (
-            (fault.at_us, fault.name, ProcessAction.BLOCK),
-            (end_us, ended_by, ProcessAction.UNBLOCK),
-        ):
-            if at_us is not None and at_us < duration_us:
-                rule = (fault.port, fault.name, fault.new, fault.refuse)
-                changes += [ProcessChange(at_us, cause, name, action, peers, *rule) for name, peers in kept]
+        rule = (fault.port, fault.name, fault.new, fault.refuse)
+        for at_us, cause, begins in _begin_and_end(fault, faults, duration_us):
+            action = ProcessAction.BLOCK if begins else ProcessAction.UNBLOCK
+            changes += [ProcessChange(at_us, cause, name, action, peers, *rule) for name, peers in kept]
     return sorted(changes, key=lambda change: change.at_us)
 
 
-def until_us(fault: Separate | Block, faults: Sequence[Fault]) -> int | None:
-    """The time at which a separation or a block ends; None if it never does."""
+def fill_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChange]:
+    """The changes that fill file systems of processes, and end that, before `duration_us`, by time."""
+    changes = [
+        ProcessChange(
+            at_us,
+            cause,
+            fault.process,
+            ProcessAction.FILL if begins else ProcessAction.UNFILL,
+            rule=fault.name,
+        )
+        for fault in faults
+        if isinstance(fault, Fill)
+        for at_us, cause, begins in _begin_and_end(fault, faults, duration_us)
+    ]
+    return sorted(changes, key=lambda change: change.at_us)
+
+
+def _begin_and_end(
+    fault: LastingProcessFault, faults: Sequence[Fault], duration_us: int
+) -> Iterator[tuple[int, str, bool]]:
+    """When it begins and ends before `duration_us`, by which fault, and whether it begins there."""
+    end_us, ended_by = _end(fault, faults)
+    for at_us, cause, begins in ((fault.at_us, fault.name, True), (end_us, ended_by, False)):
+        if at_us is not None and at_us < duration_us:
+            yield at_us, cause, begins
+
+
+def until_us(fault: LastingProcessFault, faults: Sequence[Fault]) -> int | None:
+    """The time at which such a fault ends; None if it never does."""
     return _end(fault, faults)[0]
 
 
@@ -284,12 +310,18 @@ def _spans(faults: Sequence[Fault]) -> dict[Pair, list[Span]]:
     return dict(found)
 
 
-def _end(fault: Separate | Block, faults: Sequence[Fault]) -> tuple[int | None, str]:
-    """The time at which a separation or a block ends, and the fault that ends it."""
+def _end(fault: LastingProcessFault, faults: Sequence[Fault]) -> tuple[int | None, str]:
+    """The time at which such a fault ends, and the fault that ends it."""
     ends = [(fault.at_us + fault.for_us, fault.name)] if fault.for_us is not None else []
     ends += [
         (each.at_us, each.name) for each in faults if isinstance(each, Restore) and each.what == fault.name
     ]
+    if isinstance(fault, Fill):
+        ends += [
+            (each.at_us, each.name)
+            for each in faults
+            if isinstance(each, Replace) and each.process == fault.process and each.at_us > fault.at_us
+        ]
     return min(ends, default=(None, fault.name))
 
 

@@ -100,7 +100,7 @@ class FaultInjector:
         for change in self._done:
             if isinstance(change, LinkChange):
                 links[change.link, change.direction] = change
-            elif not change.action.is_of_packets:
+            elif not change.action.is_of_environment:
                 stopped[change.process] = change.action is ProcessAction.STOP
         configured = {link.name: link for link in self._stage.plan.links}
         found = {}

@@ -20,6 +20,7 @@ from testbed.processes import NodeProcess, Processes
 from testbed.runner.barrier import Barriers
 from testbed.runner.contacts import Contacts
 from testbed.runner.processor_use import used_s
+from testbed.runner.program_disks import ProgramDisks
 from testbed.runner.record import RecordWriter
 from testbed.traffic import TrafficGenerators
 
@@ -95,6 +96,7 @@ class RunContext:
     contacts: Contacts
     changes: tuple[Numbered, ...]
     traffic: TrafficGenerators
+    disks: ProgramDisks
 
     def having(self, trait: str) -> list[NodeProcess]:
         """The running node processes whose role has a trait."""

@@ -79,6 +79,7 @@ class ProcessStarter:
             raise TestbedError(f"{name} still runs")
         if on_empty_disk:
             shutil.rmtree(self._stage.specs[name]["storage"], ignore_errors=True)  # there may be none
+            self._stage.disks.free_all(name)
         spec = started_again(self._stage.specs[name], self._stage.contacts, processes.starts(name))
         node = processes.start(spec)
         if not await processes.wait_progress(lambda: node.pid is not None, START_TIMEOUT_S):
@@ -200,6 +201,10 @@ async def _change_process(context: RunContext, starter: ProcessStarter, change: 
             return context.network.reset(name, change.peers, change.port)
         case ProcessAction.BLOCK | ProcessAction.UNBLOCK:
             return context.network.block(change)
+        case ProcessAction.FILL:
+            context.disks.fill(name, change.fault)
+        case ProcessAction.UNFILL:
+            context.disks.free(name, change.rule)
         case action:
             processes.signal(name, _SIGNALS[action], ends=action is ProcessAction.KILL)
     return Applied(requested_ns, time.time_ns())

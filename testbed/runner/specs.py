@@ -7,8 +7,10 @@ from typing import Any
 from experiments.declared import Trait
 from experiments.plan import Plan, ProcessPlan
 from experiments.rundir import RunDirectory
+from node.core.program import Programs
 from testbed.programs import launches_of, members_of
 from testbed.runner.contacts import Contacts
+from testbed.runner.program_disks import ON_OWN_DISK
 
 NEWCOMERS = (Trait.SUBSCRIBER, Trait.PUBLISHER)
 """Those of whom nobody has to know before they come, unless they are servers, too."""
@@ -55,7 +57,7 @@ def node_specs(
 
     return {
         process.name: {
-            **_own(process, run),
+            **_own(process, run, plan.programs),
             "address": addresses[process.host],
             "netns": netns(process.host),
             "members": told(process.name),
@@ -72,11 +74,14 @@ def started_again(spec: Mapping[str, Any], contacts: Contacts, start: int) -> Ma
     return spec if contact is None else {**spec, "members": contact}
 
 
-def _own(process: ProcessPlan, run: RunDirectory) -> dict[str, Any]:
+def _own(process: ProcessPlan, run: RunDirectory, programs: Programs | None) -> dict[str, Any]:
+    storage = run.storage(process.host)
+    if programs and programs.roles[process.role].limits.storage_bytes is not None:
+        storage /= ON_OWN_DISK
     return {
         **dataclasses.asdict(process),
         "start": 0,
         "log": str(run.log(process.host)),
         "deliveries": str(run.host_deliveries(process.host)),
-        "storage": str(run.storage(process.host)),
+        "storage": str(storage),
     }

@@ -13,7 +13,7 @@ Document = dict[str, Any]
 MODES = ("blackhole", "down")
 DIRECTIONS = ("forward", "backward", "both")
 SHAPE_FIELDS = ("delay", "jitter", "jitter_correlation", "loss", "loss_burst", "rate", "queue", "reorder")
-PROCESS_WORDS = ("kill", "stop", "continue", "restart", "replace", "give-up", "leave", "reset")
+PROCESS_WORDS = ("kill", "stop", "continue", "restart", "replace", "give-up", "leave", "reset", "fill")
 
 USAGE: Mapping[str, str] = {
     "cut": "cut REGION REGION [blackhole|down] [forward|backward] [for TIME]",
@@ -49,6 +49,7 @@ MEANING: Mapping[str, str] = {
     "give-up": "tell all others that a process which is gone will not come back",
     "leave": "let a process end by itself, tidily",
     "reset": "reset the TCP connections of a process that stand",
+    "fill": "leave no room on a program's own file system, until a restore or a replace",
 }
 ROWS_MAX = 40
 DONE = {
@@ -60,6 +61,8 @@ DONE = {
     "give-up": "given up",
     "leave": "told to leave",
     "reset": "reset",
+    "fill": "full",
+    "unfill": "has room again",
 }
 ENDED_MAX = 12
 

@@ -36,6 +36,7 @@ _PROCESS_ENDS = {
     ProcessAction.REPLACE,
     ProcessAction.REJOIN,
     ProcessAction.UNBLOCK,
+    ProcessAction.UNFILL,
 }
 _APART = {ProcessAction.SEPARATE, ProcessAction.REJOIN}  # packets, not the process itself
 _PEACEFUL = {ProcessAction.JOIN, ProcessAction.LEAVE, ProcessAction.GIVE_UP}
@@ -186,14 +187,14 @@ def _disturbs(change: Change, usual: Mapping[tuple[str, str], LinkParameters]) -
 
 
 def _of_process(change: ProcessChange) -> list[_Subject]:
-    """What of a process is disturbed: it may be stopped, kept apart from several, and reset, at once."""
+    """What of a process is disturbed: it may be stopped, full, kept apart and reset, at once."""
     aspects = [""]
     if change.action in _APART:
         aspects = [f"apart from {peer}" for peer in change.peers or ("others",)]
     elif change.action is ProcessAction.RESET:
         aspects = ["reset"]
     elif change.rule is not None:
-        aspects = [f"kept by {change.rule}"]
+        aspects = [f"kept or full by {change.rule}"]
     return [_Subject(change.process, aspect, is_link=False) for aspect in aspects]
 
 

@@ -28,6 +28,7 @@ SAID = {
     "set r0 r1 delay 9ms reorder true": {"set": ["r0", "r1"], "delay": "9ms", "reorder": True},
     "kill r2/proxy-0": {"kill": "r2/proxy-0"},
     "reset r2-proxy-0": {"reset": "r2/proxy-0"},
+    "fill r2-proxy-0": {"fill": "r2/proxy-0"},
     "restart r2-proxy-0": {"restart": "r2/proxy-0"},
 }
 

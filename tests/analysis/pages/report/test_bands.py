@@ -192,6 +192,20 @@ def test_a_cut_of_what_is_cut_has_the_times_that_were_planned() -> None:
     assert spans(record)[1] == ("later", 8, 9)
 
 
+def test_a_full_disk_is_so_whatever_becomes_of_its_process() -> None:
+    record = record_of(
+        (2, "full", "r2/proxy-0", ProcessAction.FILL, None),
+        (3, "end", "r2/proxy-0", ProcessAction.KILL, None),
+        (4, "again", "r2/proxy-0", ProcessAction.RESTART, None),
+        (6, "room", "r2/proxy-0", ProcessAction.UNFILL, None),
+    )
+    changes = record.plan.changes
+    rules = ("full", None, None, "full")
+    changes = tuple(replace(each, rule=rule) for each, rule in zip(changes, rules, strict=True))
+    record = of_plan(record, changes=changes)
+    assert spans(record) == [("full", 2, 6), ("end", 3, 4)]
+
+
 def test_two_separations_of_one_process_end_apart_from_each_other() -> None:
     record = record_of(
         (2, "one", "r2/proxy-0", ProcessAction.SEPARATE, None),

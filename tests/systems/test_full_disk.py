@@ -1,0 +1,76 @@
+"""A program whose file system gets full: it is told so, keeps what it had over a restart, and goes on."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from experiments.rundir import RunDirectory
+from testbed.cli import main
+from tests.systems.on_packets import carried_out
+
+EXPERIMENT = """\
+name: full-disk
+topology: one-region
+system: ./diary
+roles: {server: 1, publisher: 1}
+workload: {event_size: 100B, rate: 10/s}
+duration: 6s
+captures: none
+faults:
+  - {name: full, at: 500ms, fill: r0/server-0}
+  - {name: end, at: 1s, kill: r0/server-0}
+  - {name: again, at: 1200ms, restart: r0/server-0}
+  - {name: room, at: 3s, restore: full}
+  - {name: anew, at: 3500ms, fill: r0/server-0}
+  - {name: loss, at: 4s, kill: r0/server-0}
+  - {name: new, at: 4200ms, replace: r0/server-0}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    shutil.copytree(Path(__file__).parent / "full_disk", tmp_path / "diary")
+    return tmp_path
+
+
+def output(run: RunDirectory, host: str) -> list[str]:
+    lines = map(json.loads, run.log(host).read_text().splitlines())
+    return [line["text"] for line in lines if line["event"] == "output"]
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_a_program_on_a_full_disk_is_told_so_until_there_is_room_again(folder):
+    run = carried_out(folder, EXPERIMENT)
+    assert output(run, "r0-server-0") == [
+        *("an empty disk", "4 MB free", "written", "ENOSPC"),
+        *("earlier pages", "0 MB free", "ENOSPC", "written", "ENOSPC"),
+        *("an empty disk", "4 MB free", "written"),
+    ]
+    record = run.read_run()
+    assert [str(change.action) for change, _ in record.carried_out] == [
+        *("fill", "kill", "restart", "unfill", "fill", "kill", "replace", "unfill")
+    ]
+    assert all(applied.applied_ns is not None for _, applied in record.carried_out)
+
+
+@pytest.mark.parametrize(
+    ("said", "instead", "problem"),
+    [
+        (
+            "fill: r0/server-0",
+            "fill: r0/publisher-0",
+            "faults.0.fill: publisher has no file system of its own: give it `limits: {storage: 100MB}` in",
+        ),
+        ("fill: r0/server-0", "fill: r0/server-1", "faults.0.fill: there is no process r0/server-1"),
+        ("restore: full", "restore: flul", "faults.3.restore: no fault"),
+    ],
+)
+def test_only_what_has_a_file_system_of_its_own_can_be_full(folder, capsys, said, instead, problem):
+    assert said in EXPERIMENT
+    (folder / "experiment.yaml").write_text(EXPERIMENT.replace(said, instead, 1))
+    assert main.run(["plan", str(folder / "experiment.yaml")]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert problem in line

@@ -1,0 +1,54 @@
+"""Fills of a program's file system: when each begins and ends, and by what."""
+
+from pydantic import TypeAdapter
+
+from experiments.faults import Fault, Faults
+from experiments.plan import ProcessAction
+from testbed.faults.timeline import fill_changes, process_changes, until_us
+
+FILL, UNFILL = ProcessAction.FILL, ProcessAction.UNFILL
+DISK = "r0/server-0"
+FULL = {"name": "full", "at": "5s", "fill": DISK}
+S = 1_000_000
+
+
+def faults(*given: dict[str, str]) -> tuple[Fault, ...]:
+    return TypeAdapter(Faults).validate_python(given)
+
+
+def changes(*given: dict[str, str]) -> list[tuple[float, str, ProcessAction, str | None]]:
+    found = fill_changes(faults(*given), 60 * S)
+    assert {change.process for change in found} == {DISK}
+    return [(change.at_us / S, change.fault, change.action, change.rule) for change in found]
+
+
+def test_a_fill_ends_after_its_time_by_a_restore_or_never():
+    assert changes({**FULL, "for": "4s"}) == [(5, "full", FILL, "full"), (9, "full", UNFILL, "full")]
+    room = {"name": "room", "at": "8s", "restore": "full"}
+    assert changes(FULL, room) == [(5, "full", FILL, "full"), (8, "room", UNFILL, "full")]
+    assert changes({**FULL, "for": "2h"}) == changes(FULL) == [(5, "full", FILL, "full")]
+
+
+def test_each_of_several_ends_by_itself():
+    again = {"name": "again", "at": "6s", "fill": DISK, "for": "1s"}
+    assert changes({**FULL, "for": "4s"}, again) == [
+        (5, "full", FILL, "full"),
+        (6, "again", FILL, "again"),
+        (7, "again", UNFILL, "again"),
+        (9, "full", UNFILL, "full"),
+    ]
+
+
+def test_a_replace_of_the_process_ends_it_and_a_restart_does_not():
+    later = [{"name": "end", "at": "6s", "kill": DISK}, {"name": "new", "at": "7s", "replace": DISK}]
+    assert changes(FULL, *later) == [(5, "full", FILL, "full"), (7, "new", UNFILL, "full")]
+    other = {**later[1], "replace": "r0/server-1"}
+    restart = {"name": "again", "at": "7s", "restart": DISK}
+    assert changes(FULL, other) == changes(FULL, later[0], restart) == changes(FULL)
+    assert until_us(faults(FULL)[0], faults(FULL, *later)) == 7 * S
+
+
+def test_it_is_no_change_of_the_process_itself():
+    assert process_changes(faults(FULL)) == []
+    assert FILL.is_of_environment
+    assert UNFILL.is_of_environment
