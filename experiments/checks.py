@@ -272,20 +272,23 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 
 
 def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) -> Iterator[Problem]:
-    """A restart needs a kill or a leave before it, a continue a stop; and a join is the first of all."""
-    earlier = [
-        other.kind
+    """A restart needs a kill or a leave before it, or a fill, of which programs may end; a continue needs a
+    stop; and a join is the first of all.
+    """
+    before = [
+        other
         for index, other in enumerate(experiment.faults)
         if isinstance(other, ProcessFault)
-        and not isinstance(other, EnvironmentFault)
         and other.process == fault.process
         and (other.at_us, index) < (fault.at_us, number)
     ]
+    earlier = [other.kind for other in before if not isinstance(other, EnvironmentFault)]
     path: FieldPath = ("faults", number, fault.kind)
     if isinstance(fault, EnvironmentFault):
         return
     needed = NEEDED.get(fault.kind)
-    if needed and not any(kind in needed for kind in earlier):
+    may_have_ended = fault.kind in {"restart", "replace"} and any(isinstance(each, Fill) for each in before)
+    if needed and not may_have_ended and not any(kind in needed for kind in earlier):
         yield path, f"no {' or '.join(needed)} of {fault.process} comes before it"
     if fault.kind == "join" and earlier:
         yield path, f"its {earlier[0]} comes before it, but {fault.process} is not there until it joins"

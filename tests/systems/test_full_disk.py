@@ -56,6 +56,21 @@ def test_a_program_on_a_full_disk_is_told_so_until_there_is_room_again(folder):
     assert all(applied.applied_ns is not None for _, applied in record.carried_out)
 
 
+def without(text: str, *names: str) -> str:
+    """An experiment without the faults of these names."""
+    lines = text.splitlines(keepends=True)
+    return "".join(line for line in lines if not any(f"{{name: {name}," in line for name in names))
+
+
+def test_a_program_that_may_have_ended_of_it_can_be_started_again(folder, capsys):
+    file = folder / "experiment.yaml"
+    file.write_text(without(EXPERIMENT, "end"))
+    assert main.run(["plan", str(file)]) == 0
+    file.write_text(without(EXPERIMENT, "end", "full", "room"))
+    assert main.run(["plan", str(file)]) == 2
+    assert "faults.0.restart: no kill or leave of r0/server-0 comes before it" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("said", "instead", "problem"),
     [
