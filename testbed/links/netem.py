@@ -295,8 +295,8 @@ class NetemEmulator:
 
 
 def _percentile(late_us: Sequence[float], percent: int) -> float | None:
-    """None of no steps."""
-    return sorted(late_us)[(len(late_us) - 1) * percent // 100] if late_us else None
+    """Nearest-rank."""
+    return sorted(late_us)[-(-len(late_us) * percent // 100) - 1] if late_us else None
 
 
 def _other(handle: int) -> int:

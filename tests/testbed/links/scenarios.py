@@ -205,6 +205,8 @@ def traced(kind: str, rates: list[int], delays_us: list[int]) -> dict[str, Any]:
         timer_us = send_steadily([stamper], 300, 0.004)
         stamper.collect_all()
         found = {"zero_ns": zero_ns, "timer_late_us": median(timer_us), "failure": lab.emulator.failure()}
+        late_us = lab.emulator.counters()["link", Direction.FORWARD].lateness_p99_us  # of few steps: the most
+        found["steps_late_us"] = late_us or 0 if kind == "netem" else 0
         return _observed(stamper) | found
 
 
