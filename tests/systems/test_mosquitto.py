@@ -57,8 +57,7 @@ def test_what_a_bridge_cannot_queue_is_lost_to_those_behind_it(run):
 def test_who_is_not_behind_the_bridge_loses_only_what_its_own_broker_says_it_dropped(run, stream, region):
     """A subscriber's queue is as short as a bridge's: a busy machine fills that, too."""
     subscriber = f"{region}/subscriber-0"
-    if subscriber not in dropped_for(run, region):
-        assert lost(run)[stream, subscriber.replace("/", "-")] == 0
+    assert lost(run)[stream, subscriber.replace("/", "-")] == 0 or subscriber in dropped_for(run, region)
 
 
 def test_a_killed_broker_is_one_process_with_two_lives(run):

@@ -35,5 +35,6 @@ def test_what_waited_for_the_link_comes_once_it_is_back(tmp_path, system, server
     assert events["published"] > 1500
     assert events["lost"] == events["duplicated"] == events["out_of_order"] == events["stray"] == 0
     assert summary["recovery"]["cut"]["switch_s"] > 3, "nothing goes round"
+    assert (summary["agreement"]["held"], summary["agreement"]["disagreements"]) == (True, [])
     versions = run.read_run().versions
     assert all(versions[need.name] for need in run.read_run().plan.programs.needs)

@@ -26,8 +26,10 @@ faults:
 @pytest.mark.parametrize(("high_water", "is_lossy"), [(10, True), (0, False)])
 def test_what_is_over_the_high_water_mark_is_lost_to_those_behind_the_link(tmp_path, high_water, is_lossy):
     run = carried_out(tmp_path, EXPERIMENT.format(parameters=f"{{high_water: {high_water}}}"))
-    events = run.read_summary()["events"]
+    summary = run.read_summary()
+    events = summary["events"]
     assert events["published"] > 4500
+    assert (summary["agreement"]["held"], summary["agreement"]["disagreements"]) == (True, [])
     assert events["duplicated"] == events["out_of_order"] == events["stray"] == 0
     rows = pq.read_table(run.table("deliveries")).to_pylist()
     lost = {(row["stream"], row["client"][:2]): row["lost"] for row in rows}

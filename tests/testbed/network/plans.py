@@ -1,9 +1,10 @@
 """Small plans made by hand, so that the network is tested without the planning."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 
-from experiments.plan import CapturePlan, HostPlan, LinkPlan, Plan, RegionPlan
+from experiments.plan import CapturePlan, HostPlan, LinkPlan, Plan, ProcessPlan, RegionPlan
 from testbed.links.selection import kernel_has_netem
 from topologies.link_parameters import LinkParameters
 
@@ -85,6 +86,19 @@ def make_plan(
         ),
         faults=(),
         changes=(),
+    )
+
+
+def one_lan(hosts: int) -> Plan:
+    """One region's hosts, with a process on each: "r0/proxy-0" on "r0-proxy-0"..."""
+    plan = make_plan(1, hosts)
+    names = [host.name for host in plan.hosts if host.role == "proxy"]
+    return replace(
+        plan,
+        processes=tuple(
+            ProcessPlan(f"r0/proxy-{index}", host, "r0", "proxy", index, index)
+            for index, host in enumerate(names)
+        ),
     )
 
 

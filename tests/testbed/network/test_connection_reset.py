@@ -2,30 +2,22 @@
 
 import contextlib
 import socket
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from experiments.plan import ProcessPlan
 from testbed.links.selection import select_emulator
 from testbed.network import Network
 from testbed.network.connection_reset import connection_filter
 from tests.testbed.network.observations import in_host
-from tests.testbed.network.plans import make_plan
+from tests.testbed.network.plans import one_lan
 from tests.testbed.sandboxed import sandboxed
 
 pytestmark = pytest.mark.network
 
-HOSTS = ("r0-proxy-0", "r0-proxy-1", "r0-proxy-2")
-ONE, TWO, THREE = "r0/proxy-0", "r0/proxy-1", "r0/proxy-2"
-PLAN = replace(
-    make_plan(1, 3),
-    processes=tuple(
-        ProcessPlan(name, host, "r0", "proxy", index, index)
-        for index, (name, host) in enumerate(zip((ONE, TWO, THREE), HOSTS, strict=True))
-    ),
-)
+PLAN = one_lan(3)
+HOSTS = tuple(process.host for process in PLAN.processes)
+ONE, TWO, THREE = (process.name for process in PLAN.processes)
 PORTS = (7_001, 7_002)
 WAIT_S = 5
 

@@ -2,12 +2,10 @@
 
 import contextlib
 import socket
-from dataclasses import replace
 from unittest import mock
 
 import pytest
 
-from experiments.plan import ProcessPlan
 from testbed.batches import run_batch
 from testbed.errors import TestbedError
 from testbed.links.selection import select_emulator
@@ -15,20 +13,14 @@ from testbed.network import Network
 from testbed.network.neighbour_table import NeighbourTable
 from testbed.network.network_layout import Neighbour
 from tests.testbed.network.observations import in_host
-from tests.testbed.network.plans import kinds_here, make_plan
+from tests.testbed.network.plans import kinds_here, one_lan
 from tests.testbed.sandboxed import sandboxed
 
 pytestmark = pytest.mark.network
 
-HOSTS = ("r0-proxy-0", "r0-proxy-1", "r0-proxy-2")
-ONE, TWO, THREE = "r0/proxy-0", "r0/proxy-1", "r0/proxy-2"
-PLAN = replace(
-    make_plan(1, 3),
-    processes=tuple(
-        ProcessPlan(name, host, "r0", "proxy", index, index)
-        for index, (name, host) in enumerate(zip((ONE, TWO, THREE), HOSTS, strict=True))
-    ),
-)
+PLAN = one_lan(3)
+HOSTS = tuple(process.host for process in PLAN.processes)
+ONE, TWO, THREE = (process.name for process in PLAN.processes)
 PORT = 9_000
 QUIET_S = 0.3
 EVERYONE = {"0>1", "0>2", "1>0", "1>2", "2>0", "2>1"}
