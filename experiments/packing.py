@@ -1,26 +1,29 @@
 """A run's or a sweep's directory as one file, for a colleague: a tar archive compressed with Zstandard.
 
 `tar --zstd -xf` reads it too. The first members are the files that say what it is; the header counts members,
-so that an archive that was cut off is noticed (`experiments.unpacking`). Left out are what can be made again
-by itself, what stands there only for a moment, and the captures or the keys of TLS connections, if so asked:
-run.json then says so. Keys never go without captures.
+so that an archive that was cut off is noticed (`experiments.unpacking`). The last members are what each run
+claims, and a description of all that is packed, with its hashes (`experiments.crate`). Left out are what can
+be made again by itself, what stands there only for a moment, and the captures or the keys of TLS connections,
+if so asked: run.json then says so. Keys never go without captures.
 
 What a run's directory no longer has was removed to save room, or left behind when the run was packed.
 run.json names it under `left_out`, with the reason, before anything is removed: what is torn by a crash in
 between is named too.
 """
 
+import hashlib
 import io
 import json
 import os
 import tarfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import zstandard
 
+from experiments.crate import CLAIMS, CRATE, PackedFile, crate
 from experiments.json_files import read_json
 from experiments.run_record import RunRecord
 from experiments.rundir import IN_THE_MAKING, RunDirectory, is_key_log, is_run_name
@@ -51,11 +54,22 @@ class Packed:
     keys: bool = False
 
 
-def pack(directory: Path, archive: Path, *, captures: bool, keys: bool = True) -> Packed:
+ClaimsOf = Callable[[RunDirectory], Mapping[str, Any] | None]
+
+
+def pack(
+    directory: Path,
+    archive: Path,
+    *,
+    captures: bool,
+    keys: bool = True,
+    claims_of: ClaimsOf = lambda run: None,
+) -> Packed:
     """Write the archive of a run or a sweep; one that is there is replaced when the new one is whole.
 
-    keys: with those of TLS connections, by which captures can be read. Raises InputError if something cannot
-    be read or written, or changes meanwhile.
+    keys: with those of TLS connections, by which captures can be read. claims_of: what a run claims, the
+    content of its claims.json, if it was analysed. Raises InputError if something cannot be read or written,
+    or changes meanwhile.
     """
     name = RunDirectory(directory).full_name
     if not is_run_name(name):
@@ -64,16 +78,22 @@ def pack(directory: Path, archive: Path, *, captures: bool, keys: bool = True) -
         stays = (*(() if captures else (CAPTURES,)), *(() if keys else (KEYS,)))
         files = sorted(_files(directory, stays), key=_order)
         size = sum(file.stat().st_size for file in files)
+        made = dict(_claims(directory, files, claims_of))
+        members = len(files) + len(made) + 1
         with replacing(archive) as stream:
             compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True, threads=-1)
             with (
                 compressor.stream_writer(stream, closefd=False) as packed,
                 tarfile.open(
-                    fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT, pax_headers={COUNT: str(len(files))}
+                    fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT, pax_headers={COUNT: str(members)}
                 ) as tar,
             ):
+                into = _Packing(tar, name)
                 for file in files:
-                    _add(tar, file, f"{name}/{file.relative_to(directory)}", stays)
+                    into.add_file(file, str(file.relative_to(directory)), stays)
+                for path, content in made.items():
+                    into.add(path, content)
+                into.add(CRATE, crate(name, _plain(files[0]), into.packed))
     except OSError as error:
         raise InputError(str(directory), None, "", f"cannot be packed: {error}") from None
     has_keys = any(is_key_log(file.name) for file in files)
@@ -89,7 +109,7 @@ def _files(directory: Path, stays: Collection[str]) -> Iterator[Path]:
         names[:] = [name for name in names if here / name not in skipped and not name.endswith(_MOMENTARY)]
         for name in files:
             path = here / name
-            if stays and is_key_log(name):
+            if (stays and is_key_log(name)) or name in {CRATE, CLAIMS}:
                 continue
             if path.is_file() and not path.is_symlink() and not name.endswith(_MOMENTARY):
                 yield path
@@ -100,20 +120,67 @@ def _order(file: Path) -> tuple[bool, int, str]:
     return file.name not in {RUN, SWEEP}, len(file.parts), str(file)
 
 
-def _add(tar: tarfile.TarFile, file: Path, name: str, stays: Collection[str]) -> None:
-    member = tar.gettarinfo(file, name)
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""  # who ran it is nobody's business
-    if file.name == RUN and stays:
-        content = read_json(file)
-        if not set(stays) <= set(left_out(content)):
-            content["left_out"] = dict.fromkeys(stays, STAYED_BEHIND) | left_out(content)
-            text = json.dumps(content, indent=1) + "\n"
-            member.size = len(text.encode())
-            tar.addfile(member, io.BytesIO(text.encode()))
-            return
-    with file.open("rb") as stream:
-        tar.addfile(member, stream)
+class _Packing:
+    """An archive in the making, and what is in it so far."""
+
+    def __init__(self, tar: tarfile.TarFile, name: str) -> None:
+        self._tar, self._name = tar, name
+        self.packed: list[PackedFile] = []
+
+    def add_file(self, file: Path, path: str, stays: Collection[str]) -> None:
+        """A file; run.json says what stays behind."""
+        if file.name == RUN and stays:
+            content = read_json(file)
+            if not set(stays) <= set(left_out(content)):
+                content["left_out"] = dict.fromkeys(stays, STAYED_BEHIND) | left_out(content)
+                self.add(path, content)
+                return
+        member = self._tar.gettarinfo(file, f"{self._name}/{path}")
+        with file.open("rb") as stream:
+            self._add(member, path, stream)
+
+    def add(self, path: str, content: Mapping[str, Any]) -> None:
+        """A file of this JSON."""
+        text = (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
+        member = tarfile.TarInfo(f"{self._name}/{path}")
+        member.size = len(text)
+        self._add(member, path, io.BytesIO(text))
+
+    def _add(self, member: tarfile.TarInfo, path: str, stream: BinaryIO) -> None:
+        member.uid = member.gid = 0
+        member.uname = member.gname = ""  # who ran it is nobody's business
+        read = _Hashed(stream)
+        self._tar.addfile(member, read)
+        self.packed.append(PackedFile(path, member.size, read.digest.hexdigest()))
+
+
+class _Hashed(io.RawIOBase):
+    """A stream that knows the hash of what was read from it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__()
+        self._stream, self.digest = stream, hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._stream.read(size)
+        self.digest.update(content)
+        return content
+
+
+def _claims(directory: Path, files: Collection[Path], claims_of: ClaimsOf) -> Iterator[tuple[str, Any]]:
+    """What each run among these files claims, by the path of its claims.json."""
+    for file in files:
+        content = claims_of(RunDirectory(file.parent)) if file.name == RUN else None
+        if content is not None:
+            yield str((file.parent / CLAIMS).relative_to(directory)), content
+
+
+def _plain(file: Path) -> dict[str, Any]:
+    """What run.json or sweep.json says; nothing if that cannot be read, which is packed all the same."""
+    try:
+        return read_json(file)
+    except InputError:
+        return {}
 
 
 def left_out(content: Mapping[str, Any]) -> dict[str, str]:

@@ -28,7 +28,7 @@ from pyspark import SparkContext, SparkFiles
 
 from analysis.errors import AnalysisError
 from analysis.jobs.spark import cause
-from analysis.jobs.work import R, Task, handfuls
+from analysis.jobs.work import R, Task, handfuls, in_order
 from experiments.rundir import IN_THE_MAKING, RunDirectory
 
 JOBS_MAX = 32
@@ -75,7 +75,8 @@ class RemoteWorkers:
 
     def carry_out(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
         """Do all tasks, elsewhere."""
-        parcels = [self._parcel(handful) for handful in handfuls(tasks, self._context.defaultParallelism)]
+        gathered = handfuls(tasks, self._context.defaultParallelism)
+        parcels = [self._parcel(handful) for handful in gathered]
         if not parcels:
             return []
         work = self._context.parallelize(parcels, len(parcels)).flatMap(_carry_out)
@@ -92,7 +93,7 @@ class RemoteWorkers:
                 raise
             for job in jobs:
                 results += job.result()
-        return results
+        return in_order(tasks, gathered, results)
 
     def _parcel(self, tasks: Sequence[Task[Any]]) -> Parcel:
         content, paths = pack(tasks, self._root)

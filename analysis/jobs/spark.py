@@ -10,7 +10,7 @@ from typing import Any
 from pyspark import SparkContext
 
 from analysis.errors import AnalysisError
-from analysis.jobs.work import R, Task, do_all, handfuls
+from analysis.jobs.work import R, Task, do_all, handfuls, in_order
 
 RAISED = re.compile(r"(?!pyspark\.|org\.|java\.|SQLSTATE)([a-zA-Z_]\w*\.)*[A-Z]\w*: ")
 """The last line of a traceback in Python."""
@@ -30,7 +30,7 @@ class Executors:
             return []
         gathered = handfuls(tasks, self.context.defaultParallelism)
         work = self.context.parallelize(gathered, len(gathered)).flatMap(do_all)
-        return collected(work, doing)
+        return in_order(tasks, gathered, collected(work, doing))
 
 
 def collected(work: Any, doing: str) -> list[Any]:

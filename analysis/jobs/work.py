@@ -11,7 +11,7 @@ is done; what was imported is there at once. `choice` says who does a run's work
 import gc
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -42,7 +42,7 @@ class Workers(Protocol):
     """Whoever carries out tasks."""
 
     def carry_out(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
-        """Do all tasks; their results, in any order.
+        """Do all tasks; their results, in the order of the tasks, so that nothing depends on who works.
 
         doing: what this is, for the error. Raises AnalysisError if a task fails.
         """
@@ -102,7 +102,7 @@ class ProcessPool:
         finally:
             pool.shutdown(cancel_futures=True)
             gc.unfreeze()
-        return [result for results in done for result in results]
+        return in_order(tasks, gathered, [result for results in done for result in results])
 
 
 @contextmanager
@@ -129,6 +129,14 @@ def _begin(gathered: Sequence[tuple[Task[Any], ...]]) -> None:
 
 def _do(number: int) -> list[Any]:
     return do_all(_inherited[number])
+
+
+def in_order(
+    tasks: Sequence[Task[R]], gathered: Iterable[Sequence[Task[R]]], results: Sequence[R]
+) -> list[R]:
+    """Results in the order of their tasks. results: those of all handfuls, one after the other."""
+    places = {id(task): place for place, task in enumerate(task for handful in gathered for task in handful)}
+    return [results[places[id(task)]] for task in tasks]
 
 
 def do_all(handful: Sequence[Task[R]]) -> list[R]:

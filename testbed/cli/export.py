@@ -1,10 +1,14 @@
 """`cutset export`: a run, or a sweep, as one file for a colleague."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from testbed.cli.options import run_argument
+
+if TYPE_CHECKING:
+    from experiments.rundir import RunDirectory
 
 
 @click.command(name="export")
@@ -31,7 +35,9 @@ from testbed.cli.options import run_argument
 def command(run_name: str, captures: bool, keys: bool, output: Path | None, force: bool) -> None:
     """Pack a run, or a sweep, into one archive.
 
-    Commands unpack an archive below runs/ first; `tar --zstd -xf FILE` unpacks it by hand. Exit codes: 0
+    Commands unpack an archive below runs/ first; `tar --zstd -xf FILE` unpacks it by hand. In it stand, too,
+    ro-crate-metadata.json (what ran, and every file with its hash) and claims.json (each figure with its
+    tolerance), by which `cutset verify` and others can check it. Exit codes: 0
     packed, 2 no such run, or the archive cannot be written or is there already.
     """
     from experiments.packing import ENDING, pack
@@ -47,10 +53,21 @@ def command(run_name: str, captures: bool, keys: bool, output: Path | None, forc
     check_directory(archive)
     if archive.exists() and not force:  # its captures may be nowhere else any more
         raise InputError(str(archive), None, "", "is there already: --force replaces it, -o names another")
-    packed = pack(found.path, archive, captures=captures, keys=keys)
+    packed = pack(found.path, archive, captures=captures, keys=keys, claims_of=_claims)
     without = "" if captures else ", without captures"
     along = ", with the keys of its TLS connections" if packed.keys else ""
     click.echo(
         f"packed {packed.files} files, {packed.bytes / 1e6:,.1f} MB{without}{along}, as {archive} "
         f"({packed.archive_bytes / 1e6:,.1f} MB)"
     )
+
+
+def _claims(run: "RunDirectory") -> dict[str, Any] | None:
+    """What a run claims; None if it was not analysed, or not well."""
+    from analysis.claims import claims, to_json
+    from topologies.errors import InputError
+
+    try:
+        return to_json(claims(run.read_summary()))
+    except InputError:
+        return None

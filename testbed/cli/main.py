@@ -35,6 +35,8 @@ COMMANDS = {
     "history": "history",
     "fetch": "fetch",
     "export": "export",
+    "verify": "verify",
+    "sql": "sql",
     "packets": "packets",
     "follow": "follow",
     "diagram": "diagram",

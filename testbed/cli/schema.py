@@ -1,4 +1,4 @@
-"""`cutset schema`: the JSON schemas of the files that people write."""
+"""`cutset schema`: the JSON schemas of the files that people write, and the tables that they can ask."""
 
 import json
 
@@ -6,9 +6,11 @@ import click
 
 
 @click.command(name="schema")
-@click.argument("kind", type=click.Choice(["experiment", "topology", "suite", "inventory"]))
+@click.argument("kind", type=click.Choice(["experiment", "topology", "suite", "inventory", "tables"]))
 def command(kind: str) -> None:
     """Print the JSON schema of experiment, topology, suite or inventory files, for completion in editors.
+
+    `tables` prints the tables of a run that `cutset sql` answers from: columns, types and meanings.
 
     With the YAML language server, save it to a file and begin yours with:
     # yaml-language-server: $schema=PATH
@@ -26,4 +28,9 @@ def command(kind: str) -> None:
         "inventory": inventory_schema,
     }
     with reader_may_leave():
+        if kind == "tables":
+            from analysis.sql.tables import described
+
+            click.echo(described(), nl=False)
+            return
         click.echo(json.dumps(schemas[kind](), indent=2))

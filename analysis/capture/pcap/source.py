@@ -1,24 +1,27 @@
 """Spark's view of captures: `spark.read.format("pcap").load(folder)`.
 
 The partitions come from the captures' indices, so one big file is read by many tasks, and a filter on
-`t_ns` skips what it can. Rows are those of `analysis.schemas.PACKETS`, or of a narrower schema given with
-`.schema(…)`: Spark does not prune the columns of Python sources by itself. No payload travels; it is found
-through `offset`.
+`t_ns` skips what it can; one that asks numbers (ports, protocols) to be certain ones is applied before rows
+leave Python. Rows are those of `analysis.schemas.PACKETS`, or of a narrower schema given with `.schema(…)`:
+Spark does not prune the columns of Python sources by itself. No payload travels; it is found by `offset`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    EqualTo,
     Filter,
     GreaterThan,
     GreaterThanOrEqual,
+    In,
     InputPartition,
     LessThan,
     LessThanOrEqual,
@@ -56,20 +59,24 @@ class PcapSource(DataSource):
 
 
 class PcapReader(DataSourceReader):
-    """Plans and reads. Filters on `t_ns` are applied exactly, so Spark need not apply them again."""
+    """Plans and reads. The filters that it takes are applied exactly, so Spark need not apply them again."""
 
     def __init__(self, captures: list[Path], schema: StructType) -> None:
         self._captures = captures
         self._schema = arrow_schema(schema)
         self._times = TimeRange()
+        self._among: dict[str, frozenset[int]] = {}
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  (Spark's name)
         for given in filters:
-            narrowed = narrow(self._times, given)
-            if narrowed is None:
-                yield given
-            else:
+            narrowed, wanted = narrow(self._times, given), among(given)
+            if narrowed is not None:
                 self._times = narrowed
+            elif wanted is not None:
+                name, values = wanted
+                self._among[name] = values & self._among.get(name, values)
+            else:
+                yield given
 
     def partitions(self) -> list[InputPartition]:
         paths = map(unpack, self._captures)
@@ -78,7 +85,8 @@ class PcapReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for span in cast("PcapPartition", partition).spans:
-            yield from read_span(span, self._schema, self._times)
+            for batch in read_span(span, self._schema, self._times):
+                yield _chosen(batch, self._among)
 
 
 def arrow_schema(asked: StructType) -> pa.Schema:
@@ -129,6 +137,30 @@ def narrow(times: TimeRange, given: Filter) -> TimeRange | None:
             end = value + isinstance(given, LessThanOrEqual)
             return replace(times, end_ns=min(end, end if times.end_ns is None else times.end_ns))
     return None
+
+
+def among(given: Filter) -> tuple[str, frozenset[int]] | None:
+    """The column and the values that a filter asks for, if it asks a number to be one of some."""
+    values: object
+    match given:
+        case EqualTo(attribute=(str(name),), value=value):
+            values = (value,)
+        case In(attribute=(str(name),), value=values):
+            pass
+        case _:
+            return None
+    is_number = name in PACKETS.names and pa.types.is_integer(PACKETS.field(name).type)
+    if not is_number or not all(type(value) is int for value in cast("tuple[object, ...]", values)):
+        return None
+    return name, frozenset(cast("tuple[int, ...]", values))
+
+
+def _chosen(batch: pa.RecordBatch, wanted: Mapping[str, frozenset[int]]) -> pa.RecordBatch:
+    """The rows whose numbers are among those that are wanted."""
+    for name, values in wanted.items():
+        column = batch.column(name)
+        batch = batch.filter(pc.is_in(column, pa.array(sorted(values), column.type)))
+    return batch
 
 
 def register(spark: SparkSession) -> None:

@@ -42,6 +42,13 @@ def test_every_task_is_done_once(workers):
     assert sorted(result for result, _ in done) == list(range(0, 40, 2))
 
 
+@pytest.mark.parametrize("workers", [InlineWorkers(), ProcessPool(2)])
+def test_results_come_in_the_order_of_tasks_whatever_their_weight(workers):
+    numbers = [3, 90 << 20, 1, 100 << 20, 2]
+    done = workers.carry_out([Double(number) for number in numbers], "doubling")
+    assert [result for result, _ in done] == [2 * number for number in numbers]
+
+
 def test_children_do_the_work_and_are_gone_afterwards():
     done = ProcessPool(2).carry_out([Double(number) for number in range(4)], "doubling")
     pids = {pid for _, pid in done}

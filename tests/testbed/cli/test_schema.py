@@ -19,6 +19,13 @@ def test_a_schema_is_json(capsys, kind, field):
     assert field in whole["required"]
 
 
+def test_tables_are_a_page(capsys):
+    assert main.run(["schema", "tables"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("# Tables\n")
+    assert "| `p99_ms` | double | likewise |" in said
+
+
 def test_other_schemas_are_bad_input(capsys):
     assert main.run(["schema", "plan"]) == 2
     assert "'experiment', 'topology'" in capsys.readouterr().err

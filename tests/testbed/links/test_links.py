@@ -19,7 +19,12 @@ pytestmark = pytest.mark.network
 MS = 1_000_000  # ns
 SIGMAS = 5  # of a binomial distribution: a test fails by chance once in a million runs
 TOLERANCE_MS = 10  # of a change's applied time
-RATES = [8_000_000, 4_000_000, *[0] * 10, 6_000_000]  # of a trace's steps: so long a pause that late ones show it
+RATES = [
+    8_000_000,
+    4_000_000,
+    *[0] * 10,
+    6_000_000,
+]  # of a trace's steps: so long a pause that late ones show it
 DELAYS_US = [10_000, 30_000, 20_000]
 SENDING_NS = 8 * MS  # of 1000 bytes at 1 Mbit/s, headers left out
 

@@ -1,23 +1,33 @@
 """Spark reads captures with the format `pcap`: the rows of the core, split by the index, filtered by time."""
 
 import gzip
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+)
 from pyspark.sql.types import LongType, StructType
 
 from analysis.capture.pcap import index, record_batches
 from analysis.capture.pcap.index import load_index
 from analysis.capture.pcap.record_batches import TimeRange, pack, read_span, spans_of
-from analysis.capture.pcap.source import arrow_schema, find_captures, narrow, register
+from analysis.capture.pcap.source import PcapReader, among, arrow_schema, find_captures, narrow, register
 from analysis.errors import CaptureError
-from analysis.schemas import PACKETS
+from analysis.schemas import PACKETS, spark_schema
 from tests.analysis.capture.pcap.captures import START_NS, at_intervals, segment, write_pcap
 
 PACKETS_PER_CAPTURE = 500
@@ -96,6 +106,34 @@ def test_filters_on_time_narrow_the_range_and_others_are_left_to_spark(
     assert narrow(TimeRange(3, 20), given) == expected
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (EqualTo(("dport",), 7000), ("dport", frozenset({7000}))),
+        (In(("proto",), (6, 17)), ("proto", frozenset({6, 17}))),
+        (EqualTo(("capture",), "a"), None),
+        (EqualTo(("dport",), None), None),
+        (In(("dport",), (7000, None)), None),
+        (EqualTo(("dport", "x"), 1), None),
+        (GreaterThan(("dport",), 7000), None),
+    ],
+)
+def test_filters_that_ask_numbers_to_be_certain_ones_are_taken(given: Filter, expected: object) -> None:
+    assert among(given) == expected
+
+
+@pytest.mark.usefixtures("_small_splits")
+def test_rows_that_a_filter_leaves_out_do_not_leave_the_source(captures: Path) -> None:
+    reader = PcapReader(find_captures(str(captures)), spark_schema(PACKETS))
+    [row, *_] = core_rows(captures)
+    wanted = [EqualTo(("seq",), row["seq"]), In(("proto",), (6, 17)), EqualTo(("capture",), "a")]
+    assert list(reader.pushFilters(wanted)) == wanted[2:]
+    found = [batch.to_pylist() for each in reader.partitions() for batch in reader.read(each)]
+    assert [each for rows in found for each in rows] == [
+        each for each in core_rows(captures) if each["seq"] == row["seq"]
+    ]
+
+
 def test_an_unknown_column_or_another_type_is_refused_by_name() -> None:
     with pytest.raises(CaptureError, match="no column 'lenght'"):
         arrow_schema(StructType().add("t_ns", LongType()).add("lenght", LongType()))
@@ -140,6 +178,20 @@ def test_a_narrow_schema_gives_those_columns_and_a_filter_its_rows(
         f"t_ns >= {START_NS + 7 * STEP_NS} and t_ns < {START_NS + 9 * STEP_NS} and seq > 70"
     )
     assert [tuple(row) for row in chosen.collect()] == [(80, START_NS + 8 * STEP_NS)]
+    whole = spark.read.format("pcap").load(str(captures))
+    found = (
+        whole.where("seq in (70, 80, 81) and proto = 6").select("capture", "seq").orderBy("capture", "seq")
+    )
+    assert [tuple(row) for row in found.collect()] == [("a", 70), ("a", 80), ("b", 81)]
+
+
+@pytest.mark.spark
+def test_what_the_documentation_shows_works(spark: SparkSession, captures: Path) -> None:
+    page = (Path(__file__).parents[4] / "docs/captures-in-spark.md").read_text()
+    [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    known: dict[str, Any] = {"spark": spark}
+    exec(code.replace("captures/", str(captures)), known)
+    assert known["packets"].count() == 2 * PACKETS_PER_CAPTURE
 
 
 @pytest.mark.spark

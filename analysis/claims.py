@@ -1,0 +1,88 @@
+"""What a run's summary claims: each figure and verdict by its path, and whether another summary bears it out.
+
+A claim holds if the same analysis of the same captures comes to the same: words and counts exactly, other
+numbers but for what another processor's arithmetic makes of the last digits.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+RELATIVE: Final = 1e-9
+"""By how much a number that is no count may differ, as a part of it."""
+_UNITS: Final = ("ms", "s")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A figure or verdict.
+
+    figure: its path in summary.json, as `recovery.cut.switch_s`; places of lists are numbers. bar: by how
+    much it may be wrong, in its own unit, where several clocks measured it. tolerance: by how much another
+    analysis of the same captures may differ from it.
+    """
+
+    figure: str
+    value: Any
+    bar: float | None
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A claim that does not hold: what was claimed and what was found, None where there is nothing."""
+
+    figure: str
+    claimed: Any
+    found: Any
+
+
+def claims(summary: Mapping[str, Any]) -> list[Claim]:
+    """Everything that a summary says."""
+    return [Claim(path, value, bar, _tolerance(value)) for path, value, bar in _leaves(summary, "")]
+
+
+def to_json(found: Sequence[Claim]) -> dict[str, Any]:
+    """The content of claims.json."""
+    return {"schema": 1, "claims": [asdict(claim) for claim in found]}
+
+
+def broken(claimed: Mapping[str, Any], found: Mapping[str, Any]) -> list[Broken]:
+    """What one summary claims and another one, of the same captures, does not bear out."""
+    ours = {claim.figure: claim.value for claim in claims(found)}
+    theirs = claims(claimed)
+    wrong = [
+        Broken(claim.figure, claim.value, ours.get(claim.figure))
+        for claim in theirs
+        if claim.figure not in ours or not _holds(claim, ours[claim.figure])
+    ]
+    unclaimed = ours.keys() - {claim.figure for claim in theirs}
+    return wrong + [Broken(figure, None, ours[figure]) for figure in sorted(unclaimed)]
+
+
+def _holds(claim: Claim, found: Any) -> bool:
+    if isinstance(claim.value, float) and isinstance(found, int | float):
+        return math.isclose(claim.value, found, rel_tol=0, abs_tol=claim.tolerance)
+    return type(claim.value) is type(found) and bool(claim.value == found)
+
+
+def _tolerance(value: Any) -> float:
+    return abs(value) * RELATIVE if isinstance(value, float) else 0.0
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any, float | None]]:
+    """Paths and values, each with its error bar if there is one beside it."""
+    within = f"{path}." if path else ""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            unit = next((unit for unit in _UNITS if str(name).endswith(f"_{unit}")), None)
+            bar = value.get(f"bar_{unit}") if unit and not str(name).startswith("bar_") else None
+            for place, leaf, own in _leaves(each, f"{within}{name}"):
+                yield place, leaf, bar if own is None and not isinstance(each, Mapping | list) else own
+    elif isinstance(value, list):
+        yield f"{within}length", len(value), None
+        for number, each in enumerate(value):
+            yield from _leaves(each, f"{within}{number}")
+    else:
+        yield path, value, None

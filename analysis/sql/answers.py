@@ -1,0 +1,129 @@
+"""How rows are written: as a table for people, as CSV, as JSON, or as Parquet."""
+
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from analysis.sql.questions import Answer
+from experiments.sanitize import sanitize
+
+ROWS_SHOWN: Final = 200
+"""In a table for people."""
+WIDTH_MAX: Final = 60
+"""Of a value there."""
+
+
+class Form(StrEnum):
+    """How rows are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"  # an object a line
+    PARQUET = "parquet"
+
+
+def lines(answer: Answer, *, rows_max: int = ROWS_SHOWN) -> Iterator[str]:
+    """A table for people: columns side by side, numbers to the right, and how many rows there are."""
+    shown: list[list[str]] = []
+    count = 0
+    for batch in answer.batches:
+        for row in batch.slice(0, max(0, rows_max - count)).to_pylist():
+            shown.append([_shown(value) for value in row.values()])
+        count += batch.num_rows
+    heads = [sanitize(name) for name in answer.columns.names]
+    right = [_is_number(field.type) for field in answer.columns]
+    widths = [max(map(len, column)) for column in zip(heads, *shown, strict=True)]
+    yield _line(heads, widths, right)
+    yield "  ".join("-" * width for width in widths)
+    yield from (_line(row, widths, right) for row in shown)
+    more = f", the first {len(shown)} are shown: --format csv gives all" if count > len(shown) else ""
+    yield f"({count} row{'' if count == 1 else 's'}{more})"
+
+
+def write(answer: Answer, form: Form, stream: BinaryIO) -> None:
+    """All rows, as they come. Raises OSError."""
+    _WRITERS[form](answer, stream)
+
+
+def _write_table(answer: Answer, stream: BinaryIO) -> None:
+    for line in lines(answer):
+        stream.write(f"{line}\n".encode())
+
+
+def _write_csv(answer: Answer, stream: BinaryIO) -> None:
+    plain = pa.schema([pa.field(each.name, _plain_type(each.type)) for each in answer.columns])
+    with pacsv.CSVWriter(stream, plain) as writer:
+        for batch in answer.batches:
+            columns = [_plain(column, field.type) for column, field in zip(batch.columns, plain, strict=True)]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=plain))
+
+
+def _write_json(answer: Answer, stream: BinaryIO) -> None:
+    text = io.TextIOWrapper(stream, encoding="utf-8", write_through=True)
+    try:
+        for batch in answer.batches:
+            for row in batch.to_pylist():
+                text.write(json.dumps(row, default=_as_json) + "\n")
+    finally:
+        text.detach()
+
+
+def _write_parquet(answer: Answer, stream: BinaryIO) -> None:
+    with pq.ParquetWriter(stream, answer.columns, compression="zstd") as writer:
+        for batch in answer.batches:
+            writer.write_batch(batch)
+
+
+_WRITERS: Final[Mapping[Form, Callable[[Answer, BinaryIO], None]]] = {
+    Form.TABLE: _write_table,
+    Form.CSV: _write_csv,
+    Form.JSON: _write_json,
+    Form.PARQUET: _write_parquet,
+}
+
+
+def _line(values: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    cells = (
+        value.rjust(width) if to_right else value.ljust(width)
+        for value, width, to_right in zip(values, widths, right, strict=True)
+    )
+    return "  ".join(cells).rstrip()
+
+
+def _shown(value: Any) -> str:
+    """A value in a table for people; names in runs may come from anybody."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = sanitize(value if isinstance(value, str) else _text(value))
+    return text if len(text) <= WIDTH_MAX else text[: WIDTH_MAX - 3] + "..."
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """What CSV has no form for becomes text: lists and structures as JSON, bytes as hexadecimal digits."""
+    return pa.string() if pa.types.is_nested(kind) or pa.types.is_binary(kind) else kind
+
+
+def _plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if column.type == kind:
+        return column
+    return pa.array([None if value is None else _text(value) for value in column.to_pylist()], pa.string())
+
+
+def _text(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else json.dumps(value, default=_as_json)
+
+
+def _as_json(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,191 @@
+"""What run.json says of a run, as rows: its settings, hosts, processes, streams, links and faults.
+
+Each function gives a table's rows as plain values by column; `analysis.sql.tables` has the columns. The
+settings, which differ from system to system, become columns as they come.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+
+from analysis.errors import AnalysisError
+from experiments.plan import Direction, LinkPlan
+from experiments.run_record import RunRecord
+from experiments.rundir import RunDirectory
+from topologies.errors import InputError
+
+Rows = Iterator[dict[str, Any]]
+
+FINDINGS: Final = ("verdict", "valid")
+"""Of `runs`, what summary.json says."""
+
+
+def runs(run: RunDirectory, record: RunRecord) -> Rows:
+    """The run itself, a single row; its settings come with `settings`."""
+    times, plan = record.times, record.plan
+    yield {
+        "path": str(run.path.absolute()),
+        "experiment": plan.experiment,
+        "system": plan.system,
+        "topology": str(record.topology.get("name", "")),
+        "seed": str(record.seed),
+        "links": record.links,
+        "commit": record.commit,
+        "outcome": record.outcome,
+        **_findings(run),
+        "started_ns": times.started_ns,
+        "zero_ns": times.zero_ns,
+        "ended_ns": times.ended_ns,
+        "duration_s": plan.duration_us / 1e6,
+        "regions": len(plan.regions),
+        "processes": len(plan.processes),
+        "problems": list(record.problems),
+    }
+
+
+def settings(record: RunRecord) -> dict[str, Any]:
+    """Each parameter of the system and each setting of the workload, by the name of its column."""
+    found = {}
+    for prefix, values in (("parameter", record.plan.parameters), ("workload", record.plan.workload)):
+        for name, value in values.items():
+            plain = value is None or isinstance(value, bool | int | float | str)
+            found[f"{prefix}_{name}"] = value if plain else json.dumps(value)
+    return found
+
+
+def settings_table(of_runs: Mapping[str, Mapping[str, Any]]) -> pa.Table:
+    """A row for each run, by name: its settings; null where a run has no such one."""
+    names = dict.fromkeys(name for values in of_runs.values() for name in values)
+    columns = {name: _column([values.get(name) for values in of_runs.values()]) for name in names}
+    return pa.table({"run": pa.array(list(of_runs), pa.string()), **columns})
+
+
+def hosts(_: RunDirectory, record: RunRecord) -> Rows:
+    """Hosts, gateways and those of other people's traffic among them."""
+    machines = record.machine_of
+    for host in record.plan.hosts:
+        yield {
+            "host": host.name,
+            "region": host.region,
+            "role": host.role,
+            "index": host.index,
+            "address": host.address,
+            "machine": machines.get(host.name),
+        }
+
+
+def processes(_: RunDirectory, record: RunRecord) -> Rows:
+    """Processes, a row for each of their lives."""
+    planned = {process.name: process for process in record.plan.processes}
+    lives: dict[str, int] = {}
+    for life in record.processes:
+        lives[life.name] = lives.get(life.name, -1) + 1
+        plan, ended = planned.get(life.name), life.exit
+        yield {
+            "process": life.name,
+            "host": life.host,
+            "region": plan and plan.region,
+            "role": plan and plan.role,
+            "life": lives[life.name],
+            "exit_code": ended and ended.code,
+            "exit_signal": ended and ended.signal,
+            "exit_ns": ended and ended.time_ns,
+            "exit_expected": ended and ended.expected,
+            "processor_s": life.processor_s,
+        }
+
+
+def streams(_: RunDirectory, record: RunRecord) -> Rows:
+    """Streams by number."""
+    for stream in record.plan.streams:
+        yield {
+            "stream": stream.number,
+            "name": stream.name,
+            "region": stream.region,
+            "publishers": list(stream.publishers),
+        }
+
+
+def links(_: RunDirectory, record: RunRecord) -> Rows:
+    """Links, a row for each direction: as they were configured at first, and what they counted."""
+    counted = {(each.link, each.direction): each for each in record.counters}
+    for link in record.plan.links:
+        for direction in Direction:
+            counts = counted.get((link.name, direction))
+            yield {
+                "link": link.name,
+                "direction": direction.value,
+                "kind": link.kind,
+                **_ends(link, direction),
+                **_parameters(link, direction),
+                "frames": counts and counts.frames,
+                "bytes": counts and counts.bytes,
+                "dropped_loss": counts and counts.dropped_loss,
+                "dropped_queue": counts and counts.dropped_queue,
+                "dropped_cut": counts and counts.dropped_blackhole,
+                "late_p99_us": counts and counts.lateness_p99_us,
+            }
+
+
+def faults(_: RunDirectory, record: RunRecord) -> Rows:
+    """Faults: when they were to be, when they took hold, and until when their effect lasted."""
+    zero_ns = record.times.zero_ns or 0
+    applied: dict[str, int] = {}
+    for change, carried in record.carried_out:
+        if carried.applied_ns is not None:
+            applied[change.fault] = min(carried.applied_ns, applied.get(change.fault, carried.applied_ns))
+    for fault in record.plan.faults:
+        from_ns = applied.get(fault.name)
+        yield {
+            "fault": fault.name,
+            "kind": fault.kind,
+            "target": fault.target,
+            "at_s": fault.at_us / 1e6,
+            "until_s": None if fault.until_us is None else fault.until_us / 1e6,
+            "from_ns": from_ns,
+            "to_ns": None if from_ns is None else _end_ns(fault.until_us, record, zero_ns),
+        }
+
+
+def _end_ns(until_us: int | None, record: RunRecord, zero_ns: int) -> int | None:
+    return record.times.ended_ns if until_us is None else zero_ns + until_us * 1000
+
+
+def _findings(run: RunDirectory) -> dict[str, Any]:
+    try:
+        summary = run.read_summary()
+    except InputError:
+        return dict.fromkeys(FINDINGS)
+    valid = summary.get("fidelity", {}).get("valid")
+    return {"verdict": str(summary.get("verdict")), "valid": valid if isinstance(valid, bool) else None}
+
+
+def _ends(link: LinkPlan, direction: Direction) -> dict[str, str]:
+    ends = (link.a, link.b) if direction is Direction.FORWARD else (link.b, link.a)
+    return dict(zip(("origin", "target"), ends, strict=True))
+
+
+def _parameters(link: LinkPlan, direction: Direction) -> dict[str, Any]:
+    parameters = link.towards(direction)
+    return {
+        "delay_ms": parameters.delay_us / 1000,
+        "jitter_ms": parameters.jitter_us / 1000,
+        "loss": parameters.loss,
+        "rate_bits_per_s": parameters.rate_bits_per_s,
+        "queue_packets": parameters.queue_packets,
+    }
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Values of one type where they are; of text where they differ. Raises AnalysisError."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int, float}:
+        values = [None if value is None else float(value) for value in values]
+    elif len(kinds) > 1:
+        values = [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
+    try:
+        return pa.array(values, pa.string() if not kinds else None)
+    except (pa.ArrowInvalid, OverflowError) as error:
+        raise AnalysisError(f"settings of runs: {error}") from None

@@ -1,0 +1,82 @@
+"""Spark as the engine: for runs that outgrow a machine, or a cluster that sees them at the same path."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as spark_functions
+
+from analysis.errors import AnalysisError
+from analysis.jobs.spark import cause
+from analysis.schemas import spark_schema
+from analysis.session import spark_session
+from analysis.sql.functions import Function
+from analysis.sql.questions import Answer, Case, prepare
+
+_TYPES: Final = {"VARCHAR": "string", "DOUBLE": "double", "BOOLEAN": "boolean", "BIGINT": "bigint"}
+
+
+def spark_engine(cases: Sequence[Case], master: str | None = None) -> "SparkEngine":
+    """An engine that knows these runs, in its own session. Raises AnalysisError if Spark does not start."""
+    engine = SparkEngine(spark_session(master).newSession())
+    prepare(engine, cases)
+    return engine
+
+
+class SparkEngine:
+    """See `analysis.sql.questions.Engine`."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    def add_files(self, name: str, files: Sequence[str], columns: pa.Schema) -> None:
+        """See `Engine`."""
+        frame = self._session.read.schema(spark_schema(columns)).parquet(*map(_plain, files))
+        frame.createOrReplaceTempView(name)
+
+    def add_rows(self, name: str, rows: pa.Table) -> None:
+        """See `Engine`."""
+        self._session.createDataFrame(rows, spark_schema(rows.schema)).createOrReplaceTempView(name)
+
+    def add_view(self, name: str, select: str) -> None:
+        """See `Engine`."""
+        self._session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {select}")
+
+    def add_function(self, name: str, function: Function) -> None:
+        """See `Engine`."""
+        call, kinds = function.call, tuple(function.parameters)
+        over_arrays: Any = spark_functions
+        taken = over_arrays.arrow_udf(_of_arrays(call, len(kinds)), _TYPES[function.gives])
+        self._session.udf.register(name, taken)
+
+    def literal(self, text: str) -> str:
+        """See `Engine`."""
+        return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+    def ask(self, query: str) -> Answer:
+        """See `Engine`."""
+        try:
+            table = self._session.sql(query).toArrow()
+        except PySparkException as error:
+            raise AnalysisError(cause(error)) from error
+        return Answer(table.schema, iter(table.to_batches()))
+
+
+def _plain(path: str) -> str:
+    """A path that Hadoop takes as it stands, and for no pattern."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+
+
+def _of_arrays(call: Any, parameters: int) -> Any:
+    """The function with as many parameters, annotated as Spark asks."""
+
+    def one(a: pa.Array) -> pa.Array:
+        return call(a)
+
+    def two(a: pa.Array, b: pa.Array) -> pa.Array:
+        return call(a, b)
+
+    return {1: one, 2: two}[parameters]

@@ -1,0 +1,153 @@
+"""Questions to runs: all that docs/sql.md asks, on both engines, and what is asked wrongly."""
+
+import json
+import re
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from analysis.errors import AnalysisError
+from analysis.sql.duckdb_engine import duckdb_engine
+from analysis.sql.questions import columns_of, prepare, read_cases
+from analysis.sql.spark_engine import SparkEngine
+from analysis.sql.tables import TABLES, described
+from experiments.rundir import RunDirectory
+from tests.analysis.inspect.packets.small_run import around_the_cut
+from topologies.errors import InputError
+
+DOCS = Path(__file__).parents[3] / "docs"
+WORKED = re.findall(r"```sql\n(.*?)```", (DOCS / "sql.md").read_text(), re.DOTALL)
+OTHERS = (
+    "SELECT count(*) AS n FROM hosts",
+    "SELECT link, direction, origin, target, delay_ms FROM links WHERE kind = 'wan' ORDER BY link, direction",
+    "SELECT fault, at_s, until_s, since_start(from_ns) AS from_s FROM faults ORDER BY at_s",
+    "SELECT stream, name, publishers FROM streams ORDER BY stream",
+    "SELECT sum(wire_length) AS bytes FROM packets",
+    "SELECT capture, unused FROM captures ORDER BY capture",
+    *(f"SELECT * FROM {table}" for table in TABLES),
+)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> list[RunDirectory]:
+    """The same run under a plain name, and under one that is no plain text in SQL."""
+    folder = tmp_path_factory.mktemp("runs")
+    return [around_the_cut().write(folder / name) for name in ("a-run", "o'brien's \\ run")]
+
+
+@pytest.fixture(scope="module")
+def ask(runs):
+    with ExitStack() as stack:
+        engine = stack.enter_context(duckdb_engine(read_cases(runs[:1])))
+        yield lambda query: engine.ask(query).table()
+
+
+def rows(table) -> Counter:
+    """Rows in any order: the engines give them in theirs, where a question does not say."""
+    return Counter(json.dumps(row, default=str) for row in table.to_pylist())
+
+
+def test_there_are_ten_worked_questions():
+    assert len(WORKED) == 10
+
+
+def test_the_page_of_tables_is_what_the_definitions_say():
+    assert (DOCS / "tables.md").read_text() == described()
+
+
+def test_every_column_has_a_meaning():
+    assert [line for line in described().splitlines() if line.endswith("|  |")] == []
+
+
+def test_every_table_can_be_asked_by_its_columns(ask):
+    for table in TABLES:
+        found = ask(f"SELECT * FROM {table}").column_names
+        assert found[: len(columns_of(table))] == columns_of(table)
+
+
+@pytest.mark.parametrize("question", WORKED)
+def test_worked_questions_are_answered(ask, question):
+    ask(question)
+
+
+def test_what_was_lost_in_the_cut_is_found(ask):
+    [question] = [each for each in WORKED if "fate = 'lost'" in each]
+    [row] = ask(question).to_pylist()
+    assert (row["sender"], row["receiver"], row["type"]) == ("r2-proxy-0", "r3-proxy-0", "EVENTS")
+    assert row["first_s"] == pytest.approx(5.01)
+
+
+def test_settings_are_columns(ask, runs):
+    plan = runs[0].read_run().plan
+    [row] = ask("SELECT * FROM runs").to_pylist()
+    assert {f"parameter_{name}" for name in plan.parameters} <= set(row)
+    assert row["workload_event_size_bytes"] == plan.workload["event_size_bytes"]
+
+
+def test_runs_are_told_apart_by_their_names(runs):
+    with duckdb_engine(read_cases(runs)) as engine:
+        found = engine.ask("SELECT run, count(*) AS n FROM packets GROUP BY run").table().to_pylist()
+    assert len({row["n"] for row in found}) == 1
+    assert {row["run"] for row in found} == {run.name for run in runs}
+
+
+def test_a_table_that_a_run_lacks_has_no_rows(runs, ask):
+    assert not runs[0].table("traffic").exists()
+    assert ask("SELECT * FROM traffic").num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("SELECT nothing FROM packets", "nothing"),
+        ("SELEC 1", "SELEC"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "disabled"),
+        ("COPY packets TO '/tmp/stolen.parquet'", "disabled"),
+        ("INSTALL httpfs", "disabled"),
+        ("SET enable_external_access = true", "lock"),
+        ("-- nothing", "no question"),
+    ],
+)
+def test_what_cannot_be_answered_is_said_in_a_line(runs, wrong, said):
+    with duckdb_engine(read_cases(runs[:1])) as engine, pytest.raises(AnalysisError) as raised:
+        engine.ask(wrong).table()
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_what_a_function_cannot_know_is_said_in_a_line(runs):
+    with duckdb_engine(read_cases(runs)) as engine, pytest.raises(AnalysisError) as raised:
+        engine.ask("SELECT since_start(t_ns) FROM packets").table()
+    assert str(raised.value).startswith("a-run and o'brien's \\ run went on at once")
+
+
+def test_a_run_that_was_not_analysed_is_not_asked(tmp_path):
+    run = around_the_cut().write(tmp_path / "another")
+    run.summary_json.unlink()
+    with pytest.raises(InputError, match="is not analysed yet"):
+        read_cases([run])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("question", [*WORKED, *OTHERS])
+def test_spark_gives_the_same_rows(spark, runs, ask, question):
+    engine = SparkEngine(spark.newSession())
+    prepare(engine, read_cases(runs[:1]))
+    here, there = ask(question), engine.ask(question).table()
+    assert here.column_names == there.column_names
+    assert rows(here) == rows(there)
+
+
+@pytest.mark.spark
+def test_spark_says_in_a_line_what_is_wrong(spark, runs):
+    engine = SparkEngine(spark.newSession())
+    prepare(engine, read_cases(runs))
+    for wrong, said in (
+        ("SELECT nothing FROM packets", "nothing"),
+        ("SELECT since_start(t_ns) FROM packets", "at once"),
+    ):
+        with pytest.raises(AnalysisError, match=said) as raised:
+            engine.ask(wrong)
+        assert "\n" not in str(raised.value)

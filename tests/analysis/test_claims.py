@@ -1,0 +1,48 @@
+"""Claims are every figure of a summary; whether another one bears them out."""
+
+import pytest
+
+from analysis.claims import Broken, Claim, broken, claims, to_json
+
+SUMMARY = {
+    "verdict": "passed",
+    "latency": {"p50_ms": 61.25, "bar_ms": 0.5, "count": 7},
+    "recovery": {"cut": {"switch_s": None}},
+    "notes": ["one"],
+}
+
+
+def test_each_figure_has_its_path_its_bar_and_how_exact_it_is():
+    assert claims(SUMMARY) == [
+        Claim("verdict", "passed", None, 0.0),
+        Claim("latency.p50_ms", 61.25, 0.5, 61.25 * 1e-9),
+        Claim("latency.bar_ms", 0.5, None, 0.5 * 1e-9),
+        Claim("latency.count", 7, None, 0.0),
+        Claim("recovery.cut.switch_s", None, None, 0.0),
+        Claim("notes.length", 1, None, 0.0),
+        Claim("notes.0", "one", None, 0.0),
+    ]
+    assert to_json(claims(SUMMARY))["claims"][0]["figure"] == "verdict"
+
+
+def test_the_same_bears_everything_out():
+    assert broken(SUMMARY, SUMMARY) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ({"verdict": "failed"}, [Broken("verdict", "passed", "failed")]),
+        ({"latency": {"p50_ms": 61.25 + 1e-8, "bar_ms": 0.5, "count": 7}}, []),
+        (
+            {"latency": {"p50_ms": 61.26, "bar_ms": 0.5, "count": 8}},
+            [Broken("latency.p50_ms", 61.25, 61.26), Broken("latency.count", 7, 8)],
+        ),
+        ({"latency": {"p50_ms": None, "bar_ms": 0.5, "count": 7}}, [Broken("latency.p50_ms", 61.25, None)]),
+        ({"latency": {"p50_ms": 61.25, "bar_ms": 0.5, "count": True}}, [Broken("latency.count", 7, True)]),
+        ({"notes": []}, [Broken("notes.length", 1, 0), Broken("notes.0", "one", None)]),
+        ({"more": 1}, [Broken("more", None, 1)]),
+    ],
+)
+def test_what_is_not_borne_out_is_named(found, expected):
+    assert broken(SUMMARY, SUMMARY | found) == expected
