@@ -18,9 +18,9 @@ _UNITS: Final = ("ms", "s")
 class Claim:
     """A figure or verdict.
 
-    figure: its path in summary.json, as `recovery.cut.switch_s`; places of lists are numbers. bar: by how
-    much it may be wrong, in its own unit, where several clocks measured it. tolerance: by how much another
-    analysis of the same captures may differ from it.
+    figure: its path in summary.json, as `recovery.cut.switch_s` or `fidelity.links.r2-r3.loss`; entries of
+    lists go by their names, or by their places. bar: by how much it may be wrong, in its own unit, where
+    several clocks measured it. tolerance: by how much another analysis of the same captures may differ.
     """
 
     figure: str
@@ -82,7 +82,16 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any, float | None]]:
                 yield place, leaf, bar if own is None and not isinstance(each, Mapping | list) else own
     elif isinstance(value, list):
         yield f"{within}length", len(value), None
-        for number, each in enumerate(value):
-            yield from _leaves(each, f"{within}{number}")
+        for name, each in zip(_names(value), value, strict=True):
+            yield from _leaves(each, f"{within}{name}")
     else:
         yield path, value, None
+
+
+def _names(entries: Sequence[Any]) -> Sequence[Any]:
+    """What entries of a list are called, each once; else their places."""
+    for key in ("name", "link"):
+        names = [each.get(key) if isinstance(each, Mapping) else None for each in entries]
+        if all(isinstance(name, str) for name in names) and len(set(names)) == len(names):
+            return names
+    return range(len(entries))

@@ -25,6 +25,16 @@ def test_each_figure_has_its_path_its_bar_and_how_exact_it_is():
     assert to_json(claims(SUMMARY))["claims"][0]["figure"] == "verdict"
 
 
+def test_entries_with_names_may_come_in_any_order():
+    links = [{"link": "r0-r1", "loss": 0.0}, {"link": "r1-r2", "loss": 0.5}]
+    assert [claim.figure for claim in claims({"links": links})][1:3] == [
+        "links.r0-r1.link",
+        "links.r0-r1.loss",
+    ]
+    assert broken({"links": links}, {"links": links[::-1]}) == []
+    assert [each.figure for each in claims({"links": [links[0]] * 2})][1] == "links.0.link"
+
+
 def test_the_same_bears_everything_out():
     assert broken(SUMMARY, SUMMARY) == []
 
