@@ -20,6 +20,8 @@ from experiments.suite import Entry, SuiteFile
 from testbed.campaign.campaign import Campaign
 from testbed.campaign.campaign_text import run_line
 from testbed.campaign.exit_codes import EXPECTED_ERRORS
+from testbed.campaign.in_use import sole_writer
+from testbed.errors import MachineError
 from testbed.nightly.planning import DurationEstimate, budget_left_s, skipped
 from topologies.errors import InputError
 
@@ -178,8 +180,9 @@ def make_room(night: Night, keep_bytes: int | None, *, say_all: bool = False) ->
         plan = plan_pruning(night.history, keep_bytes)
         for removal in plan.removals:
             try:
-                remove(removal)
-            except (InputError, OSError) as error:
+                with sole_writer(removal.run.path):
+                    remove(removal)
+            except (InputError, MachineError, OSError) as error:
                 night.say(f"problem: {removal.run.name}: its {removal.part} were not removed: {error}")
             else:
                 night.log(f"{removal.run.name}: {removal.part} removed, {removal.bytes >> 20} MiB")

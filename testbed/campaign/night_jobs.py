@@ -18,6 +18,7 @@ from experiments.child_python import python_command
 from experiments.json_files import read_json
 from experiments.nights import NightRun
 from experiments.rundir import RunDirectory
+from testbed.campaign.in_use import sole_writer
 from testbed.campaign.night import Night
 from testbed.campaign.night_one import BackendOf, failed, finished, prepared, stopped_after
 from testbed.campaign.progress import Follower, follower
@@ -99,7 +100,8 @@ def _finished_by_task(job: _Job, took_s: float) -> NightRun:
     problem = read_json(result_file(job.made))["problem"]
     if problem is not None:
         raise TestbedError(problem)
-    write_report(job.made)
+    with sole_writer(job.made.path):
+        write_report(job.made)
     return finished(job.run, job.made, took_s)
 
 

@@ -21,9 +21,9 @@ from experiments.run_record import Outcome
 from experiments.rundir import RunDirectory
 from experiments.sanitize import sanitize
 from experiments.sweepdir import SweepRecord
-from testbed.campaign.campaign import sole_writer
 from testbed.campaign.campaign_text import position
 from testbed.campaign.exit_codes import EXPECTED_ERRORS
+from testbed.campaign.in_use import sole_writer
 from testbed.campaign.night import Night
 from testbed.campaign.one_run import PerformedRun, Request, conclude, make, prepare, write_page
 from testbed.campaign.progress import Follower, follower
@@ -65,11 +65,12 @@ def finish_one(night: Night, run: NightRun) -> bool:
     def finish(follow: Follower, began_s: float) -> NightRun:
         again = night.note(replace(run, tries=run.tries + 1))
         directory = _directory(night, run)
-        ended = RunResult(directory.read_run(), by_user=False)
-        if directory.summary_json.exists():
-            write_page(directory, follow)
-            return finished(again, directory, time.monotonic() - began_s)
-        return _concluded(again, PerformedRun(ended, conclude(directory, ended, follow)), began_s)
+        with sole_writer(directory.path):
+            ended = RunResult(directory.read_run(), by_user=False)
+            if directory.summary_json.exists():
+                write_page(directory, follow)
+                return finished(again, directory, time.monotonic() - began_s)
+            return _concluded(again, PerformedRun(ended, conclude(directory, ended, follow)), began_s)
 
     return _limited(night, run, finish, max(AROUND_A_RUN_S, budget_left_s(run, night.record, night.file)))
 

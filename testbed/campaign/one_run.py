@@ -20,6 +20,7 @@ from experiments.plan import Plan
 from experiments.rundir import RunDirectory
 from testbed.backends.backend import Backend
 from testbed.campaign.backend_selection import LOCAL, open_backend
+from testbed.campaign.in_use import sole_writer
 from testbed.campaign.live_view import LiveWatcher, watched
 from testbed.campaign.outcome import exit_code, show_outcome
 from testbed.campaign.progress import Follower, follower
@@ -105,12 +106,13 @@ def make(
     page: whether it gets one, by its verdict. Raises KeyboardInterrupt if the user ended it, MachineError and
     TestbedError if it broke, AnalysisError.
     """
-    ended = perform(run, backend, follow, analyze=analyze)
-    if ended.by_user:
-        raise KeyboardInterrupt
-    if not analyze:
-        return PerformedRun(ended, None)
-    return PerformedRun(ended, conclude(run, ended, follow, page=page))
+    with sole_writer(run.path):
+        ended = perform(run, backend, follow, analyze=analyze)
+        if ended.by_user:
+            raise KeyboardInterrupt
+        if not analyze:
+            return PerformedRun(ended, None)
+        return PerformedRun(ended, conclude(run, ended, follow, page=page))
 
 
 def perform(
@@ -223,6 +225,7 @@ def run_once(chosen: RunSelection, out: Path, *, analyze: bool, live: bool = Fal
         plan = planned(request, backend, out, **({"adapt": watched} if live else {}))
         _warn(chosen, plan, out)
         run = run_control.prepare(out, plan, request.described())
+        stack.enter_context(sole_writer(run.path))
         click.echo(f"run {run.path}", err=True)
         follow = stack.enter_context(follower())
         watching = stack.enter_context(LiveWatcher(run)) if live else None

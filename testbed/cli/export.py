@@ -32,9 +32,11 @@ def command(run_name: str, captures: bool, keys: bool, output: Path | None, forc
     """Pack a run, or a sweep, into one archive.
 
     Commands unpack an archive below runs/ first; `tar --zstd -xf FILE` unpacks it by hand. Exit codes: 0
-    packed, 2 no such run, or the archive cannot be written or is there already.
+    packed, 2 no such run, or the archive cannot be written or is there already, 3 another command makes or
+    analyses it.
     """
     from experiments.packing import ENDING, pack
+    from testbed.campaign.in_use import reading
     from testbed.cli.named_run import named
     from testbed.cli.output import check_directory
     from topologies.errors import InputError
@@ -47,7 +49,8 @@ def command(run_name: str, captures: bool, keys: bool, output: Path | None, forc
     check_directory(archive)
     if archive.exists() and not force:  # its captures may be nowhere else any more
         raise InputError(str(archive), None, "", "is there already: --force replaces it, -o names another")
-    packed = pack(found.path, archive, captures=captures, keys=keys)
+    with reading(found.path):
+        packed = pack(found.path, archive, captures=captures, keys=keys)
     without = "" if captures else ", without captures"
     along = ", with the keys of its TLS connections" if packed.keys else ""
     click.echo(
