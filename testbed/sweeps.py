@@ -139,14 +139,23 @@ def refuse_changed(
 
 def continued(record: SweepRecord, chosen: RunSelection, directory: SweepDirectory) -> SweepRecord:
     """The record with the plan's runs, and what became of those that came to their end; the others, torn and
-    crashed ones among them, are to be made. Raises InputError if it has other runs.
+    crashed ones among them, are to be made. All that decides what runs and where is as it is asked for now,
+    whatever the record says. Raises InputError if it has other runs.
     """
     record = record.going_on(chosen.runs, f"--resume {directory.path}")
     again = (
         planned if run.state is not State.DONE else run
         for planned, run in zip(chosen.runs, record.runs, strict=True)
     )
-    return replace(record, runs=tuple(again))
+    return replace(
+        record,
+        experiment=plain(chosen.file.experiment),
+        backend=chosen.backend,
+        links=chosen.links,
+        seed=chosen.seed,
+        repeat=chosen.repeat,
+        runs=tuple(again),
+    )
 
 
 def judged(record: SweepRecord, directory: SweepDirectory) -> SweepRecord:

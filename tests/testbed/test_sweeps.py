@@ -69,6 +69,15 @@ def test_a_sweep_goes_on_with_the_plans_runs_whatever_its_record_says_of_them() 
             continued(listed, chosen(), directory)
 
 
+def test_a_sweep_goes_on_where_it_is_asked_to_whatever_its_record_says() -> None:
+    """A record's digest is its own: whoever wrote it knows what it should be."""
+    directory = SweepDirectory(Path("runs/x"))
+    record = new_record(directory, chosen(), Points(chosen()), None)
+    led_away = replace(record, backend="runs/x/points/lab.yaml", links="relay", seed=7, experiment={})
+    refuse_changed(led_away, chosen(), Points(chosen()), directory)
+    assert continued(led_away, chosen(), directory) == record
+
+
 def test_what_ended_is_not_run_again_but_what_crashed_is():
     directory = SweepDirectory(Path("runs/x"))
     record = new_record(directory, chosen(), Points(chosen()), None)
