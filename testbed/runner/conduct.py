@@ -134,7 +134,15 @@ async def _watch(context: RunContext) -> None:
             f"stopped before its time: only {free >> 20} MiB of disk are left at {record.directory.path}"
         ),
         on_failure=termination.crash,
+        on_clock_set=lambda step_ns: record.problem(_clock_set(step_ns, record.content.times.zero_ns)),
     )
+
+
+def _clock_set(step_ns: int, zero_ns: int | None) -> str:
+    """What is said of a step of the clock that captures, records and run.json are stamped by."""
+    since_s = None if zero_ns is None else (time.time_ns() - step_ns - zero_ns) / 1e9
+    when = "before time 0" if since_s is None or since_s < 0 else f"{since_s:.1f} s after time 0"
+    return f"the wall clock was set by {step_ns / 1e9:+.3f} s, {when}: times before and after do not compare"
 
 
 async def _watch_launcher(context: RunContext) -> None:
