@@ -26,6 +26,7 @@ from testbed.campaign.outcome import exit_code, show_outcome
 from testbed.campaign.progress import Follower, follower
 from testbed.forecast import forecast
 from testbed.planning import make_plan
+from testbed.resources import smaller_buffers
 from testbed.runner import run_control
 from testbed.runner.run_control import RunResult
 from testbed.sweeps import RunSelection, plain
@@ -207,12 +208,14 @@ def _start_spark_aside(run: RunDirectory) -> None:
 
 
 def _warn(chosen: RunSelection, plan: Plan, out: Path) -> None:
-    """Warn if earlier runs show that this machine will hardly carry it."""
+    """Warn if earlier runs show that this machine will hardly carry it, or it has to make do with less."""
 
-    expected = forecast(plan, out) if chosen.backend == LOCAL else None
-    warning = expected.warning() if expected is not None else None
-    if warning is not None:
-        click.echo(click.style(f"warning: {warning}", fg="yellow"), err=True)
+    if chosen.backend != LOCAL:
+        return
+    expected = forecast(plan, out)
+    for warning in (smaller_buffers(plan), expected.warning() if expected is not None else None):
+        if warning is not None:
+            click.echo(click.style(f"warning: {warning}", fg="yellow"), err=True)
 
 
 def run_once(chosen: RunSelection, out: Path, *, analyze: bool, live: bool = False) -> int:

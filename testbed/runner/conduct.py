@@ -25,7 +25,7 @@ from testbed.runner.building import build, probe
 from testbed.runner.draining import drain
 from testbed.runner.prompt_process import PromptProcess
 from testbed.runner.record import RecordWriter
-from testbed.runner.run_context import RunContext, Termination
+from testbed.runner.run_context import EndedEarlyError, RunContext, Termination
 from testbed.runner.running import Until, run_workload, until_duration_is_over
 from testbed.sandbox.channel import Channel
 
@@ -49,6 +49,12 @@ async def conduct(
     try:
         with _listening(channel, termination, barriers, prompt):
             await _run_phases(record, termination, barriers, until)
+    except EndedEarlyError as error:
+        record.problem(str(error))
+        record.note(outcome=termination.outcome)
+        record.time("ended_ns")
+        record.phase(Phase.COLLECTED)
+        record.save()
     except TestbedError as error:
         record.problem(str(error))
         record.tell(
@@ -101,10 +107,12 @@ def _listening(
             prompt.agree()
 
     loop.add_reader(channel.fileno(), hear)
+    termination.listen = hear
     loop.add_signal_handler(signal.SIGTERM, termination.interrupt, "stopped by SIGTERM before its time")
     try:
         yield
     finally:
+        termination.listen = lambda: None
         loop.remove_reader(channel.fileno())
         loop.remove_signal_handler(signal.SIGTERM)
 
