@@ -13,6 +13,7 @@ from typing import Any
 from experiments.campaign import State
 from experiments.loader import ExperimentFile
 from experiments.model import Experiment
+from experiments.sweep import too_many
 from experiments.sweep_expectations import Result, SweepExpectation
 from experiments.sweepdir import SweepDirectory, SweepRecord, SweepRun, runs
 from topologies.errors import InputError
@@ -36,8 +37,10 @@ class RunSelection:
     def of(
         cls, file: ExperimentFile, *, backend: str | None, links: str, seed: int | None, repeat: int | None
     ) -> "RunSelection":
-        """Options that are not given are as in the file."""
+        """Options that are not given are as in the file. Raises InputError if they make too many runs."""
         experiment = file.experiment
+        if repeat is not None and (problem := too_many(experiment.axes, repeat)):
+            raise InputError("--repeat", None, "", problem)
         return cls(
             file,
             backend or experiment.on,

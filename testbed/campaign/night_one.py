@@ -108,16 +108,20 @@ def _bounded(
 ) -> tuple[NightRun | None, bool]:
     """Work on a run for at most `limit_s`.
 
-    Returns the run (None: the user ended it), and whether the night goes on.
+    Returns the run (None: the user ended it), and whether the night goes on. Raises MachineError if it broke
+    and a disk is full.
     """
     began_s, limit = time.monotonic(), Limit()
     try:
         made = limit.within(limit_s, work)
+        if made.failure is Failure.HARNESS:
+            night.check_room()
     except KeyboardInterrupt:
         if limit.by_user or not limit.passed:
             return None, False
         made = broken(night.record.named(run.name), stopped_after(limit_s), time.monotonic() - began_s)
     except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
+        night.check_room()
         made = failed(night, run, error, time.monotonic() - began_s)
     return made, not limit.by_user
 
