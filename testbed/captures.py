@@ -37,6 +37,13 @@ FLUSH_S = 1.1
 """The kernel hands packets over in blocks at least every second (tcpdump's timeout): so long after the last
 packet that matters, tcpdump has them all, unless the machine is too busy to let it run.
 """
+CONFINED = (
+    *("setpriv", "--no-new-privs", "--bounding-set=-all,+net_raw,+dac_override,+setuid,+setgid,+setpcap"),
+    *("--inh-caps=-all,+net_raw", "--ambient-caps=-all,+net_raw", "--"),
+)
+"""What tcpdump is started by, so that it can do nothing else to the network: it listens, writes its file, and as
+root makes sure once more which user it is.
+"""
 READY_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 20.0
 ASK_PERIOD_S = 0.05
@@ -92,7 +99,7 @@ def tcpdump_command(
 
     As root `-Z root` keeps tcpdump from becoming another user, who could not write into the run directory.
     """
-    enter = ["nsenter", f"--net={point.netns}", "--"] if point.netns else []
+    enter = [*(["nsenter", f"--net={point.netns}", "--"] if point.netns else []), *CONFINED]
     listen = ["tcpdump", "-i", point.interface, "-n", "-p", "--time-stamp-precision=nano"]
     sizes = ["-s", str(snaplen_bytes or SNAPLEN_MAX), "-B", str(buffer_kib)]
     user = ["-Z", "root"] if root else []
