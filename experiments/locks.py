@@ -96,4 +96,4 @@ def _holder(descriptor: int) -> str:
     except (OSError, IndexError):  # it has ended meanwhile, or is not for us to see
         return "unknown"
     command = sanitize(" ".join([Path(words[0]).name, *words[1:]])).strip()
-    return f"process {process} ({command[:COMMAND_CHARACTERS_MAX]})" if command else f"process {process}"
+    return f"process {process}, `{command[:COMMAND_CHARACTERS_MAX]}`" if command else f"process {process}"

@@ -69,16 +69,17 @@ def give_up(kept: frozenset[int]) -> None:
     _set(permitted, permitted, 0)
 
 
-def give_up_all_but_reach(paths: Iterable[Path]) -> None:
-    """Have no capabilities from now on; but files of others that have to be written are still reached.
+def give_up_all_but_reach(written: Iterable[Path], read: Iterable[Path]) -> None:
+    """Have no capabilities from now on; but these folders, there or not yet there, are still reached.
 
-    paths: folders, there or not yet there. Where root works in another user's folder, whose doors are shut
-    for everybody else, what remains is CAP_DAC_OVERRIDE. Raises OSError.
+    Where root works in another user's folder, whose doors are shut for everybody else, what remains is
+    CAP_DAC_OVERRIDE. Raises OSError.
     """
     bound(frozenset())
     _, permitted, _ = _masks()
     _set(0, permitted, 0)
-    reached = all(os.access(_existing(path), os.R_OK | os.W_OK | os.X_OK, effective_ids=True) for path in paths)
+    asked = [(path, os.R_OK | os.X_OK) for path in read] + [(path, os.W_OK | os.X_OK) for path in written]
+    reached = all(os.access(_existing(path), mode, effective_ids=True) for path, mode in asked)
     _set(permitted, permitted, 0)
     give_up(frozenset() if reached else frozenset({CAP_DAC_OVERRIDE}))
 

@@ -43,7 +43,7 @@ def run_node(given: dict[str, Any], control: socket.socket) -> int:
     spec = NodeSpec.from_json(given)
     become(spec)
     written = [Path(each).parent for each in (spec.log, spec.deliveries, spec.storage) if each is not None]
-    give_up_all_but_reach([*written, Path(__file__).parent])
+    give_up_all_but_reach(written, [Path(__file__).parent])
     with (
         open_append(spec.log) as log,
         open_append(spec.deliveries, header=encode_file_header()) as deliveries,

@@ -65,7 +65,7 @@ def _locked(folder: Path, *, shared: bool, doing: str) -> Iterator[None]:
                 break
             except HeldError as error:
                 if time.monotonic() > until_s:
-                    said = f"another command {doing}, {error}: wait until it is over"
+                    said = f"another command {doing} ({error}): wait until it is over"
                     raise MachineError(f"{folder}: {said}") from None
             except OSError as error:
                 raise MachineError(f"{folder} cannot be read: {error.strerror}") from None

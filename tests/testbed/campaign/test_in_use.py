@@ -52,7 +52,7 @@ def test_a_command_says_which_other_process_has_a_run(
     assert cutset([command, str(run.path)]) == 3
     said = capsys.readouterr().err
     assert said.startswith(f"cutset: {run.path}: another command ")
-    assert f"process {process} ({Path(sys.executable).name} -c " in said
+    assert f" (process {process}, `{Path(sys.executable).name} -c " in said
     assert said.count("\n") == 1
 
 
@@ -132,5 +132,5 @@ def test_of_many_analyses_at_once_each_is_whole_or_says_who_is_at_it(tmp_path: P
     refused = [text for text, code in said if code == 3]
     assert {code for _, code in said} <= {done.returncode, 0, 3}
     assert 0 < len(refused) < 9
-    assert all("another command" in text and ", process " in text for text in refused)
+    assert all("another command" in text and " (process " in text for text in refused)
     assert (run / "summary.json").read_bytes() == summary
