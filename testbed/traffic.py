@@ -25,6 +25,10 @@ from testbed.sandbox.requirements import search_path
 from testbed.steady_clock import steady_clock
 
 GENERATOR = Need("program", "iperf3", "Debian and Ubuntu: package iperf3", ("iperf3", "--version"))
+WITHOUT_RIGHTS = (
+    *("setpriv", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--"),
+)
+"""What a generator is started by: it sends and receives as anybody may."""
 LISTEN_TIMEOUT_S = 30.0
 LOOK_S = 0.02
 END_GRACE_S = 10.0
@@ -66,7 +70,7 @@ def client_command(netns: str, address: str, traffic: TrafficPlan, burst: BurstP
 
 
 def _enter(netns: str) -> list[str]:
-    return ["nsenter", f"--net={netns}", "--"]
+    return ["nsenter", f"--net={netns}", "--", *WITHOUT_RIGHTS]
 
 
 def _load(traffic: TrafficPlan) -> list[str]:

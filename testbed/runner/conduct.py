@@ -54,7 +54,6 @@ async def conduct(
         record.note(outcome=termination.outcome)
         record.time("ended_ns")
         record.phase(Phase.COLLECTED)
-        record.save()
     except TestbedError as error:
         record.problem(str(error))
         record.tell(
