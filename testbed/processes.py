@@ -31,7 +31,7 @@ BEGINNINGS_HANDED_ON = ("LC_", "PYTHON", "VIRTUAL_ENV", "CUTSET_")
 
 
 def handed_on(environment: Mapping[str, str]) -> dict[str, str]:
-    """What nodes get of an environment: nothing of the user's keys and sessions, which are none of their own."""
+    """What nodes get of an environment: nothing of the user's keys and sessions."""
     return {
         name: value
         for name, value in environment.items()

@@ -47,16 +47,16 @@ def smaller_buffers(plan: Plan) -> str | None:
     if size_kib == BUFFER_KIB:
         return None
     return (
-        f"{len(plan.captures):,} captures get buffers of {size_kib:,} KiB, not {BUFFER_KIB:,}, so that they fit"
-        " into the memory: on a busy machine more packets may be missing in them"
+        f"{len(plan.captures):,} captures get buffers of {size_kib:,} KiB, not {BUFFER_KIB:,}, so that they"
+        " fit into the memory: on a busy machine more packets may be missing in them"
     )
 
 
 def needed_bytes(plan: Plan) -> int:
     """The memory that a run takes here, about."""
     buffers = len(plan.captures) * (buffer_kib(len(plan.captures), memory_bytes()) << 10)
-    each = len(plan.processes) * NODE_BYTES + len(plan.hosts) * HOST_BYTES + len(plan.captures) * CAPTURE_BYTES
-    return RESERVE_BYTES + each + buffers
+    counts = {NODE_BYTES: plan.processes, HOST_BYTES: plan.hosts, CAPTURE_BYTES: plan.captures}
+    return RESERVE_BYTES + buffers + sum(size * len(each) for size, each in counts.items())
 
 
 def available_bytes() -> int:

@@ -1,8 +1,8 @@
 """A clock for waits: what CLOCK_REALTIME was once, going on with CLOCK_MONOTONIC (clock_gettime(2)).
 
 Captures and records are stamped by CLOCK_REALTIME, which whoever administers a machine may set at any time
-(NTP does, after a suspension). Waits do not follow it: times are converted once, at time 0. That the clock was
-set is noticed by how far the two are apart (`ClockSteps`): NTP's slewing changes both alike.
+(NTP does, after a suspension). Waits do not follow it: times are converted once, at time 0. That the clock
+was set is noticed by how far the two are apart (`ClockSteps`): NTP's slewing changes both alike.
 """
 
 import time
@@ -36,8 +36,8 @@ class ClockSteps:
 
 
 def _ahead() -> tuple[int, int]:
-    """How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, and how wrong that may be: the best of some readings,
-    as other processes run in between.
+    """How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, and how wrong that may be: the best of some
+    readings, as other processes run in between.
     """
     readings = []
     for _ in range(READINGS):

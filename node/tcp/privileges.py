@@ -1,7 +1,7 @@
 """Gives up what a process may do beyond its user's own, for itself and all that it starts (capabilities(7)).
 
 In a sandbox everything runs as root of its namespaces: without this, a node could change links, faults and
-other hosts' processes, and on a run that real root started, the machine. Calls prctl(2) and capset(2) directly.
+other hosts' processes, and on a run that real root started, the machine. Calls prctl(2) and capset(2).
 """
 
 import ctypes
@@ -24,7 +24,7 @@ OF_PROGRAMS: Final = frozenset(
     {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP}
     | {CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT}
 )
-"""What servers that are started as root do before they become another user: nothing of it changes the network."""
+"""What servers that are started as root do before they become another user; none of it changes the network."""
 
 CAPABILITIES_MAX: Final = 64
 _VERSION_3: Final = 0x20080522
@@ -86,7 +86,7 @@ def give_up_all_but_reach(written: Iterable[Path], read: Iterable[Path]) -> None
 
 def _existing(path: Path) -> Path:
     """The folder itself, or the one in which it is to be made."""
-    return next(each for each in (path, *path.absolute().parents) if os.path.lexists(each) or each.parent == each)
+    return next(each for each in (path.absolute(), *path.absolute().parents) if os.path.lexists(each))
 
 
 def _mask(numbers: Iterable[int]) -> int:

@@ -1,4 +1,4 @@
-"""Which inventory the runs were started with that this user started from here, and whose files are not all here.
+"""With which inventory this user started runs from here, as long as not all their files are here.
 
 It stands in the user's own folder (XDG Base Directory Specification), a file for each run, until all files
 have come: what a run directory says of its machines may be somebody else's, and is no reason to log in there.

@@ -1,7 +1,8 @@
 """Monitors the machine while a run is on: processors, disk, its clock, and whether the link emulator works.
 
 Once a second: the utilisation of all processors (from /proc/stat, for the fidelity verdict) and the free disk
-space; more often: whether the link emulator is alive, and whether somebody set the wall clock. It only reports; what follows is up to the caller.
+space; more often: whether the link emulator is alive, and whether somebody set the wall clock. It only
+reports; what follows is up to the caller.
 """
 
 import asyncio

@@ -40,7 +40,7 @@ class Termination:
         self.outcome = Outcome.COMPLETED
         self.reason = ""
         self.listen: Callable[[], None] = lambda: None
-        """Hears what was asked for, where nothing else does: what is built in one go blocks the event loop."""
+        """Hears what was asked for, while what is built in one go blocks the event loop."""
 
     def check(self) -> None:
         """Raises EndedEarlyError if the run has to end now."""

@@ -1,4 +1,4 @@
-"""What is fetched to be run, often as root, is known by a hash: Python packages, what builds them, and actions."""
+"""What is fetched to be run is known by a hash: Python packages, what builds them, and actions."""
 
 import re
 from pathlib import Path
@@ -40,14 +40,14 @@ def test_pip_installs_nothing_without_a_hash_and_builds_nothing_with_what_has_no
 def test_what_builds_packages_is_pinned_with_a_hash_and_comes_first() -> None:
     """As the Makefile takes it out of requirements.txt."""
     requirements = (PROJECT / "requirements.txt").read_text()
-    backend = re.search(r"^setuptools==\S+ \\\n((?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", requirements, re.M)
-    assert backend is not None
+    hashes = r"(?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+"
+    assert re.search(r"^setuptools==\S+ \\\n" + hashes, requirements, re.MULTILINE)
     recipe = (PROJECT / "Makefile").read_text().partition("$(PACKAGES): ")[2].partition("\n\n")[0]
     first, second = recipe.index("-r $(VENV)/backend.txt"), recipe.index("-r requirements.txt")
     assert recipe.index("'/^setuptools==/,/[^\\\\]$$/p'") < first < second
 
 
-@pytest.mark.parametrize("workflow", sorted((PROJECT / ".github/workflows").iterdir()), ids=lambda path: path.name)
+@pytest.mark.parametrize("workflow", sorted((PROJECT / ".github/workflows").iterdir()), ids=str)
 def test_actions_are_named_by_a_full_hash_and_say_which_version_that_is(workflow: Path) -> None:
     found = list(PIN.finditer(workflow.read_text()))
     assert found
