@@ -22,7 +22,7 @@ COMMAND_CHARACTERS_MAX = 100
 NO_LOCKS: Final = frozenset(
     {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF, errno.EISDIR}
 )
-"""What locking fails with where there are no locks; EBADF: NFS, of a folder, which is not open for writing."""
+"""What locking fails with where there are none; EBADF: NFS, of a folder, which is not open for writing."""
 
 
 class HeldError(Exception):

@@ -41,8 +41,8 @@ CONFINED = (
     *("setpriv", "--no-new-privs", "--bounding-set=-all,+net_raw,+dac_override,+setuid,+setgid,+setpcap"),
     *("--inh-caps=-all,+net_raw", "--ambient-caps=-all,+net_raw", "--"),
 )
-"""What tcpdump is started by, so that it can do nothing to the network but listen, and write its file; as root
-it makes sure once more which user it is.
+"""What tcpdump is started by, so that it can do nothing to the network but listen, and writes its file; as
+root it makes sure once more which user it is.
 """
 READY_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 20.0

@@ -24,7 +24,7 @@ OF_PROGRAMS: Final = frozenset(
     {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP}
     | {CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT}
 )
-"""What servers that are started as root do before they become another user; none of it changes the network."""
+"""What servers started as root do before they become another user; none of it changes the network."""
 
 CAPABILITIES_MAX: Final = 64
 _VERSION_3: Final = 0x20080522

@@ -11,6 +11,7 @@ from tests.testbed.runner.live import LiveRun
 pytestmark = pytest.mark.network
 
 NODES = {f"r{region}/{role}-0" for region in (0, 1) for role in ("proxy", "driver", "client")}
+SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 CAP_NET_ADMIN, CAP_SYS_PTRACE, CAP_SYS_ADMIN = 12, 19, 21
 
 
@@ -36,7 +37,7 @@ def test_nodes_have_no_rights_and_captures_none_to_change_the_network(tmp_path: 
     nodes = {each["Name"]: each for each in found if each["Name"] in NODES}
     assert set(nodes) == NODES
     for name, each in nodes.items():
-        assert {each[key] for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {f"{0:016x}"}, name
+        assert {each[key] for key in SETS} == {f"{0:016x}"}, name
         assert each["NoNewPrivs"] == "1", name
         assert "secret" not in each["environ"]
         assert "SSH_AUTH_SOCK" not in each["environ"]
