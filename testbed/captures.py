@@ -144,9 +144,7 @@ class Captures:
             if point.capture.in_parts:
                 folder_of(path).mkdir()
             size = WIRE_SNAPLEN_BYTES if point.capture.wire else snaplen_bytes
-            command = tcpdump_command(
-                point, path, snaplen_bytes=size, root=self._root, buffer_kib=buffer
-            )
+            command = tcpdump_command(point, path, snaplen_bytes=size, root=self._root, buffer_kib=buffer)
             process = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.DEVNULL,

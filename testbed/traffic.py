@@ -121,9 +121,7 @@ class TrafficGenerators:
     def begin(self, zero_ns: int) -> None:
         """Let each burst send at its time, counted from `zero_ns`."""
         now_ns = steady_clock()
-        self._clients = [
-            asyncio.create_task(self._send(burst, zero_ns, now_ns)) for burst in self._bursts()
-        ]
+        self._clients = [asyncio.create_task(self._send(burst, zero_ns, now_ns)) for burst in self._bursts()]
 
     async def finish(self, *, at_once: bool) -> list[str]:
         """End everything, and return what went wrong; idempotent.

@@ -4,6 +4,7 @@ It stands in the user's own folder (XDG Base Directory Specification), a file fo
 have come: what a run directory says of its machines may be somebody else's, and is no reason to log in there.
 """
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -18,12 +19,10 @@ def note_started(run: RunDirectory, inventory: Path) -> None:
 
     Where that cannot be written, `cutset fetch` needs --on.
     """
-    try:
+    with contextlib.suppress(OSError, RuntimeError):  # nobody's home, or not ours to write
         path = _note(run)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_json(path, {"inventory": str(inventory.absolute())})
-    except (OSError, RuntimeError):  # nobody's home, or not ours to write
-        pass
 
 
 def inventory_of(run: RunDirectory) -> Path | None:
@@ -42,10 +41,8 @@ def inventory_of(run: RunDirectory) -> Path | None:
 
 def forget(run: RunDirectory) -> None:
     """All files of a run are here. Idempotent."""
-    try:
+    with contextlib.suppress(OSError, RuntimeError):  # a small file stays
         _note(run).unlink(missing_ok=True)
-    except (OSError, RuntimeError):  # a small file stays
-        pass
 
 
 def _note(run: RunDirectory) -> Path:

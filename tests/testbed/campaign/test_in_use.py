@@ -57,9 +57,13 @@ def test_a_command_says_which_other_process_has_a_run(
 
 
 def test_several_read_a_run_at_once_and_nobody_changes_it(tmp_path: Path) -> None:
-    with reading(tmp_path), reading(tmp_path, tmp_path):
-        with pytest.raises(MachineError, match="is at work on it"), sole_writer(tmp_path):
-            pass
+    with (
+        reading(tmp_path),
+        reading(tmp_path, tmp_path),
+        pytest.raises(MachineError, match="is at work on it"),
+        sole_writer(tmp_path),
+    ):
+        pass
     with sole_writer(tmp_path), pytest.raises(MachineError, match="makes or analyses it"), reading(tmp_path):
         pass
 

@@ -11,7 +11,6 @@ from testbed.cli.main import run as cutset
 from testbed.machines.started_runs import inventory_of, note_started
 from tests.run_json import set_run
 
-
 INVENTORY = """\
 inventory: lab
 user: root
@@ -92,9 +91,7 @@ def test_a_run_that_was_started_here_is_fetched_with_its_inventory_until_all_is_
     assert inventory_of(run) is None
 
 
-def test_where_nothing_can_be_noted_a_run_is_started_all_the_same(
-    run: RunDirectory, tmp_path: Path
-) -> None:
+def test_where_nothing_can_be_noted_a_run_is_started_all_the_same(run: RunDirectory, tmp_path: Path) -> None:
     (tmp_path / "state").write_text("no folder")
     note_started(run, tmp_path / "mine.yaml")
     assert inventory_of(run) is None

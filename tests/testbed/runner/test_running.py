@@ -82,7 +82,7 @@ def test_a_run_is_as_long_as_planned_though_the_clock_is_set_meanwhile(
     begun_s = time.monotonic()
     run = until_duration_is_over(context, SimpleNamespace(), time.time_ns())  # type: ignore[arg-type]
     asyncio.run(asyncio.wait_for(run, 20))
-    assert 0.25 <= time.monotonic() - begun_s
+    assert time.monotonic() - begun_s >= 0.25
     assert [at_s - begun_s >= planned_s for at_s, planned_s in zip(done, (0.05, 0.15), strict=True)] == [
         True,
         True,
