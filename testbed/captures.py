@@ -197,7 +197,7 @@ class Captures:
                 if running.watcher is not None:
                     await running.watcher
         except TimeoutError:
-            running.process.kill()
+            _send(running, signal.SIGKILL)
             self._on_problem(f"the capture {_name(running)} had to be killed")
         await running.process.wait()
         packets, drops = parse_counts(running.said.decode(errors="replace"))

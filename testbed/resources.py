@@ -11,16 +11,16 @@ from experiments.plan import Plan
 from testbed.captures import BUFFER_KIB, buffer_kib, memory_bytes
 from testbed.errors import MachineError
 
-NODE_BYTES = 14 << 20
-"""A node process of ours, pages that all share counted once, when nothing has happened yet (`make bench`)."""
-HOST_BYTES = 3 << 20
+NODE_BYTES = 8 << 20
+"""A node process of ours, pages that all share counted once: 7 MiB before anything has happened."""
+HOST_BYTES = 4 << 20
 """A host's shell, its namespace and interfaces."""
-CAPTURE_BYTES = 4 << 20
+CAPTURE_BYTES = 1 << 20
 """A tcpdump, without its buffer."""
 RESERVE_BYTES = 512 << 20
 """For the command itself, the relay and what else goes on."""
-PROCESSES_PER_PROCESSOR_MAX = 250
-"""More do not get ready within their time: starting one takes some tens of milliseconds of a processor."""
+PROCESSES_PER_PROCESSOR_MAX = 150
+"""More hardly get ready: of 500 on two processors, with other work beside them, 300 s were not enough."""
 
 
 def check_resources(plan: Plan) -> None:
@@ -29,7 +29,7 @@ def check_resources(plan: Plan) -> None:
     if processes > processors * PROCESSES_PER_PROCESSOR_MAX:
         most = processors * PROCESSES_PER_PROCESSOR_MAX
         raise MachineError(
-            f"{processes:,} processes are too many for {processors} processors, which start {most:,} at most:"
+            f"{processes:,} processes are too many for {processors} processors, which carry {most:,} at most:"
             " choose fewer, `--on simulator`, or the machines of an inventory"
         )
     needed, free = needed_bytes(plan), available_bytes()
