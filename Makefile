@@ -8,6 +8,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV     := .venv
 BIN      := $(VENV)/bin
 PACKAGES := $(VENV)/packages
+PIP      := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 READY    := $(VENV)/ready
 CLIENTS  := .systems/requirements.txt
 MODULES  := $(patsubst %/package-lock.json,%/node_modules/.package-lock.json,$(wildcard systems/*/package-lock.json))
@@ -93,11 +94,11 @@ packages-run packages-systems packages-test: packages-%:
 	@PYTHON="$(PYTHON)" sh testbed/provision/provision.sh $*
 
 $(READY): pyproject.toml $(PACKAGES)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(PIP) --no-build-isolation --editable .
 	@touch $@
 
 $(CLIENTS): systems/requirements.txt | $(READY)
-	@rm -rf .systems/python && $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+	@rm -rf .systems/python && $(PIP) --require-hashes --no-build-isolation \
 		--target .systems/python -r systems/requirements.txt && cp systems/requirements.txt $@
 
 # Node.js looks for modules beside the file that imports them, and above; so a link leads there. The lock has a hash of each.
@@ -106,10 +107,14 @@ systems/%/node_modules/.package-lock.json: systems/%/package-lock.json systems/%
 	@cd .systems/node/$* && { npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >npm.log 2>&1 || { cat npm.log >&2; exit 1; }; }
 	@ln -sfn ../../.systems/node/$*/node_modules systems/$*/node_modules && touch $@
 
+# What has no wheel (pyspark) is built by the setuptools of requirements.txt, which comes first, by its hash: in isolation pip
+# would fetch a build backend by name alone, and run it.
 $(PACKAGES): requirements.txt | packages-run
 	@cmp -s requirements.txt $@ || { \
 		echo "setting up $(VENV): Python packages at the versions and hashes of requirements.txt" >&2 && \
 		"$(PYTHON)" -m venv --clear $(VENV) && \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.txt && \
+		sed -n '/^setuptools==/,/[^\\]$$/p' requirements.txt >$(VENV)/backend.txt && \
+		$(PIP) --require-hashes --only-binary :all: -r $(VENV)/backend.txt && \
+		$(PIP) --require-hashes --no-build-isolation --use-pep517 -r requirements.txt && \
 		cp requirements.txt $@; }
 	@touch $@

@@ -62,7 +62,7 @@ def held(captures: Path) -> Iterator[None]:
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(folder_lock(captures, wait=False))
+            stack.enter_context(folder_lock(captures, wait=False, needed=False))
         except HeldError:
             raise InputError(
                 str(captures), None, "", "is still being written by a run that goes on"

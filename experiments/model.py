@@ -22,7 +22,14 @@ from experiments.overrides import with_value
 from experiments.parameters import complete_parameters, known_systems, roles_of
 from experiments.roles import DEFAULT, Roles
 from experiments.summary import path_problem
-from experiments.sweep import VARIANTS_MAX, axes, refuse_unusable, refuse_unusable_variants, value_text
+from experiments.sweep import (
+    VARIANTS_MAX,
+    axes,
+    refuse_unusable,
+    refuse_unusable_variants,
+    too_many,
+    value_text,
+)
 from experiments.sweep_expectations import SweepExpectationField
 from experiments.traffic import TrafficField, check_times
 from experiments.workloads.kinds import AnyWorkload
@@ -238,6 +245,8 @@ class Experiment(StrictModel):
             refuse_unusable(self.sweep)
         with problems_under("variants"):
             refuse_unusable_variants(self.variants)
+        if found := too_many(self.axes, self.repeat):
+            raise problem(found, "sweep")
         for number, expectation in enumerate(self.expect_sweep if self.axes else ()):
             if found := expectation.problem(self.axes, (fault.name for fault in self.faults)):
                 raise problem(found, "expect_sweep", number)

@@ -38,7 +38,7 @@ def _made(prefix: str, inside: Path, stack: contextlib.ExitStack) -> Path:
     for _ in range(_TRIES):
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=inside))
         with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as locked:
-            locked.enter_context(folder_lock(folder, wait=True))
+            locked.enter_context(folder_lock(folder, wait=True, needed=False))
             if folder.exists():  # nobody took it for left over, before it was locked
                 stack.push(locked.pop_all())
                 return folder

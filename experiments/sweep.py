@@ -11,6 +11,8 @@ from typing import Any
 from topologies.strict import problem
 
 POINTS_MAX = 10_000
+RUNS_MAX = 20_000
+"""Combinations times repetitions: each is kept in memory, and written down again after every one."""
 VARIANTS_MAX = 100
 VARIANT = "variant"
 """What `variants` is called among what is swept: its values are their names."""
@@ -54,6 +56,12 @@ def refuse_unusable(sweep: Mapping[str, Sequence[Any]]) -> None:
             raise problem("cannot be swept", path)
     if math.prod(len(values) for values in sweep.values()) > POINTS_MAX:
         raise problem(f"makes more than {POINTS_MAX} combinations")
+
+
+def too_many(axes: Mapping[str, Sequence[Any]], repeat: int) -> str | None:
+    """What is wrong with how many runs that makes, if there are too many; none of them is made for it."""
+    count = math.prod(len(values) for values in axes.values()) * repeat
+    return f"makes {count:,} runs, more than {RUNS_MAX:,}" if count > RUNS_MAX else None
 
 
 def refuse_unusable_variants(variants: Mapping[str, Mapping[str, Any]]) -> None:

@@ -4,6 +4,7 @@ Whatever ends the writer, at any moment, a reader sees the old content or the ne
 writer leaves beside it ends with `BEGUN`, and begins with a dot, so that readers of whole folders pass it by.
 """
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 BEGUN: Final = ".tmp"
+_NO_FSYNC: Final = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
 @contextmanager
@@ -42,9 +44,16 @@ def write_whole(path: Path, text: str, *, sync: bool = True) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk. Raises OSError."""
+    """Put the names in a folder on the disk. Raises OSError.
+
+    Where the file system has no fsync(2) for folders it keeps names in its own time: what is lost in a power
+    cut then is the last change, and a file is still whole.
+    """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NO_FSYNC:
+            raise
     finally:
         os.close(handle)

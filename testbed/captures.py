@@ -14,6 +14,7 @@ since, that part lacks what tcpdump has not written yet.
 
 import asyncio
 import contextlib
+import os
 import re
 import signal
 from collections.abc import Callable, Sequence
@@ -29,9 +30,19 @@ SNAPLEN_MAX = 262_144
 """tcpdump's "whole packets": more than an offloaded frame of 64 KiB."""
 BUFFER_KIB = 8192
 """Kernel buffer of each capture: more than two seconds of a busy host at the main job's load (3 MB/s)."""
+BUFFER_KIB_MIN = 512
+BUFFERS_SHARE = 8
+"""All buffers together take this part of the memory at most, which the kernel cannot swap out."""
 FLUSH_S = 1.1
 """The kernel hands packets over in blocks at least every second (tcpdump's timeout): so long after the last
 packet that matters, tcpdump has them all, unless the machine is too busy to let it run.
+"""
+CONFINED = (
+    *("setpriv", "--no-new-privs", "--bounding-set=-all,+net_raw,+dac_override,+setuid,+setgid,+setpcap"),
+    *("--inh-caps=-all,+net_raw", "--ambient-caps=-all,+net_raw", "--"),
+)
+"""What tcpdump is started by, so that it can do nothing to the network but listen, and writes its file; as
+root it makes sure once more which user it is.
 """
 READY_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 20.0
@@ -70,14 +81,27 @@ class _Running:
     watcher: "asyncio.Task[None] | None" = None
 
 
-def tcpdump_command(point: CapturePoint, path: Path, *, snaplen_bytes: int | None, root: bool) -> list[str]:
+def memory_bytes() -> int:
+    """The memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def buffer_kib(captures: int, memory: int) -> int:
+    """The kernel buffer of each of so many captures, on a machine with so many bytes of memory."""
+    share_kib = memory // BUFFERS_SHARE // max(1, captures) >> 10
+    return max(BUFFER_KIB_MIN, min(BUFFER_KIB, share_kib))
+
+
+def tcpdump_command(
+    point: CapturePoint, path: Path, *, snaplen_bytes: int | None, root: bool, buffer_kib: int = BUFFER_KIB
+) -> list[str]:
     """The argument list of one capture.
 
     As root `-Z root` keeps tcpdump from becoming another user, who could not write into the run directory.
     """
-    enter = ["nsenter", f"--net={point.netns}", "--"] if point.netns else []
+    enter = [*(["nsenter", f"--net={point.netns}", "--"] if point.netns else []), *CONFINED]
     listen = ["tcpdump", "-i", point.interface, "-n", "-p", "--time-stamp-precision=nano"]
-    sizes = ["-s", str(snaplen_bytes or SNAPLEN_MAX), "-B", str(BUFFER_KIB)]
+    sizes = ["-s", str(snaplen_bytes or SNAPLEN_MAX), "-B", str(buffer_kib)]
     user = ["-Z", "root"] if root else []
     if point.capture.in_parts:
         pattern = f"{str(folder_of(path)).replace('%', '%%')}/{NAME_PATTERN}"
@@ -114,12 +138,13 @@ class Captures:
         """Start one tcpdump for each point and wait until all listen. Raises TestbedError if one does not."""
         if any(point.capture.in_parts for point in points):
             self._held.enter_context(held(self._directory))
+        buffer = buffer_kib(len(points), memory_bytes())
         for point in points:
             path = self._directory / point.capture.file
             if point.capture.in_parts:
                 folder_of(path).mkdir()
             size = WIRE_SNAPLEN_BYTES if point.capture.wire else snaplen_bytes
-            command = tcpdump_command(point, path, snaplen_bytes=size, root=self._root)
+            command = tcpdump_command(point, path, snaplen_bytes=size, root=self._root, buffer_kib=buffer)
             process = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -172,7 +197,7 @@ class Captures:
                 if running.watcher is not None:
                     await running.watcher
         except TimeoutError:
-            running.process.kill()
+            _send(running, signal.SIGKILL)
             self._on_problem(f"the capture {_name(running)} had to be killed")
         await running.process.wait()
         packets, drops = parse_counts(running.said.decode(errors="replace"))

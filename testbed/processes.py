@@ -23,6 +23,22 @@ LINE_BYTES_MAX = 8 << 20
 END_TIMEOUT_S = 20.0
 
 
+HANDED_ON = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "JAVA_HOME"}
+)
+"""Variables that node processes get, and programs with them."""
+BEGINNINGS_HANDED_ON = ("LC_", "PYTHON", "VIRTUAL_ENV", "CUTSET_")
+
+
+def handed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    """What nodes get of an environment: nothing of the user's keys and sessions."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in HANDED_ON or name.startswith(BEGINNINGS_HANDED_ON)
+    }
+
+
 @dataclass(slots=True)
 class NodeProcess:
     """What is known of one node process. `published` and `delivered` are as in `node.core.machine.Progress`;
@@ -75,6 +91,7 @@ class Processes:
         """Start the launcher; what it and the nodes say on standard error goes to `errors`."""
         self._launcher = await asyncio.create_subprocess_exec(
             *python_command(LAUNCHER),
+            env=handed_on(os.environ),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,

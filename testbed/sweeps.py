@@ -13,6 +13,7 @@ from typing import Any
 from experiments.campaign import State
 from experiments.loader import ExperimentFile
 from experiments.model import Experiment
+from experiments.sweep import too_many
 from experiments.sweep_expectations import Result, SweepExpectation
 from experiments.sweepdir import SweepDirectory, SweepRecord, SweepRun, runs
 from topologies.errors import InputError
@@ -36,8 +37,10 @@ class RunSelection:
     def of(
         cls, file: ExperimentFile, *, backend: str | None, links: str, seed: int | None, repeat: int | None
     ) -> "RunSelection":
-        """Options that are not given are as in the file."""
+        """Options that are not given are as in the file. Raises InputError if they make too many runs."""
         experiment = file.experiment
+        if repeat is not None and (problem := too_many(experiment.axes, repeat)):
+            raise InputError("--repeat", None, "", problem)
         return cls(
             file,
             backend or experiment.on,
@@ -139,14 +142,23 @@ def refuse_changed(
 
 def continued(record: SweepRecord, chosen: RunSelection, directory: SweepDirectory) -> SweepRecord:
     """The record with the plan's runs, and what became of those that came to their end; the others, torn and
-    crashed ones among them, are to be made. Raises InputError if it has other runs.
+    crashed ones among them, are to be made. All that decides what runs and where is as it is asked for now,
+    whatever the record says. Raises InputError if it has other runs.
     """
     record = record.going_on(chosen.runs, f"--resume {directory.path}")
     again = (
         planned if run.state is not State.DONE else run
         for planned, run in zip(chosen.runs, record.runs, strict=True)
     )
-    return replace(record, runs=tuple(again))
+    return replace(
+        record,
+        experiment=plain(chosen.file.experiment),
+        backend=chosen.backend,
+        links=chosen.links,
+        seed=chosen.seed,
+        repeat=chosen.repeat,
+        runs=tuple(again),
+    )
 
 
 def judged(record: SweepRecord, directory: SweepDirectory) -> SweepRecord:

@@ -22,8 +22,13 @@ from node.core.program import Need
 from systems.needs import missing, version_of
 from testbed.errors import MachineError, TestbedError
 from testbed.sandbox.requirements import search_path
+from testbed.steady_clock import steady_clock
 
 GENERATOR = Need("program", "iperf3", "Debian and Ubuntu: package iperf3", ("iperf3", "--version"))
+WITHOUT_RIGHTS = (
+    *("setpriv", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--"),
+)
+"""What a generator is started by: it sends and receives as anybody may."""
 LISTEN_TIMEOUT_S = 30.0
 LOOK_S = 0.02
 END_GRACE_S = 10.0
@@ -65,7 +70,7 @@ def client_command(netns: str, address: str, traffic: TrafficPlan, burst: BurstP
 
 
 def _enter(netns: str) -> list[str]:
-    return ["nsenter", f"--net={netns}", "--"]
+    return ["nsenter", f"--net={netns}", "--", *WITHOUT_RIGHTS]
 
 
 def _load(traffic: TrafficPlan) -> list[str]:
@@ -115,7 +120,8 @@ class TrafficGenerators:
 
     def begin(self, zero_ns: int) -> None:
         """Let each burst send at its time, counted from `zero_ns`."""
-        self._clients = [asyncio.create_task(self._send(burst, zero_ns)) for burst in self._bursts()]
+        now_ns = steady_clock()
+        self._clients = [asyncio.create_task(self._send(burst, zero_ns, now_ns)) for burst in self._bursts()]
 
     async def finish(self, *, at_once: bool) -> list[str]:
         """End everything, and return what went wrong; idempotent.
@@ -137,9 +143,9 @@ class TrafficGenerators:
             for number, plan in enumerate(traffic.bursts):
                 yield _Burst(traffic, number, plan)
 
-    async def _send(self, burst: _Burst, zero_ns: int) -> None:
+    async def _send(self, burst: _Burst, zero_ns: int, now_ns: Callable[[], int]) -> None:
         begin_ns = zero_ns + burst.plan.at_us * 1000
-        await asyncio.sleep(max(0.0, (begin_ns - time.time_ns()) / 1e9))
+        await asyncio.sleep(max(0.0, (begin_ns - now_ns()) / 1e9))
         traffic = burst.traffic
         command = client_command(
             self._netns(traffic.host), self._addresses[traffic.target], traffic, burst.plan
@@ -147,7 +153,7 @@ class TrafficGenerators:
         client = await _started(command, self._run.traffic_report(traffic.name, burst.number))
         try:
             end_ns = begin_ns + burst.plan.length_s * 10**9
-            async with asyncio.timeout(max(0.0, (end_ns - time.time_ns()) / 1e9) + END_GRACE_S):
+            async with asyncio.timeout(max(0.0, (end_ns - now_ns()) / 1e9) + END_GRACE_S):
                 await client.wait()
         except TimeoutError:
             pass  # its report, which it writes when it is told to end, says so

@@ -34,6 +34,7 @@ from node.programs.output import Output
 from node.programs.readiness import NotReadyError, ReadyWatch
 from node.programs.surroundings import environment, prepare
 from node.tcp.child import PR_SET_PDEATHSIG, become, log_line, open_append
+from node.tcp.privileges import OF_PROGRAMS, bound, give_up
 from node.tcp.process import MESSAGE_BYTES_MAX, progress_reports
 
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
@@ -247,10 +248,12 @@ def becoming(program: Program) -> Callable[[], None]:
             resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
         if limits.processors is not None:
             os.sched_setaffinity(0, processors)
+        bound(OF_PROGRAMS)
         if user is not None:
             os.initgroups(user.pw_name, user.pw_gid)
             os.setgid(user.pw_gid)
             os.setuid(user.pw_uid)
+        give_up(OF_PROGRAMS)
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
     return become_it

@@ -13,6 +13,7 @@ is not is written once more. `FileSystem` has the few operations on files that t
 fail or be the last before a crash.
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -54,10 +55,13 @@ class FileSystem:
         os.fsync(descriptor)
 
     def sync_folder(self, folder: Path) -> None:
-        """Have the folder's names on disk."""
+        """Have the folder's names on disk, where the file system has fsync(2) for folders."""
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}:
+                raise
         finally:
             os.close(descriptor)
 

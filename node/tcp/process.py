@@ -24,6 +24,7 @@ from node.core.specification import NodeSpec
 from node.systems import build_machine, codec_of
 from node.tcp.adapter import Adapter, now_us
 from node.tcp.child import become, log_line, open_append
+from node.tcp.privileges import give_up_all_but_reach
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 with contextlib.suppress(ImportError):  # a little slower without
@@ -41,6 +42,8 @@ def run_node(given: dict[str, Any], control: socket.socket) -> int:
     """Run one node until it has finished or the launcher is gone; returns the exit code."""
     spec = NodeSpec.from_json(given)
     become(spec)
+    written = [Path(each).parent for each in (spec.log, spec.deliveries, spec.storage) if each is not None]
+    give_up_all_but_reach(written, [Path(__file__).parent])
     with (
         open_append(spec.log) as log,
         open_append(spec.deliveries, header=encode_file_header()) as deliveries,

@@ -35,8 +35,9 @@ from testbed.machines.run_folders import agent_arguments
 from testbed.machines.shipping.limits import Limits
 from testbed.machines.shipping.parts import read_parts
 from testbed.machines.shipping.receiver import MachineSource, run_lock, ship
-from testbed.machines.shipping.result import ShippingResult
+from testbed.machines.shipping.result import ShippingResult, all_complete
 from testbed.machines.ssh import Connection
+from testbed.machines.started_runs import forget, note_started
 from testbed.machines.supervisor_client import Events, SupervisorClient
 from testbed.runner.run_control import Follow, RunResult, check_disk, interruptible
 from topologies.errors import InputError
@@ -223,6 +224,7 @@ class _Run:
             versions=self._record.versions | together(self._versions),
             shaping=str(self._inventory.shaping),
         )
+        note_started(self._run, Path(file))
         write_record(self._run.run_json, self._record)
 
     # --- Machines
@@ -319,3 +321,5 @@ class _Run:
                     self._connections.to(machine).run(
                         ["rm", "-rf", "--", machine.run_folder(self._run)], root=True
                     )
+        if self._shipped and all_complete(self._shipped):
+            forget(self._run)

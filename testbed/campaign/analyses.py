@@ -16,8 +16,8 @@ from experiments.packing import check_captures
 from experiments.rundir import RunDirectory
 from experiments.sweepdir import SweepDirectory, SweepRecord
 from testbed.campaign import exit_codes
-from testbed.campaign.campaign import sole_writer
 from testbed.campaign.campaign_text import run_line, title
+from testbed.campaign.in_use import sole_writer
 from testbed.campaign.outcome import show_outcome
 from testbed.campaign.progress import Follower, follower
 from testbed.campaign.run_results import concluded
@@ -48,13 +48,14 @@ def analyze(found: RunDirectory | SweepDirectory, workers: Workers) -> int:
 
 
 def _run(run: RunDirectory, workers: Workers) -> int:
-    check_measured(run)
-    check_captures(run)
-    click.echo(f"run {run.path}", err=True)
-    with follower() as follow, _steps(follow) as step:
-        summary = workers.analyze(run, step)
-        step("writing the report")
-        write_report(run)
+    with sole_writer(run.path):
+        check_measured(run)
+        check_captures(run)
+        click.echo(f"run {run.path}", err=True)
+        with follower() as follow, _steps(follow) as step:
+            summary = workers.analyze(run, step)
+            step("writing the report")
+            write_report(run)
     show_outcome(run, run.read_run(), summary)
     return exit_codes.FINE if summary["verdict"] == "passed" else exit_codes.FAILED
 
@@ -87,7 +88,7 @@ def _analyzed(directory: SweepDirectory, workers: Workers) -> SweepRecord:
         check_captures(directory.run_of(run))
     for number, run in enumerate(done, 1):
         made = directory.run_of(run)
-        with follower(terse=title(run)) as follow, _steps(follow) as step:
+        with sole_writer(made.path), follower(terse=title(run)) as follow, _steps(follow) as step:
             summary = workers.analyze(made, step)
             found = sweep.note(concluded(run, made.read_run(), summary, run.duration_s or 0.0))
             follow.show(run_line(found, number, len(done)))

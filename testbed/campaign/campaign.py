@@ -1,13 +1,9 @@
-"""A running campaign: keeps its record and its file the same, and other commands away."""
+"""A running campaign: keeps its record and its file the same."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from experiments.campaign import CampaignRecord, CampaignRun
-from experiments.locks import HeldError, folder_lock
-from testbed.errors import MachineError
 from testbed.runner.versions import commit
 
 Record = TypeVar("Record", bound=CampaignRecord[Any])
@@ -35,15 +31,3 @@ class Campaign(Generic[Record]):
     def code_changed(self) -> bool:
         """Whether it was begun by other code."""
         return self.record.commit != commit()
-
-
-@contextmanager
-def sole_writer(folder: Path) -> Iterator[None]:
-    """Keep other commands from the campaign in a folder. Raises MachineError if one has it."""
-    try:
-        with folder_lock(folder, wait=False):
-            yield
-    except HeldError:
-        raise MachineError(
-            f"{folder}: another command makes or analyses its runs: wait until it is over"
-        ) from None

@@ -6,6 +6,7 @@ import click
 
 from experiments.rundir import RunDirectory
 from testbed.campaign import exit_codes
+from testbed.campaign.in_use import sole_writer
 from testbed.campaign.progress import Follower, follower
 from testbed.machines.archive import machine_archive
 from testbed.machines.inventory import Inventory, load_inventory
@@ -13,6 +14,7 @@ from testbed.machines.shipping.fetching import Fetch, not_all_here
 from testbed.machines.shipping.limits import Limits
 from testbed.machines.shipping.machine_receiver import Listener
 from testbed.machines.shipping.result import Progress, all_complete
+from testbed.machines.started_runs import forget, inventory_of
 from topologies.errors import InputError
 from topologies.quantities import parse_rate_bits_per_s, parse_size_bytes
 
@@ -20,9 +22,15 @@ from topologies.quantities import parse_rate_bits_per_s, parse_size_bytes
 def run_fetch(run: RunDirectory, inventory: Path | None, rate: str | None, disk: str | None) -> int:
     """Fetch what is missing; returns the exit code.
 
-    inventory: of its machines; None: the one that it was started with. rate, disk: limits, as `200mbit` and
-    `50GB`; None: as the inventory says. Raises InputError, MachineError, KeyboardInterrupt.
+    inventory: of its machines; None: the one that it was started with, if that was from here. rate, disk:
+    limits, as `200mbit` and `50GB`; None: as the inventory says. Raises InputError, MachineError,
+    KeyboardInterrupt.
     """
+    with sole_writer(run.path):
+        return _run_fetch(run, inventory, rate, disk)
+
+
+def _run_fetch(run: RunDirectory, inventory: Path | None, rate: str | None, disk: str | None) -> int:
     if not not_all_here(run):
         return _all_here(run)
     machines = _loaded(run, inventory)
@@ -47,20 +55,26 @@ def run_fetch(run: RunDirectory, inventory: Path | None, rate: str | None, disk:
 
 
 def _all_here(run: RunDirectory) -> int:
+    forget(run)
     click.echo(f"All files of {run.name} are here: cutset analyze {run.path}")
     return exit_codes.FINE
 
 
 def _loaded(run: RunDirectory, given: Path | None) -> Inventory:
-    """The inventory that is given, or the one that the run was started with. Raises InputError."""
+    """The inventory that is given, or the one that this user started the run with from here.
+
+    Whatever the run itself says does not count: it may come from others. Raises InputError.
+    """
     if given is not None:
         return load_inventory(given)
-    inventory = run.read_run().inventory
-    noted = inventory.file if inventory is not None else "the inventory"
-    if not Path(noted).is_file():
+    noted = inventory_of(run)
+    if noted is None:
+        problem = "was not started from here by you: name its machines' inventory with --on"
+        raise InputError(str(run.path), None, "", problem)
+    if not noted.is_file():
         problem = f"{noted}, with which it was started, is gone: name its machines' inventory with --on"
         raise InputError(str(run.path), None, "", problem)
-    return load_inventory(Path(noted))
+    return load_inventory(noted)
 
 
 def _quantity(option: str, text: str) -> int:

@@ -14,6 +14,7 @@ from analysis.history import History, HistoryFilter
 from analysis.history.pruning import PARTS, plan_pruning, remove
 from experiments.nights import run_title
 from testbed.campaign.campaign_text import duration_text
+from testbed.campaign.in_use import sole_writer
 from testbed.campaign.outcome import COLOURS, number
 from topologies.errors import InputError
 from topologies.strict import suggestion
@@ -41,7 +42,7 @@ def tell_problems(history: History) -> bool:
 def make_room(history: History, budget_bytes: int, *, dry: bool) -> bool:
     """Remove parts of the history's runs; returns whether the rest fits now, or would. dry: only show it.
 
-    Raises InputError if something cannot go.
+    Raises InputError if something cannot go, MachineError if another command has a run.
     """
     plan = plan_pruning(history, budget_bytes)
     for problem in plan.untouched:
@@ -50,7 +51,8 @@ def make_room(history: History, budget_bytes: int, *, dry: bool) -> bool:
     for removal in plan.removals:
         if not dry:
             try:
-                remove(removal)
+                with sole_writer(removal.run.path):
+                    remove(removal)
             except OSError as error:
                 raise InputError(
                     str(removal.run.path), None, "", f"its {removal.part} cannot be removed: {error.strerror}"

@@ -16,6 +16,7 @@ from experiments.rundir import RunDirectory
 from experiments.sweepdir import SweepRun, replay_command
 from testbed.backends.backend import Backend
 from testbed.campaign.backend_selection import open_backend
+from testbed.campaign.in_use import sole_writer
 from testbed.campaign.one_run import Request, make, prepare, write_page
 from testbed.campaign.progress import Follower
 from testbed.campaign.run_results import judgement, why_not_analysed
@@ -87,8 +88,9 @@ def write_report(made: MadeRun, follow: Follower) -> None:
     if made.summary is None:
         return
     try:
-        write_page(made.directory, follow)
-    except AnalysisError as error:
+        with sole_writer(made.directory.path):
+            write_page(made.directory, follow)
+    except (AnalysisError, MachineError) as error:
         follow.show(f"problem: no report: {error}")
 
 

@@ -4,6 +4,7 @@ What nights leave is kept within a disk budget while they go on.
 """
 
 import contextlib
+import shutil
 import time
 import traceback
 from collections.abc import Iterator
@@ -20,12 +21,18 @@ from experiments.suite import Entry, SuiteFile
 from testbed.campaign.campaign import Campaign
 from testbed.campaign.campaign_text import run_line
 from testbed.campaign.exit_codes import EXPECTED_ERRORS
+from testbed.campaign.in_use import sole_writer
+from testbed.errors import MachineError
 from testbed.nightly.planning import DurationEstimate, budget_left_s, skipped
 from topologies.errors import InputError
 
 if TYPE_CHECKING:
     from analysis.history import RunRecord
     from testbed.campaign.progress import Follower
+
+
+ROOM_BYTES_MIN = 64 << 20
+"""With less disk no run is begun, and none could be analysed (`testbed.campaign.one_run`)."""
 
 
 class Night(Campaign[NightRecord]):
@@ -81,6 +88,23 @@ class Night(Campaign[NightRecord]):
             return True
         self.say(self.leave(skipped(run, needed_s, left_s)))
         return False
+
+    @property
+    def full_disk(self) -> str | None:
+        """What is to be done, if a disk is full that runs or the history are on."""
+        for folder in (self.directory.runs, self.history.folder):
+            free = shutil.disk_usage(folder).free
+            if free < ROOM_BYTES_MIN:
+                return (
+                    f"the disk is full, {free >> 20} MiB are left at {folder}: make room, as `cutset history"
+                    f" prune --keep SIZE` does, then `cutset nightly {self.record.suite} --resume` goes on"
+                )
+        return None
+
+    def check_room(self) -> None:
+        """Raises MachineError if a disk is full: what failed for that is not over, but to be made again."""
+        if (problem := self.full_disk) is not None:
+            raise MachineError(problem)
 
     def say(self, text: str, follow: "Follower | None" = None) -> None:
         """Show a line that stays, and log it."""
@@ -178,8 +202,9 @@ def make_room(night: Night, keep_bytes: int | None, *, say_all: bool = False) ->
         plan = plan_pruning(night.history, keep_bytes)
         for removal in plan.removals:
             try:
-                remove(removal)
-            except (InputError, OSError) as error:
+                with sole_writer(removal.run.path):
+                    remove(removal)
+            except (InputError, MachineError, OSError) as error:
                 night.say(f"problem: {removal.run.name}: its {removal.part} were not removed: {error}")
             else:
                 night.log(f"{removal.run.name}: {removal.part} removed, {removal.bytes >> 20} MiB")

@@ -35,13 +35,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NightEnd:
-    """The result of a night besides its runs: fields of its record, and the path of its page."""
+    """The result of a night besides its runs: fields of its record, and the path of its page.
+
+    code: the exit code, where it does not follow from the record.
+    """
 
     outcome: Outcome
     findings: tuple[str, ...] = ()
     findings_allowed: tuple[str, ...] = ()
     unchecked: str | None = None
     page: Path | None = None
+    code: int | None = None
 
 
 def conclude(night: Night, options: "NightOptions") -> NightEnd:
@@ -75,7 +79,7 @@ def end_night(night: Night, ending: NightEnd, options: "NightOptions", *, user_k
         findings_allowed=ending.findings_allowed,
         unchecked=None if ending.unchecked is None else sanitize(ending.unchecked),
     )
-    record = replace(record, exit_code=exit_code(record))
+    record = replace(record, exit_code=exit_code(record) if ending.code is None else ending.code)
     with night.going_on("junit.xml was not written"):
         write_whole(night.directory.junit_xml, junit_xml(night.directory, record))
     night.log(f"the night is {record.outcome}, exit code {record.exit_code}")

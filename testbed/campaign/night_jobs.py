@@ -18,6 +18,7 @@ from experiments.child_python import python_command
 from experiments.json_files import read_json
 from experiments.nights import NightRun
 from experiments.rundir import RunDirectory
+from testbed.campaign.in_use import sole_writer
 from testbed.campaign.night import Night
 from testbed.campaign.night_one import BackendOf, failed, finished, prepared, stopped_after
 from testbed.campaign.progress import Follower, follower
@@ -43,7 +44,10 @@ class _Job:
 
 
 def make_side_by_side(night: Night, jobs: int, backend_of: BackendOf) -> None:
-    """Make all runs in virtual time that there is time for. Raises KeyboardInterrupt."""
+    """Make all runs in virtual time that there is time for.
+
+    Raises KeyboardInterrupt, and MachineError if a disk is full.
+    """
     waiting = [
         run for run in night.record.pending if run.backend == SIMULATOR and not night.entry_of(run).sweep
     ]
@@ -51,6 +55,7 @@ def make_side_by_side(night: Night, jobs: int, backend_of: BackendOf) -> None:
     with _ended(on), follower(terse=f"{len(waiting)} runs in virtual time") as follow:
         while waiting or on:
             if waiting and len(on) < jobs:
+                night.check_room()
                 run = waiting.pop(0)
                 if night.fits(run) and (job := _begun(night, run, backend_of, follow)) is not None:
                     on.append(job)
@@ -91,6 +96,7 @@ def _result(night: Night, job: _Job) -> NightRun:
     try:
         return _finished_by_task(job, took_s)
     except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
+        night.check_room()
         return failed(night, job.run, error, took_s)
 
 
@@ -99,7 +105,8 @@ def _finished_by_task(job: _Job, took_s: float) -> NightRun:
     problem = read_json(result_file(job.made))["problem"]
     if problem is not None:
         raise TestbedError(problem)
-    write_report(job.made)
+    with sole_writer(job.made.path):
+        write_report(job.made)
     return finished(job.run, job.made, took_s)
 
 

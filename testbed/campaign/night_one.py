@@ -21,9 +21,9 @@ from experiments.run_record import Outcome
 from experiments.rundir import RunDirectory
 from experiments.sanitize import sanitize
 from experiments.sweepdir import SweepRecord
-from testbed.campaign.campaign import sole_writer
 from testbed.campaign.campaign_text import position
 from testbed.campaign.exit_codes import EXPECTED_ERRORS
+from testbed.campaign.in_use import sole_writer
 from testbed.campaign.night import Night
 from testbed.campaign.one_run import PerformedRun, Request, conclude, make, prepare, write_page
 from testbed.campaign.progress import Follower, follower
@@ -65,11 +65,12 @@ def finish_one(night: Night, run: NightRun) -> bool:
     def finish(follow: Follower, began_s: float) -> NightRun:
         again = night.note(replace(run, tries=run.tries + 1))
         directory = _directory(night, run)
-        ended = RunResult(directory.read_run(), by_user=False)
-        if directory.summary_json.exists():
-            write_page(directory, follow)
-            return finished(again, directory, time.monotonic() - began_s)
-        return _concluded(again, PerformedRun(ended, conclude(directory, ended, follow)), began_s)
+        with sole_writer(directory.path):
+            ended = RunResult(directory.read_run(), by_user=False)
+            if directory.summary_json.exists():
+                write_page(directory, follow)
+                return finished(again, directory, time.monotonic() - began_s)
+            return _concluded(again, PerformedRun(ended, conclude(directory, ended, follow)), began_s)
 
     return _limited(night, run, finish, max(AROUND_A_RUN_S, budget_left_s(run, night.record, night.file)))
 
@@ -107,16 +108,20 @@ def _bounded(
 ) -> tuple[NightRun | None, bool]:
     """Work on a run for at most `limit_s`.
 
-    Returns the run (None: the user ended it), and whether the night goes on.
+    Returns the run (None: the user ended it), and whether the night goes on. Raises MachineError if it broke
+    and a disk is full.
     """
     began_s, limit = time.monotonic(), Limit()
     try:
         made = limit.within(limit_s, work)
+        if made.failure is Failure.HARNESS:
+            night.check_room()
     except KeyboardInterrupt:
         if limit.by_user or not limit.passed:
             return None, False
         made = broken(night.record.named(run.name), stopped_after(limit_s), time.monotonic() - began_s)
     except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
+        night.check_room()
         made = failed(night, run, error, time.monotonic() - began_s)
     return made, not limit.by_user
 

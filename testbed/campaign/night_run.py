@@ -90,8 +90,12 @@ def _carried_out(night: Night, request: NightRequest, told_to_end: Callable[[], 
     except KeyboardInterrupt:
         ending = interrupted
     except Exception as error:
-        ending = replace(ending, unchecked=f"the night crashed: {error}")
-        raise
+        full = night.full_disk
+        if full is None:
+            ending = replace(ending, unchecked=f"the night crashed: {error}")
+            raise
+        ending = replace(ending, unchecked=full, code=exit_codes.MACHINE)
+        raise MachineError(full) from error
     finally:
         if ending.outcome is not Outcome.COMPLETED:
             with night.going_on("what was torn was not set aside"):
@@ -183,6 +187,7 @@ def _make_all(night: Night, request: NightRequest) -> bool:
             make_side_by_side(night, request.options.jobs, backend_of)
         make_room(night, request.options.keep_bytes)
         for run in night.record.pending:
+            night.check_room()
             if not night.fits(run):
                 continue
             whole = night.entry_of(run).sweep

@@ -20,11 +20,13 @@ from experiments.plan import Plan
 from experiments.rundir import RunDirectory
 from testbed.backends.backend import Backend
 from testbed.campaign.backend_selection import LOCAL, open_backend
+from testbed.campaign.in_use import sole_writer
 from testbed.campaign.live_view import LiveWatcher, watched
 from testbed.campaign.outcome import exit_code, show_outcome
 from testbed.campaign.progress import Follower, follower
 from testbed.forecast import forecast
 from testbed.planning import make_plan
+from testbed.resources import smaller_buffers
 from testbed.runner import run_control
 from testbed.runner.run_control import RunResult
 from testbed.sweeps import RunSelection, plain
@@ -105,12 +107,13 @@ def make(
     page: whether it gets one, by its verdict. Raises KeyboardInterrupt if the user ended it, MachineError and
     TestbedError if it broke, AnalysisError.
     """
-    ended = perform(run, backend, follow, analyze=analyze)
-    if ended.by_user:
-        raise KeyboardInterrupt
-    if not analyze:
-        return PerformedRun(ended, None)
-    return PerformedRun(ended, conclude(run, ended, follow, page=page))
+    with sole_writer(run.path):
+        ended = perform(run, backend, follow, analyze=analyze)
+        if ended.by_user:
+            raise KeyboardInterrupt
+        if not analyze:
+            return PerformedRun(ended, None)
+        return PerformedRun(ended, conclude(run, ended, follow, page=page))
 
 
 def perform(
@@ -205,12 +208,14 @@ def _start_spark_aside(run: RunDirectory) -> None:
 
 
 def _warn(chosen: RunSelection, plan: Plan, out: Path) -> None:
-    """Warn if earlier runs show that this machine will hardly carry it."""
+    """Warn if earlier runs show that this machine will hardly carry it, or it has to make do with less."""
 
-    expected = forecast(plan, out) if chosen.backend == LOCAL else None
-    warning = expected.warning() if expected is not None else None
-    if warning is not None:
-        click.echo(click.style(f"warning: {warning}", fg="yellow"), err=True)
+    if chosen.backend != LOCAL:
+        return
+    expected = forecast(plan, out)
+    for warning in (smaller_buffers(plan), expected.warning() if expected is not None else None):
+        if warning is not None:
+            click.echo(click.style(f"warning: {warning}", fg="yellow"), err=True)
 
 
 def run_once(chosen: RunSelection, out: Path, *, analyze: bool, live: bool = False) -> int:
@@ -223,6 +228,7 @@ def run_once(chosen: RunSelection, out: Path, *, analyze: bool, live: bool = Fal
         plan = planned(request, backend, out, **({"adapt": watched} if live else {}))
         _warn(chosen, plan, out)
         run = run_control.prepare(out, plan, request.described())
+        stack.enter_context(sole_writer(run.path))
         click.echo(f"run {run.path}", err=True)
         follow = stack.enter_context(follower())
         watching = stack.enter_context(LiveWatcher(run)) if live else None

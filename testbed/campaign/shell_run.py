@@ -17,6 +17,7 @@ from experiments.plan import Plan
 from experiments.run_record import ShellRecord
 from experiments.rundir import RunDirectory
 from testbed.backends.backend import LocalBackend
+from testbed.campaign.in_use import sole_writer
 from testbed.campaign.one_run import Request, conclude, planned
 from testbed.campaign.outcome import exit_code, show_outcome
 from testbed.campaign.progress import Follower, follower
@@ -36,10 +37,11 @@ def run_shell(chosen: RunSelection, out: Path, prompt: str, *, with_faults: bool
     _refuse_background()
     run = _prepare(chosen, out, with_faults=with_faults)
     click.echo(f"run {run.path}", err=True)
-    with _terminal_kept():
-        ended = _at_prompt(run, prompt)
-    with follower() as follow:
-        summary = conclude(run, ended, follow) if analyze else None
+    with sole_writer(run.path):
+        with _terminal_kept():
+            ended = _at_prompt(run, prompt)
+        with follower() as follow:
+            summary = conclude(run, ended, follow) if analyze else None
     show_outcome(run, ended.record, summary)
     return exit_code(ended, summary, analyze=analyze)
 

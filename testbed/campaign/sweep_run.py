@@ -19,8 +19,8 @@ from experiments.sweep import VARIANT
 from experiments.sweepdir import SweepDirectory, SweepRun
 from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import LOCAL, SIMULATOR, open_backend
-from testbed.campaign.campaign import sole_writer
 from testbed.campaign.campaign_text import position, title
+from testbed.campaign.in_use import sole_writer
 from testbed.campaign.one_run import make
 from testbed.campaign.progress import Follower, follower
 from testbed.campaign.run_results import broken, concluded, why_not_analysed

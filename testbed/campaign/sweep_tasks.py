@@ -17,6 +17,7 @@ from experiments.json_files import read_json, write_json
 from experiments.rundir import RunDirectory
 from experiments.sweepdir import SweepRun
 from testbed.campaign.backend_selection import SIMULATOR, open_backend
+from testbed.campaign.in_use import sole_writer
 from testbed.campaign.progress import Follower, follower
 from testbed.campaign.run_results import broken, concluded
 from testbed.campaign.sweep import Sweep
@@ -41,11 +42,12 @@ class SimulatePoint:
         began_s = time.monotonic()
         problem = None
         try:
-            simulate(run, lambda message: None)
-            if self.analyze:
-                from analysis.pipeline import analyze_here
+            with sole_writer(run.path):
+                simulate(run, lambda message: None)
+                if self.analyze:
+                    from analysis.pipeline import analyze_here
 
-                analyze_here(run, progress=lambda text: None)
+                    analyze_here(run, progress=lambda text: None)
         except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
             frame = traceback.extract_tb(error.__traceback__)[-1]
             problem = f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"

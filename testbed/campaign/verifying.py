@@ -24,7 +24,7 @@ from experiments.sanitize import sanitize
 from experiments.scratch import scratch
 from experiments.sweepdir import SweepDirectory
 from testbed.campaign import exit_codes
-from testbed.campaign.campaign import sole_writer
+from testbed.campaign.in_use import reading
 from testbed.campaign.progress import follower
 from topologies.errors import InputError
 
@@ -38,7 +38,7 @@ _READ_BYTES: Final = 1 << 20
 def verify(found: RunDirectory | SweepDirectory) -> int:
     """Verify a run, or all of a sweep that were analysed; returns the exit code. Raises InputError."""
     runs = _runs(found)
-    with sole_writer(found.path):
+    with reading(found.path):
         wrong = list(_changed_files(found.path))
         _tell("files", wrong)
         holds = not wrong

@@ -29,7 +29,7 @@ def command(run_names: tuple[str, ...], systems: bool, output: Path | None, text
     With --systems, RUN is a sweep over variants, or several: what each system did at the same fault, over all
     repetitions, in one table, small timelines, and a paragraph of facts from its connections. All must have
     been analysed; captures are not needed but for these paragraphs. Exit codes: 0 compared, whatever came
-    out, 2 no such run, or not analysed yet.
+    out, 2 no such run, or not analysed yet, 3 another command makes or analyses one.
     """
     if text and output is not None:
         raise click.UsageError("--text writes no page: leave out -o")
@@ -40,18 +40,21 @@ def _compare_runs(run_names: tuple[str, ...], output: Path | None, *, text: bool
     from analysis.pages.comparing.page import write_page
     from analysis.pages.comparing.sides import read_sides
     from analysis.pages.comparing.text import lines
+    from testbed.campaign.in_use import reading
     from testbed.cli.named_run import named_run
     from testbed.cli.output import check_directory, reader_may_leave
 
-    sides = read_sides([named_run(name) for name in run_names])
-    if text:
-        with reader_may_leave():
-            click.echo("\n".join(lines(sides)))
-        return
-    page = output or sides[-1].directory.comparison_html
-    check_directory(page)
-    with _writing(page):
-        write_page(sides, page)
+    runs = [named_run(name) for name in run_names]
+    with reading(*(run.path for run in runs)):
+        sides = read_sides(runs)
+        if text:
+            with reader_may_leave():
+                click.echo("\n".join(lines(sides)))
+            return
+        page = output or sides[-1].directory.comparison_html
+        check_directory(page)
+        with _writing(page):
+            write_page(sides, page)
     _say(page)
 
 
@@ -59,18 +62,20 @@ def _compare_systems(sweep_names: tuple[str, ...], output: Path | None, *, text:
     from analysis.pages.systems.page import write_systems
     from analysis.pages.systems.sides import read_systems
     from analysis.pages.systems.text import lines
+    from testbed.campaign.in_use import reading
     from testbed.cli.named_run import named_sweep
     from testbed.cli.output import check_directory, reader_may_leave
 
     sweeps = [named_sweep(name) for name in sweep_names]
-    if text:
-        with reader_may_leave():
-            click.echo("\n".join(lines(read_systems(sweeps))))
-        return
-    page = output or sweeps[-1].systems_html
-    check_directory(page)
-    with _writing(page):
-        write_systems(sweeps, page)
+    with reading(*(sweep.path for sweep in sweeps)):
+        if text:
+            with reader_may_leave():
+                click.echo("\n".join(lines(read_systems(sweeps))))
+            return
+        page = output or sweeps[-1].systems_html
+        check_directory(page)
+        with _writing(page):
+            write_systems(sweeps, page)
     _say(page)
 
 

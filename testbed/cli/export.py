@@ -37,10 +37,11 @@ def command(run_name: str, captures: bool, keys: bool, output: Path | None, forc
 
     Commands unpack an archive below runs/ first; `tar --zstd -xf FILE` unpacks it by hand. In it stand, too,
     ro-crate-metadata.json (what ran, and every file with its hash) and claims.json (each figure with its
-    tolerance), by which `cutset verify` and others can check it. Exit codes: 0
-    packed, 2 no such run, or the archive cannot be written or is there already.
+    tolerance), by which `cutset verify` and others can check it. Exit codes: 0 packed, 2 no such run, or the
+    archive cannot be written or is there already, 3 another command makes or analyses it.
     """
     from experiments.packing import ENDING, pack
+    from testbed.campaign.in_use import reading
     from testbed.cli.named_run import named
     from testbed.cli.output import check_directory
     from topologies.errors import InputError
@@ -53,7 +54,8 @@ def command(run_name: str, captures: bool, keys: bool, output: Path | None, forc
     check_directory(archive)
     if archive.exists() and not force:  # its captures may be nowhere else any more
         raise InputError(str(archive), None, "", "is there already: --force replaces it, -o names another")
-    packed = pack(found.path, archive, captures=captures, keys=keys, claims_of=_claims)
+    with reading(found.path):
+        packed = pack(found.path, archive, captures=captures, keys=keys, claims_of=_claims)
     without = "" if captures else ", without captures"
     along = ", with the keys of its TLS connections" if packed.keys else ""
     click.echo(

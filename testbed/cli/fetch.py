@@ -14,7 +14,7 @@ from testbed.cli.options import run_argument
     "inventory",
     metavar="INVENTORY",
     type=click.Path(path_type=Path),
-    help="The machines; those that the run was started on unless given.",
+    help="The machines. It may be left out by whoever started the run, on the machine where that was.",
 )
 @click.option("--rate", metavar="RATE", help="What all machines together may send, as 200mbit.")
 @click.option("--disk", metavar="SIZE", help="What the run's files may take here, as 50GB.")
@@ -23,7 +23,8 @@ def command(run_name: str, inventory: Path | None, rate: str | None, disk: str |
 
     What is here already is checked, not fetched again. Machines that have nothing more to give are cleared
     of RUN; those that it has not ended on are waited for until their lease is over. Exit codes: 0 all is
-    here, 1 something is not, 2 bad input, 3 RUN cannot be written here, 130 interrupted.
+    here, 1 something is not, 2 bad input, 3 RUN cannot be written here, or another command has it, 130
+    interrupted.
     """
     from testbed.campaign.fetch_run import run_fetch
     from testbed.cli.named_run import named_run

@@ -61,10 +61,21 @@ def _named(name: str, runs: Path) -> Path:
     if name == LATEST and not Path(name).exists():
         if not known:
             raise InputError(name, None, "", f"there are no runs in {runs}/ yet: `cutset run` makes one")
-        return runs / known[-1]
+        return runs / _latest(known, runs)
     found = next((path for path in (Path(name), runs / name) if path.is_dir()), None)
     if found is None:
         raise InputError(name, None, "", f"there is no such run{_advice(name, known, runs)}")
+    return found
+
+
+def _latest(known: Sequence[str], runs: Path) -> str:
+    """The last of them that no other command makes or analyses. Raises InputError."""
+    from testbed.campaign.in_use import is_over
+    from topologies.errors import InputError
+
+    found = next((name for name in reversed(known) if is_over(runs / name)), None)
+    if found is None:
+        raise InputError(LATEST, None, "", f"all runs in {runs}/ are still being made or analysed")
     return found
 
 

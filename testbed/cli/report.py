@@ -15,20 +15,23 @@ if TYPE_CHECKING:
 def command(run_name: str) -> None:
     """Write report.html and figures/ of a run that has been analysed, or of a sweep.
 
-    Needs neither captures nor Spark. Exit codes: 0 written, 2 no such run, or not analysed yet.
+    Needs neither captures nor Spark. Exit codes: 0 written, 2 no such run, or not analysed yet, 3
+    another command has it.
     """
     from analysis.pages.report import write_report
     from experiments.sweepdir import SweepDirectory
+    from testbed.campaign.in_use import sole_writer
     from testbed.cli.named_run import named
 
     found = named(run_name)
-    if isinstance(found, SweepDirectory):
-        from testbed.campaign.sweep_run import write_sweep_page
+    with sole_writer(found.path):
+        if isinstance(found, SweepDirectory):
+            from testbed.campaign.sweep_run import write_sweep_page
 
-        write_sweep_page(found)
-        _show(found.report_html, found.figures)
-    else:
-        _show(write_report(found), found.figures)
+            write_sweep_page(found)
+            _show(found.report_html, found.figures)
+        else:
+            _show(write_report(found), found.figures)
 
 
 def _show(page: "Path", figures: "Path") -> None:

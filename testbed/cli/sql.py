@@ -50,17 +50,22 @@ def command(
 
     Example: cutset sql latest "SELECT origin, max(p99_ms) FROM latency GROUP BY origin"
 
-    Exit codes: 0 answered, 1 the question is wrong, 2 no such run, or not analysed.
+    Exit codes: 0 answered, 1 the question is wrong, 2 no such run, or not analysed, 3 another command makes or
+    analyses one.
     """
     from analysis.sql.answers import Form
     from analysis.sql.questions import read_cases
+    from testbed.campaign.in_use import reading
 
     names, question = _divided(arguments, file)
     if form == Form.PARQUET and output is None:
         raise click.UsageError("Parquet is not for terminals: add --output FILE")
-    cases = read_cases(_runs(names))
+    runs = _runs(names)
     wanted = Form(form or Form.TABLE)
-    with _engine(cases, spark=spark or master is not None, master=master) as engine:
+    with (
+        reading(*(run.path for run in runs)),
+        _engine(read_cases(runs), spark=spark or master is not None, master=master) as engine,
+    ):
         if question is not None:
             _give(engine.ask(question), wanted, output)
             return 0

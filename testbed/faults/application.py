@@ -8,7 +8,6 @@ applied all the same and recorded as late. How a change is applied is up to the 
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -24,8 +23,6 @@ Numbered = tuple[int, Change]
 
 LATE_NS = 100_000_000
 """From here on a change counts as late: a tenth of what a recovery in seconds is shown with."""
-NAP_S = 0.5
-"""Longest single sleep, so that a stepped clock is noticed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +76,10 @@ async def apply_changes(
     zero_ns: int,
     apply: Callable[[Change], Awaitable[Applied]],
     record: Callable[[AppliedChange], None],
-    now_ns: Callable[[], int] = time.time_ns,
+    now_ns: Callable[[], int],
 ) -> None:
     """Apply each change at `zero_ns` (CLOCK_REALTIME, time 0 of the run) plus its own time: those of one
-    instant concurrently, all others one after the other.
+    instant concurrently, all others one after the other. now_ns: the time (`testbed.steady_clock`).
 
     A change that fails with a TestbedError is recorded as failed and the others go on: such a run is analysed
     too, and its report says so.
@@ -90,7 +87,7 @@ async def apply_changes(
     for at_us, together in groupby(changes, key=lambda numbered: numbered[1].at_us):
         requested_ns = zero_ns + at_us * 1000
         while (wait_ns := requested_ns - now_ns()) > 0:
-            await asyncio.sleep(min(wait_ns / 1e9, NAP_S))
+            await asyncio.sleep(wait_ns / 1e9)
         for applied in await apply_concurrently(tuple(together), requested_ns, apply):
             record(applied)
 

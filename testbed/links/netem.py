@@ -13,7 +13,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,7 @@ from testbed.links.netem_commands import (
     unwire_lines,
     wire_lines,
 )
+from testbed.steady_clock import steady_clock
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace
 
@@ -99,6 +100,7 @@ class NetemEmulator:
         self._states: dict[tuple[str, Direction], _DirectionState] = {}
         self._lock = threading.Lock()
         self._zero_ns: int | None = None
+        self._clock_ns: Callable[[], int] = time.time_ns  # until time 0
         self._stepping: threading.Thread | None = None
         self._stopped = threading.Event()
         self._failure: str | None = None
@@ -154,7 +156,7 @@ class NetemEmulator:
 
     def begin_traces(self, zero_ns: int) -> None:
         """See `LinkEmulator`."""
-        self._zero_ns = zero_ns
+        self._zero_ns, self._clock_ns = zero_ns, steady_clock()
         if any(state.trace for state in self._states.values()):
             self._stepping = threading.Thread(target=self._follow_traces, daemon=True)
             self._stepping.start()
@@ -180,7 +182,7 @@ class NetemEmulator:
             self._failure = f"the links no longer follow their traces: {error}"
 
     def _since_zero_us(self) -> int:
-        return 0 if self._zero_ns is None else (time.time_ns() - self._zero_ns) // 1000
+        return 0 if self._zero_ns is None else (self._clock_ns() - self._zero_ns) // 1000
 
     def _step(self, states: Sequence[_DirectionState], now_us: int) -> None:
         """Bring directions into the step that holds now; what a cut has stopped stays so."""

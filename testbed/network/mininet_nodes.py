@@ -11,7 +11,7 @@ run beside the host's node process, and block nothing but the prompt.
 
 import os
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -97,12 +97,16 @@ def make_mininet() -> Mininet:
     return Mininet(controller=None, build=False, host=PlainHost, switch=Lan)
 
 
-def add_hosts(net: Mininet, names: Sequence[str]) -> None:
-    """Start the hosts' shells, as many at a time as there are processors, and add them in this order."""
+def add_hosts(net: Mininet, names: Sequence[str], check: Callable[[], None] = lambda: None) -> None:
+    """Start the hosts' shells, as many at a time as there are processors, and add them in this order.
+
+    check: called after each; what it raises ends this.
+    """
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="shell") as pool:
         for host in pool.map(PlainHost, names):
             net.hosts.append(host)
             net.nameToNode[host.name] = host
+            check()
 
 
 def register_layout(net: Mininet, layout: NetworkLayout) -> None:

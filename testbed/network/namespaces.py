@@ -32,9 +32,15 @@ def write_settings(settings: Mapping[str, str], *, optional: frozenset[str] = fr
 
 
 def in_each_namespace(
-    namespaces: Mapping[str, str], hosts: Iterable[str], work: Callable[[str], _Result]
+    namespaces: Mapping[str, str],
+    hosts: Iterable[str],
+    work: Callable[[str], _Result],
+    check: Callable[[], None] = lambda: None,
 ) -> dict[str, _Result]:
-    """Call `work(host)` inside the namespace of each host, as many at a time as there are processors."""
+    """Call `work(host)` inside the namespace of each host, as many at a time as there are processors.
+
+    check: called after each; what it raises ends this.
+    """
 
     def task(host: str) -> _Result:
         try:
@@ -43,6 +49,9 @@ def in_each_namespace(
             raise TestbedError(str(error)) from error
         return work(host)
 
-    hosts = list(hosts)
+    found, hosts = {}, list(hosts)
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="netns") as pool:
-        return dict(zip(hosts, pool.map(task, hosts), strict=True))
+        for host, result in zip(hosts, pool.map(task, hosts), strict=True):
+            found[host] = result
+            check()
+    return found

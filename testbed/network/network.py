@@ -12,7 +12,7 @@ import contextlib
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -41,16 +41,26 @@ ALWAYS_THERE = frozenset(
     {"lo", "tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0"}
 )
 """Interfaces that the kernel itself puts into a new network namespace."""
+LINES_AT_ONCE = 500
+"""Of a batch, between which a request to end is heard."""
 
 
 class Network:
     """A context manager, to be entered in a sandbox, in whose root namespace everything is created.
 
     assignment: the part of the plan for this machine; by default all of it. Its tunnels are created by the
-    supervisor, outside the sandbox.
+    supervisor, outside the sandbox. check: called again and again while it is brought up; what it raises
+    ends that.
     """
 
-    def __init__(self, plan: Plan, emulator: LinkEmulator, assignment: Assignment | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        emulator: LinkEmulator,
+        assignment: Assignment | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._check = check
         self._plan = plan
         self._assignment = whole_plan(plan) if assignment is None else assignment
         self._hosts = tuple(host for host in plan.hosts if host.name in self._assignment.hosts)
@@ -236,23 +246,25 @@ class Network:
 
         self.mininet = mininet_nodes.make_mininet()
         stack.callback(mininet_nodes.stop_shells, self.mininet.hosts)
-        mininet_nodes.add_hosts(self.mininet, [host.name for host in self._hosts])
+        mininet_nodes.add_hosts(self.mininet, [host.name for host in self._hosts], self._check)
         self._namespaces = {host.name: f"/proc/{host.pid}/ns/net" for host in self.mininet.hosts}
         mininet_nodes.register_layout(self.mininet, self._layout)
 
     def _configure(self) -> None:
         names = [host.name for host in self._hosts]
         write_settings(commands.ROOT_SETTINGS, optional=commands.OPTIONAL_SETTINGS)
-        used = in_each_namespace(self._namespaces, names, self._set_host)
+        used = in_each_namespace(self._namespaces, names, self._set_host, self._check)
         self.congestion_control = " ".join(sorted(set(used.values())))
         pids = {host.name: host.pid for host in self.mininet.hosts}
         lines = (
             *commands.outside_lines(self._layout, pids),
             *commands.tunnel_lines(self._assignment.tunnels),
         )
-        run_batch("ip", lines, doing="wiring the network")
+        for first in range(0, len(lines), LINES_AT_ONCE):
+            run_batch("ip", lines[first : first + LINES_AT_ONCE], doing="wiring the network")
+            self._check()
         run_batch("bridge", commands.table_lines(self._layout.bridges), doing="wiring the regions' bridges")
-        in_each_namespace(self._namespaces, names, self._configure_inside)
+        in_each_namespace(self._namespaces, names, self._configure_inside, self._check)
 
     def _set_host(self, host: str) -> str:
         """Write a host's settings; returns its congestion control."""

@@ -44,14 +44,15 @@ async def build(
     """Build the part of the plan that is assigned to this machine; `stack` releases it. Raises MachineError,
     TestbedError.
 
-    If the run is to end meanwhile, returns what has been built so far.
+    If the run is to end meanwhile, returns what has been built so far; or raises EndedEarlyError, as long as
+    that is not even a network.
     """
     record.phase(Phase.BUILDING)
     processes = Processes(on_exit=lambda node: _on_exit(context, node))
     await processes.start_launcher(sys.stderr)
     stack.push_async_callback(processes.finish)
     emulator = select_emulator(plan.links_kind, plan.seed)
-    network = stack.enter_context(Network(plan, emulator, assignment))
+    network = stack.enter_context(Network(plan, emulator, assignment, termination.check))
     record.time("network_ns")
     record.note(
         links=emulator.kind,

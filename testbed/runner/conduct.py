@@ -25,7 +25,7 @@ from testbed.runner.building import build, probe
 from testbed.runner.draining import drain
 from testbed.runner.prompt_process import PromptProcess
 from testbed.runner.record import RecordWriter
-from testbed.runner.run_context import RunContext, Termination
+from testbed.runner.run_context import EndedEarlyError, RunContext, Termination
 from testbed.runner.running import Until, run_workload, until_duration_is_over
 from testbed.sandbox.channel import Channel
 
@@ -49,6 +49,11 @@ async def conduct(
     try:
         with _listening(channel, termination, barriers, prompt):
             await _run_phases(record, termination, barriers, until)
+    except EndedEarlyError as error:
+        record.problem(str(error))
+        record.note(outcome=termination.outcome)
+        record.time("ended_ns")
+        record.phase(Phase.COLLECTED)
     except TestbedError as error:
         record.problem(str(error))
         record.tell(
@@ -101,10 +106,12 @@ def _listening(
             prompt.agree()
 
     loop.add_reader(channel.fileno(), hear)
+    termination.listen = hear
     loop.add_signal_handler(signal.SIGTERM, termination.interrupt, "stopped by SIGTERM before its time")
     try:
         yield
     finally:
+        termination.listen = lambda: None
         loop.remove_reader(channel.fileno())
         loop.remove_signal_handler(signal.SIGTERM)
 
@@ -134,7 +141,15 @@ async def _watch(context: RunContext) -> None:
             f"stopped before its time: only {free >> 20} MiB of disk are left at {record.directory.path}"
         ),
         on_failure=termination.crash,
+        on_clock_set=lambda step_ns: record.problem(_clock_set(step_ns, record.content.times.zero_ns)),
     )
+
+
+def _clock_set(step_ns: int, zero_ns: int | None) -> str:
+    """What is said of a step of the clock that captures, records and run.json are stamped by."""
+    since_s = None if zero_ns is None else (time.time_ns() - step_ns - zero_ns) / 1e9
+    when = "before time 0" if since_s is None or since_s < 0 else f"{since_s:.1f} s after time 0"
+    return f"the wall clock was set by {step_ns / 1e9:+.3f} s, {when}: times before and after do not compare"
 
 
 async def _watch_launcher(context: RunContext) -> None:

@@ -6,17 +6,17 @@ The plan in run.json always has all faults so far, so that even a run that dies 
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from experiments.model import Experiment
 from experiments.plan import LinkChange, LinkState, ProcessAction
 from testbed.errors import TestbedError
-from testbed.faults.application import NAP_S, AppliedChange, Change, apply_concurrently
+from testbed.faults.application import AppliedChange, Change, apply_concurrently
 from testbed.faults.interactive import InteractiveSchedule
 from testbed.links.emulator import Applied
 from testbed.runner.run_context import RunContext
+from testbed.steady_clock import steady_clock
 from topologies.model import Topology
 
 Message = dict[str, Any]
@@ -31,6 +31,7 @@ class FaultInjector:
         content = context.record.content
         self._stage = context
         self._zero_ns = zero_ns
+        self._clock_ns = steady_clock()
         self._apply = apply
         self._known = InteractiveSchedule(
             Experiment.model_validate(content.experiment),
@@ -111,14 +112,14 @@ class FaultInjector:
         return {"links": found, "stopped": [name for name, is_so in stopped.items() if is_so]}
 
     def _now_us(self) -> int:
-        return max(0, (time.time_ns() - self._zero_ns) // 1000)
+        return max(0, (self._clock_ns() - self._zero_ns) // 1000)
 
     def _pending(self) -> Sequence[Change]:
         return self._known.changes[len(self._done) :]
 
     def _wait_s(self) -> float | None:
         pending = self._pending()
-        return min(max(0, pending[0].at_us - self._now_us()) / 1e6, NAP_S) if pending else None
+        return max(0, pending[0].at_us - self._now_us()) / 1e6 if pending else None
 
     async def _catch_up(self, until_us: int) -> None:
         for carried in await self._do_due(until_us):

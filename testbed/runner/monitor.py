@@ -1,7 +1,8 @@
-"""Monitors the machine while a run is on: processors, disk, and whether the link emulator still works.
+"""Monitors the machine while a run is on: processors, disk, its clock, and whether the link emulator works.
 
 Once a second: the utilisation of all processors (from /proc/stat, for the fidelity verdict) and the free disk
-space; more often: whether the link emulator is alive. It only reports; what follows is up to the caller.
+space; more often: whether the link emulator is alive, and whether somebody set the wall clock. It only
+reports; what follows is up to the caller.
 """
 
 import asyncio
@@ -11,6 +12,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from testbed.steady_clock import ClockSteps
 
 PERIOD_S = 1.0
 LOOKS_PER_PERIOD = 4
@@ -49,13 +52,15 @@ async def watch(
     on_busy: Callable[[int, float], None],
     on_disk_low: Callable[[int], None],
     on_failure: Callable[[str], None],
+    on_clock_set: Callable[[int], None],
 ) -> None:
     """Monitor until cancelled, or until there is nothing left to report.
 
     failure: returns why the link emulator has failed, or None. on_busy: called with (CLOCK_REALTIME ns,
     fraction) each second. on_disk_low: called once with the free bytes. on_failure: called once with the
-    reason.
+    reason. on_clock_set: called with how many nanoseconds CLOCK_REALTIME was set by, each time.
     """
+    steps = ClockSteps()
     before = parse_processor_times(STAT.read_text())
     disk_was_low = False
     while True:
@@ -66,6 +71,8 @@ async def watch(
             if reason is not None:
                 on_failure(reason)
                 return
+            if step_ns := steps.since_last():
+                on_clock_set(step_ns)
             now_s = time.monotonic()
         after = parse_processor_times(STAT.read_text())
         on_busy(time.time_ns(), busy_fraction(before, after))

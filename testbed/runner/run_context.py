@@ -4,7 +4,7 @@ Part of it is whether the run has to end early, and why; the first reason counts
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from experiments.plan import Plan
 from experiments.run_record import Outcome
 from testbed.assignment import Assignment
 from testbed.captures import Captures
+from testbed.errors import TestbedError
 from testbed.faults.application import Numbered
 from testbed.links.emulator import LinkEmulator
 from testbed.network import Network
@@ -25,6 +26,10 @@ from testbed.runner.record import RecordWriter
 from testbed.traffic import TrafficGenerators
 
 
+class EndedEarlyError(TestbedError):
+    """The run is to end, before there is a network."""
+
+
 class Termination:
     """A request to end the run early: by the user, because the disk is nearly full, or because a part of the
     testbed died.
@@ -34,6 +39,14 @@ class Termination:
         self._requested = asyncio.Event()
         self.outcome = Outcome.COMPLETED
         self.reason = ""
+        self.listen: Callable[[], None] = lambda: None
+        """Hears what was asked for, while what is built in one go blocks the event loop."""
+
+    def check(self) -> None:
+        """Raises EndedEarlyError if the run has to end now."""
+        self.listen()
+        if self.requested:
+            raise EndedEarlyError(self.reason)
 
     @property
     def requested(self) -> bool:

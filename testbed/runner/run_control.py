@@ -27,6 +27,7 @@ from testbed.errors import MachineError, TestbedError
 from testbed.forecast import disk_needed_bytes
 from testbed.interrupts import handling
 from testbed.programs import check_needs, versions_of
+from testbed.resources import check_resources
 from testbed.runner.record import RUNNER_LOG, settle
 from testbed.runner.versions import commit, described_machine, versions
 from testbed.sandbox import Sandbox
@@ -84,8 +85,9 @@ def prepare(
 
 
 def check_machine(out: Path, plan: Plan) -> None:
-    """Create `out`. Raises MachineError if that fails, a program is missing or the disk is too small."""
+    """Create `out`. Raises MachineError if that fails, a program is missing or the machine is too small."""
     check_tools(RUN_TOOLS)
+    check_resources(plan)
     check_needs(plan)
     check_generator(plan)
     try:

@@ -27,6 +27,7 @@ from testbed.processes import NodeProcess
 from testbed.runner.barrier import Barrier
 from testbed.runner.run_context import RunContext
 from testbed.runner.specs import started_again
+from testbed.steady_clock import steady_clock
 
 LEAD_NS = 200_000_000
 """From "go" to time 0, so that every driver has heard it before."""
@@ -108,16 +109,18 @@ Until = Callable[[RunContext, ProcessStarter, int], Coroutine[Any, Any, None]]
 
 async def until_duration_is_over(context: RunContext, starter: ProcessStarter, zero_ns: int) -> None:
     """Apply the plan's faults, for the plan's duration."""
+    now_ns = steady_clock()
     changes = apply_changes(
         context.changes,
         zero_ns=zero_ns,
         apply=applier(context, starter),
         record=context.record.change,
+        now_ns=now_ns,
     )
     faults = asyncio.create_task(changes)
     try:
         end_ns = zero_ns + context.plan.duration_us * 1000
-        while (left_ns := end_ns - time.time_ns()) > 0:
+        while (left_ns := end_ns - now_ns()) > 0:
             await asyncio.sleep(min(left_ns / 1e9, SAVE_PERIOD_S))
             await context.record.save_aside()
         await faults  # all are due by now: on a busy machine some may be late

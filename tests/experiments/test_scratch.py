@@ -1,9 +1,13 @@
 """Temporary folders go with their process, or when the next one is made."""
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from experiments.scratch import scratch
 
@@ -93,3 +97,17 @@ def test_one_that_was_taken_for_left_over_before_it_was_locked_is_made_anew(
         assert folder.is_dir()
         assert folder not in made
     assert made
+
+
+def test_where_there_are_no_locks_folders_are_made_and_nobody_elses_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with scratch("x-", tmp_path) as one, scratch("x-", tmp_path) as other:
+        assert one.is_dir()
+        assert other.is_dir()
+        assert one != other
+    assert not any(tmp_path.iterdir())

@@ -1,6 +1,9 @@
 """A file that is replaced is the old one or the new one, whatever happens to its writer."""
 
+import errno
+import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -69,3 +72,19 @@ def test_two_that_replace_one_file_at_once_do_not_write_into_each_others(tmp_pat
         subprocess.run([sys.executable, "-c", REPLACED_BY_ANOTHER, str(tmp_path / "page")], check=True)
         assert (tmp_path / "page").read_text() == "theirs"
     assert (tmp_path / "page").read_text() == "mine"
+
+
+@pytest.mark.parametrize("lacking", [errno.EINVAL, errno.EOPNOTSUPP])
+def test_a_file_system_without_fsync_for_folders_takes_files_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: int
+) -> None:
+    sync = os.fsync
+
+    def of_files_alone(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(lacking, os.strerror(lacking))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", of_files_alone)
+    write_whole(tmp_path / "file", "new")
+    assert (tmp_path / "file").read_text() == "new"

@@ -10,7 +10,7 @@ import pytest
 
 from experiments import capture_parts
 from experiments.plan import CapturePlan
-from testbed.captures import CapturePoint, has_all, parse_counts, tcpdump_command
+from testbed.captures import CONFINED, CapturePoint, has_all, parse_counts, tcpdump_command
 from testbed.sandbox import run_in_sandbox
 from tests.testbed.capturing import FRAME_BYTES, FRAMES, ROTATIONS
 
@@ -21,14 +21,15 @@ def test_a_capture_in_a_host_enters_its_namespace_first() -> None:
     point = CapturePoint(CapturePlan("r2-gw-eth0.pcap", host="r2-gw"), "/proc/7/ns/net", "eth0")
     command = tcpdump_command(point, Path("c/r2-gw-eth0.pcap"), snaplen_bytes=None, root=False)
     assert command[:3] == ["nsenter", "--net=/proc/7/ns/net", "--"]
-    assert command[3] == "tcpdump"
+    assert command[3] == "setpriv"
+    assert command[3 + len(CONFINED)] == "tcpdump"
     assert "-Z" not in command
 
 
 def test_root_stays_root_so_that_its_files_are_its_own() -> None:
     point = CapturePoint(CapturePlan("x.pcap"), None, "l1a")
     command = tcpdump_command(point, Path("x.pcap"), snaplen_bytes=128, root=True)
-    assert command[0] == "tcpdump"
+    assert command[len(CONFINED)] == "tcpdump"
     assert command[command.index("-Z") + 1] == "root"
     assert command[command.index("-s") + 1] == "128"
 

@@ -8,6 +8,7 @@ import pytest
 from experiments.campaign import State
 from experiments.loader import read_experiment
 from experiments.sweepdir import SweepDirectory
+from testbed import sweeps
 from testbed.sweeps import Points, RunSelection, continued, new_record, refuse_changed
 from topologies.errors import InputError
 
@@ -23,6 +24,22 @@ def test_options_win_over_the_file():
     assert (chosen().repeat, chosen(repeat=5).repeat) == (2, 5)
     assert (chosen().backend, chosen("on=simulator").backend) == ("local", "simulator")
     assert [run.seed for run in chosen(seed=4).runs] == [4, 4, 5, 5]
+
+
+def test_more_runs_than_anybody_waits_for_are_refused_before_one_is_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 10,000 combinations a thousand times each there would be ten million in memory."""
+    monkeypatch.setattr(sweeps, "runs", lambda *_: pytest.fail("all are listed"))
+    sizes = ", ".join(f"{n}B" for n in range(10, 20))
+    rates = ", ".join(f"{n}/s" for n in range(1, 101))
+    swept = f"sweep={{workload.event_size: [{sizes}], workload.rate: [{rates}]}}"
+    file = read_experiment("link-failure", [swept, "repeat=20"])
+    with pytest.raises(InputError) as error:
+        RunSelection.of(file, backend=None, links="auto", seed=None, repeat=1000)
+    assert str(error.value) == "--repeat: makes 1,000,000 runs, more than 20,000"
+    with pytest.raises(InputError, match="makes 21,000 runs, more than 20,000"):
+        read_experiment("link-failure", [swept, "repeat=21"])
 
 
 def test_one_run_is_no_sweep():
@@ -67,6 +84,15 @@ def test_a_sweep_goes_on_with_the_plans_runs_whatever_its_record_says_of_them() 
     for listed in (others, replace(record, runs=record.runs[1:])):
         with pytest.raises(InputError, match="it lists other runs"):
             continued(listed, chosen(), directory)
+
+
+def test_a_sweep_goes_on_where_it_is_asked_to_whatever_its_record_says() -> None:
+    """A record's digest is its own: whoever wrote it knows what it should be."""
+    directory = SweepDirectory(Path("runs/x"))
+    record = new_record(directory, chosen(), Points(chosen()), None)
+    led_away = replace(record, backend="runs/x/points/lab.yaml", links="relay", seed=7, experiment={})
+    refuse_changed(led_away, chosen(), Points(chosen()), directory)
+    assert continued(led_away, chosen(), directory) == record
 
 
 def test_what_ended_is_not_run_again_but_what_crashed_is():

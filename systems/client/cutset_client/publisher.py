@@ -45,6 +45,7 @@ class Publisher:
         self._open = 0  # given out and not acknowledged
         self._is_unsaid = self._mode != "acknowledged"  # none was said to be sent, and all are to be
         self._unsaid_until_s = 0.0  # set with the first event
+        self._start_s: float | None = None  # when to begin, by CLOCK_MONOTONIC, which nobody sets
         self._changed = threading.Condition()
         self._done: dict[int, int] = {}
         self._is_over = not self._streams
@@ -121,9 +122,11 @@ class Publisher:
             return False
         if self._rate is None:
             return self._wait_for_room()
-        due_ns = self._channel.start_ns + int((self._given + 1) * 1e9 / self._rate)
+        if self._start_s is None:
+            self._start_s = time.monotonic() + (self._channel.start_ns - time.time_ns()) / 1e9
+        due_s = self._start_s + (self._given + 1) / self._rate
         while not self._channel.stopped.is_set():
-            left_s = (due_ns - time.time_ns()) / 1e9
+            left_s = due_s - time.monotonic()
             if left_s <= 0:
                 return True
             self._channel.stopped.wait(left_s)

@@ -52,6 +52,7 @@ def test_a_killed_replica_comes_back_from_its_files_again_and_again(tmp_path):
             wait_published(launched, 1500 * turn)
             kill(launched, proxy)
             launched.start(proxy)
+            launched.wait(lambda turn=turn: len(launched.all_said("started", name=proxy.name)) > turn)
         kill(launched, client)
         del launched.delivered[client.name]
         launched.start(client)

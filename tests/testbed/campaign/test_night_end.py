@@ -1,5 +1,6 @@
 """The end of a night: whatever goes wrong, others are told, and what is left to do is done by `--resume`."""
 
+import errno
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,7 +15,8 @@ from analysis.history import History, pruning
 from analysis.history.pruning import Pruning
 from analysis.history.regressions import checking
 from analysis.history.regressions.findings import Finding, NightFindings
-from experiments.campaign import Failure
+from experiments.campaign import Failure, State
+from testbed.campaign import night, night_one
 from testbed.campaign.night_end import exit_code, finding_line
 from tests.campaigns import night_record, night_run
 from tests.testbed.campaign.night_fixtures import NEVER, NIGHT, NO_TIME, Nights
@@ -86,6 +88,40 @@ def test_a_disk_that_is_full_is_told_and_the_run_that_was_on_is_noted_later(nigh
     [run] = nights.record.runs
     assert (run.run, run.verdict) == (torn.run, "passed")
     assert nights.kept() == {run.run: 1}
+
+
+def test_on_a_full_disk_a_night_is_not_over_and_says_what_to_do(short, monkeypatch, capsys):
+    with monkeypatch.context() as patched:
+        patched.setattr(night, "ROOM_BYTES_MIN", 1 << 60)
+        assert short.run("--hook", short.hook) == 3
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("cutset: the disk is full, ")
+    assert line.endswith("prune --keep SIZE` does, then `cutset nightly small --resume` goes on")
+    assert (short.record.outcome, short.record.exit_code) == ("crashed", 3)
+    assert [run.state for run in short.record.runs] == [State.PENDING]
+    [message] = short.told()
+    assert message["exit_code"] == 3
+    assert "the disk is full" in message["text"]
+    assert short.run("--resume") == 0
+    assert short.record.outcome == "completed"
+
+
+@pytest.mark.slow
+def test_a_run_that_a_full_disk_broke_is_made_again(nights, monkeypatch):
+    nights.suite("name: good")
+    with monkeypatch.context() as patched:
+
+        def fill(*_: object, **__: object) -> None:
+            patched.setattr(night, "ROOM_BYTES_MIN", 1 << 60)
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        patched.setattr(night_one, "make", fill)
+        assert nights.run() == 3
+    [torn] = nights.record.runs
+    assert (torn.state, len(torn.torn)) == (State.PENDING, 1)
+    assert nights.run("--resume") == 0
+    [run] = nights.record.runs
+    assert (run.verdict, run.tries) == ("passed", 2)
 
 
 @pytest.mark.parametrize(

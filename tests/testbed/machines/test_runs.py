@@ -184,8 +184,8 @@ def test_a_second_ctrl_c_ends_at_once_while_files_come_and_what_came_is_describe
         run.process.send_signal(signal.SIGINT)
         assert run.end() == 130
         content = record_to_json(run.record)
-    assert fetched.returncode == 1
-    assert f"the files of {run.run.name} are being brought here by cutset run, process " in fetched.stderr
+    assert fetched.returncode == 3
+    assert f"{run.run.name}: another command is at work on it (" in fetched.stderr
     assert content["outcome"] is not None
     assert [machine["problem"] for machine in content["shipped"]] == ["it was given up"] * 3
 

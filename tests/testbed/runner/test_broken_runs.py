@@ -4,6 +4,7 @@ nothing.
 
 import contextlib
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +73,25 @@ def test_ctrl_c_while_building_is_heeded(tmp_path: Path) -> None:
         assert run.wait() == 130, run.said
         assert run.record()["outcome"] == "interrupted"
         assert run.record()["times"]["zero_ns"] is None
+        run.assert_nothing_left()
+
+
+def test_ctrl_c_is_heard_before_the_network_stands(tmp_path: Path) -> None:
+    """What wires it blocks the event loop, and takes minutes where there are a thousand hosts."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    real = shutil.which("ip", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    (programs / "ip").write_text(f'#!/bin/sh\nsleep 0.5\nexec {real} "$@"\n')
+    (programs / "ip").chmod(0o755)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    with LiveRun(tmp_path, "--set", "duration=60s", PATH=path) as run:
+        run.until("building the network")
+        run.process.send_signal(signal.SIGINT)
+        assert run.wait() == 130, run.said
+        record = run.record()
+        assert (record["outcome"], record["phase"]) == ("interrupted", "collected")
+        assert record["problems"] == ["stopped by the user before its time"]
+        assert record["times"]["network_ns"] is None
         run.assert_nothing_left()
 
 

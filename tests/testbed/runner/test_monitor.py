@@ -1,6 +1,7 @@
 """Watching processors, disk and links."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from testbed.runner import monitor
 from testbed.runner.monitor import ProcessorTimes, busy_fraction, parse_processor_times
 
+SECOND_NS = 10**9
 STAT = "cpu  100 20 30 1000 50 5 15 7 90 0\ncpu0 50 10 15 500 25 2 7 3 45 0\n"
 
 
@@ -42,6 +44,7 @@ def watched(
                 on_busy=lambda _, busy: heard.append(("busy", busy)),
                 on_disk_low=lambda free: heard.append(("low", free)),
                 on_failure=lambda reason: heard.append(("failure", reason)),
+                on_clock_set=lambda step_ns: heard.append(("clock", step_ns)),
             )
         )
         while not wanted():
@@ -64,3 +67,18 @@ def test_links_that_fail_are_told_with_the_reason(tmp_path: Path, monkeypatch: p
     died = ("failure", "the relay died")
     watched(tmp_path, monkeypatch, [None, None, "the relay died"], lambda: died in heard, heard)
     assert [what for what, _ in heard] == ["busy", "busy", "failure"]
+
+
+def test_a_clock_that_somebody_sets_is_told_by_how_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, heard = time.time_ns, []
+    steps = [0, 3 * SECOND_NS, 3 * SECOND_NS, -SECOND_NS]
+
+    def set_by_and_by() -> int:
+        return real() + steps[min(len(heard), len(steps) - 1)]
+
+    monkeypatch.setattr(time, "time_ns", set_by_and_by)
+    watched(tmp_path, monkeypatch, [], lambda: len(heard) >= 6, heard)
+    found = [step_ns for what, step_ns in heard if what == "clock"]
+    assert [round(step_ns / SECOND_NS, 2) for step_ns in found] == [3, -4]

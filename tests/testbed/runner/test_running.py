@@ -2,8 +2,11 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from experiments.plan import Direction, LinkChange, LinkState, ProcessAction, ProcessChange
 from testbed.links.emulator import Applied
@@ -50,3 +53,37 @@ def test_what_is_planned_happens_though_the_duration_is_over_before_the_machine_
     assert done == ["r0/proxy-0", "r0-r1"]
     assert [entry["fault"] for entry in changes] == ["again", "cut"]
     assert all(entry["applied_ns"] is not None for entry in changes)
+
+
+@pytest.mark.parametrize("step_s", [-3600, 3600])
+def test_a_run_is_as_long_as_planned_though_the_clock_is_set_meanwhile(
+    step_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_ns, set_ns = time.time_ns, [0]
+    monkeypatch.setattr(time, "time_ns", lambda: real_ns() + set_ns[0])
+    done: list[float] = []
+
+    async def saved() -> None:
+        pass
+
+    def change(_: LinkChange) -> Applied:
+        done.append(time.monotonic())
+        set_ns[0] = step_s * 10**9
+        return Applied(time.time_ns(), time.time_ns())
+
+    record = SimpleNamespace(change=lambda _: None, save_aside=saved)
+    changes = tuple(replace(CHANGES[1], at_us=at_us) for at_us in (50_000, 150_000))
+    context: Any = SimpleNamespace(
+        plan=SimpleNamespace(duration_us=250_000),
+        changes=tuple(enumerate(changes)),
+        record=record,
+        network=SimpleNamespace(change=change),
+    )
+    begun_s = time.monotonic()
+    run = until_duration_is_over(context, SimpleNamespace(), time.time_ns())  # type: ignore[arg-type]
+    asyncio.run(asyncio.wait_for(run, 20))
+    assert time.monotonic() - begun_s >= 0.25
+    assert [at_s - begun_s >= planned_s for at_s, planned_s in zip(done, (0.05, 0.15), strict=True)] == [
+        True,
+        True,
+    ]

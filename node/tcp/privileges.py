@@ -1,0 +1,119 @@
+"""Gives up what a process may do beyond its user's own, for itself and all that it starts (capabilities(7)).
+
+In a sandbox everything runs as root of its namespaces: without this, a node could change links, faults and
+other hosts' processes, and on a run that real root started, the machine. Calls prctl(2) and capset(2).
+"""
+
+import ctypes
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+CAP_CHOWN: Final = 0  # linux/capability.h
+CAP_DAC_OVERRIDE: Final = 1
+CAP_FOWNER: Final = 3
+CAP_FSETID: Final = 4
+CAP_KILL: Final = 5
+CAP_SETGID: Final = 6
+CAP_SETUID: Final = 7
+CAP_SETPCAP: Final = 8
+CAP_NET_BIND_SERVICE: Final = 10
+CAP_SYS_CHROOT: Final = 18
+OF_PROGRAMS: Final = frozenset(
+    {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP}
+    | {CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT}
+)
+"""What servers started as root do before they become another user; none of it changes the network."""
+
+CAPABILITIES_MAX: Final = 64
+_VERSION_3: Final = 0x20080522
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+class _Sets(ctypes.Structure):
+    """A half of each set, the low one first."""
+
+    _fields_ = (
+        ("effective", ctypes.c_uint32),
+        ("permitted", ctypes.c_uint32),
+        ("inheritable", ctypes.c_uint32),
+    )
+
+
+def bound(kept: frozenset[int]) -> None:
+    """Let nothing that this process starts, or becomes, get other capabilities than these.
+
+    Takes CAP_SETPCAP; whoever has not even that cannot give anything on.
+    """
+    for number in range(CAPABILITIES_MAX):
+        if number not in kept and _libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
+            _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+
+
+def give_up(kept: frozenset[int]) -> None:
+    """Have only these capabilities, of those that there are, from now on, and never get any by execve(2).
+
+    Raises OSError.
+    """
+    permitted = _masks()[1] & _mask(kept)
+    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    _set(permitted, permitted, 0)
+
+
+def give_up_all_but_reach(written: Iterable[Path], read: Iterable[Path]) -> None:
+    """Have no capabilities from now on; but these folders, there or not yet there, are still reached.
+
+    Where root works in another user's folder, whose doors are shut for everybody else, what remains is
+    CAP_DAC_OVERRIDE. Raises OSError.
+    """
+    bound(frozenset())
+    _, permitted, _ = _masks()
+    _set(0, permitted, 0)
+    asked = [(path, os.R_OK | os.X_OK) for path in read] + [(path, os.W_OK | os.X_OK) for path in written]
+    reached = all(os.access(_existing(path), mode, effective_ids=True) for path, mode in asked)
+    _set(permitted, permitted, 0)
+    give_up(frozenset() if reached else frozenset({CAP_DAC_OVERRIDE}))
+
+
+def _existing(path: Path) -> Path:
+    """The folder itself, or the one in which it is to be made."""
+    return next(each for each in (path.absolute(), *path.absolute().parents) if os.path.lexists(each))
+
+
+def _mask(numbers: Iterable[int]) -> int:
+    return sum(1 << number for number in numbers)
+
+
+def _masks() -> tuple[int, int, int]:
+    """Effective, permitted and inheritable capabilities of this thread. Raises OSError."""
+    low_and_high = (_Sets * 2)()
+    _check(_libc.capget(ctypes.byref(_Header(_VERSION_3, 0)), low_and_high))
+    low, high = low_and_high
+    return (
+        low.effective | high.effective << 32,
+        low.permitted | high.permitted << 32,
+        low.inheritable | high.inheritable << 32,
+    )
+
+
+def _set(effective: int, permitted: int, inheritable: int) -> None:
+    """Raises OSError."""
+    low = [each & 0xFFFFFFFF for each in (effective, permitted, inheritable)]
+    high = [each >> 32 for each in (effective, permitted, inheritable)]
+    both = (_Sets * 2)(_Sets(*low), _Sets(*high))
+    _check(_libc.capset(ctypes.byref(_Header(_VERSION_3, 0)), both))
+
+
+def _check(result: int) -> None:
+    if result != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, f"cannot give up capabilities: {os.strerror(error)}")

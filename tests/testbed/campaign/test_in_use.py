@@ -1,0 +1,140 @@
+"""Commands that want the same run at once: one has it, and the others say which."""
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments import locks
+from experiments.locks import folder_lock
+from experiments.rundir import RunDirectory
+from testbed.campaign.in_use import is_over, reading, sole_writer
+from testbed.cli.main import run as cutset
+from testbed.cli.named_run import named_run
+from testbed.errors import MachineError
+from tests.run_json import set_run
+from tests.testbed.runner.live import write_experiment
+from topologies.errors import InputError
+
+HOLD = """\
+import sys
+from pathlib import Path
+from experiments.locks import folder_lock
+with folder_lock(Path(sys.argv[1]), wait=True):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[tuple[RunDirectory, int]]:
+    """A run that another process has, and the process."""
+    run = RunDirectory(tmp_path / "runs/20260102T000000Z-b-000002")
+    run.make()
+    set_run(run, phase="collected", outcome="completed")
+    command = [sys.executable, "-c", HOLD, str(run.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        yield run, process.pid
+
+
+@pytest.mark.parametrize("command", ["analyze", "report", "export", "compare"])
+def test_a_command_says_which_other_process_has_a_run(
+    command: str, held: tuple[RunDirectory, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, process = held
+    assert cutset([command, str(run.path)]) == 3
+    said = capsys.readouterr().err
+    assert said.startswith(f"cutset: {run.path}: another command ")
+    assert f" (process {process}, `{Path(sys.executable).name} -c " in said
+    assert said.count("\n") == 1
+
+
+def test_several_read_a_run_at_once_and_nobody_changes_it(tmp_path: Path) -> None:
+    with (
+        reading(tmp_path),
+        reading(tmp_path, tmp_path),
+        pytest.raises(MachineError, match="is at work on it"),
+        sole_writer(tmp_path),
+    ):
+        pass
+    with sole_writer(tmp_path), pytest.raises(MachineError, match="makes or analyses it"), reading(tmp_path):
+        pass
+
+
+def test_whoever_only_looks_does_not_keep_a_command_away(tmp_path: Path) -> None:
+    looks = 0
+    for _ in range(100):
+        looks += is_over(tmp_path)
+        with sole_writer(tmp_path):
+            assert not is_over(tmp_path)
+    assert looks == 100
+
+
+def test_latest_is_no_run_that_another_command_has_and_none_that_did_not_begin(
+    held: tuple[RunDirectory, int],
+) -> None:
+    run, _ = held
+    runs = run.path.parent
+    with pytest.raises(InputError, match="still being made or analysed"):
+        named_run("latest", runs)
+    over, planned = (RunDirectory(runs / f"2026010{day}T000000Z-a-00000{day}") for day in (1, 3))
+    for made in (over, planned):
+        made.make()
+    set_run(over, phase="collected", outcome="completed")
+    set_run(planned)
+    assert named_run("latest", runs).path == over.path
+    assert named_run(run.name, runs).path == run.path
+
+
+def test_where_there_are_no_locks_commands_work_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(fcntl, "lockf", refuse)
+    with sole_writer(tmp_path), reading(tmp_path):
+        assert is_over(tmp_path)
+    for lock in (folder_lock(tmp_path, wait=False), locks.file_lock(tmp_path / "lock", who="a test")):
+        with pytest.raises(OSError, match="its file system has no locks"), lock:
+            pass
+
+
+@pytest.mark.slow
+def test_of_many_analyses_at_once_each_is_whole_or_says_who_is_at_it(tmp_path: Path) -> None:
+    """Real processes: they used to remove each other's tables."""
+    command = [sys.executable, "-m", "testbed.cli.main"]
+    experiment = write_experiment(tmp_path, faults="on: simulator\ncaptures: none\n")
+    runs = tmp_path / "runs"
+    made = [*command, "run", str(experiment), "--out", str(runs)]
+    done = subprocess.run(made, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode in {0, 1}, done.stderr
+    (run,) = runs.iterdir()
+    summary = (run / "summary.json").read_bytes()
+    commands = [("analyze", str(run)), ("report", str(run)), ("export", str(run), "--force", "-o")]
+    processes = []
+    for number in range(9):
+        name, *rest = commands[number % 3]
+        last = [str(tmp_path / f"{number}.tar.zst")] if name == "export" else []
+        processes.append(
+            subprocess.Popen(
+                [*command, name, *rest, *last],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    said = [(process.communicate(timeout=300)[1], process.returncode) for process in processes]
+    refused = [text for text, code in said if code == 3]
+    assert {code for _, code in said} <= {done.returncode, 0, 3}
+    assert 0 < len(refused) < 9
+    assert all("another command" in text and " (process " in text for text in refused)
+    assert (run / "summary.json").read_bytes() == summary

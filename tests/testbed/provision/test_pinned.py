@@ -1,0 +1,56 @@
+"""What is fetched to be run is known by a hash: Python packages, what builds them, and actions."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[3]
+SCRIPTS = (
+    *("Makefile", "Vagrantfile", "README.md", "CONTRIBUTING.md"),
+    *("docs/**/*.md", "testbed/**/*.sh", "testbed/**/*.rb", "systems/**/*.sh", "systems/**/*.md"),
+    *("tests/**/*.sh", "tests/**/*.rb", ".github/**/*"),
+)
+"""Where commands stand that set something up."""
+PIP = re.compile(r"(?:\$\(PIP\)|\bpip3? (?:install|wheel|download))(?P<options>[^\n&;]*)")
+DEFINITION = " --quiet --disable-pip-version-check --no-deps"
+"""Of what the Makefile calls PIP."""
+PIN = re.compile(r"^ *(?:- )?uses: +(?P<action>\S+)(?P<comment>.*)$", re.MULTILINE)
+
+
+def commands() -> list[tuple[str, str]]:
+    """Each command of pip: the file, and its options."""
+    found = []
+    for path in sorted({path for pattern in SCRIPTS for path in PROJECT.glob(pattern) if path.is_file()}):
+        if "node_modules" in path.parts:
+            continue
+        text = path.read_text().replace("\\\n", " ")
+        found += [(str(path.relative_to(PROJECT)), each["options"]) for each in PIP.finditer(text)]
+    return found
+
+
+def test_pip_installs_nothing_without_a_hash_and_builds_nothing_with_what_has_none() -> None:
+    found = [each for each in commands() if each[1] != DEFINITION]
+    assert len(found) >= 4, "the Makefile's are seen"
+    for file, options in found:
+        assert "--require-hashes" in options or "--editable ." in options, (file, options)
+        assert "--no-build-isolation" in options or "--only-binary :all:" in options, (file, options)
+
+
+def test_what_builds_packages_is_pinned_with_a_hash_and_comes_first() -> None:
+    """As the Makefile takes it out of requirements.txt."""
+    requirements = (PROJECT / "requirements.txt").read_text()
+    hashes = r"(?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+"
+    assert re.search(r"^setuptools==\S+ \\\n" + hashes, requirements, re.MULTILINE)
+    recipe = (PROJECT / "Makefile").read_text().partition("$(PACKAGES): ")[2].partition("\n\n")[0]
+    first, second = recipe.index("-r $(VENV)/backend.txt"), recipe.index("-r requirements.txt")
+    assert recipe.index("'/^setuptools==/,/[^\\\\]$$/p'") < first < second
+
+
+@pytest.mark.parametrize("workflow", sorted((PROJECT / ".github/workflows").iterdir()), ids=str)
+def test_actions_are_named_by_a_full_hash_and_say_which_version_that_is(workflow: Path) -> None:
+    found = list(PIN.finditer(workflow.read_text()))
+    assert found
+    for each in found:
+        assert re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}", each["action"]), each["action"]
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", each["comment"]), each["action"]

@@ -1,0 +1,66 @@
+"""A run that does not fit into this machine is refused before anything of it is made."""
+
+from dataclasses import replace
+
+import pytest
+
+from experiments.loader import load_experiment
+from experiments.plan import Plan
+from testbed import resources
+from testbed.captures import BUFFER_KIB, BUFFER_KIB_MIN, BUFFERS_SHARE, buffer_kib
+from testbed.errors import MachineError
+from testbed.planning import make_plan
+from testbed.resources import PROCESSES_PER_PROCESSOR_MAX, check_resources, needed_bytes, smaller_buffers
+from topologies.loader import load_topology
+
+GIB = 1 << 30
+
+
+def plan(clients: int) -> Plan:
+    """The main job with so many clients in each of its four regions."""
+    experiment = load_experiment("link-failure", [f"roles.client={clients}"])
+    return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+
+
+@pytest.fixture(autouse=True)
+def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 2 processors and 24 GB."""
+    monkeypatch.setattr(resources.os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(resources, "available_bytes", lambda: 20 * GIB)
+    monkeypatch.setattr(resources, "memory_bytes", lambda: 24 * 10**9)
+
+
+def test_the_main_job_and_a_hundred_processes_fit_and_have_whole_buffers() -> None:
+    for clients in (1, 23):
+        check_resources(plan(clients))
+        assert smaller_buffers(plan(clients)) is None
+
+
+def test_a_thousand_processes_on_two_processors_are_refused_with_what_to_do() -> None:
+    most = 2 * PROCESSES_PER_PROCESSOR_MAX
+    said = rf"1,016 processes are too many for 2 processors, .* {most} at most"
+    with pytest.raises(MachineError, match=said):
+        check_resources(plan(250))
+
+
+def test_what_takes_more_memory_than_is_free_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = plan(23)
+    monkeypatch.setattr(resources, "available_bytes", lambda: needed_bytes(some) - 1)
+    with pytest.raises(MachineError, match=r"108 processes and \d+ captures need about [\d,]+ MiB of memory"):
+        check_resources(some)
+    check_resources(replace(some, captures=()))
+
+
+def test_buffers_of_captures_never_take_more_than_a_part_of_the_memory() -> None:
+    memory = 24 * 10**9
+    for captures in (0, 1, 8, 100, 300, 1_002):
+        each_kib = buffer_kib(captures, memory)
+        assert BUFFER_KIB_MIN <= each_kib <= BUFFER_KIB
+        assert captures * each_kib << 10 <= memory // BUFFERS_SHARE
+    assert buffer_kib(100, memory) == BUFFER_KIB
+    assert buffer_kib(100, GIB) < BUFFER_KIB
+
+
+def test_smaller_buffers_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "memory_bytes", lambda: 2 * GIB)
+    assert "not 8,192" in str(smaller_buffers(plan(23)))
