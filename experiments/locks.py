@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from experiments.plain_name import refuse_link
+
 NOTE_BYTES_MAX = 200
 
 
@@ -22,9 +24,11 @@ class HeldError(Exception):
 def file_lock(path: Path, *, who: str) -> Iterator[None]:
     """Have the lock on a file, which is made and stays.
 
-    who: what to tell others, in a few words. Raises HeldError, and OSError if the file cannot be written.
+    who: what to tell others, in a few words. Raises HeldError, InputError for a link, which would have another
+    file written, and OSError if the file cannot be written.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    refuse_link(path)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

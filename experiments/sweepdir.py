@@ -32,7 +32,7 @@ from experiments.campaign import (
     write_campaign,
 )
 from experiments.json_files import read_json
-from experiments.plain_name import plain_name, refuse_link
+from experiments.plain_name import check_folder, plain_name, refuse_link
 from experiments.rundir import POINTS, RunDirectory, check_encoding
 from experiments.sweep import points, value_text, values_text
 from experiments.sweep_expectations import Judgement
@@ -138,12 +138,21 @@ class SweepDirectory:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """An existing sweep. Raises InputError if there is none."""
+        """An existing sweep. Raises InputError if there is none, or `check_folders` refuses it."""
         check_encoding(path)
         sweep = cls(path)
         if not sweep.sweep_json.is_file():
             raise InputError(str(path), None, "", "is no directory of a sweep: it has no sweep.json")
+        sweep.check_folders()
         return sweep
+
+    def check_folders(self) -> None:
+        """As of a run, and for the runs below it. Raises InputError."""
+        for folder in (self.figures, self.points):
+            check_folder(folder)
+        for run in sorted(self.points.iterdir()) if self.points.is_dir() else ():
+            check_folder(run)
+            RunDirectory(run).check_folders()
 
     @property
     def name(self) -> str:
