@@ -466,6 +466,9 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     size = plan.workload.get("event_size_bytes", 0)
     if type(size) is not int or not 0 <= size < 1 << 31:
         yield "workload.event_size_bytes", f"{size!r:.40} is no size of an event"
+    publishers = plan.workload.get("publishers", 1)
+    if type(publishers) is not int or not 1 <= publishers <= NUMBER_MAX:
+        yield "workload.publishers", f"{publishers!r:.40} is no number of publishers"
     try:
         _ = plan.collect
     except InputError as error:
@@ -486,7 +489,7 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     for field_, name, known in (
         *((f"streams.{n}.region", stream.region, regions) for n, stream in enumerate(plan.streams)),
         *((f"hosts.{n}.region", host.region, regions) for n, host in enumerate(plan.hosts)),
-        *((f"links.{n}.a", link.a, ends) for n, link in enumerate(plan.links)),
+        *((f"links.{n}.a", link.a, regions if link.kind == "wan" else ends) for n, link in enumerate(plan.links)),
         *((f"links.{n}.b", link.b, regions) for n, link in enumerate(plan.links)),
         *((f"processes.{n}.host", process.host, hosts) for n, process in enumerate(plan.processes)),
         *((f"traffic.{n}.host", each.host, hosts) for n, each in enumerate(plan.traffic)),

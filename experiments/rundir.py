@@ -238,8 +238,10 @@ class RunDirectory:
         return read_record(self.run_json)
 
     def read_summary(self) -> dict[str, Any]:
-        """The content of summary.json. Raises InputError if it is missing or unreadable."""
-        return read_json(self.summary_json)
+        """The content of summary.json. Raises InputError if it is missing or malformed."""
+        from experiments.summary_file import check_summary  # noqa: PLC0415 - quick to import without
+
+        return check_summary(read_json(self.summary_json), self.summary_json)
 
 
 def is_key_log(file: str) -> bool:

@@ -96,9 +96,9 @@ def _at_rest(figures: Row) -> str:
         told = [f"{since} {count_of(figures['stalled'], 'stream')} stayed away from a client that was there."]
     else:
         told = [
-            f"{since} every stream flowed again at every client within {seconds(figures['full_s'])} (median"
-            f" {seconds(figures['median_s'])}), at most {seconds(figures['beyond_way_s'])} beyond its path's"
-            f" delay. No event published after it took longer than {seconds(figures['wait_max_s'])}."
+            f"{since} every stream flowed again at every client within {seconds(figures.get('full_s'))} (median"
+            f" {seconds(figures.get('median_s'))}), at most {seconds(figures.get('beyond_way_s'))} beyond its"
+            f" path's delay. No event published after it took longer than {seconds(figures.get('wait_max_s'))}."
         ]
     if figures.get("connected") is False:
         told.append("Links that are up in both directions do not join all regions then.")
