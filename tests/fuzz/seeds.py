@@ -16,23 +16,8 @@ from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 from scapy.packet import Raw
 
 from experiments.campaign import State
-from experiments.observations import CaptureRecord, ChangeRecord, MachineShare, ProcessExit, ProcessRecord
 from experiments.packing import COUNT
-from experiments.plan import (
-    CapturePlan,
-    Direction,
-    FaultPlan,
-    HostPlan,
-    LinkChange,
-    LinkPlan,
-    LinkState,
-    ProcessAction,
-    ProcessChange,
-    ProcessPlan,
-    RegionPlan,
-    StreamPlan,
-)
-from experiments.run_record import Outcome, Phase, RunRecord, Times, record_text
+from experiments.run_record import RunRecord, record_text
 from experiments.sweepdir import runs
 from experiments.validated_json import to_json
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
@@ -40,8 +25,7 @@ from node.core.message_layout import Codec
 from node.protocols.sprinkler.messages import CODEC, Events, Publish, Subscribe
 from tests.analysis.capture.pcap.captures import START_NS, SYN, at_intervals, pcap_bytes, segment, snapped
 from tests.campaigns import sweep_record
-from tests.run_json import SMALL
-from topologies.link_parameters import LinkParameters
+from tests.run_json import SMALL, little_run
 
 FOUND = Path(__file__).with_name("found")
 
@@ -144,44 +128,9 @@ def _streams() -> Iterator[bytes]:
     yield b"\x40" + b"".join(_messages(CODEC))
 
 
-def _run_record() -> RunRecord:
-    """A run of two regions with a process each, in which a link is cut and a process killed."""
-    regions = ("r0", "r1")
-    shape = LinkParameters(delay_us=15_000)
-    plan = replace(
-        SMALL,
-        workload={"event_size_bytes": 10, "collect": {"predicate": "last", "argument": 5}},
-        regions=tuple(RegionPlan(name, f"10.{n}.0.0/16", f"{name}-gw") for n, name in enumerate(regions)),
-        hosts=tuple(
-            HostPlan(f"{name}-proxy-0", name, "proxy", 0, f"10.{n}.0.2", "") for n, name in enumerate(regions)
-        ),
-        links=(LinkPlan("r0-r1", "wan", "r0", "r1", shape, shape),),
-        processes=tuple(ProcessPlan(f"{name}/proxy-0", f"{name}-proxy-0", name, "proxy", 0, 1) for name in regions),
-        captures=(CapturePlan("r0-proxy-0-eth0.pcap", host="r0-proxy-0"),),
-        faults=(FaultPlan("cut", "cut", "r0-r1", 500_000), FaultPlan("kill", "kill", "r1/proxy-0", 600_000)),
-        changes=(
-            LinkChange(500_000, "cut", "r0-r1", Direction.FORWARD, LinkState.BLACKHOLE, shape),
-            ProcessChange(600_000, "kill", "r1/proxy-0", ProcessAction.KILL),
-        ),
-        streams=tuple(StreamPlan(n, name, name, (name,)) for n, name in enumerate(regions)),
-    )
-    return RunRecord(
-        plan,
-        run="a-run",
-        experiment={"name": "small", "expect": ["events.lost == 0"]},
-        phase=Phase.COLLECTED,
-        outcome=Outcome.COMPLETED,
-        times=Times(started_ns=START_NS - 10**9, zero_ns=START_NS, ended_ns=START_NS + 10**9),
-        changes=(ChangeRecord(0, START_NS + 1, START_NS + 2), ChangeRecord(1, START_NS + 3, None)),
-        processes=(ProcessRecord("r0/proxy-0", "r0-proxy-0", 7, ProcessExit(0, None, START_NS + 5, expected=True)),),
-        captures=(CaptureRecord("captures/r0-proxy-0-eth0.pcap", host="r0-proxy-0", packets=7, kernel_drops=0),),
-        machines=(MachineShare("h0", ("r0-proxy-0",), START_NS), MachineShare("h1", ("r1-proxy-0",), START_NS)),
-    )
-
-
 def _run_records() -> Iterator[bytes]:
     yield record_text(RunRecord(SMALL), indent=None).encode()
-    yield record_text(_run_record(), indent=None).encode()
+    yield record_text(little_run(), indent=None).encode()
 
 
 def _summaries() -> Iterator[bytes]:
