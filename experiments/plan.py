@@ -13,7 +13,7 @@ from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from experiments.declared import Declared, oldest
 from experiments.validated_json import (
@@ -23,6 +23,7 @@ from experiments.validated_json import (
     Free,
     Name,
     Seed,
+    Share,
     Text,
     TimeUs,
     from_json,
@@ -307,7 +308,7 @@ class BurstPlan:
     """A time during which an entry of traffic sends; its server waits at `port`, which no other one has."""
 
     at_us: TimeUs
-    length_s: Annotated[int, Field(ge=1)]
+    length_s: Annotated[int, Field(ge=1, le=10**7)]
     port: Port
 
 
@@ -319,7 +320,7 @@ class TrafficPlan:
     host: FileName  # that sends
     target: FileName  # that receives
     protocol: Literal["tcp", "udp"]
-    flows: Annotated[int, Field(ge=1)]
+    flows: Annotated[int, Field(ge=1, le=NUMBER_MAX)]
     rate_bits_per_s: Count | None  # of all flows together; None: as fast as they can
     at_us: TimeUs
     until_us: TimeUs
@@ -334,6 +335,27 @@ class CollectPlan:
     argument: Count
     every_us: Count | None = None
     one_of: Count | None = None
+
+
+class _Keys(BaseModel):
+    """Which keys events are about (`experiments.workloads.stream`)."""
+
+    model_config = ConfigDict(strict=True)
+
+    distribution: Name
+    skew: Annotated[float, Field(ge=0, le=1e6)] = 1.0
+    count: Count | None = None
+    insertions: Share = 0.0
+
+
+class _Told(BaseModel):
+    """What of a workload readers of a run ask for by name, beside what `Plan` checks itself."""
+
+    model_config = ConfigDict(strict=True)
+
+    publishers: Annotated[int, Field(ge=1, le=NUMBER_MAX)] = 1
+    rate_per_s: Annotated[float, Field(ge=0, le=1e15)] | None = None
+    keys: _Keys | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,9 +488,10 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     size = plan.workload.get("event_size_bytes", 0)
     if type(size) is not int or not 0 <= size < 1 << 31:
         yield "workload.event_size_bytes", f"{size!r:.40} is no size of an event"
-    publishers = plan.workload.get("publishers", 1)
-    if type(publishers) is not int or not 1 <= publishers <= NUMBER_MAX:
-        yield "workload.publishers", f"{publishers!r:.40} is no number of publishers"
+    try:
+        from_json(_Told, plan.workload, "workload")
+    except InputError as error:
+        yield f"workload.{error.field}", error.problem
     try:
         _ = plan.collect
     except InputError as error:

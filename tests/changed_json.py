@@ -12,7 +12,7 @@ GONE = object()
 WRONG: tuple[Any, ...] = (
     *(GONE, None, True, [], {}, [[]], [None], {"x": 1}, ["x", "x"]),
     *(-1, 0, 1, 0.5, 1 << 40, (1 << 62) - 1, 1 << 70, 10**400, 1e300, -1e300),
-    *("", "x", "1", "../x", "/etc/passwd", "\x1b[2J", "\u202e", '"><script>', "x" * 10_000),
+    *("", "x", "\ud800", "1", "../x", "/etc/passwd", "\x1b[2J", "\u202e", '"><script>', "x" * 10_000),
 )
 """What stands in place of a value."""
 ITEMS_MAX = 2
