@@ -12,16 +12,16 @@ from html import escape
 from topologies.layout import Box
 
 Point = tuple[float, float]
+Attributes = Mapping[str, str | float]
+"""Of an element; numbers are rounded to a tenth."""
 _NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What no XML document may hold, escaped or not (XML 1.0, section 2.2)."""
 
 
-def element(name: str, attributes: Mapping[str, str | float] | None = None, *inside: str) -> str:
-    """An element with its attributes; numbers are rounded to a tenth. inside: elements and `plain` texts."""
-    shown = "".join(
-        f' {key}="{plain(value if isinstance(value, str) else f"{value:.1f}")}"'
-        for key, value in (attributes or {}).items()
-    )
+def element(name: str, attributes: Attributes, *inside: str) -> str:
+    """An element. inside: elements and `plain` texts."""
+    texts = {key: value if isinstance(value, str) else f"{value:.1f}" for key, value in attributes.items()}
+    shown = "".join(f' {key}="{plain(value)}"' for key, value in texts.items())
     return f"<{name}{shown}>{''.join(inside)}</{name}>" if inside else f"<{name}{shown}/>"
 
 
@@ -39,17 +39,17 @@ class Drawing:
     def line(self, a: Point, b: Point, style: str, stroke: str = "") -> None:
         """A straight line. stroke: its colour, if not that of its class."""
         colour = {"stroke": stroke} if stroke else {}
-        ends = {"x1": a[0], "y1": a[1], "x2": b[0], "y2": b[1]}
+        ends: Attributes = {"x1": a[0], "y1": a[1], "x2": b[0], "y2": b[1]}
         self.parts.append(element("line", {**ends, "class": style, **colour}))
 
     def text(self, x: float, y: float, content: str, style: str = "", anchor: str = "start") -> None:
         """A line of text with its baseline at y."""
-        place = {"x": x, "y": y, "text-anchor": anchor, "class": style}
+        place: Attributes = {"x": x, "y": y, "text-anchor": anchor, "class": style}
         self.parts.append(element("text", place, plain(content)))
 
     def box(self, box: Box, style: str, *, radius: float = 0.0, stroke: str = "") -> None:
         """A rectangle. stroke: the colour of its line, if not that of its class."""
-        place = {
+        place: Attributes = {
             "x": box.x - box.width / 2,
             "y": box.y - box.height / 2,
             "width": box.width,
@@ -58,7 +58,7 @@ class Drawing:
             "class": style,
         }
         colour = {"style": f"stroke: {stroke}"} if stroke else {}
-        self.parts.append(element("rect", place | colour))
+        self.parts.append(element("rect", {**place, **colour}))
 
 
 def document(

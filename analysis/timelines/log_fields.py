@@ -31,7 +31,6 @@ class _LogRecord(BaseModel):
 
     t_ns: TimeNs
     stream: Stream | None = None
-    topic: str | None = None
     peer: Peer = None
     to: Peer = None
     relay: Peer = None

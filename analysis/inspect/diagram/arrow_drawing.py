@@ -7,7 +7,7 @@ from analysis.inspect.diagram.label_placer import Label, Point
 from analysis.inspect.diagram.scene import Arrow, Flight
 from analysis.pages.report.formatting import number
 from analysis.schemas import ARRIVED, LOST
-from topologies.svg import element, plain
+from topologies.svg import Attributes, element, plain
 
 LOST_AFTER = 0.55  # of its way a message that was lost ends in a cross
 MEMBERS_DRAWN = 120  # fine lines within a thick arrow
@@ -38,7 +38,7 @@ def _draw_arrow(canvas: Canvas, arrow: Arrow, *, lined: bool) -> None:
     first, last = _ends(canvas, arrow, arrow.flights[0]), _ends(canvas, arrow, arrow.flights[-1])
     if len(arrow.flights) > 1:
         corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in (first[0], first[1], last[1], last[0]))
-        look = {"class": "thick", **_fainter(canvas), "fill": colour}
+        look: Attributes = {"class": "thick", **_fainter(canvas), "fill": colour}
         canvas.parts.append(element("polygon", {"points": corners, **look}))
         shown = _members(arrow) if lined else arrow.flights[-1:]
         _draw_members(canvas, arrow, shown, colour)
@@ -107,7 +107,7 @@ def draw_end(
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
         canvas.parts.append(element("polygon", {"points": points, "fill": colour}))
     else:
-        look = {"r": 3.5, "class": "message", "stroke": colour}
+        look: Attributes = {"r": 3.5, "class": "message", "stroke": colour}
         canvas.parts.append(element("circle", {"cx": bx, "cy": by, **look}))
 
 

@@ -16,7 +16,7 @@ from analysis.inspect.diagram.label_placer import Point
 from analysis.inspect.diagram.scene import Arrow, Flight, Scene
 from analysis.pages.report.formatting import EN_DASH, count_of
 from analysis.schemas import ARRIVED, LOST, UNSEEN
-from topologies.svg import document, element
+from topologies.svg import Attributes, document, element
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _draw_lifelines(canvas: Canvas) -> None:
     for _, group in groupby(canvas.scene.lifelines, key=lambda line: line.region):
         lines = list(group)
         left, right = canvas.x_of[lines[0].host], canvas.x_of[lines[-1].host]
-        size = {"width": right - left + 84, "height": "4", "rx": "2", "fill": lines[0].colour}
+        size: Attributes = {"width": right - left + 84, "height": "4", "rx": "2", "fill": lines[0].colour}
         canvas.parts.append(element("rect", {"x": left - 42, "y": "72", **size}))
         canvas.text((left + right) / 2, 92, lines[0].region, "region", "middle")
         for line in lines:
@@ -139,7 +139,7 @@ def _draw_sign(canvas: Canvas, kind: str, colour: str, at: Point) -> None:
     fate = kind if kind in (LOST, UNSEEN) else ARRIVED
     sample = Arrow(kind, "", "", fate, "", (Flight(0.0, None),), 0.0)
     if kind == "thick":
-        place = {"x": x, "y": y - 5, "width": "26", "height": "10"}
+        place: Attributes = {"x": x, "y": y - 5, "width": "26", "height": "10"}
         canvas.parts.append(element("rect", {**place, "class": "thick", "fill": colour}))
     canvas.line((x, y), (x + (20 if fate == LOST else 26), y), style_of("message", sample), colour)
     draw_end(canvas, sample, ((x, y), (x + (20 if fate == LOST else 26), y)), colour)
