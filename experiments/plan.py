@@ -37,7 +37,8 @@ from topologies.link_parameters import DELAY_US_MAX, LinkParameters
 from topologies.link_trace import LinkTrace, steps_of
 
 NUMBER_MAX = (1 << 32) - 1
-"""Of streams and of places among others of a kind."""
+"""Of places among others of a kind."""
+SETTLE_US_MAX = 10**11
 
 
 class LinkState(StrEnum):
@@ -177,7 +178,7 @@ class RegionPlan:
 class StreamPlan:
     """What numbers events, the region that owns it, and who publishes on it: regions, single processes."""
 
-    number: Number
+    number: Annotated[int, Field(ge=0, lt=1 << 31)]
     region: Name
     name: Name
     publishers: tuple[Name, ...]
@@ -473,7 +474,9 @@ def _are_attributes(given: Any) -> bool:
     except (KeyError, TypeError, AttributeError):
         return False
     return all(
-        isinstance(each.name, str) and all(type(end) in {int, float} for end in (each.low, each.high))
+        all(isinstance(text, str) for text in (each.name, each.kind, *each.labels))
+        and type(each.length) is int
+        and all(type(end) in {int, float} and abs(end) <= 1e300 for end in (each.low, each.high))
         for each in found
     )
 
@@ -496,6 +499,8 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
         _ = plan.collect
     except InputError as error:
         yield "workload.collect", ": ".join(filter(None, (error.field, error.problem)))
+    if not 0 <= plan.declared.contract.settle_us <= SETTLE_US_MAX:
+        yield "declared.contract.settle_us", f"{plan.declared.contract.settle_us} is no time to settle"
     if not _are_attributes(plan.workload.get("attributes", [])):
         yield "workload.attributes", "are no attributes: name, kind, low and high of each"
     named = {

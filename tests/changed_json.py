@@ -11,7 +11,7 @@ JsonPath = tuple[str | int, ...]
 GONE = object()
 WRONG: tuple[Any, ...] = (
     *(GONE, None, True, [], {}, [[]], [None], {"x": 1}, ["x", "x"]),
-    *(-1, 0, 1, 0.5, 1 << 40, (1 << 62) - 1, 1 << 70, 10**400, 1e300, -1e300),
+    *(-1, 0, 1, 0.5, 3_000_000_000, 1 << 40, (1 << 62) - 1, 1 << 70, 10**400, 1e300, -1e300),
     *("", "x", "\ud800", "1", "../x", "/etc/passwd", "\x1b[2J", "\u202e", '"><script>', "x" * 10_000),
 )
 """What stands in place of a value."""
