@@ -45,7 +45,7 @@ class SweepRunResult:
 
     def parameter(self, name: str) -> Any:
         """One of the system's parameters that is a number; None if there is none."""
-        value = None if self.plan is None else self.plan.parameters.get(name)
+        value: Any = None if self.plan is None else self.plan.parameters.get(name)
         return value if number_of(value) and abs(value) < NUMBER_MAX else None
 
     def workload(self, name: str) -> Any:

@@ -24,8 +24,8 @@ class HeldError(Exception):
 def file_lock(path: Path, *, who: str) -> Iterator[None]:
     """Have the lock on a file, which is made and stays.
 
-    who: what to tell others, in a few words. Raises HeldError, InputError for a link, which would have another
-    file written, and OSError if the file cannot be written.
+    who: what to tell others, in a few words. Raises HeldError, InputError for a link, by which another file
+    would be written, and OSError if the file cannot be written.
     """
     refuse_link(path)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)

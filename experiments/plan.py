@@ -517,7 +517,10 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     for field_, name, known in (
         *((f"streams.{n}.region", stream.region, regions) for n, stream in enumerate(plan.streams)),
         *((f"hosts.{n}.region", host.region, regions) for n, host in enumerate(plan.hosts)),
-        *((f"links.{n}.a", link.a, regions if link.kind == "wan" else ends) for n, link in enumerate(plan.links)),
+        *(
+            (f"links.{n}.a", link.a, regions if link.kind == "wan" else ends)
+            for n, link in enumerate(plan.links)
+        ),
         *((f"links.{n}.b", link.b, regions) for n, link in enumerate(plan.links)),
         *((f"processes.{n}.host", process.host, hosts) for n, process in enumerate(plan.processes)),
         *((f"traffic.{n}.host", each.host, hosts) for n, each in enumerate(plan.traffic)),

@@ -63,8 +63,8 @@ class RunDirectory:
         return run
 
     def check_folders(self) -> None:
-        """Raises InputError if a folder in the run is a symbolic link: a run may come from anybody, and what is
-        written or removed there would be elsewhere. The run itself may be reached by a link.
+        """Raises InputError if a folder in the run is a symbolic link: a run may come from anybody, and what
+        is written or removed there would be elsewhere. The run itself may be reached by a link.
 
         Files need no check: each is put in the place of what has its name (`experiments.whole_files`).
         """

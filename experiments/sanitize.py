@@ -1,5 +1,5 @@
-"""What may be shown of text from elsewhere: nothing that moves the cursor, hides what stands beside it, or turns
-it around (control characters of C0 and C1, and Unicode's format characters, as U+202E).
+"""What may be shown of text from elsewhere: nothing that moves the cursor, hides what stands beside it, or
+turns it around (control characters of C0 and C1, and Unicode's format characters, as U+202E).
 """
 
 import re
@@ -13,7 +13,7 @@ _SUSPECT_IN_LINES = re.compile(r"\x1b\[(?:(?:[0-4]|22|[39][0-7]|39);?)*m|[^\n\t 
 
 
 def sanitize(text: str) -> str:
-    """The end of a text on one line, where the important part is; what may not be shown becomes question marks."""
+    """The end of a text, where the important part is, on one line; "?" is what may not be shown."""
     line = " ".join(text.split())[-CHARACTERS_MAX:]
     return "".join(letter if letter.isprintable() else HIDDEN for letter in line)
 

@@ -1,7 +1,7 @@
 """What summary.json holds, checked when it is read: a run's directory may come from anybody.
 
-Readers take it as plain JSON, of which anything may be missing, as in runs of older versions; what is there has
-the type that they rely on, and any other field may stand beside it.
+Readers take it as plain JSON, of which anything may be missing, as in runs of older versions; what is there
+has the type that they rely on, and any other field may stand beside it.
 """
 
 from typing import Annotated, Any

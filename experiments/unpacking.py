@@ -111,7 +111,9 @@ def _extract(archive: Path, folder: Path) -> None:
             size += max(member.size, MEMBER_BYTES)
             if size > allowed.bytes:
                 by_hand = f"if you trust it, `tar --zstd -xf {shlex.quote(str(archive))}` unpacks it by hand"
-                raise _bad(archive, f"unpacks to more than {allowed.bytes >> 20} MiB, {allowed.why}: {by_hand}")
+                raise _bad(
+                    archive, f"unpacks to more than {allowed.bytes >> 20} MiB, {allowed.why}: {by_hand}"
+                )
             if member.size > shutil.disk_usage(folder).free - FREE_BYTES:
                 raise _bad(archive, f"does not fit on the disk: {member.name} has {member.size >> 20} MiB")
             _make(tar, member, folder.joinpath(*parts))

@@ -43,7 +43,7 @@ def write_whole(path: Path, text: str, *, sync: bool = True) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it, if it is there; of a link the link. Raises OSError."""
+    """Remove a file, a link, or a folder with all that is in it, if it is there. Raises OSError."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
     else:

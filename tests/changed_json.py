@@ -1,4 +1,4 @@
-"""A JSON object with each of its fields changed in many ways, as a damaged or hostile file has it; see who calls."""
+"""A JSON object with each of its fields changed in many ways, as a damaged or hostile file has it."""
 
 import copy
 from collections.abc import Callable, Collection, Iterator

@@ -49,7 +49,9 @@ def little_run() -> RunRecord:
             HostPlan(f"{name}-proxy-0", name, "proxy", 0, f"10.{n}.0.2", "") for n, name in enumerate(regions)
         ),
         links=(LinkPlan("r0-r1", "wan", "r0", "r1", shape, shape),),
-        processes=tuple(ProcessPlan(f"{name}/proxy-0", f"{name}-proxy-0", name, "proxy", 0, 1) for name in regions),
+        processes=tuple(
+            ProcessPlan(f"{name}/proxy-0", f"{name}-proxy-0", name, "proxy", 0, 1) for name in regions
+        ),
         captures=(CapturePlan("r0-proxy-0-eth0.pcap", host="r0-proxy-0"),),
         faults=(FaultPlan("cut", "cut", "r0-r1", 500_000), FaultPlan("kill", "kill", "r1/proxy-0", 600_000)),
         changes=(
@@ -66,7 +68,11 @@ def little_run() -> RunRecord:
         outcome=Outcome.COMPLETED,
         times=Times(started_ns=ZERO_NS - 10**9, zero_ns=ZERO_NS, ended_ns=ZERO_NS + 10**9),
         changes=(ChangeRecord(0, ZERO_NS + 1, ZERO_NS + 2), ChangeRecord(1, ZERO_NS + 3, None)),
-        processes=(ProcessRecord("r0/proxy-0", "r0-proxy-0", 7, ProcessExit(0, None, ZERO_NS + 5, expected=True)),),
-        captures=(CaptureRecord("captures/r0-proxy-0-eth0.pcap", host="r0-proxy-0", packets=7, kernel_drops=0),),
+        processes=(
+            ProcessRecord("r0/proxy-0", "r0-proxy-0", 7, ProcessExit(0, None, ZERO_NS + 5, expected=True)),
+        ),
+        captures=(
+            CaptureRecord("captures/r0-proxy-0-eth0.pcap", host="r0-proxy-0", packets=7, kernel_drops=0),
+        ),
         machines=(MachineShare("h0", ("r0-proxy-0",), ZERO_NS), MachineShare("h1", ("r1-proxy-0",), ZERO_NS)),
     )

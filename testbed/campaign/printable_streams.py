@@ -1,14 +1,14 @@
 """Standard output and standard error, on which a terminal is shown only what can be shown.
 
-Names in a run, an archive or an inventory may come from anybody, and each of many commands prints some: so not
-each of them, but both streams are filtered (`experiments.sanitize`) for as long as a command goes on. Bytes are
-not; what moves the cursor itself, as a bar of progress, writes unfiltered and filters its texts.
+Names in a run, an archive or an inventory may come from anybody, and each of many commands prints some: so
+not each of them, but both streams are filtered (`experiments.sanitize`) for as long as a command goes on.
+Bytes are not; what moves the cursor itself, as a bar of progress, writes unfiltered and filters its texts.
 """
 
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO, cast
+from typing import Any, TextIO
 
 from experiments.sanitize import printable_lines
 
@@ -52,4 +52,4 @@ def only_printable() -> Iterator[None]:
 
 def unfiltered(stream: TextIO) -> TextIO:
     """The stream itself, for what moves the cursor."""
-    return cast("TextIO", stream.unfiltered) if isinstance(stream, PrintableStream) else stream
+    return stream.unfiltered if isinstance(stream, PrintableStream) else stream

@@ -46,8 +46,8 @@ def give(output: Path | None, text: str) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write the file that somebody named, which may be a link or a device. Raises InputError if that cannot be
-    done.
+    """Write the file that somebody named, which may be a link or a device. Raises InputError if that cannot
+    be done.
     """
     with _writing(path):
         path.write_text(text, encoding="utf-8")

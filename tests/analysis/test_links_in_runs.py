@@ -1,5 +1,5 @@
-"""What analysis, report and comparison write stands in the run, whatever symbolic links somebody left in it; a run
-that is itself reached by one works.
+"""What analysis, report and comparison write stands in the run, whatever symbolic links somebody left in it;
+a run that is itself reached by one works.
 """
 
 import gzip
@@ -93,9 +93,7 @@ def test_a_file_in_the_place_of_a_folder_is_refused(run: RunDirectory) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["thesis.tex", "."])
-def test_files_and_tables_that_are_links_are_replaced(
-    run: RunDirectory, precious: Path, target: str
-) -> None:
+def test_files_and_tables_that_are_links_are_replaced(run: RunDirectory, precious: Path, target: str) -> None:
     capture = run.capture(f"{PROXY_2}-eth0.pcap")
     capture.with_name(f"{capture.name}.gz").write_bytes(gzip.compress(capture.read_bytes()))
     capture.unlink()
@@ -106,7 +104,9 @@ def test_files_and_tables_that_are_links_are_replaced(
     files = {path for path in run.path.rglob("*") if path.is_file() and path not in before} - inside
     assert {run.report_html, run.comparison_html, run.unpacked / capture.name} <= files
     assert any(path.suffix == ".svg" for path in files)
-    known = {path for path in before if path.suffix == ".index" or path.parent == run.analysis} | {run.summary_json}
+    known = {path for path in before if path.suffix == ".index" or path.parent == run.analysis} | {
+        run.summary_json
+    }
     linked = sorted((tables | files | known) - {run.unpacked} - inside)
     for path in linked:
         put_link(path, precious / target)

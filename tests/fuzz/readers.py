@@ -1,5 +1,5 @@
-"""What the fuzzer feeds to readers of files that come from elsewhere, other than captures: each takes bytes, and
-refuses them with an InputError (an AnalysisError, where the analysis does), or makes something of them.
+"""What the fuzzer feeds to readers of files that come from elsewhere, other than captures: each takes bytes,
+and refuses them with an InputError (an AnalysisError, where the analysis does), or makes something of them.
 """
 
 import shutil
@@ -64,7 +64,7 @@ def sweep(content: bytes) -> None:
 
 
 def archive(content: bytes) -> None:
-    """An archive, as it is, or packed first: an even first byte. All that comes of it stands in its folder."""
+    """An archive, as it is, or packed first (an even first byte): what comes of it stands in its folder."""
     packed = content[1:] if content[:1] and content[0] % 2 else zstandard.compress(content[1:])
     with _file("run.tar.zst", packed) as path:
         runs = path.parent / "runs"

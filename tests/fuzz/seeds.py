@@ -1,5 +1,5 @@
-"""Where the fuzzer begins: small good captures of each format, frames of each layer, messages of each type, and
-of each other file that comes from elsewhere; and every input that once made a target fail, in `found/TARGET/`.
+"""Where the fuzzer begins: small good captures of each format, frames of each layer, messages of each type,
+and other files that come from elsewhere; and every input that once made a target fail, in `found/TARGET/`.
 """
 
 import io
@@ -138,7 +138,12 @@ def _summaries() -> Iterator[bytes]:
         "schema": 1,
         "run": "a-run",
         "verdict": "failed",
-        "fidelity": {"valid": True, "reasons": ["why"], "notes": ["recovery.cut: switch_s: why"], "cpu_max": 0.4},
+        "fidelity": {
+            "valid": True,
+            "reasons": ["why"],
+            "notes": ["recovery.cut: switch_s: why"],
+            "cpu_max": 0.4,
+        },
         "events": {"published": 100, "delivered": 99, "lost": 1},
         "throughput": {"events_per_s": 10.5},
         "latency": {"p50_ms": 48.2, "p99_ms": None, "bar_ms": 0.1},

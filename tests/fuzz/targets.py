@@ -125,7 +125,14 @@ def capture(content: bytes) -> None:
         assert len(tables["messages"]) == sum(row["messages"] for row in tables["decoding"])
 
 
-_READERS = (readers.run, readers.summary, readers.sweep, readers.archive, readers.deliveries, readers.inventory)
+_READERS = (
+    readers.run,
+    readers.summary,
+    readers.sweep,
+    readers.archive,
+    readers.deliveries,
+    readers.inventory,
+)
 TARGETS: dict[str, Callable[[bytes], None]] = {
     target.__name__: target for target in (index, dissect, reassemble, decode, capture, *_READERS)
 }

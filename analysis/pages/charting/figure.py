@@ -68,7 +68,7 @@ def own_style() -> Iterator[None]:
 
 
 def save(figures: Mapping[str, Figure | None], path_of: Callable[[str, str], Path]) -> tuple[Path, ...]:
-    """Put those that there are in their places, as PNG and SVG. path_of: from a name and a format to where it belongs."""
+    """Put those that there are in place, as PNG and SVG. path_of: from a name and a format to its place."""
     written = []
     for name, figure in figures.items():
         for extension, about in METADATA.items() if figure else ():

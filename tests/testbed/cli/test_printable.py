@@ -116,7 +116,9 @@ def test_names_in_a_runs_tables_are_shown_in_one_line(
     made: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], text: str
 ) -> None:
     run = RunDirectory(Path(shutil.copytree(made.path, tmp_path / "a-run")))
-    [first, *more] = [path for path in run.table("transfers").glob("*.parquet") if pq.read_metadata(path).num_rows]
+    [first, *more] = [
+        path for path in run.table("transfers").glob("*.parquet") if pq.read_metadata(path).num_rows
+    ]
     rows = pa.concat_tables([pq.read_table(path) for path in (first, *more)]).to_pylist()
     for path in (first, *more):
         path.unlink()

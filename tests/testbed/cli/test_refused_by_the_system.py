@@ -1,4 +1,4 @@
-"""A folder that cannot be written, a full disk, names that are too long or no text: a line and the exit code 3, or 2."""
+"""A read-only folder, a full disk, names that are too long or no text: a line and the exit code 3, or 2."""
 
 import os
 import shlex
@@ -15,7 +15,7 @@ START = "from testbed.cli.main import main; main()"
 
 
 def mounted(script: str, folder: Path, *arguments: str) -> tuple[int, str]:
-    """The exit code of a command that is carried out after a script, in mounts of its own; and what it says."""
+    """The exit code of a command that is carried out after a script with mounts of its own; what it says."""
     user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     command = shlex.join([sys.executable, "-c", START, *arguments])
     ended = subprocess.run(

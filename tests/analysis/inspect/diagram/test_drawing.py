@@ -174,7 +174,8 @@ def test_types_keep_their_colour_and_none_is_given_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['"><script>boom()</script>', "' onload='boom()", '" onload="boom()', "&amp;<b>&", "\x1b]0;x\x07\udc80"]
+    "text",
+    ['"><script>boom()</script>', "' onload='boom()", '" onload="boom()', "&amp;<b>&", "\x1b]0;x\x07\udc80"],
 )
 def test_whatever_stands_in_a_runs_tables_stays_text(text: str) -> None:
     hostile = Lifeline(text, text, text)
