@@ -37,7 +37,6 @@ class _LogRecord(BaseModel):
     further: list[Peer] | None = None
     number: Count | None = None
     joining: str | None = None
-    bytes: Count | None = None
     events: Count | None = None
     live: Count | None = None
     zones: list[Zone] | None = None
