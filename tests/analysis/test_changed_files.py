@@ -37,7 +37,7 @@ from tests.changed_json import WRONG, Json, broken, name_of
 from topologies.errors import InputError
 
 pytestmark = pytest.mark.slow
-EVERY = 7
+EVERY = 23
 each_wrong = pytest.mark.parametrize("wrong", WRONG, ids=name_of)
 
 
