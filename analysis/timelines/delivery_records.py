@@ -28,7 +28,12 @@ from node.core.deliveries import HEADER, RECORD_FIELDS, RecordKind, check_file_h
 from node.core.epochs import SEQ_MAX
 
 RECORD = np.dtype(list(RECORD_FIELDS))
-_MOST = {"stream": (1 << 31) - 1, "kind": max(RecordKind), "first_seq": SEQ_MAX, "time_ns": (1 << 62) - 1}
+_MOST = {
+    **dict.fromkeys(("stream", "count"), (1 << 31) - 1),
+    "kind": max(RecordKind),
+    "first_seq": SEQ_MAX,
+    "time_ns": (1 << 62) - 1,
+}
 """What fields can be at most, of those that have more bits."""
 ROWS_TOGETHER = 16_384
 """In a group of rows of a file that is sorted by stream: who follows a stream reads as many at least."""
