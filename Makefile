@@ -61,7 +61,7 @@ format: $(READY) ## let ruff format the code
 bench: packages-test $(READY) ## measure, print a table and write bench.json
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-fuzz: packages-test $(READY) ## look for input that breaks a reader of captures: TARGET=capture SECONDS=60
+fuzz: packages-test $(READY) ## look for input that breaks a reader of captures, runs, archives...: TARGET=capture SECONDS=60
 	@$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(SECONDS)
 
 archive: $(READY) ## let Spark start in half the time: an archive of its classes, made once

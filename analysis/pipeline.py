@@ -7,7 +7,6 @@ says so. What cannot be measured is null with a reason in the summary. The steps
 `analysis.timelines`; see there.
 """
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -73,6 +72,7 @@ from experiments.declared import Trait
 from experiments.json_files import write_json
 from experiments.run_record import RunRecord
 from experiments.rundir import RunDirectory
+from experiments.whole_files import remove
 from node.core.declaration import Marked
 from node.core.deliveries import HEADER, RECORD
 
@@ -127,7 +127,7 @@ def analyze(
 
     master: a Spark master URL; None uses this machine. captures: "shared" or "send", how a cluster gets at
     the run's files; None finds out. progress: told each step as it begins. Raises AnalysisError or
-    InputError when there is nothing that could be analysed, or no cluster.
+    InputError when there is nothing that could be analysed, no cluster, or a folder of the run is a link.
     """
     run = RunDirectory(run.path.absolute())  # whoever does the work may stand in another folder
     case = _open(run, ProcessPool.of_this_machine(), progress)
@@ -166,6 +166,7 @@ def _anything(case: _Case) -> bool:
 
 
 def _open(run: RunDirectory, workers: Workers, progress: Callable[[str], None]) -> _Case:
+    run.check_folders()
     record = run.read_run()
     clocks = make_clocks(run, record, workers, progress)
     record = on_reference(record, clocks)
@@ -223,7 +224,7 @@ def _results(case: _Case, workers: Workers, progress: Callable[[str], None]) -> 
     ]
     followed = carry_out(workers, streams, "following streams")
     results["deliveries"] = with_disorder(results["deliveries"], results["disorder"])
-    shutil.rmtree(run.table(RECORDS), ignore_errors=True)  # what the nodes left says the same
+    remove(run.table(RECORDS))  # what the nodes left says the same
     return results | {name: followed[name] for name in FOLLOWED}
 
 

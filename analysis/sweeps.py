@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.declared import Trait
-from experiments.plan import Plan
+from experiments.expectations import number_of
+from experiments.plan import NUMBER_MAX, Plan
 from experiments.rundir import RunDirectory
 from experiments.sweep import axes
 from experiments.sweepdir import SweepDirectory, SweepRecord, SweepRun
@@ -43,8 +44,9 @@ class SweepRunResult:
         return None if value is None else float(value)
 
     def parameter(self, name: str) -> Any:
-        """One of the system's parameters."""
-        return None if self.plan is None else self.plan.parameters.get(name)
+        """One of the system's parameters that is a number; None if there is none."""
+        value: Any = None if self.plan is None else self.plan.parameters.get(name)
+        return value if number_of(value) and abs(value) < NUMBER_MAX else None
 
     def workload(self, name: str) -> Any:
         """One thing that the drivers were told."""

@@ -32,6 +32,7 @@ from analysis.jobs.extraction import (
 from analysis.jobs.work import Workers
 from analysis.schemas import spark_schema
 from experiments.rundir import RunDirectory
+from experiments.whole_files import remove
 
 
 def extract(workers: Workers, run: RunDirectory) -> None:
@@ -107,14 +108,14 @@ def in_the_making(run: RunDirectory, schemas: Mapping[str, pa.Schema]) -> Iterat
     folders = {name: run.table_in_the_making(name) for name in schemas}
     try:
         for name, folder in folders.items():
-            shutil.rmtree(folder, ignore_errors=True)  # of an analysis that was killed
+            remove(folder)  # of an analysis that was killed, or a link that leads elsewhere
             folder.mkdir(parents=True)
             # the schema, even where there are no rows
             pq.write_table(schemas[name].empty_table(), folder / "part-empty.parquet")
         yield folders
         for name, folder in folders.items():
             _clear(folder)
-            shutil.rmtree(run.table(name), ignore_errors=True)
+            remove(run.table(name))
             folder.rename(run.table(name))
     finally:
         for folder in folders.values():

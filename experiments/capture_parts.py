@@ -40,7 +40,7 @@ def capture_of(folder: Path) -> Path:
 
 def folders(captures: Path) -> list[Path]:
     """The folders of parts below a run's folder of captures, by name."""
-    return sorted(path for path in captures.glob("*" + SUFFIX) if path.is_dir())
+    return sorted(path for path in captures.glob("*" + SUFFIX) if path.is_dir() and not path.is_symlink())
 
 
 def parts(folder: Path) -> list[Path]:
@@ -93,7 +93,8 @@ def join(folder: Path) -> None:
     capture = capture_of(folder)
     if not capture.exists():
         joining = capture.with_name(capture.name + ".joining")
-        with joining.open("wb") as whole:
+        joining.unlink(missing_ok=True)  # what a crash left, or a link that leads elsewhere
+        with joining.open("xb") as whole:
             begun = b""
             for part in parts(folder):
                 begun = _append(whole.fileno(), part, begun)

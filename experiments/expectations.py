@@ -97,7 +97,8 @@ def value_at(summary: Mapping[str, Any], path: str) -> Any:
     found: Any = summary
     for part in path.split("."):
         if isinstance(found, list):
-            found = next((item for item in found if part in (item.get("name"), item.get("link"))), None)
+            named = (item for item in found if isinstance(item, Mapping))
+            found = next((item for item in named if part in (item.get("name"), item.get("link"))), None)
         else:
             found = found.get(part) if isinstance(found, Mapping) else None
     return found if isinstance(found, (bool, int, float, str)) else None

@@ -1,12 +1,15 @@
 """JSON objects in files: written whole, read with what is wrong in one line."""
 
 import json
+import re
 from math import isfinite
 from pathlib import Path
 from typing import Any, NoReturn
 
 from experiments.whole_files import write_whole
 from topologies.errors import InputError
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -31,6 +34,8 @@ def parse_json(text: bytes, file: object) -> dict[str, Any]:
     """A JSON object. file: where it stood. Raises InputError if it is none."""
     try:
         content = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        if _SURROGATE.search(text):  # half of a pair is no text, and can be written nowhere
+            json.dumps(content, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InputError(str(file), None, "", f"is not JSON: {error}") from None
     if not isinstance(content, dict):

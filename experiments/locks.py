@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from experiments.plain_name import refuse_link
 from experiments.sanitize import sanitize
 
 NOTE_BYTES_MAX = 200
@@ -33,10 +34,11 @@ class HeldError(Exception):
 def file_lock(path: Path, *, who: str) -> Iterator[None]:
     """Have the lock on a file, which is made and stays.
 
-    who: what to tell others, in a few words. Raises HeldError, and OSError if the file cannot be written, or
-    not be locked.
+    who: what to tell others, in a few words. Raises HeldError, InputError for a link, by which another file
+    would be written, and OSError if the file cannot be written, or not be locked.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    refuse_link(path)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -29,3 +29,10 @@ def refuse_link(path: Path) -> None:
     """Raises InputError if the path is a symbolic link: what it leads to is not ours to write or remove."""
     if path.is_symlink():
         raise InputError(str(path), None, "", "is a symbolic link, which leads elsewhere")
+
+
+def check_folder(path: Path) -> None:
+    """Raises InputError if the path is there, and no folder: as a link it would lead elsewhere."""
+    refuse_link(path)
+    if path.exists() and not path.is_dir():
+        raise InputError(str(path), None, "", "is no folder: move it away")

@@ -13,7 +13,7 @@ from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from experiments.declared import Declared, oldest
 from experiments.validated_json import (
@@ -23,6 +23,7 @@ from experiments.validated_json import (
     Free,
     Name,
     Seed,
+    Share,
     Text,
     TimeUs,
     from_json,
@@ -36,7 +37,8 @@ from topologies.link_parameters import DELAY_US_MAX, LinkParameters
 from topologies.link_trace import LinkTrace, steps_of
 
 NUMBER_MAX = (1 << 32) - 1
-"""Of streams and of places among others of a kind."""
+"""Of places among others of a kind."""
+SETTLE_US_MAX = 10**11
 
 
 class LinkState(StrEnum):
@@ -176,7 +178,7 @@ class RegionPlan:
 class StreamPlan:
     """What numbers events, the region that owns it, and who publishes on it: regions, single processes."""
 
-    number: Number
+    number: Annotated[int, Field(ge=0, lt=1 << 31)]
     region: Name
     name: Name
     publishers: tuple[Name, ...]
@@ -307,7 +309,7 @@ class BurstPlan:
     """A time during which an entry of traffic sends; its server waits at `port`, which no other one has."""
 
     at_us: TimeUs
-    length_s: Annotated[int, Field(ge=1)]
+    length_s: Annotated[int, Field(ge=1, le=10**7)]
     port: Port
 
 
@@ -319,7 +321,7 @@ class TrafficPlan:
     host: FileName  # that sends
     target: FileName  # that receives
     protocol: Literal["tcp", "udp"]
-    flows: Annotated[int, Field(ge=1)]
+    flows: Annotated[int, Field(ge=1, le=NUMBER_MAX)]
     rate_bits_per_s: Count | None  # of all flows together; None: as fast as they can
     at_us: TimeUs
     until_us: TimeUs
@@ -334,6 +336,27 @@ class CollectPlan:
     argument: Count
     every_us: Count | None = None
     one_of: Count | None = None
+
+
+class _Keys(BaseModel):
+    """Which keys events are about (`experiments.workloads.stream`)."""
+
+    model_config = ConfigDict(strict=True)
+
+    distribution: Name
+    skew: Annotated[float, Field(ge=0, le=1e6)] = 1.0
+    count: Count | None = None
+    insertions: Share = 0.0
+
+
+class _Told(BaseModel):
+    """What of a workload readers of a run ask for by name, beside what `Plan` checks itself."""
+
+    model_config = ConfigDict(strict=True)
+
+    publishers: Annotated[int, Field(ge=1, le=NUMBER_MAX)] = 1
+    rate_per_s: Annotated[float, Field(ge=0, le=1e15)] | None = None
+    keys: _Keys | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,7 +474,9 @@ def _are_attributes(given: Any) -> bool:
     except (KeyError, TypeError, AttributeError):
         return False
     return all(
-        isinstance(each.name, str) and all(type(end) in {int, float} for end in (each.low, each.high))
+        all(isinstance(text, str) for text in (each.name, each.kind, *each.labels))
+        and type(each.length) is int
+        and all(type(end) in {int, float} and abs(end) <= 1e300 for end in (each.low, each.high))
         for each in found
     )
 
@@ -467,9 +492,15 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     if type(size) is not int or not 0 <= size < 1 << 31:
         yield "workload.event_size_bytes", f"{size!r:.40} is no size of an event"
     try:
+        from_json(_Told, plan.workload, "workload")
+    except InputError as error:
+        yield f"workload.{error.field}", error.problem
+    try:
         _ = plan.collect
     except InputError as error:
         yield "workload.collect", ": ".join(filter(None, (error.field, error.problem)))
+    if not 0 <= plan.declared.contract.settle_us <= SETTLE_US_MAX:
+        yield "declared.contract.settle_us", f"{plan.declared.contract.settle_us} is no time to settle"
     if not _are_attributes(plan.workload.get("attributes", [])):
         yield "workload.attributes", "are no attributes: name, kind, low and high of each"
     named = {
@@ -486,7 +517,10 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     for field_, name, known in (
         *((f"streams.{n}.region", stream.region, regions) for n, stream in enumerate(plan.streams)),
         *((f"hosts.{n}.region", host.region, regions) for n, host in enumerate(plan.hosts)),
-        *((f"links.{n}.a", link.a, ends) for n, link in enumerate(plan.links)),
+        *(
+            (f"links.{n}.a", link.a, regions if link.kind == "wan" else ends)
+            for n, link in enumerate(plan.links)
+        ),
         *((f"links.{n}.b", link.b, regions) for n, link in enumerate(plan.links)),
         *((f"processes.{n}.host", process.host, hosts) for n, process in enumerate(plan.processes)),
         *((f"traffic.{n}.host", each.host, hosts) for n, each in enumerate(plan.traffic)),

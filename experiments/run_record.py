@@ -14,8 +14,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
+from experiments.expectations import Expectation
 from experiments.json_files import parse_json, read_text
 from experiments.observations import (
     CaptureRecord,
@@ -130,6 +131,11 @@ class PaperReference:
     figures: tuple[int | Text, ...] = ()
 
 
+def _comparison(text: str) -> str:
+    Expectation.parse(text)
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """The fields of an experiment's file that readers of a run ask for by name."""
@@ -137,7 +143,7 @@ class Request:
     name: Text = ""
     description: str = ""
     paper: PaperReference = PaperReference()
-    expect: tuple[Text, ...] = ()
+    expect: tuple[Annotated[Text, AfterValidator(_comparison)], ...] = ()
     contract: dict[Text, Any] = field(default_factory=dict)
 
 
@@ -213,7 +219,7 @@ class RunRecord:
     @property
     def request(self) -> Request:
         """What the experiment's file says, as far as readers ask for it by name."""
-        return _request(self.experiment, "run.json")
+        return read_request(self.experiment, "run.json")
 
 
 def record_from_json(content: Any, file: object = "run.json") -> RunRecord:
@@ -232,14 +238,15 @@ def record_from_text(text: bytes, file: object = "run.json") -> RunRecord:
 
 def _consistent(record: RunRecord, file: object) -> RunRecord:
     """Raises InputError if parts of a record contradict each other."""
-    _request(record.experiment, file)
+    read_request(record.experiment, file)
     check_plan(record.plan, file, "plan.")
     for place, problem in _contradictions(record):
         raise InputError(str(file), None, place, problem)
     return replace(record, schema=SCHEMA)
 
 
-def _request(experiment: Mapping[str, Any], file: object) -> Request:
+def read_request(experiment: Mapping[str, Any], file: object) -> Request:
+    """What of an experiment readers ask for by name. file: where it stood. Raises InputError."""
     known = {each.name for each in fields(Request)}
     asked = {key: value for key, value in experiment.items() if key in known and value is not None}
     return from_json(Request, asked, file)

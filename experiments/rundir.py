@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from experiments.json_files import read_json
-from experiments.plain_name import plain_name
+from experiments.plain_name import check_folder, plain_name
 from topologies.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,12 +54,26 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """An existing run. Raises InputError if there is none."""
+        """An existing run. Raises InputError if there is none, or `check_folders` refuses it."""
         check_encoding(path)
         run = cls(path)
         if not run.run_json.is_file():
             raise InputError(str(path), None, "", "is no run directory: it has no run.json")
+        run.check_folders()
         return run
+
+    def check_folders(self) -> None:
+        """Raises InputError if a folder in the run is a symbolic link: a run may come from anybody, and what
+        is written or removed there would be elsewhere. The run itself may be reached by a link.
+
+        Files need no check: each is put in the place of what has its name (`experiments.whole_files`).
+        """
+        for folder in (
+            *(self.captures, self.logs, self.deliveries, self.traffic),
+            *(self.analysis, self.unpacked, self.figures),
+            *(self.path / name for name in ("storage", "programs")),
+        ):
+            check_folder(folder)
 
     def make(self) -> None:
         """Make the directory and its folders. Raises FileExistsError if it is there, and OSError."""
@@ -224,8 +238,10 @@ class RunDirectory:
         return read_record(self.run_json)
 
     def read_summary(self) -> dict[str, Any]:
-        """The content of summary.json. Raises InputError if it is missing or unreadable."""
-        return read_json(self.summary_json)
+        """The content of summary.json. Raises InputError if it is missing or malformed."""
+        from experiments.summary_file import check_summary  # noqa: PLC0415 - quick to import without
+
+        return check_summary(read_json(self.summary_json), self.summary_json)
 
 
 def is_key_log(file: str) -> bool:

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
+
+from pydantic import ConfigDict
 
 from experiments.json_files import read_json, write_json
-from topologies.errors import InputError
+from experiments.plain_name import check_folder
+from experiments.validated_json import STRICT, Free, Name, Seed, from_json
 
 RECORD = "study.json"
 
@@ -16,10 +19,12 @@ RECORD = "study.json"
 class StudyRecord:
     """Which study it is. parameters: all of them."""
 
-    system: str
-    study: str
-    parameters: dict[str, Any]
-    seeds: tuple[int, ...]
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    system: Name
+    study: Name
+    parameters: Free
+    seeds: tuple[Seed, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +71,12 @@ class StudyDirectory:
         write_json(self.path / RECORD, asdict(record))
 
     def read(self) -> StudyRecord:
-        """What study.json says. Raises InputError if there is none, or it is none."""
-        given = read_json(self.path / RECORD)
-        try:
-            return StudyRecord(given["system"], given["study"], given["parameters"], tuple(given["seeds"]))
-        except (KeyError, TypeError) as error:
-            raise InputError(str(self.path / RECORD), None, "", f"is no record of a study: {error}") from None
+        """What study.json says. Raises InputError if there is none, it is none, or a folder is a link, which
+        leads elsewhere.
+        """
+        for folder in (self.figures, self.path / "seeds"):
+            check_folder(folder)
+        record = from_json(StudyRecord, read_json(self.path / RECORD), self.path / RECORD)
+        for seed in record.seeds:
+            check_folder(self.seed(seed))
+        return record

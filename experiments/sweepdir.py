@@ -15,12 +15,12 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from experiments.campaign import (
     CampaignRecord,
@@ -32,11 +32,12 @@ from experiments.campaign import (
     write_campaign,
 )
 from experiments.json_files import read_json
-from experiments.plain_name import plain_name, refuse_link
+from experiments.plain_name import check_folder, plain_name, refuse_link
+from experiments.run_record import read_request
 from experiments.rundir import POINTS, RunDirectory, check_encoding
 from experiments.sweep import points, value_text, values_text
-from experiments.sweep_expectations import Judgement
-from experiments.validated_json import Count, FileName, Name, Seed, Text
+from experiments.sweep_expectations import Judgement, SweepExpectation
+from experiments.validated_json import Count, FileName, Name, Seed, Text, from_json
 from topologies.errors import InputError
 
 VALUES_TEXT_MAX = 60
@@ -97,6 +98,20 @@ class SweepRecord(CampaignRecord[SweepRun]):
         return self.complete and not self.missed and all(run.verdict == "passed" for run in self.made)
 
 
+def _comparison(text: str) -> str:
+    SweepExpectation.parse(text)
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Swept:
+    """What of its experiment a sweep's pages read, beside a run's (`run_record.Request`)."""
+
+    sweep: dict[Name, list[Any]] | None
+    variants: dict[Name, dict[str, Any]] | None
+    expect_sweep: tuple[Annotated[str, AfterValidator(_comparison)], ...] | None
+
+
 def runs(sweep: Mapping[str, Sequence[Any]], repeat: int, seed: int) -> list[SweepRun]:
     """All runs, in their order: first every combination once, then every one again.
 
@@ -138,12 +153,21 @@ class SweepDirectory:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """An existing sweep. Raises InputError if there is none."""
+        """An existing sweep. Raises InputError if there is none, or `check_folders` refuses it."""
         check_encoding(path)
         sweep = cls(path)
         if not sweep.sweep_json.is_file():
             raise InputError(str(path), None, "", "is no directory of a sweep: it has no sweep.json")
+        sweep.check_folders()
         return sweep
+
+    def check_folders(self) -> None:
+        """As of a run, and for the runs below it. Raises InputError."""
+        for folder in (self.figures, self.points):
+            check_folder(folder)
+        for run in sorted(self.points.iterdir()) if self.points.is_dir() else ():
+            check_folder(run)
+            RunDirectory(run).check_folders()
 
     @property
     def name(self) -> str:
@@ -200,6 +224,9 @@ class SweepDirectory:
         if content.get("schema") == 1:
             content = schema_1_as_now(content, {"place": "backend", "points": "runs"}, _run_as_now)
         record = record_from_json(SweepRecord, content, self.sweep_json)
+        read_request(record.experiment, self.sweep_json)
+        swept = {each.name: record.experiment.get(each.name) for each in fields(_Swept)}
+        from_json(_Swept, swept, self.sweep_json)
         for number, run in enumerate(record.runs):
             if run.run not in {None, f"{POINTS}/{run.name}"}:
                 problem = f"{run.run} is not the directory of {run.name}: it leads elsewhere"

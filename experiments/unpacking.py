@@ -1,15 +1,17 @@
 """A packed run or sweep (`experiments.packing`) as a directory again. The archive may come from anybody.
 
 It is unpacked beside its place and moved there when it is whole. Only plain files and folders are taken, all
-below one name, as runs have them; an archive that was cut off is noticed by its count of members, and none
-fills the disk.
+below one name, as runs have them; an archive that was cut off is noticed by its count of members. None fills
+the disk: neither what is free of it but for a half, nor with more than an archive of its size can hold.
 """
 
 import contextlib
 import json
+import shlex
 import shutil
 import tarfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, NoReturn
 
@@ -25,6 +27,10 @@ from topologies.errors import InputError
 WINDOW_BYTES_MAX: Final = 128 << 20  # `zstd --long` needs so much, and nothing needs more
 JSON_BYTES_MAX: Final = 16 << 20
 FREE_BYTES: Final = 256 << 20  # that stay free on the disk
+FREE_SHARE: Final = 0.5  # of what is free, that an archive may take
+GROWTH_MAX: Final = 1_000  # times its size; captures of equal payload come to some hundreds
+SIZE_ALWAYS_ALLOWED: Final = 16 << 20
+MEMBER_BYTES: Final = 4_096  # that the smallest file or folder takes
 COPIED_BYTES: Final = 1 << 20
 MEMBERS_MAX: Final = 200_000  # tarfile keeps them all in memory
 HEADER_BYTES_MAX: Final = 64 << 10
@@ -91,7 +97,8 @@ def _extract(archive: Path, folder: Path) -> None:
     """All members as new files and folders. Who made them, when and with which rights is not taken over; keys
     are their new owner's alone.
     """
-    found, files, name = 0, 0, ""
+    found, files, size, name = 0, 0, 0, ""
+    allowed = _allowed(archive, folder)
     with _opened(archive) as (tar, rest):
         while (member := tar.next()) is not None:
             found += 1
@@ -101,6 +108,12 @@ def _extract(archive: Path, folder: Path) -> None:
                 raise _bad(archive, f"holds {member.name!r}, which no packed run does")
             if found > MEMBERS_MAX:
                 raise _bad(archive, f"holds more than {MEMBERS_MAX} files and folders")
+            size += max(member.size, MEMBER_BYTES)
+            if size > allowed.bytes:
+                by_hand = f"if you trust it, `tar --zstd -xf {shlex.quote(str(archive))}` unpacks it by hand"
+                raise _bad(
+                    archive, f"unpacks to more than {allowed.bytes >> 20} MiB, {allowed.why}: {by_hand}"
+                )
             if member.size > shutil.disk_usage(folder).free - FREE_BYTES:
                 raise _bad(archive, f"does not fit on the disk: {member.name} has {member.size >> 20} MiB")
             _make(tar, member, folder.joinpath(*parts))
@@ -110,6 +123,21 @@ def _extract(archive: Path, folder: Path) -> None:
         wanted = tar.pax_headers.get(COUNT)
     if str(files) != wanted:
         raise _bad(archive, f"is cut off: {files} of its {wanted} files are there")
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowed:
+    bytes: int
+    why: str
+
+
+def _allowed(archive: Path, folder: Path) -> _Allowed:
+    """How much it may unpack to."""
+    growth = max(archive.stat().st_size * GROWTH_MAX, SIZE_ALWAYS_ALLOWED)
+    share = int(shutil.disk_usage(folder).free * FREE_SHARE)
+    if growth <= share:
+        return _Allowed(growth, f"{GROWTH_MAX} times its size, as no run does")
+    return _Allowed(share, f"half of what is free in {folder.parent}")
 
 
 def _make(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:

@@ -6,6 +6,7 @@ writer leaves beside it ends with `BEGUN`, and begins with a dot, so that reader
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +42,14 @@ def write_whole(path: Path, text: str, *, sync: bool = True) -> None:
     """Write text as UTF-8; see `replacing`. Raises OSError."""
     with replacing(path, sync=sync) as stream:
         stream.write(text.encode())
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link, or a folder with all that is in it, if it is there. Raises OSError."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+    else:
+        shutil.rmtree(path)
 
 
 def sync_folder(folder: Path) -> None:

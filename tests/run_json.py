@@ -1,14 +1,32 @@
-"""Changes run.json by hand, as tests need it."""
+"""Records of small runs, and run.json changed by hand, as tests need it."""
 
+from dataclasses import replace
 from typing import Any
 
 from experiments.json_files import read_json, write_json
-from experiments.plan import Plan
-from experiments.run_record import RunRecord, record_to_json
+from experiments.observations import CaptureRecord, ChangeRecord, MachineShare, ProcessExit, ProcessRecord
+from experiments.plan import (
+    CapturePlan,
+    Direction,
+    FaultPlan,
+    HostPlan,
+    LinkChange,
+    LinkPlan,
+    LinkState,
+    Plan,
+    ProcessAction,
+    ProcessChange,
+    ProcessPlan,
+    RegionPlan,
+    StreamPlan,
+)
+from experiments.run_record import Outcome, Phase, RunRecord, Times, record_to_json
 from experiments.rundir import RunDirectory
+from topologies.link_parameters import LinkParameters
 
 SMALL = Plan("small", "sprinkler", {}, {}, 1, 1_000_000, 0, "auto", None, None, (), (), (), (), (), (), ())
 """A plan of nothing."""
+ZERO_NS = 1_700_000_000_000_000_000
 
 
 def set_run(run: RunDirectory, **fields: Any) -> dict[str, Any]:
@@ -17,3 +35,44 @@ def set_run(run: RunDirectory, **fields: Any) -> dict[str, Any]:
     content = (read_json(run.run_json) if there else record_to_json(RunRecord(SMALL))) | fields
     write_json(run.run_json, content)
     return content
+
+
+def little_run() -> RunRecord:
+    """A run of two regions with a process each, in which a link is cut and a process killed."""
+    regions = ("r0", "r1")
+    shape = LinkParameters(delay_us=15_000)
+    plan = replace(
+        SMALL,
+        workload={"event_size_bytes": 10, "collect": {"predicate": "last", "argument": 5}},
+        regions=tuple(RegionPlan(name, f"10.{n}.0.0/16", f"{name}-gw") for n, name in enumerate(regions)),
+        hosts=tuple(
+            HostPlan(f"{name}-proxy-0", name, "proxy", 0, f"10.{n}.0.2", "") for n, name in enumerate(regions)
+        ),
+        links=(LinkPlan("r0-r1", "wan", "r0", "r1", shape, shape),),
+        processes=tuple(
+            ProcessPlan(f"{name}/proxy-0", f"{name}-proxy-0", name, "proxy", 0, 1) for name in regions
+        ),
+        captures=(CapturePlan("r0-proxy-0-eth0.pcap", host="r0-proxy-0"),),
+        faults=(FaultPlan("cut", "cut", "r0-r1", 500_000), FaultPlan("kill", "kill", "r1/proxy-0", 600_000)),
+        changes=(
+            LinkChange(500_000, "cut", "r0-r1", Direction.FORWARD, LinkState.BLACKHOLE, shape),
+            ProcessChange(600_000, "kill", "r1/proxy-0", ProcessAction.KILL),
+        ),
+        streams=tuple(StreamPlan(n, name, name, (name,)) for n, name in enumerate(regions)),
+    )
+    return RunRecord(
+        plan,
+        run="a-run",
+        experiment={"name": "small", "expect": ["events.lost == 0"]},
+        phase=Phase.COLLECTED,
+        outcome=Outcome.COMPLETED,
+        times=Times(started_ns=ZERO_NS - 10**9, zero_ns=ZERO_NS, ended_ns=ZERO_NS + 10**9),
+        changes=(ChangeRecord(0, ZERO_NS + 1, ZERO_NS + 2), ChangeRecord(1, ZERO_NS + 3, None)),
+        processes=(
+            ProcessRecord("r0/proxy-0", "r0-proxy-0", 7, ProcessExit(0, None, ZERO_NS + 5, expected=True)),
+        ),
+        captures=(
+            CaptureRecord("captures/r0-proxy-0-eth0.pcap", host="r0-proxy-0", packets=7, kernel_drops=0),
+        ),
+        machines=(MachineShare("h0", ("r0-proxy-0",), ZERO_NS), MachineShare("h1", ("r1-proxy-0",), ZERO_NS)),
+    )

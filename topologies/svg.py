@@ -1,15 +1,33 @@
 """Pictures as SVG: lines, boxes and texts, each with a class of the picture's style sheet.
 
-Coordinates are pixels from the upper left corner. The style sheet gives `.paper` its colour.
+Coordinates are pixels from the upper left corner. The style sheet gives `.paper` its colour. All elements are
+made by `element`, which escapes whatever stands in them.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 
 from topologies.layout import Box
 
 Point = tuple[float, float]
+Attributes = Mapping[str, str | float]
+"""Of an element; numbers are rounded to a tenth."""
+_NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What no XML document may hold, escaped or not (XML 1.0, section 2.2)."""
+
+
+def element(name: str, attributes: Attributes, *inside: str) -> str:
+    """An element. inside: elements and `plain` texts."""
+    texts = {key: value if isinstance(value, str) else f"{value:.1f}" for key, value in attributes.items()}
+    shown = "".join(f' {key}="{plain(value)}"' for key, value in texts.items())
+    return f"<{name}{shown}>{''.join(inside)}</{name}>" if inside else f"<{name}{shown}/>"
+
+
+def plain(text: str) -> str:
+    """A text, escaped for content and attributes alike."""
+    return escape(_NO_XML.sub("\ufffd", text))
 
 
 @dataclass(slots=True)
@@ -20,21 +38,27 @@ class Drawing:
 
     def line(self, a: Point, b: Point, style: str, stroke: str = "") -> None:
         """A straight line. stroke: its colour, if not that of its class."""
-        colour = f' stroke="{stroke}"' if stroke else ""
-        ends = f'x1="{a[0]:.1f}" y1="{a[1]:.1f}" x2="{b[0]:.1f}" y2="{b[1]:.1f}"'
-        self.parts.append(f'<line {ends} class="{style}"{colour}/>')
+        colour = {"stroke": stroke} if stroke else {}
+        ends: Attributes = {"x1": a[0], "y1": a[1], "x2": b[0], "y2": b[1]}
+        self.parts.append(element("line", {**ends, "class": style, **colour}))
 
     def text(self, x: float, y: float, content: str, style: str = "", anchor: str = "start") -> None:
         """A line of text with its baseline at y."""
-        place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
-        self.parts.append(f'<text {place} class="{style}">{escape(content)}</text>')
+        place: Attributes = {"x": x, "y": y, "text-anchor": anchor, "class": style}
+        self.parts.append(element("text", place, plain(content)))
 
-    def box(self, box: Box, style: str, *, radius: float = 0.0, extra: str = "") -> None:
-        """A rectangle. extra: more attributes."""
-        self.parts.append(
-            f'<rect x="{box.x - box.width / 2:.1f}" y="{box.y - box.height / 2:.1f}" width="{box.width:.1f}" '
-            f'height="{box.height:.1f}" rx="{radius:.0f}" class="{style}"{extra}/>'
-        )
+    def box(self, box: Box, style: str, *, radius: float = 0.0, stroke: str = "") -> None:
+        """A rectangle. stroke: the colour of its line, if not that of its class."""
+        place: Attributes = {
+            "x": box.x - box.width / 2,
+            "y": box.y - box.height / 2,
+            "width": box.width,
+            "height": box.height,
+            "rx": f"{radius:.0f}",
+            "class": style,
+        }
+        colour = {"style": f"stroke: {stroke}"} if stroke else {}
+        self.parts.append(element("rect", {**place, **colour}))
 
 
 def document(
@@ -42,14 +66,14 @@ def document(
 ) -> str:
     """The whole picture, which stands by itself. size: width and height. title: what it is read aloud as."""
     width, height = (f"{length:.0f}" for length in size)
-    return "\n".join(
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
-            f'width="{width}" height="{height}" aria-label="{escape(title)}">',
-            f"<style>{style}</style>",
-            *definitions,
-            '<rect width="100%" height="100%" class="paper"/>',
-            *parts,
-            "</svg>\n",
-        )
-    )
+    around = {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "viewBox": f"0 0 {width} {height}",
+        "role": "img",
+        "width": width,
+        "height": height,
+        "aria-label": title,
+    }
+    paper = element("rect", {"width": "100%", "height": "100%", "class": "paper"})
+    lines = ("", element("style", {}, style), *definitions, paper, *parts, "")
+    return element("svg", around, "\n".join(lines)) + "\n"

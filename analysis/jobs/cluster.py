@@ -29,6 +29,7 @@ from analysis.jobs.work import Workers
 from analysis.session import JAVA_OPTIONS, spark_context
 from experiments.rundir import RunDirectory
 from experiments.scratch import scratch
+from experiments.whole_files import remove
 from topologies.errors import InputError
 
 SHARED, SEND = "shared", "send"
@@ -126,7 +127,7 @@ def _wait_for_executors(context: SparkContext, master: str) -> int:
 def _sees(context: SparkContext, run: RunDirectory) -> bool:
     """Whether all executors read and write the run where it is. Raises AnalysisError if one cannot work."""
     folder = run.table_in_the_making("seen")
-    shutil.rmtree(folder, ignore_errors=True)  # of an analysis that was killed
+    remove(folder)  # of an analysis that was killed
     folder.mkdir(parents=True)
     try:
         sizes = {path: path.stat().st_size for path in run.captures.glob("*") if path.is_file()}

@@ -30,6 +30,7 @@ from analysis.errors import AnalysisError
 from analysis.jobs.spark import cause
 from analysis.jobs.work import R, Task, handfuls, in_order
 from experiments.rundir import IN_THE_MAKING, RunDirectory
+from experiments.whole_files import remove
 
 JOBS_MAX = 32
 CHUNK_BYTES = 16 << 20
@@ -64,7 +65,7 @@ class RemoteWorkers:
         self._open = ExitStack()
 
     def __enter__(self) -> "RemoteWorkers":
-        shutil.rmtree(self._links, ignore_errors=True)  # of an analysis that was killed
+        remove(self._links)  # of an analysis that was killed
         self._links.mkdir(parents=True)
         self._open.callback(shutil.rmtree, self._links, ignore_errors=True)
         self._open.callback(self._clear_executors)

@@ -149,7 +149,7 @@ def read_zones(run: RunDirectory, metadata: RunMetadata) -> Zones:
 
 
 def _holdings(record: Mapping[str, Any], host: str) -> Iterator[Holding]:
-    for version, *edges in record.get("zones", ()):
+    for version, *edges in record.get("zones") or ():
         yield Holding(host, version, Zone(tuple(edges[::2]), tuple(edges[1::2])))
 
 

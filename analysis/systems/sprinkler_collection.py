@@ -116,7 +116,7 @@ def _stored(run: SweepRunResult) -> list[tuple[float, float]]:
     for host in _servers(run):
         by_stream: dict[int, list[tuple[float, float]]] = {}
         for record in _records(run, host, HIST):
-            if record["live"] > 0:
+            if record.get("live") and record.get("events") and record.get("stream") is not None:
                 point = (float(record["events"]), float(record["live"]))
                 by_stream.setdefault(record["stream"], []).append(point)
         best = max((best, *(sorted(points) for points in by_stream.values())), key=lambda p: p[-1:])

@@ -25,8 +25,16 @@ from analysis.timelines.arrays import Bools, Ints, ints
 from analysis.timelines.sequence_intervals import Batches
 from experiments.whole_files import replacing
 from node.core.deliveries import HEADER, RECORD_FIELDS, RecordKind, check_file_header
+from node.core.epochs import SEQ_MAX
 
 RECORD = np.dtype(list(RECORD_FIELDS))
+_MOST = {
+    **dict.fromkeys(("stream", "count"), (1 << 31) - 1),
+    "kind": max(RecordKind),
+    "first_seq": SEQ_MAX,
+    "time_ns": (1 << 62) - 1,
+}
+"""What fields can be at most, of those that have more bits."""
 ROWS_TOGETHER = 16_384
 """In a group of rows of a file that is sorted by stream: who follows a stream reads as many at least."""
 
@@ -142,7 +150,13 @@ def read_rows(path: Path, skip: int = 0) -> npt.NDArray[np.void]:
                 raise AnalysisError(f"{path}: {error}") from None
         file.seek(HEADER.size + skip * RECORD.itemsize)
         data = file.read()
-    return np.frombuffer(data, RECORD, len(data) // RECORD.itemsize)
+    rows = np.frombuffer(data, RECORD, len(data) // RECORD.itemsize)
+    for name, most in _MOST.items():
+        strange = np.flatnonzero(rows[name] > most)
+        if len(strange):
+            problem = f"record {skip + int(strange[0])} has a {name} of {rows[name][strange[0]]}"
+            raise AnalysisError(f"{path}: not a record of deliveries: {problem}")
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

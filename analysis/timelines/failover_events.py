@@ -26,6 +26,7 @@ from analysis.messages.label import address_text, parse_key
 from analysis.schemas import KEY_COLUMN
 from analysis.timelines import schemas
 from analysis.timelines.arrays import rows
+from analysis.timelines.log_fields import problem_of
 from analysis.timelines.passing import own
 from analysis.timelines.run_metadata import Fault, RunMetadata
 from analysis.timelines.stream_paths import Sources
@@ -292,7 +293,7 @@ def _stream(record: Mapping[str, Any], metadata: RunMetadata) -> int | None:
 def log_records(path: Path, events: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     """Records of these events, in order; none if there is no such file.
 
-    Raises AnalysisError for a line that is JSON, but no object with a time.
+    Raises AnalysisError for a line that is JSON, but no object with a time, or has other fields than a log's.
     """
     if not path.is_file():
         return
@@ -310,4 +311,6 @@ def log_records(path: Path, events: Sequence[str]) -> Iterator[Mapping[str, Any]
                 continue
             if type(record.get("t_ns")) is not int:
                 raise AnalysisError(f"{path}:{number}: a log record of {record['event']} without a time")
+            if (problem := problem_of(record)) is not None:
+                raise AnalysisError(f"{path}:{number}: {problem}")
             yield record

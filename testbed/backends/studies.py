@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from experiments.json_files import write_json
 from experiments.studydir import StudyDirectory
+from experiments.whole_files import remove
 from node.core.study import Ints
 from node.systems import resolve, systems
 from topologies.generated.router_arrays import RouterArrays
@@ -64,6 +65,7 @@ class Tables:
         writer = self._writers.get(table)
         if writer is None:
             path = self.folder / f"{table}.parquet"
+            remove(path)  # of a try that was killed, or a link that leads elsewhere
             writer = self._writers[table] = pq.ParquetWriter(path, rows.schema, compression="zstd")
         writer.write_table(rows)
 

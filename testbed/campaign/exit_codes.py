@@ -5,6 +5,7 @@ import os
 
 from analysis.errors import AnalysisError
 from experiments.declared import UnknownSystemError
+from experiments.sanitize import printable
 from testbed.errors import MachineError, TestbedError
 from topologies.errors import InputError
 
@@ -48,7 +49,11 @@ def of(error: Exception) -> int | None:
 
 
 def line_of(error: Exception) -> str:
-    """Return the line that is shown for an error."""
+    """Return the line that is shown for an error, whatever names are in it."""
+    return printable(" ".join(_text_of(error).split("\n")))
+
+
+def _text_of(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in REFUSED:
         why = os.strerror(error.errno)
         return (

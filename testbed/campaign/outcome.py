@@ -148,5 +148,5 @@ def number(value: Any) -> str:
 
 
 def row(label: str, text: str) -> None:
-    """Print a line with its label."""
-    click.echo(f"{label:<{LABEL_WIDTH}} {text}")
+    """Print a line with its label; a text of several is one, too."""
+    click.echo(f"{label:<{LABEL_WIDTH}} {' '.join(text.splitlines())}")

@@ -13,7 +13,7 @@ from experiments.plan import ChurnPlan, FaultPlan, LinkChange, LinkPlan, LinkSta
 from testbed.campaign.plan_text import link_parameters_text, owned
 from topologies.layout import Box, Line, layout, placed, spaced
 from topologies.palette import colour_of
-from topologies.svg import Drawing, Point, document
+from topologies.svg import Drawing, Point, document, element
 
 CARD_WIDTH, CARD_HEIGHT = 300.0, 76.0
 MARGIN = 40.0
@@ -134,9 +134,9 @@ def _draw_regions(canvas: Drawing, plan: Plan, centres: dict[str, Point]) -> Non
     for number, region in enumerate(plan.regions):
         x, y = centres[region.name]
         colour = colour_of(number)
-        canvas.box(Box(x, y, CARD_WIDTH, CARD_HEIGHT), "card", radius=12, extra=f' style="stroke: {colour}"')
+        canvas.box(Box(x, y, CARD_WIDTH, CARD_HEIGHT), "card", radius=12, stroke=colour)
         left = x - CARD_WIDTH / 2 + 16
-        canvas.parts.append(f'<circle cx="{left + 6:.1f}" cy="{y - 17:.1f}" r="7" fill="{colour}"/>')
+        canvas.parts.append(element("circle", {"cx": left + 6, "cy": y - 17, "r": "7", "fill": colour}))
         canvas.text(left + 21, y - 12, region.name, "region")
         canvas.text(x + CARD_WIDTH / 2 - 16, y - 12, owned(plan, region.name), "faint", anchor="end")
         canvas.text(left, y + 9, _roles_text(plan, region.name))

@@ -16,6 +16,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
+from experiments.sanitize import printable, printable_lines
+from testbed.campaign.printable_streams import unfiltered
 from testbed.campaign.shipping_progress import QUIET_STATES, MachineFiles, ShippedSoFar
 
 LINE_PERIOD_S = 5.0
@@ -204,7 +206,7 @@ class LiveFollower:
             SpinnerColumn(),
             BarColumn(bar_width=24),
             TextColumn("{task.description}", markup=False),
-            console=Console(stderr=True),
+            console=Console(file=unfiltered(sys.stderr)),  # which moves the cursor
             transient=True,
         )
         self._task = self._progress.add_task("starting", total=None)
@@ -247,7 +249,7 @@ class LiveFollower:
 
     def show(self, text: str) -> None:
         """See Follower."""
-        self._progress.console.print(text, markup=False, highlight=False)
+        self._progress.console.print(printable_lines(text), markup=False, highlight=False)
 
     def _show_machine(self, files: MachineFiles) -> None:
         """A bar for each machine that is to be waited for."""
@@ -263,4 +265,4 @@ class LiveFollower:
         )
 
     def _described(self, text: str) -> str:
-        return text if self._terse is None else f"{self._terse}  {text}"
+        return printable(text if self._terse is None else f"{self._terse}  {text}")

@@ -27,7 +27,7 @@ def concluded(
     return replace(
         run,
         state=State.DONE if record.outcome is Outcome.COMPLETED else State.FAILED,
-        verdict=summary["verdict"] if summary else None,
+        verdict=summary.get("verdict") if summary else None,
         failure=failure,
         problem=sanitize(reason) or None,
         duration_s=round(took_s, 3),
@@ -56,12 +56,12 @@ def judgement(
     """
     unanalysed = summary is None and problem is None and record.outcome is Outcome.COMPLETED
     row = {
-        "verdict": "passed" if unanalysed else summary["verdict"] if summary else "crashed",
+        "verdict": "passed" if unanalysed else (summary or {}).get("verdict") or "crashed",
         "outcome": record.outcome or f"died while {record.phase}",
-        "reasons": _some(summary["fidelity"]["reasons"] if summary else ()),
+        "reasons": _some(((summary or {}).get("fidelity") or {}).get("reasons") or ()),
         "problems": _some([*filter(None, [problem]), *record.problems]),
     }
-    expectations = summary["expectations"] if summary else ()
+    expectations = (summary or {}).get("expectations") or ()
     missed = [missed_text(each) for each in expectations if not each["held"]]
     return failure_of(row, missed), why(row, missed)
 

@@ -1,6 +1,7 @@
 """Carries out a study: its seeds one after the other, or side by side as Spark tasks, and its page."""
 
 import secrets
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from analysis.session import spark_context
 from experiments.studydir import StudyDirectory, StudyRecord
 from testbed.backends.studies import StudyTask, carry_out, side_by_side
 from testbed.campaign import exit_codes
+from testbed.campaign.printable_streams import unfiltered
 
 LOOK_S = 5.0
 
@@ -77,7 +79,7 @@ def _side_by_side(directory: StudyDirectory, seeds: Sequence[int], at_once: int)
 @contextmanager
 def _progress() -> Iterator[Any]:
     """Shows how far a seed is, on standard error: a bar on a terminal, a line now and then elsewhere."""
-    console = Console(stderr=True)
+    console = Console(file=unfiltered(sys.stderr))
     if not console.is_terminal:
         tenths: dict[int, int] = {}
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from experiments.sanitize import printable
 from testbed.cli.options import run_arguments
 
 
@@ -49,7 +50,7 @@ def _compare_runs(run_names: tuple[str, ...], output: Path | None, *, text: bool
         sides = read_sides(runs)
         if text:
             with reader_may_leave():
-                click.echo("\n".join(lines(sides)))
+                click.echo("\n".join(map(printable, lines(sides))))
             return
         page = output or sides[-1].directory.comparison_html
         check_directory(page)
@@ -70,7 +71,7 @@ def _compare_systems(sweep_names: tuple[str, ...], output: Path | None, *, text:
     with reading(*(sweep.path for sweep in sweeps)):
         if text:
             with reader_may_leave():
-                click.echo("\n".join(lines(read_systems(sweeps))))
+                click.echo("\n".join(map(printable, lines(read_systems(sweeps)))))
             return
         page = output or sweeps[-1].systems_html
         check_directory(page)

@@ -58,7 +58,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     from analysis.pages.report.run_reader import read_record
     from experiments.rundir import run_argument
     from testbed.cli.named_run import named_run
-    from testbed.cli.output import write_text
+    from testbed.cli.output import put_text, write_text
 
     _check_output(output)
     run = named_run(run_name)
@@ -74,9 +74,8 @@ def command(  # noqa: PLR0917 (click passes them by name)
     scene = make_scene(run, record, moment, wanted, drawn_by, around if telling else None)
     when = around if telling and around else f"{moment.from_s:.3f}-{moment.to_s:.3f}"
     path = output or run.figure(figure_name(when, wanted), "svg")
-    if output is None:
-        path.parent.mkdir(exist_ok=True)
-    write_text(path, diagram_svg(scene).svg)
+    put = put_text if output is None else write_text
+    put(path, diagram_svg(scene).svg)
     for reason in scene.left_out:
         click.echo(f"left out     {reason}", err=True)
     click.echo(f"diagram      {path} ({scene.messages} messages between {len(scene.lifelines)} hosts)")

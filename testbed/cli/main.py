@@ -18,6 +18,7 @@ from click.exceptions import NoSuchCommand
 
 from experiments.child_python import absolute_entries
 from testbed.campaign import exit_codes
+from testbed.campaign.printable_streams import only_printable
 
 # In the order in which someone meets them; a value is the module under testbed.cli.
 COMMANDS = {
@@ -104,6 +105,11 @@ def run(arguments: list[str]) -> int:
     """Carry out a command line; returns its exit code."""
     gc.set_threshold(GARBAGE)
     _search_no_working_directory()
+    with only_printable():
+        return _carry_out(arguments)
+
+
+def _carry_out(arguments: list[str]) -> int:
     try:
         _check_working_directory()
         result = cutset.main(arguments, prog_name="cutset", standalone_mode=False)

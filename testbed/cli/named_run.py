@@ -43,8 +43,8 @@ def named(name: str, runs: Path = RUNS) -> "RunDirectory | SweepDirectory":
     from experiments.sweepdir import SweepDirectory
 
     path = _named(name, runs)
-    sweep = SweepDirectory(path)
-    return sweep if sweep.sweep_json.is_file() else RunDirectory.open(path)
+    is_sweep = SweepDirectory(path).sweep_json.is_file()
+    return SweepDirectory.open(path) if is_sweep else RunDirectory.open(path)
 
 
 def run_names(runs: Path) -> list[str]:

@@ -46,10 +46,30 @@ def give(output: Path | None, text: str) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write the file. Raises InputError if that cannot be done."""
+    """Write the file that somebody named, which may be a link or a device. Raises InputError if that cannot
+    be done.
+    """
+    with _writing(path):
+        path.write_text(text, encoding="utf-8")
+
+
+def put_text(path: Path, text: str) -> None:
+    """Put the file in its place below a run, where a link of that name is not followed; its folder is made.
+
+    Raises InputError if that cannot be done.
+    """
+    from experiments.whole_files import write_whole
+
+    with _writing(path):
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, text, sync=False)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
     from topologies.errors import InputError
 
     try:
-        path.write_text(text, encoding="utf-8")
+        yield
     except OSError as error:
         raise InputError(str(path), None, "", f"cannot be written: {error.strerror}") from None

@@ -50,8 +50,8 @@ def command(
 
     Example: cutset sql latest "SELECT origin, max(p99_ms) FROM latency GROUP BY origin"
 
-    Exit codes: 0 answered, 1 the question is wrong, 2 no such run, or not analysed, 3 another command makes or
-    analyses one.
+    Exit codes: 0 answered, 1 the question is wrong, 2 no such run, or not analysed, 3 another command makes
+    or analyses one.
     """
     from analysis.sql.answers import Form
     from analysis.sql.questions import read_cases

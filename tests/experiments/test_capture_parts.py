@@ -118,3 +118,15 @@ def test_parts_are_joined_where_the_kernel_cannot_copy(folder: Path, monkeypatch
     monkeypatch.setattr(capture_parts.os, "copy_file_range", refuse)
     capture_parts.join_all(folder.parent)
     assert capture_parts.capture_of(folder).read_bytes() == whole()
+
+
+def test_links_in_the_place_of_parts_are_not_followed(folder: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "1000.pcap").write_bytes(b"all of it")
+    capture = capture_parts.capture_of(folder)
+    capture.with_name(f"{capture.name}.joining").symlink_to(precious / "1000.pcap")
+    (folder.parent / f"other.pcap{capture_parts.SUFFIX}").symlink_to(precious)
+    assert capture_parts.join_all(folder.parent) == 1
+    assert capture.read_bytes() == whole()
+    assert (precious / "1000.pcap").read_bytes() == b"all of it"

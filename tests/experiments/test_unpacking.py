@@ -3,6 +3,7 @@
 import fcntl
 import io
 import os
+import shutil
 import tarfile
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
@@ -235,3 +236,39 @@ def test_what_is_no_packed_run_is_refused(archive: Path, there: Path, content: b
     archive.write_bytes(content)
     with pytest.raises(InputError, match=r"is damaged, or no packed run|is no packed run"):
         unpacked(archive, there)
+
+
+def test_an_archive_that_grows_as_no_run_does_is_refused(
+    archive: Path, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpacking, "SIZE_ALWAYS_ALLOWED", 1 << 20)
+    write(archive, (RUN_JSON, b"{}"), *((f"{NAME}/logs/{n}", bytes(1 << 20)) for n in range(8)))
+    assert archive.stat().st_size < 8 << 10
+    with pytest.raises(InputError, match=r"unpacks to more than \d MiB, 1000 times its size.*tar --zstd -xf"):
+        unpacked(archive, there)
+    assert nothing_in(there)
+
+
+def test_many_small_files_count_as_what_they_take(
+    archive: Path, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpacking, "SIZE_ALWAYS_ALLOWED", 1 << 20)
+    monkeypatch.setattr(unpacking, "GROWTH_MAX", 1)
+    write(archive, (RUN_JSON, b"{}"), *((f"{NAME}/logs/{n}", b"") for n in range(300)))
+    with pytest.raises(InputError, match=r"unpacks to more than 1 MiB"):
+        unpacked(archive, there)
+    assert nothing_in(there)
+
+
+def test_an_archive_takes_half_of_what_is_free_at_most(
+    archive: Path, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(archive.parent)
+    small = usage._replace(free=(600 << 20))
+    monkeypatch.setattr(unpacking.shutil, "disk_usage", lambda _: small)
+    monkeypatch.setattr(unpacking, "FREE_SHARE", 1e-3)
+    write(archive, (RUN_JSON, b"{}"), (f"{NAME}/logs/a", bytes(1 << 20)))
+    with pytest.raises(InputError, match="unpacks to more than 0 MiB, half of what is free"):
+        unpacked(archive, there)
+    monkeypatch.setattr(unpacking, "FREE_SHARE", 0.5)
+    assert unpacked(archive, there)[1]

@@ -1,4 +1,4 @@
-"""`make fuzz`: let a coverage-guided fuzzer look for input that makes a reader of captures fail.
+"""`make fuzz`: let a coverage-guided fuzzer look for input that makes a reader of files from elsewhere fail.
 
     python -m tests.fuzz TARGET --seconds 60
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["analysis", "node"]):
+with atheris.instrument_imports(include=["analysis", "experiments", "node", "testbed", "topologies"]):
     from tests.fuzz.targets import TARGETS
 
 from tests.fuzz.seeds import seeds

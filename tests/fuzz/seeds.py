@@ -1,18 +1,31 @@
-"""Where the fuzzer begins: small good captures of each format, frames of each layer, messages of each type;
-and every input that once made a target fail, in `found/TARGET/`.
+"""Where the fuzzer begins: small good captures of each format, frames of each layer, messages of each type,
+and other files that come from elsewhere; and every input that once made a target fail, in `found/TARGET/`.
 """
 
+import io
+import json
+import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import zstandard
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 from scapy.packet import Raw
 
+from experiments.campaign import State
+from experiments.packing import COUNT
+from experiments.run_record import RunRecord, record_text
+from experiments.sweepdir import runs
+from experiments.validated_json import to_json
+from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
 from node.core.message_layout import Codec
 from node.protocols.sprinkler.messages import CODEC, Events, Publish, Subscribe
-from tests.analysis.capture.pcap.captures import SYN, at_intervals, pcap_bytes, segment, snapped
+from tests.analysis.capture.pcap.captures import START_NS, SYN, at_intervals, pcap_bytes, segment, snapped
+from tests.campaigns import sweep_record
+from tests.run_json import SMALL, little_run
 
 FOUND = Path(__file__).with_name("found")
 
@@ -115,7 +128,90 @@ def _streams() -> Iterator[bytes]:
     yield b"\x40" + b"".join(_messages(CODEC))
 
 
+def _run_records() -> Iterator[bytes]:
+    yield record_text(RunRecord(SMALL), indent=None).encode()
+    yield record_text(little_run(), indent=None).encode()
+
+
+def _summaries() -> Iterator[bytes]:
+    content = {
+        "schema": 1,
+        "run": "a-run",
+        "verdict": "failed",
+        "fidelity": {
+            "valid": True,
+            "reasons": ["why"],
+            "notes": ["recovery.cut: switch_s: why"],
+            "cpu_max": 0.4,
+        },
+        "events": {"published": 100, "delivered": 99, "lost": 1},
+        "throughput": {"events_per_s": 10.5},
+        "latency": {"p50_ms": 48.2, "p99_ms": None, "bar_ms": 0.1},
+        "faults": [{"name": "cut", "kind": "cut", "target": "r0-r1", "requested_s": 0.5, "applied_s": 0.51}],
+        "recovery": {"cut": {"switch_s": 1.2, "catch_up_s": 2.0, "backlog_events": 10, "lost": 0}},
+        "convergence": {"last_change_s": 0.5, "connected": True, "stalled": 0, "full_s": 0.2},
+        "agreement": {"held": True, "compared": 1, "disagreements": [], "left_out": []},
+        "measures": {"queue": {"length": {"count": 3, "mean": 1.5}}},
+        "problems": ["a problem"],
+        "expectations": [{"text": "events.lost == 0", "value": 1, "held": False, "unproven": ["link r0-r1"]}],
+    }
+    yield json.dumps(content).encode()
+
+
+def _sweeps() -> Iterator[bytes]:
+    swept = {"roles.driver": [1, 2]}
+    points = [replace(run, state=State.DONE, verdict="passed", duration_s=4.2) for run in runs(swept, 1, 7)]
+    experiment = {"name": "tiny", "sweep": swept, "expect_sweep": ["max(events.lost) == 0"]}
+    yield json.dumps(to_json(sweep_record(*points, experiment=experiment))).encode()
+    yield (Path(__file__).parents[1] / "experiments" / "earlier" / "sweep.json").read_bytes()
+
+
+def _archives() -> Iterator[bytes]:
+    name = "20260314T020000Z-small-0a1b2c"
+    files = {"run.json": b"{}", "logs/r0.jsonl": b'{"t_ns": 1}\n', "captures/a.pcap": bytes(99)}
+    stream = io.BytesIO()
+    with tarfile.open(
+        fileobj=stream, mode="w", format=tarfile.PAX_FORMAT, pax_headers={COUNT: str(len(files))}
+    ) as tar:
+        for path, content in files.items():
+            member = tarfile.TarInfo(f"{name}/{path}")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    yield b"\0" + stream.getvalue()
+    yield b"\1" + zstandard.compress(stream.getvalue())
+
+
+def _records_of_deliveries() -> Iterator[bytes]:
+    records = [
+        DeliveryRecord(0, 0, 0, START_NS, 0, 0, RecordKind.SESSION, 0),
+        *(DeliveryRecord(1, 5, 1 + 5 * n, START_NS + n, n, n, kind, 5) for n, kind in enumerate(RecordKind)),
+    ]
+    whole = encode_file_header() + b"".join(map(encode_record, records))
+    yield whole
+    yield whole[:-7]
+    yield b""
+
+
+def _inventories() -> Iterator[bytes]:
+    yield b"""inventory: lab
+user: cutset
+key: ~/.ssh/id_ed25519
+folder: /var/tmp/cutset
+lease: 60s
+shipping: {when: end, rate: 200mbit, disk: 50GB}
+machines:
+  - {name: h0, control: 192.168.56.10, experiment: 10.10.1.10, serves: [r0], takes: 4}
+  - {name: h1, control: h1.example, links: {r0-r1: 10.10.2.11}, port: 2222}
+"""
+
+
 _MADE = {
+    "run": _run_records,
+    "summary": _summaries,
+    "sweep": _sweeps,
+    "archive": _archives,
+    "deliveries": _records_of_deliveries,
+    "inventory": _inventories,
     "index": _captures,
     "capture": _captures,
     "dissect": _frames,

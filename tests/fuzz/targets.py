@@ -1,7 +1,7 @@
 """What the fuzzer feeds: from any bytes to whatever the analysis makes of them, with what must hold of it.
 
 Each target takes bytes and returns, or raises AssertionError or something that should never be raised. Input
-that is no capture is refused with a CaptureError, and with nothing else.
+that is no capture is refused with a CaptureError, and with nothing else. Of other files see `readers`.
 """
 
 import itertools
@@ -26,6 +26,7 @@ from node.protocols.sprinkler.messages import CODEC
 from tests.analysis.capture.pcap import whole
 from tests.analysis.capture.pcap.captures import ACK, RST, START_NS, SYN, Record, pcap_bytes, segment
 from tests.analysis.capture.pcap.whole import Sent
+from tests.fuzz import readers
 
 PORT = 7000
 HEADERS_BYTES = 14 + 20 + 20
@@ -124,8 +125,16 @@ def capture(content: bytes) -> None:
         assert len(tables["messages"]) == sum(row["messages"] for row in tables["decoding"])
 
 
+_READERS = (
+    readers.run,
+    readers.summary,
+    readers.sweep,
+    readers.archive,
+    readers.deliveries,
+    readers.inventory,
+)
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    target.__name__: target for target in (index, dissect, reassemble, decode, capture)
+    target.__name__: target for target in (index, dissect, reassemble, decode, capture, *_READERS)
 }
 _SUBSCRIBE = CODEC.by_name["SUBSCRIBE"].message(1, 2)
 

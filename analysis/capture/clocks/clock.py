@@ -45,7 +45,7 @@ class Clock:
         """Least and most that the offset can have been when the clock showed each of these times."""
         stretch = np.clip(np.searchsorted(self.t_ns, t_ns, side="right") - 1, 0, len(self.low_ns) - 1)
         begin = self.t_ns[stretch]
-        part = (t_ns - begin) / (self.t_ns[stretch + 1] - begin)
+        part = (t_ns - begin) / np.maximum(self.t_ns[stretch + 1] - begin, 1)
         low = self.low_ns[stretch] + part * (self.low_next_ns[stretch] - self.low_ns[stretch])
         high = self.high_ns[stretch] + part * (self.high_next_ns[stretch] - self.high_ns[stretch])
         return low, high

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from analysis.capture.clocks.clock import REFERENCE, Clock, Floats, Ints
-from experiments.json_files import read_json
+from analysis.capture.clocks.clocks_file import read_machines
 from experiments.observations import CaptureRecord
 from experiments.run_record import RunRecord
 from experiments.rundir import RunDirectory
@@ -92,8 +92,11 @@ def read_clocks(run: RunDirectory, record: RunRecord) -> MachineClocks:
 
 
 def read_details(run: RunDirectory) -> list[dict[str, Any]]:
-    """What is known of each machine's clock, as `clocks.json` keeps it; nothing where there is one clock."""
-    return list(read_json(run.clocks)["machines"]) if run.clocks.is_file() else []
+    """What is known of each machine's clock, as `clocks.json` keeps it; nothing where there is one clock.
+
+    Raises InputError if it cannot be read.
+    """
+    return read_machines(run)
 
 
 def read_on_reference(run: RunDirectory) -> tuple[RunRecord, MachineClocks]:

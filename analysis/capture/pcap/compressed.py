@@ -16,7 +16,7 @@ from analysis.capture.pcap.format import begins_pcap
 from analysis.capture.pcap.pcapng import MAGIC
 from analysis.errors import CaptureError
 from experiments.rundir import RunDirectory
-from experiments.whole_files import replacing
+from experiments.whole_files import replacing, write_whole
 
 GROWTH_MAX = 4_000  # times the compressed size; all-zero payload in large packets reaches some hundreds
 SIZE_ALWAYS_ALLOWED = 1 << 30  # bytes
@@ -91,13 +91,15 @@ def unpack(capture: Path) -> Path:
         place, _SourceStamp(capture.name, status.st_size, status.st_mtime_ns, None)
     ):
         return place
+    if place.parent.is_symlink():
+        raise CaptureError(f"{capture.name}: cannot be unpacked to {place.parent}, which is a symbolic link")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with capture.open("rb") as source, replacing(place, sync=False) as target:
             problem = _copy(source, target, engine, capture)
             note = _SourceStamp(capture.name, status.st_size, status.st_mtime_ns, problem)
             _note(place).unlink(missing_ok=True)  # of another file, which would be taken for this one's
-        _note(place).write_text(json.dumps(asdict(note)))
+        write_whole(_note(place), json.dumps(asdict(note)), sync=False)
     except OSError as error:
         raise CaptureError(f"{capture.name}: cannot be unpacked to {place}: {error.strerror}") from error
     return place

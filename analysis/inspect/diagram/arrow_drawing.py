@@ -1,13 +1,13 @@
 """Arrows on a diagram: their lines, their ends, their labels and tooltips."""
 
 from collections.abc import Sequence
-from html import escape
 
 from analysis.inspect.diagram.canvas import Canvas
 from analysis.inspect.diagram.label_placer import Label, Point
 from analysis.inspect.diagram.scene import Arrow, Flight
 from analysis.pages.report.formatting import number
 from analysis.schemas import ARRIVED, LOST
+from topologies.svg import Attributes, element, plain
 
 LOST_AFTER = 0.55  # of its way a message that was lost ends in a cross
 MEMBERS_DRAWN = 120  # fine lines within a thick arrow
@@ -34,25 +34,26 @@ def draw_arrows(canvas: Canvas) -> None:
 def _draw_arrow(canvas: Canvas, arrow: Arrow, *, lined: bool) -> None:
     """Its lines, ends and tooltip; labels come later, on top of all arrows."""
     colour = canvas.colours[arrow.type]
-    canvas.parts.append(f"<g><title>{escape(_told(arrow))}</title>")
+    under, canvas.parts = canvas.parts, [element("title", {}, plain(_told(arrow)))]
     first, last = _ends(canvas, arrow, arrow.flights[0]), _ends(canvas, arrow, arrow.flights[-1])
     if len(arrow.flights) > 1:
         corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in (first[0], first[1], last[1], last[0]))
-        canvas.parts.append(f'<polygon points="{corners}" class="thick"{_fainter(canvas)} fill="{colour}"/>')
+        look: Attributes = {"class": "thick", **_fainter(canvas), "fill": colour}
+        canvas.parts.append(element("polygon", {"points": corners, **look}))
         shown = _members(arrow) if lined else arrow.flights[-1:]
         _draw_members(canvas, arrow, shown, colour)
         draw_end(canvas, arrow, last, colour)
     canvas.line(*first, style_of("message", arrow), colour)
     draw_end(canvas, arrow, first, colour)
-    canvas.parts.append(
-        f'<circle cx="{first[0][0]:.1f}" cy="{first[0][1]:.1f}" r="2.4" fill="{colour}"/></g>'
-    )
+    canvas.parts.append(element("circle", {"cx": first[0][0], "cy": first[0][1], "r": 2.4, "fill": colour}))
+    together, canvas.parts = element("g", {}, *canvas.parts), under
+    canvas.parts.append(together)
 
 
-def _fainter(canvas: Canvas) -> str:
+def _fainter(canvas: Canvas) -> dict[str, str]:
     """The areas of thick arrows are the fainter the more of them may cover each other."""
     many = sum(len(arrow.flights) > 1 for arrow in canvas.scene.arrows)
-    return f' style="fill-opacity: {ALL_THICK / many:.3f}"' if many > THICK_MANY else ""
+    return {"style": f"fill-opacity: {ALL_THICK / many:.3f}"} if many > THICK_MANY else {}
 
 
 def _members(arrow: Arrow) -> tuple[Flight, ...]:
@@ -93,7 +94,7 @@ def draw_end(
     if arrow.fate == LOST:
         size = head * 0.55
         path = f"M{bx - size:.1f} {by - size:.1f}l{2 * size} {2 * size}m0 {-2 * size}l{-2 * size} {2 * size}"
-        canvas.parts.append(f'<path d="{path}" class="cross" stroke="{colour}"/>')
+        canvas.parts.append(element("path", {"d": path, "class": "cross", "stroke": colour}))
     elif arrow.fate == ARRIVED:
         length = ((bx - ax) ** 2 + (by - ay) ** 2) ** 0.5 or 1.0
         ux, uy = (bx - ax) / length, (by - ay) / length
@@ -104,11 +105,10 @@ def draw_end(
             (base[0] + uy * half, base[1] - ux * half),
         )
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
-        canvas.parts.append(f'<polygon points="{points}" fill="{colour}"/>')
+        canvas.parts.append(element("polygon", {"points": points, "fill": colour}))
     else:
-        canvas.parts.append(
-            f'<circle cx="{bx:.1f}" cy="{by:.1f}" r="3.5" class="message" stroke="{colour}"/>'
-        )
+        look: Attributes = {"r": 3.5, "class": "message", "stroke": colour}
+        canvas.parts.append(element("circle", {"cx": bx, "cy": by, **look}))
 
 
 def _told(arrow: Arrow) -> str:
@@ -146,5 +146,6 @@ def draw_label(canvas: Canvas, arrow: Arrow) -> None:
 
 
 def _label_text(place: Label, text: str) -> str:
-    turn = f' transform="rotate({place.angle:.1f} {place.x:.1f} {place.y:.1f})"' if place.angle else ""
-    return f'<text x="{place.x:.1f}" y="{place.y:.1f}" class="label"{turn}>{escape(text)}</text>'
+    about = f"rotate({place.angle:.1f} {place.x:.1f} {place.y:.1f})"
+    turn = {"transform": about} if place.angle else {}
+    return element("text", {"x": place.x, "y": place.y, "class": "label", **turn}, plain(text))

@@ -16,7 +16,7 @@ from analysis.inspect.diagram.label_placer import Point
 from analysis.inspect.diagram.scene import Arrow, Flight, Scene
 from analysis.pages.report.formatting import EN_DASH, count_of
 from analysis.schemas import ARRIVED, LOST, UNSEEN
-from topologies.svg import document
+from topologies.svg import Attributes, document, element
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +35,23 @@ def diagram_svg(scene: Scene) -> Picture:
     _draw_time(canvas)
     _draw_disturbances(canvas)
     _draw_lifelines(canvas)
-    canvas.parts.append('<g clip-path="url(#area)">')
+    under, canvas.parts = canvas.parts, []
     draw_arrows(canvas)
-    canvas.parts.append("</g>")
+    inside, canvas.parts = element("g", {"clip-path": "url(#area)"}, *canvas.parts), under
+    canvas.parts.append(inside)
     for arrow in sorted(
         scene.arrows, key=lambda each: (-scene.ranks.rank(each.type), each.fate == ARRIVED, each.sent_s)
     ):
         draw_label(canvas, arrow)
     height = draw_notes(canvas, draw_legend(canvas))
     shown = f"{count_of(scene.messages, 'message')} between {count_of(len(scene.lifelines), 'host')}"
-    area = f'y="{TOP:.0f}" width="{canvas.width:.0f}" height="{canvas.height:.0f}"'
+    area = element("rect", {"x": 0.0, "y": TOP, "width": canvas.width, "height": canvas.height})
     svg = document(
         canvas.parts + canvas.labels,
         (canvas.width, height),
         title=f"{scene.title}: {shown}",
         style=STYLE,
-        definitions=[f'<clipPath id="area"><rect x="0" {area}/></clipPath>'],
+        definitions=[element("clipPath", {"id": "area"}, area)],
     )
     return Picture(svg, round(canvas.width), round(height))
 
@@ -67,8 +68,8 @@ def _draw_lifelines(canvas: Canvas) -> None:
     for _, group in groupby(canvas.scene.lifelines, key=lambda line: line.region):
         lines = list(group)
         left, right = canvas.x_of[lines[0].host], canvas.x_of[lines[-1].host]
-        size = f'width="{right - left + 84:.1f}" height="4" rx="2" fill="{lines[0].colour}"'
-        canvas.parts.append(f'<rect x="{left - 42:.1f}" y="72" {size}/>')
+        size: Attributes = {"width": right - left + 84, "height": "4", "rx": "2", "fill": lines[0].colour}
+        canvas.parts.append(element("rect", {"x": left - 42, "y": "72", **size}))
         canvas.text((left + right) / 2, 92, lines[0].region, "region", "middle")
         for line in lines:
             x = canvas.x_of[line.host]
@@ -96,8 +97,8 @@ def _draw_disturbances(canvas: Canvas) -> None:
     for fault in canvas.scene.disturbances:
         top = max(canvas.y(fault.start_s), TOP)
         end = canvas.bottom if fault.end_s is None else min(canvas.y(fault.end_s), canvas.bottom)
-        size = f'width="{canvas.width - 8 - LEFT + 6:.1f}" height="{max(end - top, 1.0):.1f}"'
-        canvas.parts.append(f'<rect x="{LEFT - 6:.1f}" y="{top:.1f}" {size} class="band"/>')
+        size = {"width": canvas.width - 8 - LEFT + 6, "height": max(end - top, 1.0)}
+        canvas.parts.append(element("rect", {"x": LEFT - 6, "y": top, **size, "class": "band"}))
         for time_s, at in ((fault.start_s, top), (fault.end_s, end)):
             if time_s is not None and canvas.scene.from_s <= time_s <= canvas.scene.to_s:
                 canvas.line((LEFT - 6, at), (canvas.width - 8, at), "edge")
@@ -138,9 +139,8 @@ def _draw_sign(canvas: Canvas, kind: str, colour: str, at: Point) -> None:
     fate = kind if kind in (LOST, UNSEEN) else ARRIVED
     sample = Arrow(kind, "", "", fate, "", (Flight(0.0, None),), 0.0)
     if kind == "thick":
-        canvas.parts.append(
-            f'<rect x="{x:.1f}" y="{y - 5:.1f}" width="26" height="10" class="thick" fill="{colour}"/>'
-        )
+        place: Attributes = {"x": x, "y": y - 5, "width": "26", "height": "10"}
+        canvas.parts.append(element("rect", {**place, "class": "thick", "fill": colour}))
     canvas.line((x, y), (x + (20 if fate == LOST else 26), y), style_of("message", sample), colour)
     draw_end(canvas, sample, ((x, y), (x + (20 if fate == LOST else 26), y)), colour)
 

@@ -10,10 +10,13 @@ from analysis.inspect.following.hops import Hop, way_to
 from analysis.inspect.following.story import Story, regions_of
 from analysis.schemas import LOST
 from analysis.timelines.run_metadata import RunMetadata
+from experiments.sanitize import printable
 from node.core.epochs import written
 
 Style = Callable[[str, str], str]
 """Takes a text and what it is ("head", "lost", "again", "last") and may colour it."""
+Line = tuple[str, str]
+"""A text, and what it is; "" if it is nothing that would be coloured."""
 _INDENT = 2
 _TITLES = ("waited", "resent", "links", "queued", "rest", "total")
 
@@ -27,22 +30,28 @@ def lines(
     story: Story, metadata: RunMetadata, *, packets: bool = False, style: Style = plain
 ) -> Iterator[str]:
     """The whole text. packets: also each packet that carried it, where it was seen and when."""
+    for text, kind in _lines(story, metadata, packets=packets):
+        shown = printable(text)
+        yield style(shown, kind) if kind else shown
+
+
+def _lines(story: Story, metadata: RunMetadata, *, packets: bool) -> Iterator[Line]:
     found = story.found
     owner, name = metadata.owner.get(found.stream), metadata.stream_names.get(found.stream)
     event = f"event {written(found.seq)} of stream {found.stream}"
     whose = f"region {owner}" if name in {None, owner} else f"{name} of region {owner}"
-    yield style(f"{event} ({whose})" if owner else event, "head")
-    yield from _publication(story, metadata)
-    yield ""
+    yield f"{event} ({whose})" if owner else event, "head"
+    yield from ((text, "") for text in _publication(story, metadata))
+    yield "", ""
     names = max(len(_who(hop)) for hop in story.hops)
     titles = "".join(f"{title:>9}" for title in _TITLES)
-    yield style(f"{'whole at':>10}  {'message':<{names}}{titles}  ms", "head")
+    yield f"{'whole at':>10}  {'message':<{names}}{titles}  ms", "head"
     for hop in story.hops:
-        yield from _hop(hop, names, metadata, style)
+        yield from _hop(hop, names, metadata)
         if packets:
-            yield from _packets(hop, metadata)
-    yield ""
-    yield from _end(story, metadata, style)
+            yield from ((text, "") for text in _packets(hop, metadata))
+    yield "", ""
+    yield from _end(story, metadata)
 
 
 def _publication(story: Story, metadata: RunMetadata) -> Iterator[str]:
@@ -72,16 +81,16 @@ def _who(hop: Hop) -> str:
     return f"{' ' * _INDENT * hop.depth}{copy.sender} -> {copy.receiver}"
 
 
-def _hop(hop: Hop, names: int, metadata: RunMetadata, style: Style) -> Iterator[str]:
+def _hop(hop: Hop, names: int, metadata: RunMetadata) -> Iterator[Line]:
     copy = hop.copy
     at = _at(copy.complete_ns, metadata) if copy.complete_ns is not None else f"{copy.fate:>10}"
     parts = (hop.waited_ns, hop.resent_ns, hop.link_ns, hop.queued_ns, hop.completing_ns, hop.total_ns)
     text = f"{at}  {_who(hop):<{names}}" + "".join(f"{_ms(part):>9}" for part in parts)
     kind = "lost" if copy.fate == LOST else ("again" if not hop.is_first else "hop")
-    yield style(text.rstrip(), kind)
+    yield text.rstrip(), kind
     indent = " " * (12 + _INDENT * (hop.depth + 1))
     for note in _notes(hop, metadata):
-        yield indent + note
+        yield indent + note, ""
 
 
 def _ms(value_ns: int | None) -> str:
@@ -126,31 +135,29 @@ def _packets(hop: Hop, metadata: RunMetadata) -> Iterator[str]:
         yield f"{indent}{metadata.seconds(seen.t_ns):.6f} s  {seen.place.name}  {span}{since}"
 
 
-def _end(story: Story, metadata: RunMetadata, style: Style) -> Iterator[str]:
+def _end(story: Story, metadata: RunMetadata) -> Iterator[Line]:
     last = story.last
     if last is None:
-        yield style("no client got it", "lost")
+        yield "no client got it", "lost"
     else:
         way = way_to(last.copy.receiver, story.hops)
         took = (last.copy.complete_ns or 0) - way[0].copy.t_ns
         route = " -> ".join(regions_of(way, metadata))
         at = _at(last.copy.complete_ns, metadata).strip()
-        yield style(
-            f"last: {last.copy.receiver} at {at}, {took / 1e6:.2f} ms after it left {way[0].copy.sender}",
-            "last",
-        )
-        yield f"  way: {route}"
+        after = f"{took / 1e6:.2f} ms after it left {way[0].copy.sender}"
+        yield f"last: {last.copy.receiver} at {at}, {after}", "last"
+        yield f"  way: {route}", ""
         if story.detour:
-            yield f"  {story.detour}"
+            yield f"  {story.detour}", ""
         for reason in story.reasons:
-            yield f"  {reason.took_ns / 1e6:9.2f} ms  {reason.text}"
+            yield f"  {reason.took_ns / 1e6:9.2f} ms  {reason.text}", ""
         rest_ns = took - sum(reason.took_ns for reason in story.reasons)
-        yield f"  {rest_ns / 1e6:9.2f} ms  all else, in smaller parts"
+        yield f"  {rest_ns / 1e6:9.2f} ms  all else, in smaller parts", ""
     if story.clients is not None:
         named = ", ".join(sorted(story.clients)) or "nobody"
-        yield f"it was for {named}"
+        yield f"it was for {named}", ""
     if story.missing:
-        yield style(f"never seen at {', '.join(story.missing)}", "lost")
+        yield f"never seen at {', '.join(story.missing)}", "lost"
 
 
 def to_json(story: Story, metadata: RunMetadata) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from analysis.inspect.packets.objects import CONNECTION, bar_ms, delay_ms, secon
 from analysis.messages.label import label
 from analysis.schemas import ARRIVED, LOST
 from analysis.timelines.run_metadata import Fault, RunMetadata
+from experiments.sanitize import printable
 from node.core.message_layout import Codec
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Lines:
         text = f"{ends}  {took:>{self._delay}}  {row['length']:>{BYTES}}  {self.label(row)}"
         marks = ["came in part"] if row["fate"] == LOST and row["t_arrived_ns"] is not None else []
         marks += ["retransmitted"] if row["retransmitted"] else []
-        line = f"{self.time(row['t_ns'])}  {text}{''.join(f'  ({mark})' for mark in marks)}"
+        line = printable(f"{self.time(row['t_ns'])}  {text}{''.join(f'  ({mark})' for mark in marks)}")
         colour = "red" if row["fate"] == LOST else "yellow" if row["retransmitted"] else ""
         return self._paint(line, colour) if colour else line
 
@@ -108,7 +109,8 @@ class Lines:
 
     def _fault(self, fault: Fault) -> str:
         named = "" if fault.name == fault.kind else f" ({fault.name})"
-        return self._paint(f"{self.time(fault.t_ns)}  ---- {fault.kind} {fault.target}{named} ----", "cyan")
+        told = printable(f"{fault.kind} {fault.target}{named}")
+        return self._paint(f"{self.time(fault.t_ns)}  ---- {told} ----", "cyan")
 
     def dim(self, text: str) -> str:
         """What is there to be looked up, not read."""
@@ -136,11 +138,11 @@ def raw_lines(raw: "Raw | None", codec: Codec) -> Iterator[str]:
         yield f"{_RAW_INDENT}its bytes are in no capture"
         return
     plural = "s" if raw.packets != 1 else ""
-    yield f"{_RAW_INDENT}{raw.capture}, in {raw.packets} packet{plural}"
+    yield f"{_RAW_INDENT}{printable(raw.capture)}, in {raw.packets} packet{plural}"
     for part in dissect(raw.content, codec):
         size = len(part.content.data)
         value = "?" if part.value is None else str(part.value)
-        said = " ".join(filter(None, (f"{part.name:<20}", value, part.unit, part.said)))
+        said = printable(" ".join(filter(None, (f"{part.name:<20}", value, part.unit, part.said))))
         for first in range(0, min(size, RAW_BYTES_MAX), RAW_COLUMN):
             octets = " ".join(part.octets(first, first + RAW_COLUMN))
             yield f"{_RAW_INDENT}{part.offset + first:>7}  {octets:<{3 * RAW_COLUMN}} {said}".rstrip()
@@ -163,7 +165,7 @@ def again_line(again: "Retransmission", lines: Lines) -> str:
     row, places = again.messages[0], ", ".join(again.hosts)
     carries = ", ".join(lines.label(message) for message in again.messages[:LABELS_MAX])
     more = len(again.messages) - LABELS_MAX
-    return (
+    return printable(
         f"{lines.time(again.t_ns)}  {lines.time(again.first_ns)}"
         f"  {(again.t_ns - again.first_ns) / 1e6:>{DELAY}.3f}  {again.nth:>{_NTH}}"
         f"  {places:<{_places(lines)}}  {end_name(row, 'sender'):<{lines.names}}"

@@ -21,6 +21,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from analysis.pages.charting.chart_model import HEADROOM, NEAR, Axis, Chart, Reference, Series, Span, highest
 from analysis.pages.report.formatting import tick_text
+from experiments.whole_files import replacing
 
 INK, MUTED, GRID, BAND, BAD = "#1a1c20", "#5a606a", "#e4e5e8", "#3c424c", "#b3261e"
 DPI = 160
@@ -67,12 +68,13 @@ def own_style() -> Iterator[None]:
 
 
 def save(figures: Mapping[str, Figure | None], path_of: Callable[[str, str], Path]) -> tuple[Path, ...]:
-    """Write those that there are as PNG and SVG. path_of: from a name and a format to where it belongs."""
+    """Put those that there are in place, as PNG and SVG. path_of: from a name and a format to its place."""
     written = []
     for name, figure in figures.items():
         for extension, about in METADATA.items() if figure else ():
             path = path_of(name, extension)
-            figure.savefig(path, format=extension, dpi=DPI, metadata=about)  # type: ignore[union-attr]
+            with replacing(path, sync=False) as stream:
+                figure.savefig(stream, format=extension, dpi=DPI, metadata=about)  # type: ignore[union-attr]
             written.append(path)
     return tuple(written)
 

@@ -33,6 +33,7 @@ from analysis.pages.nights.trend_sections import sections, trend_of
 from analysis.pages.nights.verdicts import SIGNS, status_of, strip, verdict_text
 from analysis.pages.report.formatting import count_of, seconds
 from analysis.pages.report.page import short_commit
+from experiments.plain_name import check_folder
 from experiments.rundir import RunDirectory
 from experiments.whole_files import write_whole
 from topologies.errors import InputError
@@ -67,6 +68,7 @@ def write_site(
     site = Site(folder)
     try:
         for page in (site.index, site.entry("", ""), site.run(""), site.comparison("")):
+            check_folder(page.parent)
             page.parent.mkdir(parents=True, exist_ok=True)
         _write(past, site, known, history.folder, left_out or {})
     except OSError as error:
@@ -91,6 +93,7 @@ def _write(
     stamp = site.folder / _WRITTEN_BY
     stamp.unlink(missing_ok=True)
     for file, page in run_pages.pages(past, site, usual, fresh, templates):
+        file.unlink(missing_ok=True)  # it may be a link that leads elsewhere
         file.write_text(page, encoding="utf-8")  # thousands: putting them whole would take twice as long
     findings = {
         key: [found for found in checked[key[0]].findings if found.entry == key[1]] for key in past.entries

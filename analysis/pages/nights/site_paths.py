@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -12,6 +13,7 @@ from experiments.rundir import RunDirectory
 
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]")
 _BETWEEN = "~"  # stands in no name: it is not among the plain characters
+_LENGTH_MAX, _SHOWN, _DIGITS = 100, 64, 32  # two names, and what is appended, are a file's
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,5 +79,11 @@ def report_of(run: Mapping[str, Any], page: Path) -> str | None:
 
 
 def _file(name: str) -> str:
-    """A name that is a file's name and an address everywhere; no two names give the same."""
-    return _OTHERS.sub(lambda other: "".join(f"={byte:02x}" for byte in other[0].encode()), name)
+    """A name that is a file's name and an address everywhere; no two names give the same.
+
+    Of one that is too long the digest tells the rest; `==` stands in no other.
+    """
+    text = _OTHERS.sub(lambda other: "".join(f"={byte:02x}" for byte in other[0].encode()), name)
+    if len(text) <= _LENGTH_MAX:
+        return text
+    return f"{text[:_SHOWN]}=={sha256(name.encode()).hexdigest()[:_DIGITS]}"

@@ -13,7 +13,7 @@ def write_report(run: RunDirectory) -> Path:
 
     Reads only run.json, summary.json, the timelines' Parquet tables and of the transfers those around faults.
     Writing again from the same directory gives the same files: commands in it name the run from there.
-    Raises InputError if there is no run, or no analysis of it yet.
+    Raises InputError if there is no run, no analysis of it yet, or a folder of it is a link.
     """
     # Some commands read only quantities of this package, and matplotlib takes long to import.
     from analysis.pages.report import content  # noqa: PLC0415
@@ -23,6 +23,7 @@ def write_report(run: RunDirectory) -> Path:
     from analysis.pages.report.run_reader import read_record  # noqa: PLC0415
     from analysis.pages.report.sections import sections  # noqa: PLC0415
 
+    run.check_folders()
     record = read_record(run)
     write_figures(record, run)
     more = (*content.section(record, run), *sections(record, run))

@@ -31,7 +31,11 @@ def clock_charts(record: AnalysedRun) -> tuple[Chart, ...]:
     """Every clock but the reference's; of many the first ones."""
     times = record.run.times
     zero_ns, end_ns = times.zero_ns, times.drained_ns or times.ended_ns
-    known = [each for each in record.machines if each["source"] in ("packets", "control")]
+    known = [
+        each
+        for each in record.machines
+        if each["source"] in ("packets", "control") and each["machine"] in record.clocks.by_machine
+    ]
     if zero_ns is None or end_ns is None or end_ns <= zero_ns:
         return ()
     reference_ns = np.linspace(zero_ns, end_ns, POINTS).astype(np.int64)

@@ -25,17 +25,17 @@ def section(record: AnalysedRun, run: RunDirectory) -> tuple[Section, ...]:
     found = Section(
         key="content",
         title="Content",
-        words=tuple(_words(what, figures[what]) for what in WHAT),
+        words=tuple(_words(what, figures[what]) for what in WHAT if what in figures),
         tables=(Captioned("Events by how many they were for", _histogram(pq.read_table(path))),),
     )
     return (found,)
 
 
 def _words(what: str, figures: Mapping[str, Any]) -> str:
-    mean, half, most, at_most = (number(figures[name]) for name in ("mean", "p50", "p95", "max"))
+    mean, half, most, at_most = (number(figures.get(name)) for name in ("mean", "p50", "p95", "max"))
     return (
         f"An event was for {mean} {what} on average: half of the events for at most {half}, 95 % for at most"
-        f" {most}, none for more than {at_most}; {100 * figures['none']:.3g} % of them for none."
+        f" {most}, none for more than {at_most}; {100 * (figures.get('none') or 0):.3g} % of them for none."
     )
 
 

@@ -92,13 +92,15 @@ def _at_rest(figures: Row) -> str:
     if figures.get("stalled") is None:
         return ""
     since = f"After the last change, at {seconds(figures.get('last_change_s'))},"
+    full, half, beyond, wait = (
+        seconds(figures.get(name)) for name in ("full_s", "median_s", "beyond_way_s", "wait_max_s")
+    )
     if figures["stalled"]:
         told = [f"{since} {count_of(figures['stalled'], 'stream')} stayed away from a client that was there."]
     else:
         told = [
-            f"{since} every stream flowed again at every client within {seconds(figures['full_s'])} (median"
-            f" {seconds(figures['median_s'])}), at most {seconds(figures['beyond_way_s'])} beyond its path's"
-            f" delay. No event published after it took longer than {seconds(figures['wait_max_s'])}."
+            f"{since} every stream flowed again at every client within {full} (median {half}), at most"
+            f" {beyond} beyond its path's delay. No event published after it took longer than {wait}."
         ]
     if figures.get("connected") is False:
         told.append("Links that are up in both directions do not join all regions then.")

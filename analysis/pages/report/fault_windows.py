@@ -31,6 +31,7 @@ from analysis.pages.report.bands import bands, fault_label
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.schemas import ARRIVED, TRANSFERS
 from experiments.rundir import RunDirectory, run_argument
+from experiments.whole_files import write_whole
 from topologies.errors import InputError
 
 BEFORE_S, AFTER_S = 1.0, 3.0  # of each time when a fault begins or ends
@@ -226,7 +227,7 @@ def write_diagrams(record: AnalysedRun, run: RunDirectory) -> tuple[FaultDiagram
         path = run.figure(figure_name(fault, DiagramQuery()), "svg")
         path.parent.mkdir(exist_ok=True)
         picture = diagram_svg(scene)
-        path.write_text(picture.svg, encoding="utf-8")
+        write_whole(path, picture.svg, sync=False)
         hosts = ", ".join(line.host for line in scene.lifelines)
         says = f"{scene.messages} messages between {hosts}, {scene.from_s:.2f} to {scene.to_s:.2f} s"
         made.append(

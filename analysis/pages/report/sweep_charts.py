@@ -1,5 +1,6 @@
 """The charts of a sweep, and those that serve any sweep."""
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -123,14 +124,13 @@ def quantity(value: Any) -> float | None:
     """The number at the beginning of a value as an experiment has it ("30ms", "20000/s", 4)."""
     if isinstance(value, bool):
         return None
-    if isinstance(value, int | float):
-        return float(value)
     text = str(value)
     end = next((at for at, sign in enumerate(text) if sign not in "0123456789."), len(text))
     try:
-        return float(text[:end])
-    except ValueError:
+        found = float(value if isinstance(value, int | float) else text[:end])
+    except (ValueError, OverflowError):
         return None
+    return found if math.isfinite(found) else None
 
 
 def _numeric(sweep: Sweep, axis: str) -> bool:

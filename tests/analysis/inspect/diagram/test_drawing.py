@@ -171,3 +171,29 @@ def test_types_keep_their_colour_and_none_is_given_twice() -> None:
     assert all(more[name] == colour for name, colour in some.items())
     given = [colour for colour in more.values() if colour != OTHER]
     assert len(set(given)) == len(given)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"><script>boom()</script>', "' onload='boom()", '" onload="boom()', "&amp;<b>&", "\x1b]0;x\x07\udc80"],
+)
+def test_whatever_stands_in_a_runs_tables_stays_text(text: str) -> None:
+    hostile = Lifeline(text, text, text)
+    sent = replace(arrow(hostile, Y, 10.2), fate=text, type=text, label=text)
+    several = replace(sent, flights=tuple(Flight(10.2 + n / 50, 10.3 + n / 50) for n in range(9)))
+    scene = replace(
+        SCENE,
+        title=text,
+        lifelines=(hostile, Y, X),
+        arrows=(sent, several, arrow(Y, X, 10.1)),
+        disturbances=(Disturbance(text, 10.4, None),),
+        left_out=(text,),
+        command=text,
+    )
+    found = parsed(scene)
+    elements = {"svg", "style", "clipPath", "rect", "text", "line", "g", "title", "polygon", "circle", "path"}
+    assert {each.tag for each in found.iter()} <= {f"{SVG}{name}" for name in elements}
+    assert not [name for each in found.iter() for name in each.attrib if name.startswith("on")]
+    if text.isprintable():
+        assert text in "".join(found.itertext())
+        assert any(text in each.get("class", "") for each in found.iter())

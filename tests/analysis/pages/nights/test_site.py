@@ -56,6 +56,29 @@ def test_one_run_that_failed_is_called_as_the_night_calls_it(tmp_path: Path) -> 
     assert ">cut r1</a>" in section(Written(history, tmp_path / "site").page("index.html"), "failed")
 
 
+def test_names_that_are_too_long_for_files_have_pages_of_their_own(tmp_path: Path) -> None:
+    history, names = History(tmp_path / "history"), ["<b>" * 200 + end for end in "xy"]
+    for number, name in enumerate(names):
+        history.append(make_record(f"run-{number}", suite=name, entry=name))
+    write_site(history, tmp_path / "site")
+    pages = [path.read_text() for path in (tmp_path / "site" / "experiments").iterdir()]
+    assert len(pages) == len(names)
+    assert all(sum(f"b&gt;{end}" in page for page in pages) == 1 for end in "xy")
+
+
+def test_a_page_that_is_a_link_is_replaced(tmp_path: Path) -> None:
+    history, site, mine = History(tmp_path / "history"), tmp_path / "site", tmp_path / "thesis.tex"
+    mine.write_text("all of it")
+    history.append(make_record("run-a"))
+    write_site(history, site)
+    for page in site.rglob("*.html"):
+        page.unlink()
+        page.symlink_to(mine)
+    write_site(history, site)
+    assert mine.read_text() == "all of it"
+    assert not [page for page in site.rglob("*.html") if page.is_symlink() and "runs" not in page.parts]
+
+
 def test_a_finding_says_of_settings_only_what_was_set_otherwise(tmp_path: Path) -> None:
     history = History(tmp_path / "history")
     for number in range(20):

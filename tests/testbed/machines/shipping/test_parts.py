@@ -7,12 +7,22 @@ from typing import Any
 
 import pytest
 
+from analysis.timelines.run_metadata import read_metadata
 from experiments.observations import MachineShare
-from experiments.run_record import Outcome, Phase, RunRecord, Times, record_to_json, write_record
+from experiments.run_record import (
+    Outcome,
+    Phase,
+    RunRecord,
+    Times,
+    read_record,
+    record_to_json,
+    write_record,
+)
 from experiments.rundir import RunDirectory
 from testbed.machines.merging import merged
 from testbed.machines.shipping.parts import about_parts, read_parts
-from tests.run_json import SMALL
+from tests.changed_json import WRONG, broken, name_of
+from tests.run_json import SMALL, little_run
 
 USABLE = RunRecord(
     SMALL, links="relay", phase=Phase.COLLECTED, outcome=Outcome.COMPLETED, times=Times(zero_ns=1)
@@ -66,6 +76,21 @@ def test_a_part_that_makes_no_sense_counts_as_missing_and_is_told_of(
     record = merged(replace(BASE, problems=tuple(problems)), parts, ["h0", "h1"])
     assert record.outcome is Outcome.CRASHED
     write_record(run.run_json, record)
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=name_of)
+def test_whatever_a_machine_says_of_its_part_the_run_can_be_read(run: RunDirectory, wrong: Any) -> None:
+    content, plan = record_to_json(little_run()), little_run().plan
+    base = RunRecord(plan, machines=BASE.machines)
+
+    def merge(content: dict[str, Any]) -> None:
+        (run.path / "machines/h1/run.json").write_text(json.dumps(content))
+        parts, problems = read_parts(run, plan, ["h0", "h1"])
+        assert all("\n" not in line for line in problems)
+        write_record(run.run_json, merged(replace(base, problems=tuple(problems)), parts, ["h0", "h1"]))
+        read_metadata(read_record(run.run_json))
+
+    assert broken(content, wrong, merge, allowed=(), skip=("plan",)) == []
 
 
 def test_a_part_that_did_not_come_is_the_shipping_s_to_tell(run: RunDirectory) -> None:

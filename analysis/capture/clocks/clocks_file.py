@@ -1,0 +1,88 @@
+"""What clocks.json holds, checked: it stands in a run's directory, which may come from anybody.
+
+The analysis writes it (`run_clocks`); whoever reads it gets plain data of the right types, or an InputError.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+from experiments.json_files import read_json
+from experiments.rundir import RunDirectory
+from experiments.validated_json import STRICT, Count, Name, from_json, to_json
+from topologies.errors import InputError
+
+MAX_NS = 1 << 61
+"""Of times and offsets: sums of two, and a margin, fit into 64 bits."""
+WholeNs = Annotated[int, Field(gt=-MAX_NS, lt=MAX_NS)]
+Ns = Annotated[float, Field(gt=-MAX_NS, lt=MAX_NS)]
+Ppm = Annotated[float, Field(ge=-1e6, le=1e6)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    from_ns: WholeNs
+    to_ns: WholeNs
+    offset_ns: Ns
+    bar_ns: Ns
+    drift_ppm: Ppm
+    drift_error_ppm: Ppm
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    t_ns: Annotated[tuple[WholeNs, ...], Field(min_length=2)]
+    low_ns: tuple[Ns, ...]
+    high_ns: tuple[Ns, ...]
+    low_next_ns: tuple[Ns, ...]
+    high_next_ns: tuple[Ns, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    machine: Name
+    source: Literal["reference", "packets", "control", "nothing"]
+    way: tuple[Name, ...]
+    seen_there: Count
+    seen_back: Count
+    contradictions: Count
+    least_used: bool
+    bar_median_ns: Ns
+    bar_max_ns: Ns
+    stretches: tuple[_Stretch, ...]
+    clock: _Clock
+
+
+@dataclass(frozen=True, slots=True)
+class _Clocks:
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    schema: int
+    machines: tuple[_Machine, ...]
+
+
+def read_machines(run: RunDirectory) -> list[dict[str, Any]]:
+    """What is known of each machine's clock; nothing where there is one clock. Raises InputError."""
+    if not run.clocks.is_file():
+        return []
+    found = from_json(_Clocks, read_json(run.clocks), run.clocks)
+    for number, each in enumerate(found.machines):
+        for field, problem in _contradictions(each):
+            raise InputError(str(run.clocks), None, f"machines.{number}.{field}", problem)
+    machines: list[dict[str, Any]] = to_json(found)["machines"]
+    return machines
+
+
+def _contradictions(machine: _Machine) -> Iterator[tuple[str, str]]:
+    """Field and problem."""
+    clock = machine.clock
+    if any(later < earlier for earlier, later in pairwise(clock.t_ns)):
+        yield "clock.t_ns", "should ascend"
+    for name in ("low_ns", "high_ns", "low_next_ns", "high_next_ns"):
+        if len(getattr(clock, name)) != len(clock.t_ns) - 1:
+            yield f"clock.{name}", "has another length than there are stretches between its knots"
+    if machine.source in {"packets", "control"} and not machine.stretches:
+        yield "stretches", "has none, although the clock is known"

@@ -1,0 +1,188 @@
+"""JSON files of a run that somebody changed, field by field: the analysis and the pages take them, or refuse
+them in one line. What only reads run.json is tried in `tests.experiments.test_run_record`.
+"""
+
+import json
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.capture.clocks.machine_clocks import read_on_reference
+from analysis.capture.clocks.run_clocks import notes, problems, summary
+from analysis.errors import AnalysisError
+from analysis.pages.comparing.sides import Side
+from analysis.pages.comparing.text import lines
+from analysis.pages.report.clocks import clock_charts, clocks_table
+from analysis.pages.report.fault_windows import moments
+from analysis.pages.report.page import render
+from analysis.pages.report.run_reader import read_record
+from analysis.pages.report.sweep_page import render as render_sweep
+from analysis.pipeline import analyze_here
+from analysis.sweeps import read_sweep
+from analysis.systems.sprinkler_figures import charts
+from analysis.timelines.run_metadata import read_metadata
+from experiments.rundir import RunDirectory
+from experiments.sweepdir import SweepDirectory
+from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
+from testbed.campaign.run_results import concluded
+from tests.analysis.pages.report.report_scenario import Scenario
+from tests.analysis.pages.report.synthetic_run import write_run
+from tests.analysis.pages.report.synthetic_sweep import SWEEPS
+from tests.analysis.timelines.world import COUNTERS, END, ZERO, S, run_json
+from tests.campaigns import night_run
+from tests.changed_json import WRONG, Json, broken, name_of
+from topologies.errors import InputError
+
+pytestmark = pytest.mark.slow
+EVERY = 23
+each_wrong = pytest.mark.parametrize("wrong", WRONG, ids=name_of)
+
+
+def silent(_: str) -> None:
+    """Progress that nobody looks at."""
+
+
+def recorded(path: Path) -> RunDirectory:
+    """The directory of a run without captures, in which drivers and clients wrote down a few events."""
+    run = RunDirectory(path / "20260101T000000Z-link-failure-0a1b2c")
+    run.make()
+    for region in range(4):
+        for role, kind in (("driver", RecordKind.PUBLISHED), ("client", RecordKind.DELIVERED)):
+            batches = [
+                DeliveryRecord(region, 10, 1 + 10 * n, ZERO + n * S, n, n, kind, 10) for n in range(END // S)
+            ]
+            begun = DeliveryRecord(0, 0, 0, ZERO, 0, 0, RecordKind.SESSION, 0)
+            run.host_deliveries(f"r{region}-{role}-0").write_bytes(
+                encode_file_header() + b"".join(map(encode_record, [begun, *batches]))
+            )
+    return run
+
+
+def whole_run(**fields: Any) -> Json:
+    probe = {"when": "before", "from": "r0", "to": "r1", "rtt_us": [34_000.0]}
+    return run_json(
+        "captures=none", counters=[COUNTERS], probes=[probe], versions={"python": "3.11"}, **fields
+    )
+
+
+def work(run: RunDirectory) -> None:
+    """Analyse it, and make its page but for its figures."""
+    analyze_here(run, progress=silent)
+    record = read_record(run)
+    render(record, (), moments(run, record), ())
+
+
+@each_wrong
+def test_a_run_json_that_somebody_changed_is_analysed_or_refused(tmp_path: Path, wrong: Any) -> None:
+    run = recorded(tmp_path)
+
+    def read(content: Json) -> None:
+        run.run_json.write_text(json.dumps(content))
+        run.read_run()  # what is refused here is refused at once
+        work(run)
+
+    refused = (InputError, AnalysisError)
+    assert broken(whole_run(), wrong, read, refused, skip=("topology",), every=EVERY) == []
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"zero_ns": ZERO + 100 * S},
+        {"zero_ns": ZERO - 100 * S, "started_ns": ZERO},
+        {"ended_ns": ZERO - S},
+        {"stopped_ns": ZERO, "drained_ns": ZERO - S},
+        {"started_ns": None, "zero_ns": 0},
+        {"zero_ns": (1 << 62) - 1, "ended_ns": 0},
+        dict.fromkeys(("started_ns", "zero_ns", "stopped_ns", "drained_ns", "ended_ns"), 0),
+        dict.fromkeys(("started_ns", "zero_ns", "stopped_ns", "drained_ns", "ended_ns"), (1 << 62) - 1),
+    ],
+)
+def test_times_out_of_order_are_analysed_or_refused(tmp_path: Path, times: Json) -> None:
+    run, content = recorded(tmp_path), whole_run()
+    content["times"] |= times
+    content["changes"].reverse()
+    run.run_json.write_text(json.dumps(content))
+    with suppress(InputError, AnalysisError):
+        work(run)
+
+
+@each_wrong
+def test_a_summary_json_that_somebody_changed_is_shown_or_refused(tmp_path: Path, wrong: Any) -> None:
+    run = write_run(tmp_path, Scenario(captures=False))
+    content = json.loads(run.summary_json.read_text())
+    content["content"] = {"subscriptions": {"mean": 1.5, "p50": 1, "p95": 2, "max": 3, "none": 0.5}}
+    content["measures"] = {"queue": {"length": {"count": 3, "mean": 1.5, "last": 2}}}
+    content["wan"] = {"messages": 7, "bytes": 700}
+    content["latency"]["bar_ms"] = 0.1
+    content["fidelity"]["notes"] = ["recovery.cut: settled_s: why"]
+    no_moments = moments(run, read_record(run))
+
+    def read(content: Json) -> None:
+        run.summary_json.write_text(json.dumps(content))
+        record = read_record(run)
+        render(record, (), no_moments, ())
+        lines([Side(letter, "red", run, record) for letter in "AB"])
+        concluded(night_run(), record.run, run.read_summary(), 1.0)
+
+    assert broken(content, wrong, read, every=EVERY) == []
+
+
+@each_wrong
+def test_a_sweep_json_that_somebody_changed_is_shown_or_refused(tmp_path: Path, wrong: Any) -> None:
+    sweep = SWEEPS["zoo"](tmp_path / "20260101T000000Z-zoo-0a1b2c")
+    content = json.loads(sweep.sweep_json.read_text())
+
+    def read(content: Json) -> None:
+        sweep.sweep_json.write_text(json.dumps(content))
+        found = read_sweep(SweepDirectory.open(sweep.path))
+        render_sweep(found, charts(found))
+
+    assert broken(content, wrong, read, every=5) == []
+
+
+@each_wrong
+def test_a_clocks_json_that_somebody_changed_is_used_or_refused(tmp_path: Path, wrong: Any) -> None:
+    run = recorded(tmp_path)
+    hosts = [host["name"] for host in whole_run()["plan"]["hosts"]]
+    machines = [
+        {"name": "h0", "hosts": hosts[::2], "zero_ns": ZERO},
+        {"name": "h1", "hosts": hosts[1::2], "zero_ns": ZERO},
+    ]
+    run.run_json.write_text(json.dumps(whole_run(machines=machines)))
+    bounds = {name: [0.0, 0.0] for name in ("low_ns", "high_ns", "low_next_ns", "high_next_ns")}
+    stretch = {"from_ns": ZERO, "to_ns": ZERO + S, "offset_ns": 5e6, "bar_ns": 1e4, "drift_ppm": 3.0}
+    clocks = [
+        {
+            "machine": name,
+            "source": source,
+            "way": ["h0", name],
+            "seen_there": 7,
+            "seen_back": 7,
+            "contradictions": 0,
+            "least_used": True,
+            "bar_median_ns": 1e4,
+            "bar_max_ns": 2e4,
+            "stretches": [stretch | {"drift_error_ppm": 1.0}, stretch | {"drift_error_ppm": 1.0}],
+            "clock": {"t_ns": [ZERO - S, ZERO, ZERO + S], **bounds},
+        }
+        for name, source in (("h0", "control"), ("h1", "packets"))
+    ]
+    run.summary_json.write_text('{"verdict": "passed"}')
+
+    def read(content: Json) -> None:
+        run.clocks.write_text(json.dumps(content))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            record, known = read_on_reference(run)
+            read_metadata(record, known)
+            shown = read_record(run)
+            clock_charts(shown)
+            clocks_table(shown)
+            for each in (summary, problems, lambda found: notes(found, ZERO)):
+                each(shown.machines)
+
+    assert broken({"schema": 1, "machines": clocks}, wrong, read) == []

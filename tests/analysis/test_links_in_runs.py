@@ -1,0 +1,185 @@
+"""What analysis, report and comparison write stands in the run, whatever symbolic links somebody left in it;
+a run that is itself reached by one works.
+"""
+
+import gzip
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from analysis.capture.pcap.compressed import unpack
+from analysis.capture.pcap.index import load_index
+from analysis.errors import CaptureError
+from analysis.jobs.extraction import SCHEMAS
+from analysis.pages.report import write_report
+from analysis.pipeline import analyze_here
+from experiments.locks import file_lock
+from experiments.rundir import RunDirectory
+from experiments.studydir import StudyDirectory, StudyRecord
+from experiments.sweepdir import SweepDirectory, runs
+from experiments.whole_files import remove
+from testbed.cli.main import run as cutset
+from tests.analysis.inspect.packets.small_run import PROXY_2, around_the_cut
+from tests.campaigns import sweep_record
+from topologies.errors import InputError
+
+NAME = "20260101T000000Z-link-failure-0a1b2c"
+FOLDERS = ("captures", "logs", "deliveries", "analysis", "analysis/unpacked", "figures", "traffic", "storage")
+TEXT = "all of it"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    return around_the_cut().write(tmp_path_factory.mktemp("runs") / NAME)
+
+
+@pytest.fixture
+def run(made: RunDirectory, tmp_path: Path) -> RunDirectory:
+    return RunDirectory(Path(shutil.copytree(made.path, tmp_path / NAME)))
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Iterator[Path]:
+    """A folder of somebody's, in which nothing changes."""
+    folder = tmp_path / "precious"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text(TEXT)
+    yield folder
+    assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
+    assert (folder / "thesis.tex").read_text() == TEXT
+
+
+def put_link(path: Path, to: Path) -> None:
+    remove(path)
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(to)
+
+
+def work(run: RunDirectory) -> None:
+    """Everything that writes into a run."""
+    analyze_here(run, progress=lambda _: None)
+    write_report(run)
+    for command in (["compare", str(run.path), str(run.path)], ["diagram", str(run.path), "--around", "cut"]):
+        assert cutset(command) == 0
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("command", ["report", "analyze", "packets", "diagram --around cut"])
+def test_a_folder_of_a_run_that_is_a_link_is_refused(
+    run: RunDirectory, precious: Path, folder: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_link(run.path / folder, precious)
+    name, *options = command.split()
+    assert cutset([name, str(run.path), *options]) == 2
+    said = capsys.readouterr().err
+    assert said == f"cutset: {run.path / folder}: is a symbolic link, which leads elsewhere\n"
+
+
+def test_who_analyses_or_reports_without_a_command_is_refused_too(run: RunDirectory, precious: Path) -> None:
+    put_link(run.figures, precious)
+    for write in (write_report, lambda run: analyze_here(run, progress=lambda _: None)):
+        with pytest.raises(InputError, match="is a symbolic link"):
+            write(run)
+
+
+def test_a_file_in_the_place_of_a_folder_is_refused(run: RunDirectory) -> None:
+    remove(run.figures)
+    run.figures.write_text("figures")
+    with pytest.raises(InputError, match="is no folder: move it away"):
+        RunDirectory.open(run.path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["thesis.tex", "."])
+def test_files_and_tables_that_are_links_are_replaced(run: RunDirectory, precious: Path, target: str) -> None:
+    capture = run.capture(f"{PROXY_2}-eth0.pcap")
+    capture.with_name(f"{capture.name}.gz").write_bytes(gzip.compress(capture.read_bytes()))
+    capture.unlink()
+    run.capture_index(capture).unlink()
+    before = set(run.path.rglob("*"))
+    work(run)
+    tables = {path for path in run.analysis.iterdir() if path.is_dir() and path != run.unpacked}
+    inside = {path for table in tables for path in table.rglob("*")}
+    files = {path for path in run.path.rglob("*") if path.is_file() and path not in before} - inside
+    assert {run.report_html, run.comparison_html, run.unpacked / capture.name} <= files
+    assert any(path.suffix == ".svg" for path in files)
+    known = {path for path in before if path.suffix == ".index" or path.parent == run.analysis} | {
+        run.summary_json
+    }
+    linked = sorted((tables | files | known) - {run.unpacked} - inside)
+    for path in linked:
+        put_link(path, precious / target)
+    for name in SCHEMAS:
+        put_link(run.table_in_the_making(name), precious / target)
+    work(run)
+    assert not [path for path in linked if path.is_symlink()]
+
+
+def test_an_index_and_what_is_unpacked_are_put_in_the_place_of_links(
+    run: RunDirectory, precious: Path
+) -> None:
+    capture = run.capture(f"{PROXY_2}-eth0.pcap")
+    put_link(run.capture_index(capture), precious / "thesis.tex")
+    load_index(capture)
+    assert not run.capture_index(capture).is_symlink()
+    packed = capture.with_name(f"{capture.name}.gz")
+    packed.write_bytes(gzip.compress(capture.read_bytes()))
+    place = run.unpacked / capture.name
+    for path in (place, place.with_name(f"{place.name}.origin")):
+        put_link(path, precious / "thesis.tex")
+    assert unpack(packed) == place
+    assert place.read_bytes() == capture.read_bytes()
+    assert not place.is_symlink()
+    put_link(run.unpacked, precious)
+    with pytest.raises(CaptureError, match="is a symbolic link"):
+        unpack(packed)
+
+
+@pytest.mark.slow
+def test_a_run_that_is_reached_by_a_link_works(
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    link = tmp_path / "newest"
+    link.symlink_to(run.path)
+    assert cutset(["report", str(link)]) == 0
+    assert run.report_html.is_file()
+    assert cutset(["packets", str(link)]) == 0
+    analyze_here(RunDirectory(link), progress=lambda _: None)
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("place", ["figures", "points", "points/{}", "points/{}/figures"])
+def test_a_folder_of_a_sweep_that_is_a_link_is_refused(tmp_path: Path, precious: Path, place: str) -> None:
+    sweep = SweepDirectory(tmp_path / NAME)
+    sweep.points.mkdir(parents=True)
+    points = runs({"roles.driver": [1, 2]}, 1, 7)
+    sweep.write(sweep_record(*points))
+    sweep.make_run(points[0])
+    assert SweepDirectory.open(sweep.path) == sweep
+    put_link(sweep.path / place.format(points[0].name), precious)
+    with pytest.raises(InputError, match="is a symbolic link"):
+        SweepDirectory.open(sweep.path)
+    assert cutset(["report", str(sweep.path)]) == 2
+
+
+@pytest.mark.parametrize("place", ["figures", "seeds", "seeds/7"])
+def test_a_folder_of_a_study_that_is_a_link_is_refused(tmp_path: Path, precious: Path, place: str) -> None:
+    study = StudyDirectory(tmp_path / "study")
+    study.path.mkdir()
+    study.write(StudyRecord("scribe", "many-groups", {}, (7,)))
+    assert study.read().seeds == (7,)
+    put_link(study.path / place, precious)
+    with pytest.raises(InputError, match="is a symbolic link"):
+        study.read()
+
+
+def test_a_lock_that_is_a_link_is_refused(tmp_path: Path, precious: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.shipping_lock.symlink_to(precious / "thesis.tex")
+    with (
+        pytest.raises(InputError, match="is a symbolic link"),
+        file_lock(run.shipping_lock, who="cutset fetch"),
+    ):
+        pass

@@ -1,0 +1,76 @@
+"""A JSON object with each of its fields changed in many ways, as a damaged or hostile file has it."""
+
+import copy
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+from topologies.errors import InputError
+
+Json = dict[str, Any]
+JsonPath = tuple[str | int, ...]
+GONE = object()
+WRONG: tuple[Any, ...] = (
+    *(GONE, None, True, [], {}, [[]], [None], {"x": 1}, ["x", "x"]),
+    *(-1, 0, 1, 0.5, 3_000_000_000, 1 << 40, (1 << 62) - 1, 1 << 70, 10**400, 1e300, -1e300),
+    *("", "x", "\ud800", "1", "../x", "/etc/passwd", "\x1b[2J", "\u202e", '"><script>', "x" * 10_000),
+)
+"""What stands in place of a value."""
+ITEMS_MAX = 1
+"""Of a list, whose items are looked into."""
+
+
+def name_of(wrong: Any) -> str:
+    """What pytest calls it."""
+    return "gone" if wrong is GONE else repr(wrong)[:12]
+
+
+def paths(value: Any, path: JsonPath = ()) -> Iterator[JsonPath]:
+    """Of every field."""
+    if path:
+        yield path
+    items: Any = value.items() if isinstance(value, dict) else ()
+    if isinstance(value, list):
+        items = list(enumerate(value))[:ITEMS_MAX]
+    for key, child in items:
+        yield from paths(child, (*path, key))
+
+
+def changed(content: Json, path: JsonPath, wrong: Any) -> Json:
+    """The same with something else at a path."""
+    made = copy.deepcopy(content)
+    *way, last = path
+    place: Any = made
+    for step in way:
+        place = place[step]
+    if wrong is GONE:
+        del place[last]
+    else:
+        place[last] = wrong
+    return made
+
+
+def broken(
+    content: Json,
+    wrong: Any,
+    read: Callable[[Json], object],
+    allowed: tuple[type[Exception], ...] = (InputError,),
+    skip: Collection[str] = (),
+    every: int = 1,
+) -> list[tuple[JsonPath, str]]:
+    """Where a reader neither takes the changed content nor refuses it in one line, and what it says instead.
+
+    skip: fields of the outermost object that are left alone. every: only every so manyth field is changed,
+    others with each value, where trying all of them with all values takes many minutes.
+    """
+    read(content)
+    found = []
+    first = next(number for number, each in enumerate(WRONG) if each is wrong) % every
+    for path in [path for path in paths(content) if path[0] not in skip][first::every]:
+        try:
+            read(changed(content, path, wrong))
+        except allowed as error:
+            if "\n" in str(error):
+                found.append((path, str(error)))
+        except Exception as error:  # noqa: BLE001 - that is what must not come
+            found.append((path, f"{type(error).__name__}: {error}"[:200]))
+    return found
