@@ -1,15 +1,16 @@
 """What each system did over time, small: one row for each, the same two axes for all.
 
-On the left the events that have to cross the cut, as one client beyond it gets them; on the right the latency
-until every client has an event, the worst origin's p95. Lines are the median over repetitions, bands reach
-from the least to the most.
+On the left the events that have to cross the cut, as one client beyond it gets them, as a part of the usual
+rate, which is not the same for all systems; on the right the latency until every client has an event, the
+worst origin's p95. Lines are the median over repetitions, bands reach from the least to the most.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from statistics import median
+from math import ceil
+from statistics import mean, median
 
 import numpy as np
 
@@ -24,10 +25,13 @@ from topologies.palette import BLUE
 
 TOGETHER = "systems"
 BIN_S = 0.25
-CROSSING = Axis("events/s from beyond the cut, at one client", "events/s", low=0.0)
+IN_A_BIN = 5
+"""Events at the least, at the usual rate: the bins of a slow system are longer."""
+BINS_MAX = 8
+"""So many are one at most."""
+CROSSING = Axis("events from beyond the cut, at one client, % of the usual rate", "%", low=0.0, high=400.0)
+"""What was held back comes at once, and is cut off there."""
 LATENCY = Axis("p95 until every client has an event, ms", "ms", kind="logarithmic")
-ABOVE_USUAL = 4.0
-"""So many times the usual rate fit on the axis: what was held back comes at once, and is cut off there."""
 ROOM = 1.3  # above and below what is shown of latency
 _GAP = 1.5  # bins
 
@@ -39,33 +43,30 @@ Spread = Mapping[float, list[float]]
 
 @dataclass(frozen=True, slots=True)
 class SystemCharts:
-    """A system with its two charts."""
+    """A system with its two charts. usual: what is 100 % of the left one, events/s."""
 
     system: System
+    usual: float
     both: tuple[Chart, Chart]
 
 
 def system_charts(systems: Sequence[System]) -> tuple[SystemCharts, ...]:
     """Of each system that ran."""
     ran = [system for system in systems if system.runs]
-    crossing = [_over_runs(system, _crossing) for system in ran]
-    latency = [_over_runs(system, _latency) for system in ran]
-    usual = usual_rate(value for found in crossing for value in _all(found))
-    late = [value for found in latency for value in _all(found) if value > 0] or [1.0]
-    axes = (
-        replace(CROSSING, high=ABOVE_USUAL * usual),
-        replace(LATENCY, low=min(late) / ROOM, high=max(late) * ROOM),
-    )
+    latency = [_together(map(_latency, system.told)) for system in ran]
+    late = [value for found in latency for values in found.values() for value in values if value > 0] or [1.0]
+    delay = replace(LATENCY, low=min(late) / ROOM, high=max(late) * ROOM)
     end_s = max(run.record.length_s for system in ran for run in system.told)
     return tuple(
         SystemCharts(
             system,
+            usual,
             (
-                _chart(system, "crossing", axes[0], through, end_s),
-                _chart(system, "latency", axes[1], delays, end_s),
+                _chart(system, "crossing", CROSSING, through, end_s),
+                _chart(system, "latency", delay, delays, end_s),
             ),
         )
-        for system, through, delays in zip(ran, crossing, latency, strict=True)
+        for system, (usual, through), delays in zip(ran, map(_parts_of_usual, ran), latency, strict=True)
     )
 
 
@@ -74,8 +75,21 @@ def usual_rate(rates: Iterable[float]) -> float:
     return median([rate for rate in rates if rate > 0] or [1.0])
 
 
-def _all(found: Spread) -> list[float]:
-    return [value for values in found.values() for value in values]
+def _parts_of_usual(system: System) -> tuple[float, Spread]:
+    """A system's usual rate, events/s, and the rates over time as parts of it, in %."""
+    found = [_crossing(run) for run in system.told]
+    rough = usual_rate(rate for points in found for rate in points.values())
+    together = min(BINS_MAX, ceil(IN_A_BIN / (rough * BIN_S)))
+    found = [longer_bins(points, together) for points in found]
+    usual = usual_rate(rate for points in found for rate in points.values())
+    return usual, _together({at_s: 100 * rate / usual for at_s, rate in each.items()} for each in found)
+
+
+def longer_bins(points: Points, together: int) -> Points:
+    """Means over so many bins, which follow each other without gaps; the rest is left out."""
+    times, rates = list(points), list(points.values())
+    starts = range(0, len(times) - together + 1, together)
+    return {round(mean(times[n : n + together]), 6): mean(rates[n : n + together]) for n in starts}
 
 
 def _crossing(run: SystemRun) -> Points:
@@ -112,10 +126,10 @@ def _latency(run: SystemRun) -> Points:
     return worst
 
 
-def _over_runs(system: System, of: Callable[[SystemRun], Points]) -> Spread:
+def _together(runs: Iterable[Points]) -> Spread:
     found = defaultdict(list)
-    for run in system.told:
-        for at_s, value in of(run).items():
+    for points in runs:
+        for at_s, value in points.items():
             found[at_s].append(value)
     return dict(sorted(found.items()))
 

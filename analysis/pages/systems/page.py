@@ -11,6 +11,7 @@ from matplotlib.figure import Figure as Drawing
 
 from analysis.pages.charting.chart_model import highest
 from analysis.pages.charting.figure import BAD, INK, MUTED, draw, own_style, save
+from analysis.pages.report.formatting import number
 from analysis.pages.report.page import environment as report_environment
 from analysis.pages.systems.charts import SystemCharts, system_charts
 from analysis.pages.systems.cut_story import story
@@ -66,6 +67,7 @@ def _environment() -> Environment:
         [FileSystemLoader(_HERE / "templates"), *([made.loader] if made.loader else [])]
     )
     made.globals["systems_asset"] = _asset
+    made.globals["number"] = number
     return made
 
 
@@ -103,6 +105,8 @@ def _picture(drawn: Sequence[SystemCharts]) -> Drawing:
         place = axes.get_position()
         middle = (place.y0 + place.y1) / 2
         figure.text(0.012, middle, each.system.name, weight="bold", color=INK, va="center")
+        rate = f"{number(each.usual)} events/s"
+        figure.text(0.012, middle - 0.2 / height, rate, color=MUTED, size=7, va="center")
         if not each.system.valid:
-            figure.text(0.012, middle - 0.2 / height, "not valid", color=BAD, size=7, va="center")
+            figure.text(0.012, middle - 0.37 / height, "not valid", color=BAD, size=7, va="center")
     return figure

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.pages.systems.charts import usual_rate
+from analysis.pages.systems.charts import longer_bins, usual_rate
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,10 @@ from analysis.pages.systems.charts import usual_rate
 )
 def test_the_usual_rate_is_that_of_bins_in_which_anything_came(rates, usual):
     assert usual_rate(rates) == usual
+
+
+def test_bins_of_a_slow_system_are_put_together():
+    points = {0.125: 4.0, 0.375: 8.0, 0.625: 4.0, 0.875: 4.0, 1.125: 8.0}
+    assert longer_bins(points, 1) == points
+    assert longer_bins(points, 2) == {0.25: 6.0, 0.75: 4.0}
+    assert longer_bins({}, 4) == {}
