@@ -29,7 +29,7 @@ IN_A_BIN = 5
 """Events at the least, at the usual rate: the bins of a slow system are longer."""
 BINS_MAX = 8
 """So many are one at most."""
-CROSSING = Axis("events from beyond the cut, at one client, % of the usual rate", "%", low=0.0, high=400.0)
+CROSSING = Axis("events from beyond the cut, % of the usual rate", "%", low=0.0, high=400.0)
 """What was held back comes at once, and is cut off there."""
 LATENCY = Axis("p95 until every client has an event, ms", "ms", kind="logarithmic")
 ROOM = 1.3  # above and below what is shown of latency

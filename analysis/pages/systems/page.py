@@ -89,7 +89,7 @@ def _picture(drawn: Sequence[SystemCharts]) -> Drawing:
     figure = Drawing(figsize=(_WIDTH_INCHES, height))
     grid = figure.subplots(len(drawn), 2, sharex=True, sharey="col", squeeze=False)
     figure.subplots_adjust(
-        left=0.175, right=0.985, wspace=0.16, hspace=0.28,
+        left=0.2, right=0.985, wspace=0.17, hspace=0.28,
         top=1 - _HEAD_INCHES / height, bottom=_FOOT_INCHES / height,
     )  # fmt: skip
     for column in range(2):
