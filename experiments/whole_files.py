@@ -4,6 +4,7 @@ Whatever ends the writer, at any moment, a reader sees the old content or the ne
 writer leaves beside it ends with `BEGUN`, and begins with a dot, so that readers of whole folders pass it by.
 """
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 BEGUN: Final = ".tmp"
+_NO_SYNC: Final = frozenset((errno.EINVAL, errno.ENOTSUP))
+"""What fsync(2) says of a folder where the file system has no such thing, as some over a network or FUSE."""
 
 
 @contextmanager
@@ -42,9 +45,12 @@ def write_whole(path: Path, text: str, *, sync: bool = True) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk. Raises OSError."""
+    """Put the names in a folder on the disk, where its file system can be told to. Raises OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:  # there, names last as well as they can
+            raise
     finally:
         os.close(handle)
