@@ -57,14 +57,13 @@ def _named(name: str, runs: Path) -> Path:
 
     if name.endswith(PACKED):
         return _unpacked(Path(name), runs)
-    known = run_names(runs)
     if name == LATEST and not Path(name).exists():
-        if not known:
+        if not (known := run_names(runs)):
             raise InputError(name, None, "", f"there are no runs in {runs}/ yet: `cutset run` makes one")
         return runs / known[-1]
     found = next((path for path in (Path(name), runs / name) if path.is_dir()), None)
     if found is None:
-        raise InputError(name, None, "", f"there is no such run{_advice(name, known, runs)}")
+        raise InputError(name, None, "", f"there is no such run{_advice(name, run_names(runs), runs)}")
     return found
 
 
