@@ -1,13 +1,16 @@
 """A file that is replaced is the old one or the new one, whatever happens to its writer."""
 
+import errno
+import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from experiments.whole_files import BEGUN, replacing, write_whole
+from experiments.whole_files import BEGUN, replacing, sync_folder, write_whole
 
 KILLED_IN_THE_MIDDLE = """
 import os, signal, sys
@@ -69,3 +72,30 @@ def test_two_that_replace_one_file_at_once_do_not_write_into_each_others(tmp_pat
         subprocess.run([sys.executable, "-c", REPLACED_BY_ANOTHER, str(tmp_path / "page")], check=True)
         assert (tmp_path / "page").read_text() == "theirs"
     assert (tmp_path / "page").read_text() == "mine"
+
+
+def refuse_folders(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """A file system whose folders cannot be synchronised, for this reason."""
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(number, os.strerror(number))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
+def test_a_file_is_written_where_folders_cannot_be_synchronised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    refuse_folders(monkeypatch, number)
+    write_whole(tmp_path / "run.json", "{}")
+    assert names(tmp_path) == ["run.json"]
+
+
+def test_a_disk_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_folders(monkeypatch, errno.EIO)
+    with pytest.raises(OSError, match="Input/output error"):
+        sync_folder(tmp_path)

@@ -5,14 +5,19 @@ and every input that once made a target fail, in `found/TARGET/`.
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 from scapy.packet import Raw
 
+from analysis.history.history_schemas import RUNS
+from analysis.history.store import rows_of
 from node.core.message_layout import Codec
 from node.protocols.sprinkler.messages import CODEC, Events, Publish, Subscribe
 from tests.analysis.capture.pcap.captures import SYN, at_intervals, pcap_bytes, segment, snapped
+from tests.analysis.history.records import make_record
 
 FOUND = Path(__file__).with_name("found")
 
@@ -115,10 +120,23 @@ def _streams() -> Iterator[bytes]:
     yield b"\x40" + b"".join(_messages(CODEC))
 
 
+def _histories() -> Iterator[bytes]:
+    """Files of each table, compressed and plain, of this layout and of an older one."""
+    record = make_record(problems=("no room",), reasons=("busy",), seed=1 << 63)
+    for table, rows in rows_of(record, "../runs/a").items():
+        older = rows.set_column(0, "schema", pa.array([1] * rows.num_rows, pa.int32()))
+        for version in (rows, older.drop_columns(["allow_failure"]) if table == RUNS else older):
+            for compression in ("none", "zstd"):
+                sink = pa.BufferOutputStream()
+                pq.write_table(version, sink, compression=compression)
+                yield sink.getvalue().to_pybytes()
+
+
 _MADE = {
     "index": _captures,
     "capture": _captures,
     "dissect": _frames,
     "reassemble": _segments,
     "decode": _streams,
+    "history": _histories,
 }
