@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 BEGUN: Final = ".tmp"
-_NO_SYNC: Final = frozenset((errno.EINVAL, errno.ENOTSUP))
-"""What fsync(2) says of a folder where the file system has no such thing, as some over a network or FUSE."""
+_NO_FSYNC: Final = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
 
 
 @contextmanager
@@ -45,12 +44,16 @@ def write_whole(path: Path, text: str, *, sync: bool = True) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk, where its file system can be told to. Raises OSError."""
+    """Put the names in a folder on the disk. Raises OSError.
+
+    Where the file system has no fsync(2) for folders it keeps names in its own time: what is lost in a power
+    cut then is the last change, and a file is still whole.
+    """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in _NO_SYNC:  # there, names last as well as they can
+        if error.errno not in _NO_FSYNC:
             raise
     finally:
         os.close(handle)

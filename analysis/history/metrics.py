@@ -4,7 +4,7 @@ Each has its unit, which its name ends with, and says which way is better; where
 events were published, nothing is said. What was not measured is left out, and is never 0.
 """
 
-import sys
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -68,11 +68,6 @@ def headline(summary: Mapping[str, Any], *, everything: bool = False) -> list[Me
     return found
 
 
-def is_number(value: Any) -> bool:
-    """Whether this, out of a JSON file, is a number that a column of floating-point numbers has room for."""
-    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
-
-
 def unit_of(name: str) -> str:
     """The unit of a metric, by its name, as "ms"; things that are counted are events."""
     path, _, last = name.rpartition(".")
@@ -109,5 +104,5 @@ def _metrics(path: str, figures: Any, known: Mapping[str, Better]) -> Iterator[M
         return
     for name, better in known.items():
         value = figures.get(name)
-        if is_number(value) and not isinstance(value, bool):
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
             yield Metric(f"{path}.{name}", float(value), unit_of(f"{path}.{name}"), better)

@@ -11,7 +11,7 @@ from typing import Any
 
 from analysis.errors import AnalysisError
 from analysis.history.history_schemas import VERDICTS
-from analysis.history.metrics import Metric, headline, is_number
+from analysis.history.metrics import Metric, headline
 from experiments import run_record
 from experiments.plain_name import plain_name
 from experiments.rundir import RunDirectory
@@ -142,16 +142,14 @@ def record_of(
             outcome=ran.outcome or f"died while {ran.phase}",
             verdict=verdict,
             valid=bool(fidelity.get("valid", False)),
-            reasons=tuple(map(str, _listed(fidelity, "reasons"))),
+            reasons=tuple(map(str, fidelity.get("reasons") or ())),
             problems=ran.problems,
             started_ns=_started_ns(run, ran),
             duration_s=_duration_s(ran),
             captures_bytes=folder_bytes(run.captures),
             allow_failure=allow_failure,
             metrics=tuple(headline(summary)),
-            expectations=tuple(
-                _kept(each) for each in _listed(summary, "expectations") if isinstance(each, Mapping)
-            ),
+            expectations=tuple(map(_kept, summary.get("expectations") or ())),
         )
     except AnalysisError as error:
         raise InputError(str(run.path), None, "", str(error)) from None
@@ -223,11 +221,6 @@ def _mapping(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _listed(content: Mapping[str, Any], key: str) -> list[Any]:
-    found = content.get(key)
-    return found if isinstance(found, list) else []
-
-
 def place_of(ran: run_record.RunRecord) -> str:
     """local, simulator or hosts: where a run was carried out."""
     if ran.simulated:
@@ -258,7 +251,7 @@ def _duration_s(ran: run_record.RunRecord) -> float:
 
 def _kept(expectation: Mapping[str, Any]) -> ExpectationResult:
     value = expectation.get("value")
-    number = float(value) if is_number(value) else None
+    number = float(value) if isinstance(value, bool | int | float) else None
     return ExpectationResult(str(expectation.get("text") or ""), number, bool(expectation.get("held")))
 
 

@@ -57,14 +57,21 @@ def _named(name: str, runs: Path) -> Path:
 
     if name.endswith(PACKED):
         return _unpacked(Path(name), runs)
+    if name != LATEST and (named := _directory(name, runs)) is not None:
+        return named  # without a look at all the others
+    known = run_names(runs)
     if name == LATEST and not Path(name).exists():
-        if not (known := run_names(runs)):
+        if not known:
             raise InputError(name, None, "", f"there are no runs in {runs}/ yet: `cutset run` makes one")
         return runs / known[-1]
-    found = next((path for path in (Path(name), runs / name) if path.is_dir()), None)
+    found = _directory(name, runs)
     if found is None:
-        raise InputError(name, None, "", f"there is no such run{_advice(name, run_names(runs), runs)}")
+        raise InputError(name, None, "", f"there is no such run{_advice(name, known, runs)}")
     return found
+
+
+def _directory(name: str, runs: Path) -> Path | None:
+    return next((path for path in (Path(name), runs / name) if path.is_dir()), None)
 
 
 def _advice(name: str, known: Sequence[str], runs: Path) -> str:

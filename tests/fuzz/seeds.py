@@ -28,6 +28,18 @@ def seeds(target: str) -> list[bytes]:
     return made + [path.read_bytes() for path in sorted((FOUND / target).glob("*"))]
 
 
+def _histories() -> Iterator[bytes]:
+    """Files of each table, compressed and plain, of this layout and of an older one."""
+    record = make_record(problems=("no room",), reasons=("busy",), seed=1 << 63)
+    for table, rows in rows_of(record, "../runs/a").items():
+        older = rows.set_column(0, "schema", pa.array([1] * rows.num_rows, pa.int32()))
+        for version in (rows, older.drop_columns(["allow_failure"]) if table == RUNS else older):
+            for compression in ("none", "zstd"):
+                sink = pa.BufferOutputStream()
+                pq.write_table(version, sink, compression=compression)
+                yield sink.getvalue().to_pybytes()
+
+
 def _messages(codec: Codec) -> Iterator[bytes]:
     """One of each type, as short as can be."""
     for layout in codec.by_type.values():
@@ -120,23 +132,11 @@ def _streams() -> Iterator[bytes]:
     yield b"\x40" + b"".join(_messages(CODEC))
 
 
-def _histories() -> Iterator[bytes]:
-    """Files of each table, compressed and plain, of this layout and of an older one."""
-    record = make_record(problems=("no room",), reasons=("busy",), seed=1 << 63)
-    for table, rows in rows_of(record, "../runs/a").items():
-        older = rows.set_column(0, "schema", pa.array([1] * rows.num_rows, pa.int32()))
-        for version in (rows, older.drop_columns(["allow_failure"]) if table == RUNS else older):
-            for compression in ("none", "zstd"):
-                sink = pa.BufferOutputStream()
-                pq.write_table(version, sink, compression=compression)
-                yield sink.getvalue().to_pybytes()
-
-
 _MADE = {
     "index": _captures,
     "capture": _captures,
     "dissect": _frames,
     "reassemble": _segments,
     "decode": _streams,
-    "history": _histories,
 }
+_MADE["history"] = _histories

@@ -298,26 +298,6 @@ def test_a_night_is_read_once_however_many_runs_are_added_to_it(
     assert sorted(found["repeat"].to_pylist()) == list(range(6))
 
 
-@pytest.mark.parametrize(
-    "summary",
-    [
-        {"fidelity": {"reasons": 7}},
-        {"expectations": {"text": "x"}},
-        {"expectations": ["x", None]},
-        {"latency": {"p95_ms": 10**400}},
-        {"expectations": [{"text": "x", "value": 10**400, "held": False}]},
-    ],
-)
-def test_a_summary_that_somebody_else_wrote_is_taken_as_far_as_it_makes_sense(
-    tmp_path: Path, summary: dict[str, Any]
-) -> None:
-    run = made(tmp_path, "odd")
-    run.summary_json.write_text(json.dumps(read_json(run.summary_json) | summary))
-    folder = tmp_path / "history"
-    assert cutset(["history", "add", str(run.path), "--history", str(folder)]) == 0
-    assert History(folder).runs()["run"].to_pylist() == [run.name]
-
-
 def test_a_summary_with_names_that_cannot_be_shown_is_refused(tmp_path: Path, capsys: Said) -> None:
     run = made(tmp_path, "odd")
     content = read_json(run.summary_json) | {"recovery": {"cut\x1b[2J": {"switch_s": 1.0}}}
