@@ -24,6 +24,7 @@ from analysis.capture.pcap.streams import Conversations, HostCapture, WaitLimits
 from analysis.errors import CaptureError
 from analysis.history.files import UnusableError, read_rows
 from analysis.history.history_schemas import SCHEMAS
+from experiments.plain_name import plain_name
 from node.core.errors import RemoteProtocolError
 from node.core.framing import frames_in
 from node.protocols.sprinkler.messages import CODEC
