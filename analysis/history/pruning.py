@@ -161,7 +161,9 @@ def _directories(history: History, runs: Path) -> tuple[list[RunDirectory], list
     def stands_there(folder: Path) -> bool:
         return os.path.realpath(folder) == home
 
-    found, outside, passed = set(), Counter[Path](), []
+    found: set[Path] = set()
+    outside: Counter[Path] = Counter()
+    passed: list[str] = []
     for path, run in sorted(named.items()):
         if not os.path.lexists(path):
             continue

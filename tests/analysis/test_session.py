@@ -116,7 +116,7 @@ def test_asking_again_gives_the_session_that_there_is_in_any_thread(spark: Spark
 
 def ports(spark: SparkSession) -> list[int]:
     """What Spark's own protocol is spoken at: the driver's port and the block manager's."""
-    environment = spark.sparkContext._jvm.org.apache.spark.SparkEnv.get()  # type: ignore[union-attr]
+    environment = spark.sparkContext._jvm.org.apache.spark.SparkEnv.get()
     driver = spark.sparkContext.getConf().get("spark.driver.port")
     return [int(driver or 0), environment.blockManager().blockManagerId().port()]
 
@@ -142,7 +142,7 @@ def test_who_does_not_have_the_secret_is_not_heard(spark: SparkSession) -> None:
 
 @pytest.mark.spark
 def test_the_secret_of_a_session_is_on_no_command_line_and_in_no_environment(spark: SparkSession) -> None:
-    environment = spark.sparkContext._jvm.org.apache.spark.SparkEnv.get()  # type: ignore[union-attr]
+    environment = spark.sparkContext._jvm.org.apache.spark.SparkEnv.get()
     secret = environment.securityManager().getSecretKey()
     assert len(secret) >= 32
     seen = 0
@@ -159,7 +159,7 @@ def test_the_secret_of_a_session_is_on_no_command_line_and_in_no_environment(spa
 @pytest.mark.spark
 def test_spark_listens_on_loopback_alone(spark: SparkSession) -> None:
     spark.sparkContext.parallelize([1, 2], 2).map(str).collect()  # Python's workers have a port, too
-    java = psutil.Process(spark.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]
+    java = psutil.Process(spark.sparkContext._gateway.proc.pid)
     listening = [
         connection.laddr.ip
         for process in (java, *java.children(recursive=True))

@@ -35,10 +35,6 @@ def runs(**columns: object) -> pa.Table:
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
-        (
-            runs(verdict=["degraded"]),
-            "has a run with the verdict 'degraded', which is none of crashed, failed",
-        ),
         (runs(verdict=pa.nulls(1, pa.string())), "has rows without a `verdict`"),
         (runs(started_ns=pa.nulls(1, pa.int64())), "has rows without a `started_ns`"),
         (runs(reasons=["busy"]), "has a column `reasons` of string, not list"),
