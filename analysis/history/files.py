@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis.history.row_checks import MalformedError, checked
 from analysis.history.history_schemas import EXPECTATIONS, METRICS, NIGHT, RUNS, SCHEMA, SCHEMAS
 from analysis.history.record import known_night
+from analysis.history.row_checks import MalformedError, checked
 from experiments.whole_files import replacing
 
 WHOLE_NIGHT: Final = "night.parquet"

@@ -128,22 +128,16 @@ def remove(removal: Removal) -> None:
 
 
 def _remove(runs: Path, path: Path) -> None:
-    """Remove what stands below the folder of runs, if it is there; where a link leads there, raise OSError."""
+    """Remove what stands below the folder of runs, if it is there. Raises OSError, also for a link on the way."""
     *way, name = path.relative_to(runs).parts
-    with ExitStack() as stack:
-        folder: int | None = None
-        for part in (runs, *way):
-            flags = os.O_RDONLY | os.O_DIRECTORY | (0 if part is runs else os.O_NOFOLLOW)
-            try:
-                folder = os.open(part, flags, dir_fd=folder)
-            except FileNotFoundError:
-                return
+    flags = os.O_RDONLY | os.O_DIRECTORY
+    with ExitStack() as stack, suppress(FileNotFoundError):
+        folder = os.open(runs, flags)
+        stack.callback(os.close, folder)
+        for part in way:
+            folder = os.open(part, flags | os.O_NOFOLLOW, dir_fd=folder)
             stack.callback(os.close, folder)
-        try:
-            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-        except FileNotFoundError:
-            return
-        if stat.S_ISDIR(mode):
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             shutil.rmtree(name, dir_fd=folder)
         else:
             os.unlink(name, dir_fd=folder)

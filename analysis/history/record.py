@@ -20,7 +20,8 @@ from topologies.errors import InputError
 NOT_STARTED = "not started"
 """The outcome of a run that could not be started: it has no directory."""
 _SHOWN = (
-    "path", "suite", "entry", "experiment", "commit", "cutset", "python", "kernel", "links", "place", "outcome",
+    "path", "suite", "entry", "experiment", "commit", "cutset", "python", "kernel", "links", "place",
+    "outcome",
 )  # fmt: skip
 """Texts that are refused if they cannot be shown, as they would be when the history is read."""
 

@@ -125,15 +125,12 @@ def prune(history: Path, runs: Path | None, keep: str, dry: bool) -> int:
     and figures; then pages. run.json and summary.json stay, and so does the history: no number is lost. Exit
     codes: 0 it fits, 1 it does not even so, 2 bad input.
     """
-    import os.path
-
     from experiments.rundir import RUNS
     from testbed.campaign.history_text import make_room, opened, tell_problems
 
     budget_bytes = kept_bytes(keep)
     found = opened(history)
-    beside = Path(os.path.abspath(history)).parent / RUNS
-    fits = make_room(found, runs or beside, budget_bytes, dry=dry)
+    fits = make_room(found, runs or history.absolute().parent / RUNS, budget_bytes, dry=dry)
     tell_problems(found)
     return exit_codes.FINE if fits else exit_codes.FAILED
 

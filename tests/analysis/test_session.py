@@ -114,11 +114,13 @@ def test_asking_again_gives_the_session_that_there_is_in_any_thread(spark: Spark
         assert pool.submit(spark_session).result() is spark
 
 
-def ports(spark: SparkSession) -> list[int]:
-    """What Spark's own protocol is spoken at: the driver's port and the block manager's."""
-    environment = spark.sparkContext._jvm.org.apache.spark.SparkEnv.get()
-    driver = spark.sparkContext.getConf().get("spark.driver.port")
-    return [int(driver or 0), environment.blockManager().blockManagerId().port()]
+def java_of(spark: SparkSession) -> psutil.Process:
+    return psutil.Process(spark.sparkContext._gateway.proc.pid)
+
+
+def listening(process: psutil.Process) -> list[tuple[str, int]]:
+    found = process.net_connections("inet")
+    return [tuple(each.laddr) for each in found if each.status == psutil.CONN_LISTEN]
 
 
 def answer_to(port: int, body: bytes) -> bytes:
@@ -133,7 +135,10 @@ def answer_to(port: int, body: bytes) -> bytes:
 
 @pytest.mark.spark
 def test_who_does_not_have_the_secret_is_not_heard(spark: SparkSession) -> None:
-    for port in ports(spark):
+    py4j = spark.sparkContext._gateway.gateway_parameters.port
+    ports = [port for _, port in listening(java_of(spark)) if port != py4j]
+    assert len(ports) >= 2  # the driver's and the block manager's
+    for port in ports:
         answer = answer_to(port, b"\x00 whatever an executor would say")
         assert answer[0] == 5  # a failure
         assert b"Expected SaslMessage" in answer
@@ -142,8 +147,9 @@ def test_who_does_not_have_the_secret_is_not_heard(spark: SparkSession) -> None:
 
 @pytest.mark.spark
 def test_the_secret_of_a_session_is_on_no_command_line_and_in_no_environment(spark: SparkSession) -> None:
-    environment = spark.sparkContext._jvm.org.apache.spark.SparkEnv.get()
-    secret = environment.securityManager().getSecretKey()
+    java = spark.sparkContext._jvm
+    user = java.org.apache.hadoop.security.UserGroupInformation.getCurrentUser()
+    secret = user.getCredentials().getSecretKey(java.org.apache.hadoop.io.Text("sparkCookie")).decode()
     assert len(secret) >= 32
     seen = 0
     for process in psutil.process_iter():
@@ -159,15 +165,11 @@ def test_the_secret_of_a_session_is_on_no_command_line_and_in_no_environment(spa
 @pytest.mark.spark
 def test_spark_listens_on_loopback_alone(spark: SparkSession) -> None:
     spark.sparkContext.parallelize([1, 2], 2).map(str).collect()  # Python's workers have a port, too
-    java = psutil.Process(spark.sparkContext._gateway.proc.pid)
-    listening = [
-        connection.laddr.ip
-        for process in (java, *java.children(recursive=True))
-        for connection in process.net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN
-    ]
-    assert len(listening) >= 4
-    for address in map(ipaddress.ip_address, listening):
+    java = java_of(spark)
+    found = [place for process in (java, *java.children(recursive=True)) for place in listening(process)]
+    assert len(found) >= 4
+    for host, _ in found:
+        address = ipaddress.ip_address(host)
         assert (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 

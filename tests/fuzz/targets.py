@@ -139,8 +139,7 @@ def history(content: bytes) -> None:
         for table, schema in SCHEMAS.items():
             try:
                 rows = read_rows(path, table)
-            except UnusableError as error:
-                assert str(error)
+            except UnusableError:
                 continue
             assert rows.schema == schema
             rows.validate(full=True)

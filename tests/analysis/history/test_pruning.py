@@ -2,6 +2,7 @@
 Whatever a history says, nothing goes that is no directory of that run in the folder of runs.
 """
 
+import json
 from pathlib import Path
 
 import pytest
@@ -268,7 +269,7 @@ def test_a_directory_of_another_run_or_under_another_name_is_passed_over(
     kept: tuple[History, RunDirectory, RunDirectory],
 ) -> None:
     history, old, new = kept
-    set_run(old, run=new.name)
+    old.run_json.write_text(json.dumps(read_json(old.run_json) | {"run": new.name}))
     other = run_below(old.path.parent, NAME)
     home = run_below(old.path.parent, "home")
     history.append(make_record("20260312T020000Z-a-000009", path=str(other.path)))

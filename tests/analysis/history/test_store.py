@@ -347,7 +347,9 @@ def test_nights_are_looked_through_once_for_a_run_that_is_new(
         history.compact(f"2026-03-{day}")
     opened = []
     real = pq.ParquetFile
-    monkeypatch.setattr(pq, "ParquetFile", lambda path, **options: (opened.append(path), real(path, **options))[1])
+    monkeypatch.setattr(
+        pq, "ParquetFile", lambda path, **options: (opened.append(path), real(path, **options))[1]
+    )
     for number in range(20):
         history.append(make_record(f"new-{number}", night="2026-03-20"))
     assert len(opened) <= 10

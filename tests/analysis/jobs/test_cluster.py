@@ -70,8 +70,7 @@ def started(run, url, executors_python, *options, **environment):
     return subprocess.Popen(
         [*COMMAND, str(run.path), "--master", url, *options],
         cwd=run.path,
-        env=os.environ | {"PYTHONPATH": str(CHECKOUT), "PYSPARK_PYTHON": str(executors_python)}
-        | environment,
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT), "PYSPARK_PYTHON": str(executors_python)} | environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
