@@ -128,7 +128,7 @@ def remove(removal: Removal) -> None:
 
 
 def _remove(runs: Path, path: Path) -> None:
-    """Remove what stands below the folder of runs, if it is there. Raises OSError, also for a link on the way."""
+    """Remove what stands below the folder of runs, if it is there. Raises OSError, also for links."""
     *way, name = path.relative_to(runs).parts
     flags = os.O_RDONLY | os.O_DIRECTORY
     with ExitStack() as stack, suppress(FileNotFoundError):

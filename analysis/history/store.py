@@ -3,8 +3,8 @@
 A run is appended as one small file in each table, `runs` last: it counts when it stands there, so that a
 crash leaves a run that is whole in the history, or none of it that counts. When a night is over its files are
 made one in each table (`compact`), and before if there are many. A run counts once, whatever was killed in
-between. What cannot be read is named in `problems` and left out; nothing but `compact` removes files, and only
-those whose rows it has written and read again.
+between. What cannot be read is named in `problems` and left out; nothing but `compact` removes files, and
+only those whose rows it has written and read again.
 
 Here records become rows, too.
 """
