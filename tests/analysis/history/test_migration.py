@@ -90,6 +90,12 @@ def test_what_is_not_known_of_a_run_is_empty_as_in_its_record() -> None:
     assert (row["duration_s"], row["repeat"]) == (0.0, 0)
 
 
+def test_rows_of_an_older_version_that_lack_nothing_get_today_s_number() -> None:
+    rows = pa.table({**OLD, "metric": ["m"], "value": [1.0], "unit": ["s"], "better": [""]})
+    rows = rows.cast(SCHEMAS[METRICS])
+    assert brought_forward(METRICS, rows)["schema"].to_pylist() == [SCHEMA]
+
+
 def test_an_expectation_may_have_no_value() -> None:
     rows = pa.table({**OLD, "text": ["verdict == passed"], "value": [None], "held": [False]})
     assert brought_forward(EXPECTATIONS, rows)["value"].to_pylist() == [None]
