@@ -11,7 +11,7 @@ Rows that an older Cutset wrote are brought to today's layout, or said not to be
 A file tells the version of its layout in the column `schema`. Each step takes a table from one version to the
 next; today's has none behind it. Columns that were added without a new number are empty in older files;
 columns that we do not know are left out, as a newer Cutset may have added them. What comes out can be relied
-on: each column once, nothing null but an expectation's value, and no verdict that we do not know.
+on, whoever wrote it: `analysis.history.row_checks` says how.
 """
 
 from collections import Counter
@@ -24,8 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis.history.history_schemas import EXPECTATIONS, METRICS, NIGHT, RUNS, SCHEMA, SCHEMAS, VERDICTS
+from analysis.history.history_schemas import EXPECTATIONS, METRICS, NIGHT, RUNS, SCHEMA, SCHEMAS
 from analysis.history.record import known_night
+from analysis.history.row_checks import MalformedError, checked
 from experiments.whole_files import replacing
 
 WHOLE_NIGHT: Final = "night.parquet"
@@ -35,6 +36,8 @@ _RUN: Final = "run-"
 _COLUMNS: Final = b"columns"
 """Of a file's metadata: names of its columns. Pages have checksums, and what stands behind them has none."""
 COMPRESSION: Final = "zstd"
+ROWS_MAX: Final = 10_000_000
+"""Of a file; a night of 10,000 runs has a tenth of that."""
 Step = Callable[[str, pa.Table], pa.Table]
 """Is given a table's name and its rows in one version, and returns them in the next."""
 
@@ -103,10 +106,10 @@ def read_rows(path: Path, table: str, run: str | None = None) -> pa.Table:
     try:
         rows = _read(path)
         _check_names(rows)
-        rows = brought_forward(table, rows)
+        rows = checked(table, brought_forward(table, rows))
     except FileNotFoundError:
         raise
-    except UnknownLayoutError as error:
+    except (UnknownLayoutError, MalformedError) as error:
         raise UnusableError(str(error)) from None
     except Exception as error:  # noqa: BLE001 - what a damaged file makes a parser raise is not to be known
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -119,18 +122,20 @@ def read_rows(path: Path, table: str, run: str | None = None) -> pa.Table:
 def _read(path: Path) -> pa.Table:
     """Everything in a file, and texts that are texts."""
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        if file.metadata.num_rows > ROWS_MAX:
+            raise MalformedError(f"has {file.metadata.num_rows:,} rows, more than any night: {ROWS_MAX:,}")
         rows = file.read(use_threads=False)  # files are small: handing them out costs more
     rows.validate(full=True)
     return rows
 
 
-def may_hold(path: Path, run: str) -> bool:
-    """Whether a file names this run, by a look at that column alone; `read_rows` says whether it holds it."""
+def named_in(path: Path) -> frozenset[str]:
+    """The runs that a file names, by a look at that column alone; `read_rows` says whether it holds them."""
     try:
         with pq.ParquetFile(path) as file:
-            return run in file.read(columns=["run"], use_threads=False)["run"].to_pylist()
+            return frozenset(pc.unique(file.read(columns=["run"], use_threads=False)["run"]).to_pylist())
     except Exception:  # noqa: BLE001 - as above; whoever reads all of it says what is wrong
-        return False
+        return frozenset()
 
 
 def _check_names(rows: pa.Table) -> None:
@@ -169,7 +174,7 @@ NEEDED: Final = {
 }
 """Without these, rows say nothing; nor where they are null."""
 
-MAY_BE_NULL: Final = {(EXPECTATIONS, "value")}
+MAY_BE_NULL: Final = {(EXPECTATIONS, "value"), (RUNS, "seed")}
 
 
 class UnknownLayoutError(Exception):
@@ -193,16 +198,15 @@ def brought_forward(
             raise UnknownLayoutError(f"has schema {version}, which no Cutset wrote")
         rows = steps[version](table, rows)
         version += 1
+    if _is_todays(table, rows, to):
+        return rows.replace_schema_metadata()
     missing = [column for column in NEEDED[table] if column not in rows.column_names]
     if missing:
         raise UnknownLayoutError(f"is no file of a history's {table}: it has no column `{missing[0]}`")
     for column in NEEDED[table]:
         if rows[column].null_count:
             raise UnknownLayoutError(f"has rows without a `{column}`")
-    fitted = _fitted(table, rows, to)
-    if table == RUNS:
-        _check_verdicts(fitted)
-    return fitted
+    return _fitted(table, rows, to)
 
 
 def _version(rows: pa.Table) -> int:
@@ -219,11 +223,11 @@ def _version(rows: pa.Table) -> int:
     return int(found[0])
 
 
-def _check_verdicts(runs: pa.Table) -> None:
-    unknown = set(pc.unique(runs["verdict"]).to_pylist()) - set(VERDICTS)
-    if unknown:
-        known = ", ".join(VERDICTS)
-        raise UnknownLayoutError(f"has a run with the verdict {min(unknown)!r}, which is none of {known}")
+def _is_todays(table: str, rows: pa.Table, version: int) -> bool:
+    """Whether there is nothing to bring forward, as in nearly all files."""
+    if not rows.schema.equals(SCHEMAS[table]) or pc.unique(rows["schema"]).to_pylist() != [version]:
+        return False
+    return all(not rows[name].null_count or (table, name) in MAY_BE_NULL for name in rows.column_names)
 
 
 def _fitted(table: str, rows: pa.Table, version: int) -> pa.Table:

@@ -21,6 +21,9 @@ new column that is empty in older rows needs no new number."""
 VERDICTS: Final = ("crashed", "failed", "invalid", "passed")
 """Of a run, the worst first."""
 
+BETTER: Final = ("", "lower", "higher")
+"""Of a metric, which way is better, if either is."""
+
 NIGHT: Final = "night"
 """The column that stands in the folder's name."""
 
@@ -43,7 +46,8 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             pa.field("path", pa.string()),  # of the run's directory, from the history's folder
             pa.field("experiment", pa.string()),
             pa.field("settings", pa.string()),  # JSON: overrides
-            pa.field("seed", pa.int64()),
+            pa.field("seed", pa.int64()),  # null where it takes more than 64 bits
+            pa.field("large_seed", pa.string()),  # such a one in decimal, or nothing
             pa.field("repeat", pa.int32()),
             pa.field("commit", pa.string()),
             pa.field("cutset", pa.string()),

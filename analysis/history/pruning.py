@@ -5,11 +5,20 @@ itself. What goes, until the rest fits: what torn nights left, whole, the oldest
 oldest run's first; then tables, records and figures; then pages. run.json and summary.json stay, and with
 them every number. run.json names a part as left out before it goes, so that a crash in between leaves no half
 of a run that passes for a whole one; a directory without a run.json that can be read is counted and stays.
+
+A history says where its runs stand, and may come from anybody. So nothing is touched but what stands directly
+in the folder of runs that the user named, is a real directory, and is the run of that name; no link is
+followed below that folder, nor one that takes a directory's place while others are removed.
 """
 
+import os
 import shutil
-from collections.abc import Iterator, Sequence
+import stat
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +26,7 @@ from analysis.history.record import folder_bytes
 from analysis.history.store import History
 from experiments.nights import TORN
 from experiments.packing import CAPTURES, without
+from experiments.plain_name import refuse_link
 from experiments.run_record import write_record
 from experiments.rundir import RunDirectory, is_run_name
 from topologies.errors import InputError
@@ -65,23 +75,33 @@ class Pruning:
     untouched: tuple[str, ...] = ()
 
 
-def plan_pruning(history: History, budget_bytes: int) -> Pruning:
-    """What to remove so that the history's runs and the history take at most so much."""
-    rooms, untouched = [], []
-    for run in _directories(history):
-        try:
-            rooms.append(_room(run))
-        except InputError as error:
-            rooms.append(RunSize(run, {}, folder_bytes(run.path)))
-            untouched.append(str(error))
+def plan_pruning(history: History, runs: Path, budget_bytes: int) -> Pruning:
+    """What to remove so that the history's runs and the history take at most so much.
+
+    runs: the folder of runs, whatever the history says.
+    """
+    directories, untouched = _directories(history, runs)
+    rooms = [_room(run) for run in directories]
     own = folder_bytes(history.folder)
-    chosen = choose(rooms, budget_bytes - own)
+
+    @cache
+    def may_go(run: RunDirectory) -> bool:
+        try:
+            _check(run)
+        except (InputError, OSError) as error:
+            untouched.append(str(error))
+            return False
+        return True
+
+    chosen = choose(rooms, budget_bytes - own, may_go)
     before = own + sum(room.bytes for room in rooms)
     gone = sum(removal.bytes for removal in chosen)
     return Pruning(tuple(chosen), before, before - gone, tuple(untouched))
 
 
-def choose(rooms: Sequence[RunSize], budget_bytes: int) -> list[Removal]:
+def choose(
+    rooms: Sequence[RunSize], budget_bytes: int, may_go: Callable[[RunDirectory], bool] = lambda _: True
+) -> list[Removal]:
     """The parts that go, in order, until the rest fits or nothing more may go. rooms: the oldest first."""
     total = sum(room.bytes for room in rooms)
     chosen: list[Removal] = []
@@ -90,7 +110,7 @@ def choose(rooms: Sequence[RunSize], budget_bytes: int) -> list[Removal]:
             if total <= budget_bytes:
                 return chosen
             size = room.parts.get(part, 0)
-            if size:
+            if size and may_go(room.run):
                 chosen.append(Removal(room.run, part, size))
                 total -= size
     return chosen
@@ -98,43 +118,95 @@ def choose(rooms: Sequence[RunSize], budget_bytes: int) -> list[Removal]:
 
 def remove(removal: Removal) -> None:
     """Remove a part, and say so in run.json first, if that stays. Raises InputError, OSError."""
+    run = removal.run
     if removal.part == REMAINS:
-        shutil.rmtree(removal.run.path)
+        _remove(run.path.parent, run.path)
         return
-    write_record(removal.run.run_json, without(removal.run.read_run(), removal.part, WHY))
-    for path in _paths(removal.run)[removal.part]:
-        if path.is_dir():
-            shutil.rmtree(path)
+    write_record(run.run_json, without(run.read_run(), removal.part, WHY))
+    for path in _paths(run)[removal.part]:
+        _remove(run.path.parent, path)
+
+
+def _remove(runs: Path, path: Path) -> None:
+    """Remove what stands below the folder of runs, if it is there. Raises OSError, also for links."""
+    *way, name = path.relative_to(runs).parts
+    flags = os.O_RDONLY | os.O_DIRECTORY
+    with ExitStack() as stack, suppress(FileNotFoundError):
+        folder = os.open(runs, flags)
+        stack.callback(os.close, folder)
+        for part in way:
+            folder = os.open(part, flags | os.O_NOFOLLOW, dir_fd=folder)
+            stack.callback(os.close, folder)
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, dir_fd=folder)
         else:
-            path.unlink(missing_ok=True)
+            os.unlink(name, dir_fd=folder)
 
 
-def _directories(history: History) -> Iterator[RunDirectory]:
-    """The runs' directories that are still there, the oldest first, and what torn nights left beside them."""
-    listed = {Path(path) for path in history.runs()["path"].to_pylist() if path}
-    torn = {path for folder in {path.parent for path in listed} for path in folder.glob(f"*{TORN}")}
-    for path in sorted(listed | torn, key=lambda path: (path.name, str(path))):
-        if path.is_dir() and not path.is_symlink():
-            yield RunDirectory(path)
+def _directories(history: History, runs: Path) -> tuple[list[RunDirectory], list[str]]:
+    """The history's runs that are still there and what torn nights left, the oldest first; and what is passed
+    over, with the reason.
+    """
+    rows = history.runs().select(["run", "path"]).to_pylist()
+    named = {Path(row["path"]): row["run"] for row in rows if row["path"]}
+    home = os.path.realpath(runs)
+
+    @cache
+    def stands_there(folder: Path) -> bool:
+        return os.path.realpath(folder) == home
+
+    found: set[Path] = set()
+    outside: Counter[Path] = Counter()
+    passed: list[str] = []
+    for path, run in sorted(named.items()):
+        if not os.path.lexists(path):
+            continue
+        if not stands_there(path.parent):
+            outside[path.parent] += 1
+        elif path.name != run:
+            passed.append(f"{path}: is not {run}, as the history has it")
+        else:
+            found.add(runs / run)
+    torn = set(runs.glob(f"*{TORN}")) if found else set()
+    for path in sorted(found | torn):
+        if not is_run_name(path.name):
+            passed.append(f"{path}: is not named as runs are")
+        elif path.is_symlink() or not path.is_dir():
+            passed.append(f"{path}: is a link or a file, and no directory of a run")
+        else:
+            continue
+        found.discard(path)
+        torn.discard(path)
+    passed += [
+        f"{folder}: has {count:,} run{'s' * (count != 1)} of the history, and only those in {runs} may go"
+        for folder, count in outside.items()
+    ]
+    return [RunDirectory(path) for path in sorted(found | torn, key=lambda path: path.name)], passed
+
+
+def _check(run: RunDirectory) -> None:
+    """Raises InputError if it is not the run of its name, or if a link leads out of it; torn ones are not."""
+    if run.name.endswith(TORN):
+        return
+    paths = {path for paths in _paths(run).values() for path in paths}
+    for path in sorted({run.run_json, *paths, *(path.parent for path in paths if path.parent != run.path)}):
+        refuse_link(path)
+    said = RunDirectory.open(run.path).read_run().run
+    if said not in {"", run.name}:
+        raise InputError(str(run.run_json), None, "run", f"is that of another run: {said}")
 
 
 def _room(run: RunDirectory) -> RunSize:
-    """Raises InputError if it is neither a run directory nor what a torn run left.
-
-    Where runs are the history says, and whoever can write there could name any folder: ours have names by
-    which they are known.
-    """
-    if not is_run_name(run.name):
-        raise InputError(str(run.path), None, "", "is not named as runs are: nothing of it is removed")
     if run.name.endswith(TORN):
         return RunSize(run, {REMAINS: folder_bytes(run.path)}, 0)
-    RunDirectory.open(run.path).read_run()
-    parts: dict[str, int] = {}
-    counted = 0
-    for part, paths in _paths(run).items():
-        parts[part] = sum(map(_bytes, paths)) - (_bytes(run.unpacked) if part == TABLES else 0)
-        counted += parts[part]
-    return RunSize(run, parts, folder_bytes(run.path) - counted)
+    sizes: dict[Path, int] = {}
+    with suppress(OSError):  # nobody may look into it: then nothing of it goes
+        sizes = {path: _bytes(path) for path in run.path.iterdir()}
+    unpacked = _bytes(run.unpacked)
+    parts = {part: sum(sizes.get(path, 0) for path in paths) for part, paths in _paths(run).items()}
+    parts[CAPTURES] += unpacked
+    parts[TABLES] -= unpacked
+    return RunSize(run, parts, sum(sizes.values()) - sum(parts.values()))
 
 
 def _paths(run: RunDirectory) -> dict[str, tuple[Path, ...]]:
@@ -147,4 +219,8 @@ def _paths(run: RunDirectory) -> dict[str, tuple[Path, ...]]:
 
 
 def _bytes(path: Path) -> int:
-    return path.lstat().st_size if path.is_file() and not path.is_symlink() else folder_bytes(path)
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else folder_bytes(path)

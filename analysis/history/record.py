@@ -1,7 +1,9 @@
 """What the history keeps of a run, read from its run.json and, if it has one, its summary.json."""
 
 import json
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -11,11 +13,17 @@ from analysis.errors import AnalysisError
 from analysis.history.history_schemas import VERDICTS
 from analysis.history.metrics import Metric, headline
 from experiments import run_record
+from experiments.plain_name import plain_name
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError
 
 NOT_STARTED = "not started"
 """The outcome of a run that could not be started: it has no directory."""
+_SHOWN = (
+    "path", "suite", "entry", "experiment", "commit", "cutset", "python", "kernel", "links", "place",
+    "outcome",
+)  # fmt: skip
+"""Texts that are refused if they cannot be shown, as they would be when the history is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +74,16 @@ class RunRecord:
 
     def __post_init__(self) -> None:
         check_night(self.night)
-        if not self.run or "/" in self.run:
-            raise AnalysisError(f"{self.run!r} is no name of a run's directory")
+        try:
+            plain_name(self.run, "")
+        except InputError:
+            raise AnalysisError(f"{self.run!r:.80} is no name of a run's directory") from None
         if self.verdict not in VERDICTS:
-            raise AnalysisError(f"{self.run}: {self.verdict!r} is none of {', '.join(VERDICTS)}")
+            raise AnalysisError(f"{self.run}: {self.verdict!r:.80} is none of {', '.join(VERDICTS)}")
+        shown = [(name, getattr(self, name)) for name in _SHOWN]
+        for name, text in (*shown, *(("metric", metric.name) for metric in self.metrics)):
+            if not text.isprintable():
+                raise AnalysisError(f"{self.run}: its {name} cannot be shown: {text!r:.80}")
 
 
 def known_night(night: str) -> bool:
@@ -98,8 +112,8 @@ def record_of(
 ) -> RunRecord:
     """What a run's directory says. Without a summary the verdict is `crashed`.
 
-    Raises InputError if run.json, or a summary.json that is there, cannot be read or has no verdict that we
-    know.
+    Raises InputError if run.json, or a summary.json that is there, cannot be read, has no verdict that we
+    know, or names that cannot be shown.
     """
     ran = run.read_run()
     summary = run.read_summary() if run.summary_json.exists() else {}
@@ -108,35 +122,38 @@ def record_of(
         expected = f"expected one of {', '.join(VERDICTS)}"
         raise InputError(str(run.summary_json), None, "verdict", f"{expected}, found {verdict}")
     fidelity = _mapping(summary, "fidelity")
-    return RunRecord(
-        night=night,
-        run=run.name,
-        path=str(run.path.absolute()),
-        suite=suite,
-        entry=entry,
-        experiment=ran.request.name,
-        settings=dict(settings),
-        seed=ran.seed,
-        repeat=repeat,
-        commit=ran.commit or "",
-        cutset=ran.versions.get("cutset") or "",
-        python=ran.versions.get("python") or "",
-        kernel=ran.versions.get("kernel") or "",
-        machine={name: value for name, value in asdict(ran.machine).items() if value is not None},
-        links=ran.links,
-        place=place_of(ran),
-        outcome=ran.outcome or f"died while {ran.phase}",
-        verdict=verdict,
-        valid=bool(fidelity.get("valid", False)),
-        reasons=tuple(map(str, fidelity.get("reasons") or ())),
-        problems=ran.problems,
-        started_ns=_started_ns(run, ran),
-        duration_s=_duration_s(ran),
-        captures_bytes=folder_bytes(run.captures),
-        allow_failure=allow_failure,
-        metrics=tuple(headline(summary)),
-        expectations=tuple(map(_kept, summary.get("expectations") or ())),
-    )
+    try:
+        return RunRecord(
+            night=night,
+            run=run.name,
+            path=str(run.path.absolute()),
+            suite=suite,
+            entry=entry,
+            experiment=ran.request.name,
+            settings=dict(settings),
+            seed=ran.seed,
+            repeat=repeat,
+            commit=ran.commit or "",
+            cutset=ran.versions.get("cutset") or "",
+            python=ran.versions.get("python") or "",
+            kernel=ran.versions.get("kernel") or "",
+            machine={name: value for name, value in asdict(ran.machine).items() if value is not None},
+            links=ran.links,
+            place=place_of(ran),
+            outcome=ran.outcome or f"died while {ran.phase}",
+            verdict=verdict,
+            valid=bool(fidelity.get("valid", False)),
+            reasons=tuple(map(str, fidelity.get("reasons") or ())),
+            problems=ran.problems,
+            started_ns=_started_ns(run, ran),
+            duration_s=_duration_s(ran),
+            captures_bytes=folder_bytes(run.captures),
+            allow_failure=allow_failure,
+            metrics=tuple(headline(summary)),
+            expectations=tuple(map(_kept, summary.get("expectations") or ())),
+        )
+    except AnalysisError as error:
+        raise InputError(str(run.path), None, "", str(error)) from None
 
 
 def record_of_failed_start(
@@ -187,8 +204,17 @@ def record_of_failed_start(
 
 
 def folder_bytes(folder: Path) -> int:
-    """How much the files of a folder take, those of its folders included; 0 if it is not there."""
-    return sum(file.lstat().st_size for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
+    """How much the files of a folder take, those of its folders included; 0 if it is not there, or a link."""
+    total, folders = 0, [] if folder.is_symlink() else [os.fspath(folder)]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:  # gone, or nobody may look into it
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    with suppress(FileNotFoundError):
+                        total += entry.stat(follow_symlinks=False).st_size
+    return total
 
 
 def _mapping(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:

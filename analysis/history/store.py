@@ -2,9 +2,9 @@
 
 A run is appended as one small file in each table, `runs` last: it counts when it stands there, so that a
 crash leaves a run that is whole in the history, or none of it that counts. When a night is over its files are
-made one in each table (`compact`). A run counts once, whatever was killed in between. What cannot be read is
-named in `problems` and left out; nothing but `compact` removes files, and only those whose rows it has
-written and read again.
+made one in each table (`compact`), and before if there are many. A run counts once, whatever was killed in
+between. What cannot be read is named in `problems` and left out; nothing but `compact` removes files, and
+only those whose rows it has written and read again.
 
 Here records become rows, too.
 """
@@ -23,7 +23,7 @@ from analysis.history.files import (
     Partition,
     UnusableError,
     foreign,
-    may_hold,
+    named_in,
     nights,
     read_rows,
     write_rows,
@@ -42,12 +42,16 @@ from analysis.history.history_schemas import (
 )
 from analysis.history.record import RunRecord, check_night, settings_json
 from experiments.locks import folder_lock
+from experiments.sanitize import sanitize
 from experiments.whole_files import sync_folder
 
 TABLES = (METRICS, EXPECTATIONS, RUNS)
 """In the order in which they are written."""
 READS_MAX = 10
 """Of a night that is compacted again and again while it is read."""
+LOOSE_MAX = 200
+"""Files of single runs that a night may have: each takes as long to read as a thousand rows."""
+INT64 = range(-(1 << 63), 1 << 63)
 
 
 class History:
@@ -56,11 +60,12 @@ class History:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._problems: dict[Path, str] = {}
+        self._named: dict[Path, tuple[tuple[int, ...], frozenset[str]]] = {}  # with what told the file then
 
     @property
     def problems(self) -> list[str]:
-        """Files that were skipped in what was read last, each with the reason."""
-        return [f"{path} {why}" for path, why in sorted(self._problems.items())]
+        """Files that were skipped in what was read last, each with the reason, as can be shown."""
+        return [sanitize(f"{path} {why}") for path, why in sorted(self._problems.items())]
 
     def nights(self) -> list[str]:
         """The nights that have runs, oldest first."""
@@ -80,6 +85,8 @@ class History:
             raise AnalysisError(
                 f"{self.folder}: {record.run} cannot be added to the history: {error.strerror}"
             ) from error
+        if len(Partition.of(self.folder, RUNS, record.night).single()) > LOOSE_MAX:
+            self.compact(record.night)
         return True
 
     def compact(self, night: str) -> None:
@@ -156,7 +163,7 @@ class History:
         whole = [self._rows(partition.whole, table)] if partition.whole.exists() else []
         there = set(pc.unique(whole[0]["run"]).to_pylist()) if whole else set()
         single = [self._rows(path, table, run) for run, path in files.items() if run not in there]
-        rows = pa.concat_tables([SCHEMAS[table].empty_table(), *whole, *single])
+        rows = pa.concat_tables([SCHEMAS[table].empty_table(), *whole, *single]).combine_chunks()
         return rows.take(pc.sort_indices(rows["run"])) if whole and single else rows
 
     def _rows(self, path: Path, table: str, run: str | None = None) -> pa.Table:
@@ -169,13 +176,24 @@ class History:
 
     def _counted(self, night: str, run: str) -> bool:
         partition = Partition.of(self.folder, RUNS, night)
-        if not (partition.of_run(run).exists() or may_hold(partition.whole, run)):
+        if not (partition.of_run(run).exists() or run in self._named_in(partition.whole)):
             return False
         for path, whose in ((partition.of_run(run), run), (partition.whole, None)):
             with contextlib.suppress(FileNotFoundError):
                 if pc.is_in(pa.scalar(run), self._rows(path, RUNS, whose)["run"]).as_py():
                     return True
         return False
+
+    def _named_in(self, path: Path) -> frozenset[str]:
+        """The runs that a night's file names. As long as it is the same file, it is read once."""
+        try:
+            found = path.stat()
+        except OSError:
+            return frozenset()
+        told = (found.st_ino, found.st_size, found.st_mtime_ns)
+        if path not in self._named or self._named[path][0] != told:
+            self._named[path] = (told, named_in(path))
+        return self._named[path][1]
 
     def _compact(self, table: str, night: str) -> None:
         partition = Partition.of(self.folder, table, night)
@@ -214,7 +232,7 @@ class History:
 
 
 _AS_THEY_ARE = (
-    "path", "experiment", "seed", "repeat", "commit", "cutset", "python", "kernel", "links", "place",
+    "path", "experiment", "repeat", "commit", "cutset", "python", "kernel", "links", "place",
     "outcome", "verdict", "valid", "allow_failure", "started_ns", "duration_s", "captures_bytes",
 )  # fmt: skip
 
@@ -229,6 +247,8 @@ def rows_of(record: RunRecord, path: str) -> dict[str, pa.Table]:
         **key,
         **{name: getattr(record, name) for name in _AS_THEY_ARE},
         "path": path,
+        "seed": record.seed if record.seed in INT64 else None,
+        "large_seed": "" if record.seed in INT64 else str(record.seed),
         "settings": settings_json(record.settings),
         "machine": settings_json(record.machine),
         "reasons": list(record.reasons),

@@ -2,9 +2,11 @@
 back as bytes to this process, which writes the same files.
 
 Files travel by `SparkContext.addFile`: from disk to disk in pieces, each once to each executor, whatever
-their size. Each parcel of tasks is a Spark job of its own, with a few at once, so that what comes back is on
-disk before more is asked for: no more than that many parcels' results are in memory. A parcel whose executor
-is lost is done again by another, as with any job. At the end what was sent is removed from the executors.
+their size. Spark hands them to whoever asks for them by name, also where it asks for a secret for all else:
+so nobody can guess the names. Each parcel of tasks is a Spark job of its own, with a few at once, so that
+what comes back is on disk before more is asked for: no more than that many parcels' results are in memory. A
+parcel whose executor is lost is done again by another, as with any job. At the end what was sent is removed
+from the executors.
 
 What is sent are tasks with their files' names instead of their paths: a task is pickled with every path below
 the run's directory taken out and noted, be it a `Path` or a string; where it is unpickled, paths below
@@ -15,6 +17,7 @@ another directory are put in. So tasks need not know that they travel. A folder 
 import io
 import os
 import pickle
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,6 +37,7 @@ from experiments.whole_files import remove
 
 JOBS_MAX = 32
 CHUNK_BYTES = 16 << 20
+NAME_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ class RemoteWorkers:
         status = path.stat()
         key = (path, status.st_size, status.st_mtime_ns)
         if key not in self._sent:
-            link = self._links / f"{len(self._sent):06d}-{path.name}"
+            link = self._links / f"{secrets.token_hex(NAME_BYTES)}-{path.name}"
             try:
                 link.hardlink_to(path)
             except OSError:  # other file systems than usual

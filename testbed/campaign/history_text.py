@@ -39,12 +39,13 @@ def tell_problems(history: History) -> bool:
     return bool(history.problems)
 
 
-def make_room(history: History, budget_bytes: int, *, dry: bool) -> bool:
-    """Remove parts of the history's runs; returns whether the rest fits now, or would. dry: only show it.
+def make_room(history: History, runs: Path, budget_bytes: int, *, dry: bool) -> bool:
+    """Remove parts of the history's runs; returns whether the rest fits now, or would.
 
-    Raises InputError if something cannot go, MachineError if another command has a run.
+    runs: the folder in which they stand, and out of which nothing goes. dry: only show it. Raises InputError
+    if something cannot go, MachineError if another command has a run.
     """
-    plan = plan_pruning(history, budget_bytes)
+    plan = plan_pruning(history, runs, budget_bytes)
     for problem in plan.untouched:
         click.echo(f"cutset: {problem}: left as it is", err=True)
     sums: dict[str, int] = defaultdict(int)
@@ -119,6 +120,8 @@ def _show_json(runs: pa.Table, values: dict[tuple[str, str], dict[str, tuple[flo
         measured = values.get((row["night"], row["run"]), {})
         for name in JSON_TEXTS:
             row[name] = json.loads(row[name] or "{}")
+        large_seed = row.pop("large_seed")
+        row["seed"] = int(large_seed) if large_seed else row["seed"]
         extra = {"metrics": {name: value for name, (value, _) in measured.items()}} if values else {}
         click.echo(json.dumps({**row, **extra}))
 

@@ -199,7 +199,7 @@ def make_room(night: Night, keep_bytes: int | None, *, say_all: bool = False) ->
     if keep_bytes is None:
         return
     with night.going_on("no room was made on the disk"):
-        plan = plan_pruning(night.history, keep_bytes)
+        plan = plan_pruning(night.history, night.directory.runs, keep_bytes)
         for removal in plan.removals:
             try:
                 with sole_writer(removal.run.path):

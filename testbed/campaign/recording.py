@@ -15,6 +15,7 @@ import re
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,28 +132,66 @@ def _lasting(value: Any, folder: Path) -> Any:
     return os.path.relpath(value, folder) if is_file(value) and Path(value).is_absolute() else value
 
 
-def record(
-    history: "History", run: "RunDirectory", suite: str, entry: str | None, night: str | None
-) -> "RunRecord":
-    """The run's record: by default of the night in which it started, as the next repeat of its entry.
+class RunsByHand:
+    """Adds runs that were made by hand to a history, each as the next repeat of its entry.
 
-    Raises InputError if run.json cannot be read, or if the run has no summary.
+    What the history has of a night is read once, however many are added to it.
     """
-    from dataclasses import replace
 
-    from analysis.errors import refuse
-    from analysis.history import HistoryFilter, record_of
+    def __init__(self, history: "History", suite: str, entry: str | None, night: str | None) -> None:
+        """entry: None is what the run's series is called. night: None is the one in which each started."""
+        self._history = history
+        self._suite = suite
+        self._entry = entry
+        self._night = night
+        self._read: set[str] = set()
+        self._repeats: dict[tuple[str, str], int] = {}  # the last one, by night and entry
 
-    if not run.summary_json.exists():
-        refuse(run)
-    name, settings = series_of(run.read_run())
-    kept = record_of(
-        run, night=night or _DATE, suite=suite, entry=entry or name or run.name, repeat=0, settings=settings
-    )
-    started = night_of(datetime.fromtimestamp(kept.started_ns / 1e9, UTC)).isoformat()
-    kept = replace(kept, night=night or started)
-    others = history.runs(HistoryFilter(suite=suite, entry=kept.entry, since=kept.night, until=kept.night))
-    return replace(kept, repeat=max(others["repeat"].to_pylist(), default=-1) + 1)
+    def add(self, run: "RunDirectory") -> tuple[str, bool]:
+        """Returns its night, and whether it was added: it may be there already.
+
+        Raises InputError if run.json cannot be read, or if the run has no summary; AnalysisError if the
+        history cannot be written.
+        """
+        from dataclasses import replace
+
+        kept = self._record(run)
+        repeat = self._last(kept.night, kept.entry) + 1
+        added = self._history.append(replace(kept, repeat=repeat))
+        if added:
+            self._repeats[kept.night, kept.entry] = repeat
+        return kept.night, added
+
+    def _record(self, run: "RunDirectory") -> "RunRecord":
+        from dataclasses import replace
+
+        from analysis.errors import refuse
+        from analysis.history import record_of
+
+        if not run.summary_json.exists():
+            refuse(run)
+        name, settings = series_of(run.read_run())
+        kept = record_of(
+            run,
+            night=self._night or _DATE,
+            suite=self._suite,
+            entry=self._entry or name or run.name,
+            repeat=0,
+            settings=settings,
+        )
+        started = night_of(datetime.fromtimestamp(kept.started_ns / 1e9, UTC)).isoformat()
+        return replace(kept, night=self._night or started)
+
+    def _last(self, night: str, entry: str) -> int:
+        """The last repeat of an entry in a night; -1 if there is none."""
+        from analysis.history import HistoryFilter
+
+        if night not in self._read:
+            self._read.add(night)
+            rows = self._history.runs(HistoryFilter(suite=self._suite, since=night, until=night))
+            for name, repeat in zip(rows["entry"].to_pylist(), rows["repeat"].to_pylist(), strict=True):
+                self._repeats[night, name] = max(repeat, self._repeats.get((night, name), -1))
+        return self._repeats.get((night, entry), -1)
 
 
 def series_of(ran: "run_record.RunRecord") -> tuple[str, dict[str, Any]]:
@@ -178,6 +217,7 @@ def series_of(ran: "run_record.RunRecord") -> tuple[str, dict[str, Any]]:
     return series_name(name, changed, {**changed, "topology": _without_prose(topology)}), changed
 
 
+@cache
 def _as_it_comes(name: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
     """The experiment of this name that comes with Cutset, and its topology; None if there is none."""
     from experiments.loader import experiment_names, load_experiment

@@ -91,40 +91,46 @@ def add(run_names: tuple[str, ...], history: Path, suite: str, entry: str | None
     0 added, or there already, 2 no such run, or one that was not analysed: all others are added.
     """
     from analysis.history import History
-    from testbed.campaign.recording import record
+    from testbed.campaign.recording import RunsByHand
     from testbed.cli.named_run import named_run
     from topologies.errors import InputError
 
     _check_night("--night", night)
-    found, code = History(history), exit_codes.FINE
+    by_hand, code = RunsByHand(History(history), suite, entry, night), exit_codes.FINE
     for run in [named_run(name) for name in run_names]:
         try:
-            kept = record(found, run, suite, entry, night)
+            counted, added = by_hand.add(run)
         except InputError as error:
             click.echo(f"cutset: {error}", err=True)
             code = exit_codes.BAD_INPUT
             continue
-        added = found.append(kept)
-        click.echo(f"{run.name}: {'added to' if added else 'is there already, in'} the night {kept.night}")
+        click.echo(f"{run.name}: {'added to' if added else 'is there already, in'} the night {counted}")
     return code
 
 
 @command.command(name="prune", short_help="Remove old captures until all fits a budget.")
 @history_option
+@click.option(
+    "--out",
+    "runs",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where its runs are kept: nothing goes that stands elsewhere.  [default: runs/ beside the history]",
+)
 @click.option("--keep", metavar="SIZE", required=True, help="What may stay on the disk, as 50GB.")
 @click.option("--dry", is_flag=True, help="Only show what would go.")
-def prune(history: Path, keep: str, dry: bool) -> int:
+def prune(history: Path, runs: Path | None, keep: str, dry: bool) -> int:
     """Remove parts of the history's runs until they take no more than SIZE.
 
     What torn runs left goes first; then captures, those of the oldest run before others; then tables, records
     and figures; then pages. run.json and summary.json stay, and so does the history: no number is lost. Exit
     codes: 0 it fits, 1 it does not even so, 2 bad input.
     """
+    from experiments.rundir import RUNS
     from testbed.campaign.history_text import make_room, opened, tell_problems
 
     budget_bytes = kept_bytes(keep)
     found = opened(history)
-    fits = make_room(found, budget_bytes, dry=dry)
+    fits = make_room(found, runs or history.absolute().parent / RUNS, budget_bytes, dry=dry)
     tell_problems(found)
     return exit_codes.FINE if fits else exit_codes.FAILED
 

@@ -57,12 +57,14 @@ def _named(name: str, runs: Path) -> Path:
 
     if name.endswith(PACKED):
         return _unpacked(Path(name), runs)
+    if name != LATEST and (named := _directory(name, runs)) is not None:
+        return named  # without a look at all the others
     known = run_names(runs)
     if name == LATEST and not Path(name).exists():
         if not known:
             raise InputError(name, None, "", f"there are no runs in {runs}/ yet: `cutset run` makes one")
         return runs / _latest(known, runs)
-    found = next((path for path in (Path(name), runs / name) if path.is_dir()), None)
+    found = _directory(name, runs)
     if found is None:
         raise InputError(name, None, "", f"there is no such run{_advice(name, known, runs)}")
     return found
@@ -77,6 +79,10 @@ def _latest(known: Sequence[str], runs: Path) -> str:
     if found is None:
         raise InputError(LATEST, None, "", f"all runs in {runs}/ are still being made or analysed")
     return found
+
+
+def _directory(name: str, runs: Path) -> Path | None:
+    return next((path for path in (Path(name), runs / name) if path.is_dir()), None)
 
 
 def _advice(name: str, known: Sequence[str], runs: Path) -> str:

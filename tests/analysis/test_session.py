@@ -1,12 +1,16 @@
 """Spark starts quietly and leaves nothing behind, or says in a line why it does not start."""
 
+import ipaddress
 import os
+import socket
+import struct
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 
@@ -108,6 +112,65 @@ def test_asking_again_gives_the_session_that_there_is_in_any_thread(spark: Spark
     assert spark_session() is spark
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(spark_session).result() is spark
+
+
+def java_of(spark: SparkSession) -> psutil.Process:
+    return psutil.Process(spark.sparkContext._gateway.proc.pid)
+
+
+def listening(process: psutil.Process) -> list[tuple[str, int]]:
+    found = process.net_connections("inet")
+    return [tuple(each.laddr) for each in found if each.status == psutil.CONN_LISTEN]
+
+
+def answer_to(port: int, body: bytes) -> bytes:
+    """What Spark says to an RPC of somebody who has not shown a secret: as its frames stand on the wire."""
+    request, kind, number = 21 + len(body), 3, 7
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        connection.sendall(struct.pack(">qbqi", request, kind, number, len(body)) + body)
+        with connection.makefile("rb") as stream:
+            (length,) = struct.unpack(">q", stream.read(8))
+            return stream.read(length - 8)
+
+
+@pytest.mark.spark
+def test_who_does_not_have_the_secret_is_not_heard(spark: SparkSession) -> None:
+    py4j = spark.sparkContext._gateway.gateway_parameters.port
+    ports = [port for _, port in listening(java_of(spark)) if port != py4j]
+    assert len(ports) >= 2  # the driver's and the block manager's
+    for port in ports:
+        answer = answer_to(port, b"\x00 whatever an executor would say")
+        assert answer[0] == 5  # a failure
+        assert b"Expected SaslMessage" in answer
+    assert spark.sparkContext.parallelize([1, 2], 2).map(lambda number: number + 1).collect() == [2, 3]
+
+
+@pytest.mark.spark
+def test_the_secret_of_a_session_is_on_no_command_line_and_in_no_environment(spark: SparkSession) -> None:
+    java = spark.sparkContext._jvm
+    user = java.org.apache.hadoop.security.UserGroupInformation.getCurrentUser()
+    secret = user.getCredentials().getSecretKey(java.org.apache.hadoop.io.Text("sparkCookie")).decode()
+    assert len(secret) >= 32
+    seen = 0
+    for process in psutil.process_iter():
+        try:
+            told = [*process.cmdline(), *process.environ().values()]
+        except psutil.Error:
+            continue  # gone, or of the kernel
+        seen += 1
+        assert not any(secret in text for text in told)
+    assert seen > 1
+
+
+@pytest.mark.spark
+def test_spark_listens_on_loopback_alone(spark: SparkSession) -> None:
+    spark.sparkContext.parallelize([1, 2], 2).map(str).collect()  # Python's workers have a port, too
+    java = java_of(spark)
+    found = [place for process in (java, *java.children(recursive=True)) for place in listening(process)]
+    assert len(found) >= 4
+    for host, _ in found:
+        address = ipaddress.ip_address(host)
+        assert (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def test_an_archive_of_classes_is_used_only_where_it_is(

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from analysis.history.pruning import _room
 from analysis.jobs.extraction import part_name
 from experiments.json_files import write_json
 from experiments.nights import NightDirectory
@@ -124,12 +123,3 @@ def test_what_is_written_whole_follows_no_link(tmp_path):
     (tmp_path / f".log.{os.getpid()}.tmp").symlink_to(tmp_path / "passwd")
     write_whole(tmp_path / "log", "text")
     assert (tmp_path / "passwd").read_text() == "root"
-
-
-@pytest.mark.parametrize("name", ["home", "home.torn"])
-def test_a_history_that_names_other_directories_removes_nothing_of_them(tmp_path, name):
-    folder = tmp_path / name
-    (folder / "captures").mkdir(parents=True)
-    (folder / "run.json").write_text("{}")
-    with pytest.raises(InputError, match="is not named as runs are"):
-        _room(RunDirectory(folder))

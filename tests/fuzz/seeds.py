@@ -9,12 +9,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import zstandard
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 from scapy.packet import Raw
 
+from analysis.history.history_schemas import RUNS
+from analysis.history.store import rows_of
 from experiments.campaign import State
 from experiments.packing import COUNT
 from experiments.run_record import RunRecord, record_text
@@ -24,6 +28,7 @@ from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header,
 from node.core.message_layout import Codec
 from node.protocols.sprinkler.messages import CODEC, Events, Publish, Subscribe
 from tests.analysis.capture.pcap.captures import START_NS, SYN, at_intervals, pcap_bytes, segment, snapped
+from tests.analysis.history.records import make_record
 from tests.campaigns import sweep_record
 from tests.run_json import SMALL, little_run
 
@@ -34,6 +39,18 @@ def seeds(target: str) -> list[bytes]:
     """Inputs for a target, in a fixed order."""
     made = list(_MADE[target]())
     return made + [path.read_bytes() for path in sorted((FOUND / target).glob("*"))]
+
+
+def _histories() -> Iterator[bytes]:
+    """Files of each table, compressed and plain, of this layout and of an older one."""
+    record = make_record(problems=("no room",), reasons=("busy",), seed=1 << 63)
+    for table, rows in rows_of(record, "../runs/a").items():
+        older = rows.set_column(0, "schema", pa.array([1] * rows.num_rows, pa.int32()))
+        for version in (rows, older.drop_columns(["allow_failure"]) if table == RUNS else older):
+            for compression in ("none", "zstd"):
+                sink = pa.BufferOutputStream()
+                pq.write_table(version, sink, compression=compression)
+                yield sink.getvalue().to_pybytes()
 
 
 def _messages(codec: Codec) -> Iterator[bytes]:
@@ -218,3 +235,4 @@ _MADE = {
     "reassemble": _segments,
     "decode": _streams,
 }
+_MADE["history"] = _histories

@@ -5,8 +5,10 @@ that is no capture is refused with a CaptureError, and with nothing else. Of oth
 """
 
 import itertools
+import math
 import shutil
 import tempfile
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +22,9 @@ from analysis.capture.pcap.index import CaptureIndex, build_index, map_bytes
 from analysis.capture.pcap.record_batches import Span, TimeRange, read_columns, spans_of
 from analysis.capture.pcap.streams import Conversations, HostCapture, WaitLimits
 from analysis.errors import CaptureError
+from analysis.history.files import UnusableError, read_rows
+from analysis.history.history_schemas import SCHEMAS
+from experiments.plain_name import plain_name
 from node.core.errors import RemoteProtocolError
 from node.core.framing import frames_in
 from node.protocols.sprinkler.messages import CODEC
@@ -32,6 +37,8 @@ PORT = 7000
 HEADERS_BYTES = 14 + 20 + 20
 STREAM_BYTES_MAX = 4_096  # the dumb reference counts bytes one by one
 MEMORY = Path("/dev/shm")  # a file system in memory, where there is one
+UNSHOWN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Categories of Unicode: what moves a terminal's cursor, ends a line or turns text around."""
 Tables = dict[str, list[dict[str, Any]]]
 
 
@@ -125,6 +132,26 @@ def capture(content: bytes) -> None:
         assert len(tables["messages"]) == sum(row["messages"] for row in tables["decoding"])
 
 
+def history(content: bytes) -> None:
+    """A file of a history, read as one of each table: refused in a line, or every value is one that a row may
+    have.
+    """
+    with _file(content) as path:
+        for table, schema in SCHEMAS.items():
+            try:
+                rows = read_rows(path, table)
+            except UnusableError:
+                continue
+            assert rows.schema == schema
+            rows.validate(full=True)
+            for row in rows.to_pylist():
+                plain_name(row["run"], path)
+                values = [*row.values(), *row.get("problems", ()), *row.get("reasons", ())]
+                shown = "".join(value for value in values if isinstance(value, str))
+                assert not UNSHOWN & {unicodedata.category(letter) for letter in shown}
+                assert all(math.isfinite(value) for value in values if isinstance(value, float))
+
+
 _READERS = (
     readers.run,
     readers.summary,
@@ -134,7 +161,7 @@ _READERS = (
     readers.inventory,
 )
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    target.__name__: target for target in (index, dissect, reassemble, decode, capture, *_READERS)
+    target.__name__: target for target in (index, dissect, reassemble, decode, capture, history, *_READERS)
 }
 _SUBSCRIBE = CODEC.by_name["SUBSCRIBE"].message(1, 2)
 

@@ -128,7 +128,7 @@ def _facts(run: Row) -> list[tuple[str, str]]:
     facts = (
         ("Experiment", run["experiment"]),
         ("Settings", run["settings"] if run["settings"] != "{}" else ""),
-        ("Seed", run["seed"]),
+        ("Seed", run["large_seed"] or run["seed"]),
         ("Commit", short_commit(run["commit"])),
         ("Links", run["links"]),
         ("Outcome", run["outcome"]),

@@ -35,10 +35,6 @@ def runs(**columns: object) -> pa.Table:
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
-        (
-            runs(verdict=["degraded"]),
-            "has a run with the verdict 'degraded', which is none of crashed, failed",
-        ),
         (runs(verdict=pa.nulls(1, pa.string())), "has rows without a `verdict`"),
         (runs(started_ns=pa.nulls(1, pa.int64())), "has rows without a `started_ns`"),
         (runs(reasons=["busy"]), "has a column `reasons` of string, not list"),
@@ -92,6 +88,12 @@ def test_what_is_not_known_of_a_run_is_empty_as_in_its_record() -> None:
     (row,) = brought_forward(RUNS, runs(commit=pa.nulls(1, pa.string()))).to_pylist()
     assert (row["commit"], row["outcome"], row["reasons"], row["problems"]) == ("", "", [], [])
     assert (row["duration_s"], row["repeat"]) == (0.0, 0)
+
+
+def test_rows_of_an_older_version_that_lack_nothing_get_today_s_number() -> None:
+    rows = pa.table({**OLD, "metric": ["m"], "value": [1.0], "unit": ["s"], "better": [""]})
+    rows = rows.cast(SCHEMAS[METRICS])
+    assert brought_forward(METRICS, rows)["schema"].to_pylist() == [SCHEMA]
 
 
 def test_an_expectation_may_have_no_value() -> None:

@@ -1,11 +1,14 @@
-"""Room is made captures first and the oldest run's first; numbers stay; what goes is written down first."""
+"""Room is made captures first and the oldest run's first; numbers stay; what goes is written down first.
+Whatever a history says, nothing goes that is no directory of that run in the folder of runs.
+"""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from analysis.history import History
-from analysis.history.pruning import REMAINS, Removal, RunSize, choose, plan_pruning, remove
+from analysis.history.pruning import REMAINS, Pruning, Removal, RunSize, choose, plan_pruning, remove
 from experiments.json_files import read_json
 from experiments.packing import CAPTURES, check_captures, left_out
 from experiments.rundir import RunDirectory
@@ -71,9 +74,13 @@ def kept(tmp_path: Path) -> tuple[History, RunDirectory, RunDirectory]:
     return history, runs[0], runs[1]
 
 
+def planned(history: History, budget_bytes: int) -> Pruning:
+    return plan_pruning(history, history.folder.parent / "runs", budget_bytes)
+
+
 def test_captures_go_and_the_summary_stays(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
     history, old, new = kept
-    pruning = plan_pruning(history, 200_000)
+    pruning = planned(history, 200_000)
     assert pruning.removals == (Removal(old, CAPTURES, 101_000),)
     for removal in pruning.removals:
         remove(removal)
@@ -82,7 +89,7 @@ def test_captures_go_and_the_summary_stays(kept: tuple[History, RunDirectory, Ru
     assert (old.analysis / "packets.parquet").exists()
     assert old.read_summary() == {}
     assert (new.captures / "a.pcap").exists()
-    assert plan_pruning(history, 200_000).removals == ()
+    assert planned(history, 200_000).removals == ()
     assert history.runs().num_rows == 3
 
 
@@ -90,18 +97,18 @@ def test_what_is_counted_is_what_is_on_the_disk(kept: tuple[History, RunDirector
     history, old, new = kept
     folders = (history.folder, old.path, new.path)
     on_disk = sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
-    assert plan_pruning(history, 0).before == on_disk
+    assert planned(history, 0).before == on_disk
 
 
 def test_nothing_but_the_summary_stays_if_it_has_to_be(
     kept: tuple[History, RunDirectory, RunDirectory],
 ) -> None:
     history, old, _ = kept
-    pruning = plan_pruning(history, 0)
+    pruning = planned(history, 0)
     for removal in pruning.removals:
         remove(removal)
     assert sorted(path.name for path in old.path.iterdir()) == ["run.json", "summary.json"]
-    assert plan_pruning(history, 0).after == plan_pruning(history, 0).before > 0
+    assert planned(history, 0).after == planned(history, 0).before > 0
 
 
 def test_a_removal_is_written_down_before_it_happens(
@@ -109,7 +116,7 @@ def test_a_removal_is_written_down_before_it_happens(
 ) -> None:
     _, old, _ = kept
 
-    def killed(path: Path) -> None:
+    def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("shutil.rmtree", killed)
@@ -132,13 +139,13 @@ def test_what_a_torn_night_left_goes_whole_and_before_any_capture(
     kept: tuple[History, RunDirectory, RunDirectory],
 ) -> None:
     history, old, _ = kept
-    before = plan_pruning(history, 0).before
+    before = planned(history, 0).before
     runs = old.path.parent
     torn = [torn_below(runs, f"2026031{day}T020000Z-a-000009") for day in (2, 5)]
-    pruning = plan_pruning(history, 1_000_000)
+    pruning = planned(history, 1_000_000)
     assert pruning.removals == tuple(Removal(run, REMAINS, 10_000_000) for run in torn)
     assert (pruning.before, pruning.after) == (before + 20_000_000, before)
-    assert plan_pruning(history, 11_000_000).removals == pruning.removals[:1]
+    assert planned(history, 11_000_000).removals == pruning.removals[:1]
     for removal in pruning.removals:
         remove(removal)
     assert not list(runs.glob("*.torn"))
@@ -146,9 +153,9 @@ def test_what_a_torn_night_left_goes_whole_and_before_any_capture(
 
 def test_what_nobody_noted_is_a_strangers(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
     history, old, _ = kept
-    before = plan_pruning(history, 0).before
+    before = planned(history, 0).before
     stranger = run_below(old.path.parent, "20260311T020000Z-mine-000009")
-    pruning = plan_pruning(history, 0)
+    pruning = planned(history, 0)
     assert stranger.path not in {removal.run.path for removal in pruning.removals}
     assert pruning.before == before
 
@@ -157,12 +164,138 @@ def test_a_directory_that_cannot_be_read_is_counted_and_named_and_left(
     kept: tuple[History, RunDirectory, RunDirectory],
 ) -> None:
     history, old, new = kept
-    before = plan_pruning(history, 0).before
+    before = planned(history, 0).before
     noted = old.run_json.stat().st_size
     old.run_json.write_text("{torn")
-    pruning = plan_pruning(history, 0)
+    pruning = planned(history, 0)
     assert pruning.before == before - noted + len("{torn")
     assert pruning.after > 100_000
     assert {removal.run for removal in pruning.removals} == {new}
     (said,) = pruning.untouched
     assert "is not JSON" in said
+
+
+NAME = "20260312T020000Z-a-000002"
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Path:
+    """A folder of somebody's that looks like a run, though it stands elsewhere."""
+    run = run_below(tmp_path / "home", NAME)
+    (run.path / "thesis.tex").write_text("all of it")
+    return run.path
+
+
+def content(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def prune(history: History) -> Pruning:
+    """Everything that may go, goes."""
+    pruning = planned(history, 0)
+    for removal in pruning.removals:
+        remove(removal)
+    return pruning
+
+
+def test_a_history_that_names_directories_elsewhere_removes_nothing_of_them(
+    kept: tuple[History, RunDirectory, RunDirectory], precious: Path
+) -> None:
+    history, old, new = kept
+    torn = precious.with_name(f"{precious.name}.torn")
+    torn.mkdir()
+    (torn / "thesis.tex").write_text("all of it")
+    history.append(make_record(NAME, path=str(precious)))
+    history.append(make_record(torn.name, path=str(torn)))
+    before = content(precious.parent)
+    pruning = prune(history)
+    assert content(precious.parent) == before
+    assert {removal.run for removal in pruning.removals} == {old, new}
+    runs = old.path.parent
+    assert pruning.untouched == (
+        f"{precious.parent}: has 2 runs of the history, and only those in {runs} may go",
+    )
+
+
+def test_a_link_in_a_run_s_place_is_passed_over(
+    kept: tuple[History, RunDirectory, RunDirectory], precious: Path
+) -> None:
+    history, old, _ = kept
+    link = old.path.with_name(NAME)
+    link.symlink_to(precious)
+    torn = old.path.with_name(f"{NAME}.torn")
+    torn.symlink_to(precious)
+    history.append(make_record(NAME, path=str(link)))
+    before = content(precious)
+    pruning = prune(history)
+    assert content(precious) == before
+    why = "is a link or a file, and no directory of a run"
+    assert pruning.untouched == (f"{link}: {why}", f"{torn}: {why}")
+
+
+@pytest.mark.parametrize("part", ["captures", "analysis", "run.json"])
+def test_a_link_in_a_run_s_directory_leads_nowhere(
+    kept: tuple[History, RunDirectory, RunDirectory], precious: Path, part: str
+) -> None:
+    history, old, new = kept
+    place = old.path / part
+    place.rename(old.path / "before")
+    place.symlink_to(precious / part)
+    before = content(precious)
+    pruning = prune(history)
+    assert content(precious) == before
+    assert {removal.run for removal in pruning.removals} == {new}
+    assert pruning.untouched == (f"{place}: is a symbolic link, which leads elsewhere",)
+
+
+@pytest.mark.parametrize("part", ["captures", "analysis"])
+def test_a_link_that_comes_between_plan_and_removal_is_not_followed(
+    kept: tuple[History, RunDirectory, RunDirectory], precious: Path, part: str
+) -> None:
+    history, old, _ = kept
+    removals = [removal for removal in planned(history, 0).removals if removal.run == old]
+    (old.path / part).rename(old.path / "before")
+    (old.path / part).symlink_to(precious / part)
+    before = content(precious)
+    for removal in removals:
+        try:
+            remove(removal)
+        except OSError:
+            continue
+    assert content(precious) == before
+
+
+def test_a_directory_of_another_run_or_under_another_name_is_passed_over(
+    kept: tuple[History, RunDirectory, RunDirectory],
+) -> None:
+    history, old, new = kept
+    old.run_json.write_text(json.dumps(read_json(old.run_json) | {"run": new.name}))
+    other = run_below(old.path.parent, NAME)
+    home = run_below(old.path.parent, "home")
+    history.append(make_record("20260312T020000Z-a-000009", path=str(other.path)))
+    history.append(make_record("home", path=str(home.path)))
+    pruning = prune(history)
+    assert {removal.run for removal in pruning.removals} == {new}
+    assert pruning.untouched == (
+        f"{other.path}: is not 20260312T020000Z-a-000009, as the history has it",
+        f"{home.path}: is not named as runs are",
+        f"{old.run_json}: run: is that of another run: {new.name}",
+    )
+    assert home.captures.exists()
+
+
+def test_runs_are_found_if_their_folder_is_a_link_of_the_user_s(
+    kept: tuple[History, RunDirectory, RunDirectory], tmp_path: Path
+) -> None:
+    history, old, _ = kept
+    (tmp_path / "runs").rename(tmp_path / "disk")
+    (tmp_path / "runs").symlink_to(tmp_path / "disk")
+    prune(history)
+    assert not old.captures.exists()
+
+
+def test_a_run_that_need_not_go_is_not_read(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
+    history, old, _ = kept
+    old.run_json.write_text("{torn")
+    pruning = planned(history, 1_000_000)
+    assert (pruning.removals, pruning.untouched) == ((), ())

@@ -308,6 +308,57 @@ def test_a_run_has_the_name_of_a_directory(run: str) -> None:
         make_record(run=run)
 
 
+@pytest.mark.parametrize(
+    ("field", "text"), [("entry", "cut\nx"), ("suite", "\x1b[2J"), ("path", "/runs/\u202e"), ("commit", "\0")]
+)
+def test_a_record_has_only_what_can_be_shown(field: str, text: str) -> None:
+    with pytest.raises(AnalysisError, match=f"its {field} cannot be shown: '"):
+        make_record(**{field: text})
+    with pytest.raises(AnalysisError, match="its metric cannot be shown: '"):
+        make_record(metrics=(Metric("latency\n", 1.0, "ms", "lower"),))
+
+
+@pytest.mark.parametrize("seed", [(1 << 64) - 1, 1 << 63, 1 - (1 << 64), (1 << 63) - 1, -(1 << 63), 0])
+def test_every_seed_that_a_run_may_have_is_kept(history: History, seed: int) -> None:
+    history.append(make_record(seed=seed))
+    history.compact(NIGHT)
+    (row,) = history.runs().to_pylist()
+    assert int(row["large_seed"] or row["seed"]) == seed
+    assert (row["seed"] is None) == bool(row["large_seed"])
+    assert history.problems == []
+
+
+def test_a_night_keeps_few_files_however_many_runs_come_one_by_one(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "LOOSE_MAX", 4)
+    for number in range(12):
+        history.append(make_record(f"run-{number:02}"))
+        assert len(Partition.of(history.folder, RUNS, NIGHT).single()) <= 4
+    assert runs(history) == [f"run-{number:02}" for number in range(12)]
+    assert history.metrics().num_rows == 2 * 12
+
+
+def test_nights_are_looked_through_once_for_a_run_that_is_new(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for day in range(10, 20):
+        history.append(make_record(f"run-{day}", night=f"2026-03-{day}"))
+        history.compact(f"2026-03-{day}")
+    opened = []
+    real = pq.ParquetFile
+    monkeypatch.setattr(
+        pq, "ParquetFile", lambda path, **options: (opened.append(path), real(path, **options))[1]
+    )
+    for number in range(20):
+        history.append(make_record(f"new-{number}", night="2026-03-20"))
+    assert len(opened) <= 10
+    other = History(history.folder)
+    assert other.append(make_record("theirs", night="2026-03-19"))
+    other.compact("2026-03-19")
+    assert not history.append(make_record("theirs", night="2026-03-20"))
+
+
 def test_an_expectation_without_a_number_is_kept(history: History) -> None:
     history.append(make_record(expectations=(ExpectationResult("verdict == passed", None, False),)))
     (kept,) = history.expectations().to_pylist()

@@ -299,7 +299,7 @@ def _runs(
     crashed, invalid = verdict == "crashed", verdict == "invalid"
     text = {
         "experiment": str(common["entry"][0]).rsplit("-", 1)[0], "settings": "{}", "cutset": "0.1.0",
-        "python": "3.11.7", "kernel": "6.18.44", "links": "relay", "place": "local",
+        "python": "3.11.7", "kernel": "6.18.44", "links": "relay", "place": "local", "large_seed": "",
         "machine": '{"cpus": 2, "hostname": "night", "memory_bytes": 25276502016}',
     }  # fmt: skip
     return pa.table(

@@ -60,16 +60,21 @@ def _is_executor(process: psutil.Process) -> bool:
 
 
 @contextmanager
-def standalone(folder: Path, hidden: Path | None = None) -> Iterator[Cluster]:
-    """Start a cluster below a folder. hidden: a folder that executors are to find empty."""
+def standalone(
+    folder: Path, hidden: Path | None = None, configuration: Path | None = None
+) -> Iterator[Cluster]:
+    """Start a cluster below a folder.
+
+    hidden: a folder that executors are to find empty. configuration: the folder of its spark-defaults.conf.
+    """
     with ExitStack() as stack:
-        master = _start(stack, folder / "master", [MASTER])
+        master = _start(stack, folder / "master", [MASTER], None, configuration)
         url = _said(master, r"Starting Spark master at (spark://\S+)")
         workers = []
         for number in range(2):
             own = folder / f"worker-{number}"
             options = ["--cores", "1", "--memory", "1g", "--work-dir", str(own / "work"), url]
-            workers.append(_start(stack, own, [WORKER, *options], hidden))
+            workers.append(_start(stack, own, [WORKER, *options], hidden, configuration))
         for worker in workers:
             _said(worker, r"(Successfully registered) with master")
         yield Cluster(url, python(folder / "python", packages=True), folder, tuple(pid for pid, _ in workers))
@@ -85,7 +90,11 @@ def python(path: Path, *, packages: bool) -> Path:
 
 
 def _start(
-    stack: ExitStack, folder: Path, command: Sequence[str], hidden: Path | None = None
+    stack: ExitStack,
+    folder: Path,
+    command: Sequence[str],
+    hidden: Path | None = None,
+    configuration: Path | None = None,
 ) -> tuple[int, Path]:
     """Start one of Spark's processes; returns its id and its log."""
     (folder / "tmp").mkdir(parents=True)
@@ -100,11 +109,13 @@ def _start(
         )
         whole = [*own, "sh", "-c", script, "sh", *whole]
     log = folder / "log"
+    own_settings = {"SPARK_CONF_DIR": str(configuration)} if configuration else {}
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder / 'tmp'}",  # of executors that are killed, too
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        **own_settings,
     }
     with log.open("wb") as output:
         process = subprocess.Popen(whole, cwd=folder, env=environment, stdout=output, stderr=output)

@@ -3,6 +3,7 @@ same rows as here, whether they see the run or not, and whatever becomes of an e
 """
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -64,12 +65,12 @@ def copied(here, place):
     return run
 
 
-def started(run, url, executors_python, *options):
+def started(run, url, executors_python, *options, **environment):
     """The command, started from another folder than ours, as a process group of its own."""
     return subprocess.Popen(
         [*COMMAND, str(run.path), "--master", url, *options],
         cwd=run.path,
-        env=os.environ | {"PYTHONPATH": str(CHECKOUT), "PYSPARK_PYTHON": str(executors_python)},
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT), "PYSPARK_PYTHON": str(executors_python)} | environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -133,6 +134,23 @@ def test_ctrl_c_in_the_middle_leaves_nothing_and_frees_the_cluster(cluster, here
     _, alive = psutil.wait_procs([*java, *cluster.executors], WAIT_S)
     assert alive == []
     wait_until(lambda: cluster.left_behind == [], "the end of what was sent", WAIT_S)
+
+
+def test_a_cluster_with_a_secret_gets_it_from_the_user_s_configuration_and_shows_it_to_nobody(here, tmp_path):
+    secret = secrets.token_hex()
+    configuration = tmp_path / "configuration"
+    configuration.mkdir(mode=0o700)
+    settings = f"spark.authenticate true\nspark.authenticate.secret {secret}\n"
+    (configuration / "spark-defaults.conf").write_text(settings)
+    run = copied(here, tmp_path)
+    with standalone(tmp_path / "spark", None, configuration) as running:
+        process = started(run, running.url, running.python, SPARK_CONF_DIR=str(configuration))
+        assert "2 executors work" in told_until(process, "executors work")
+        processes = psutil.process_iter(["cmdline"])
+        assert not any(secret in text for each in processes for text in each.info["cmdline"] or ())
+        code, said = ended(process)
+    assert code == 0, said
+    assert content_of(run) == content_of(here)
 
 
 @pytest.mark.parametrize(("came_s", "number"), [((0.5, 1.5), 2), ((6.0, 10.0), 2), ((0.5, 3.5), 1)])

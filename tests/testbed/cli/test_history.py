@@ -249,6 +249,65 @@ def test_pruning_keeps_the_numbers_and_says_what_went(tmp_path: Path, capsys: Sa
     assert "no captures any more (removed to stay within the disk budget)" in capsys.readouterr().err
 
 
+def test_pruning_removes_only_what_stands_in_the_folder_of_runs(tmp_path: Path, capsys: Said) -> None:
+    run, folder = write_run(tmp_path / "elsewhere"), tmp_path / "history"
+    run.captures.mkdir(exist_ok=True)
+    (run.captures / "big.pcap").write_bytes(b"x" * 3_000_000)
+    cutset(["history", "add", str(run.path), "--history", str(folder)])
+    prune = ["history", "prune", "--history", str(folder), "--keep", "2MB"]
+    capsys.readouterr()
+    assert cutset(prune) == 0
+    said = capsys.readouterr()
+    assert said.err == (
+        f"cutset: {tmp_path / 'elsewhere'}: has 1 run of the history, "
+        f"and only those in {tmp_path / 'runs'} may go: left as it is\n"
+    )
+    assert said.out.startswith("went: nothing\n")
+    assert (run.captures / "big.pcap").exists()
+    assert cutset([*prune, "--out", str(tmp_path / "elsewhere")]) == 0
+    assert not run.captures.exists()
+
+
+def test_a_run_with_a_large_seed_is_added_and_shown(tmp_path: Path, capsys: Said) -> None:
+    seed = (1 << 64) - 1
+    run = changed(made(tmp_path, "large"), lambda content: content.update(seed=seed))
+    folder = str(tmp_path / "history")
+    assert cutset(["history", "add", str(run.path), "--history", folder]) == 0
+    capsys.readouterr()
+    assert cutset(["history", "--json", "--history", folder]) == 0
+    (row,) = map(json.loads, lines(capsys))
+    assert row["seed"] == seed
+    assert "large_seed" not in row
+
+
+def test_a_night_is_read_once_however_many_runs_are_added_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = []
+    for number in range(6):
+        run = write_run(tmp_path / "runs")
+        runs.append(str(run.path.rename(run.path.with_name(f"20260101T00010{number}Z-again-000002"))))
+    read = []
+    real = History.runs
+    monkeypatch.setattr(History, "runs", lambda *arguments: (read.append(arguments), real(*arguments))[1])
+    arguments = ["history", "add", *runs, "--history", str(tmp_path / "history"), "--entry", "cut"]
+    assert cutset(arguments) == 0
+    assert len(read) == 1
+    assert cutset(arguments) == 0
+    found = real(History(tmp_path / "history"))
+    assert sorted(found["repeat"].to_pylist()) == list(range(6))
+
+
+def test_a_summary_with_names_that_cannot_be_shown_is_refused(tmp_path: Path, capsys: Said) -> None:
+    run = made(tmp_path, "odd")
+    content = read_json(run.summary_json) | {"recovery": {"cut\x1b[2J": {"switch_s": 1.0}}}
+    run.summary_json.write_text(json.dumps(content))
+    assert cutset(["history", "add", str(run.path), "--history", str(tmp_path / "history")]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "its metric cannot be shown: 'recovery.cut\\x1b[2J.switch_s'" in said
+
+
 def test_a_budget_that_cannot_be_met_is_no_success(tmp_path: Path, capsys: Said) -> None:
     run, folder = write_run(tmp_path / "runs"), tmp_path / "history"
     cutset(["history", "add", str(run.path), "--history", str(folder)])

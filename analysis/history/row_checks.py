@@ -1,0 +1,121 @@
+"""What a history's rows may hold, whoever wrote them: a file may come from a colleague, or from anybody.
+
+Names are single parts of a path and can be shown, numbers are finite, JSON is an object, and a verdict is one
+that we know: one line says what is not so, and the file is left out. Prose may hold anything, since older
+versions wrote down what programs said: what cannot be shown of it is replaced. Where a run's directory stands
+is no more than a claim: whoever removes something there looks for himself (`analysis.history.pruning`).
+"""
+
+import json
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.history.history_schemas import BETTER, EXPECTATIONS, METRICS, RUNS, SCHEMAS, VERDICTS
+from experiments.plain_name import plain_name
+from experiments.sanitize import sanitize
+from topologies.errors import InputError
+
+PROSE: Final = frozenset(((RUNS, "reasons"), (RUNS, "problems"), (EXPECTATIONS, "text")))
+OBJECTS: Final = ("settings", "machine")
+"""Columns of the table `runs` that hold JSON."""
+DECIMAL: Final = r"^(-?[0-9]{1,20})?$"
+SHOWN_MAX: Final = 80
+FEW_ROWS: Final = 1000
+
+
+class MalformedError(Exception):
+    """A value that no row of a history has."""
+
+
+def checked(table: str, rows: pa.Table) -> pa.Table:
+    """The rows, in today's layout, with prose that can be shown. Raises MalformedError."""
+    shown = _all_shown(table, rows)
+    for field in SCHEMAS[table]:
+        column = rows[field.name]
+        if (table, field.name) in PROSE:
+            place = rows.schema.get_field_index(field.name)
+            rows = rows.set_column(place, field, _showable(column, field.type))
+        elif pa.types.is_string(field.type) and not shown:
+            _check(field.name, column, pc.utf8_is_printable(column), "which cannot be shown")
+        elif pa.types.is_floating(field.type):
+            _check(field.name, column, pc.is_finite(column), "which is no number")
+    _check_names(rows)
+    if table == RUNS:
+        _check_one_of("verdict", rows, VERDICTS)
+        _check("large_seed", rows["large_seed"], _is_decimal(rows["large_seed"]), "which is no whole number")
+        for name in OBJECTS:
+            _check_objects(name, rows)
+    if table == METRICS:
+        _check_one_of("better", rows, BETTER)
+    return rows
+
+
+def _all_shown(table: str, rows: pa.Table) -> bool:
+    """Whether all texts but prose can be shown, told of few rows at once, which takes a tenth of the time."""
+    if rows.num_rows > FEW_ROWS:
+        return False
+    names = [
+        field.name
+        for field in SCHEMAS[table]
+        if pa.types.is_string(field.type) and (table, field.name) not in PROSE
+    ]
+    together = pc.binary_join_element_wise(*(rows[name] for name in names), "")
+    return pc.all(pc.utf8_is_printable(together)).as_py() is not False
+
+
+def _check(name: str, column: pa.ChunkedArray, good: pa.ChunkedArray, otherwise: str) -> None:
+    """Raises MalformedError with the first value of which `good` is false; where it is null nothing is."""
+    place = pc.index(good, value=False).as_py()
+    if place >= 0:
+        raise MalformedError(f"has the {name} {_shown(column[place].as_py())}, {otherwise}")
+
+
+def _check_names(rows: pa.Table) -> None:
+    for name in pc.unique(rows["run"]).to_pylist():
+        try:
+            plain_name(name, "")
+        except InputError:
+            raise MalformedError(f"has the run {_shown(name)}, which is no name of a directory") from None
+
+
+def _check_one_of(name: str, rows: pa.Table, known: tuple[str, ...]) -> None:
+    good = pc.is_in(rows[name], pa.array(known, pa.string()))
+    _check(name, rows[name], good, f"which is none of {', '.join(filter(None, known))}")
+
+
+def _is_decimal(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.match_substring_regex(column, DECIMAL)
+
+
+def _check_objects(name: str, rows: pa.Table) -> None:
+    for text in pc.unique(rows[name]).to_pylist():
+        try:
+            good = isinstance(json.loads(text or "{}"), dict)
+        except (ValueError, RecursionError):
+            good = False
+        if not good:
+            raise MalformedError(f"has the {name} {_shown(text)}, which is no JSON object")
+
+
+def _showable(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Texts, or lists of them, without what cannot be shown; they mostly are so already."""
+    texts = pc.list_flatten(column) if pa.types.is_list(kind) else column
+    if not texts.null_count and pc.all(pc.utf8_is_printable(texts)).as_py() is not False:
+        return column
+    shown = [
+        [_text(each) for each in value] if isinstance(value, list) else _text(value)
+        for value in column.to_pylist()
+    ]
+    return pa.chunked_array([pa.array(shown, kind)])
+
+
+def _text(text: str | None) -> str:
+    text = text or ""
+    return text if text.isprintable() else sanitize(text)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"

@@ -1,0 +1,131 @@
+"""Every value in a file of a history is checked, whoever wrote it: one line says what is wrong, and how."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.history import History, files
+from analysis.history.files import Partition, UnusableError, read_rows
+from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS
+from analysis.history.row_checks import PROSE
+from testbed.cli.main import run as cutset
+from tests.analysis.history.records import NIGHT, make_record
+
+ESCAPE = "\x1b]0;owned\x07"
+SHOWN = {
+    (RUNS, "run"), (RUNS, "suite"), (RUNS, "entry"), (RUNS, "path"), (RUNS, "experiment"), (RUNS, "commit"),
+    (RUNS, "cutset"), (RUNS, "python"), (RUNS, "kernel"), (RUNS, "links"), (RUNS, "place"),
+    (RUNS, "outcome"), (METRICS, "metric"), (METRICS, "unit"), (EXPECTATIONS, "suite"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    history = History(tmp_path / "history")
+    history.append(make_record("a"))
+    history.append(make_record("b"))
+    return history
+
+
+def changed(history: History, table: str, **columns: Any) -> Path:
+    """The file of the run b, with other values in some columns, as somebody else might write it."""
+    file = Partition.of(history.folder, table, NIGHT).of_run("b")
+    rows = pq.read_table(file, partitioning=None)
+    for name, value in columns.items():
+        place = rows.schema.get_field_index(name)
+        field = rows.schema.field(name)
+        rows = rows.set_column(place, field, pa.array([value] * rows.num_rows, field.type))
+    pq.write_table(rows, file)
+    return file
+
+
+def problem(history: History, table: str, **columns: Any) -> str:
+    """Why that file cannot be used."""
+    with pytest.raises(UnusableError) as raised:
+        read_rows(changed(history, table, **columns), table)
+    said = str(raised.value)
+    assert said.isprintable()
+    return said
+
+
+@pytest.mark.parametrize(("table", "column"), sorted(SHOWN))
+def test_what_cannot_be_shown_is_told_in_a_line_that_can(history: History, table: str, column: str) -> None:
+    said = problem(history, table, **{column: ESCAPE})
+    assert said == f"has the {column} '\\x1b]0;owned\\x07', which cannot be shown"
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "../../home", "/etc", "a/b", "n" * 201])
+def test_a_run_has_the_name_of_a_directory_and_of_no_other_place(history: History, name: str) -> None:
+    assert "which is no name of a directory" in problem(history, RUNS, run=name)
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "why"),
+    [
+        (METRICS, {"value": float("nan")}, "has the value nan, which is no number"),
+        (METRICS, {"value": float("inf")}, "has the value inf, which is no number"),
+        (EXPECTATIONS, {"value": float("-inf")}, "has the value -inf, which is no number"),
+        (RUNS, {"duration_s": float("nan")}, "has the duration_s nan, which is no number"),
+        (RUNS, {"settings": "{"}, "has the settings '{', which is no JSON object"),
+        (RUNS, {"settings": "[" * 100_000}, "…, which is no JSON object"),
+        (RUNS, {"machine": "7"}, "has the machine '7', which is no JSON object"),
+        (RUNS, {"large_seed": "1e99"}, "has the large_seed '1e99', which is no whole number"),
+        (RUNS, {"large_seed": "9" * 21}, "which is no whole number"),
+        (METRICS, {"better": "louder"}, "has the better 'louder', which is none of lower, higher"),
+        (RUNS, {"verdict": "v" * 1000}, "…, which is none of crashed, failed, invalid, passed"),
+    ],
+)
+def test_what_no_row_can_have_is_told_in_a_line(
+    history: History, table: str, columns: dict[str, Any], why: str
+) -> None:
+    said = problem(history, table, **columns)
+    assert why in said
+    assert len(said) < 200
+
+
+def test_prose_is_shown_as_far_as_it_can_be(history: History) -> None:
+    read_rows(changed(history, RUNS, problems=[f"no room\n{ESCAPE}", None], reasons=[]), RUNS)
+    read_rows(changed(history, EXPECTATIONS, text=ESCAPE), EXPECTATIONS)
+    row = history.runs().to_pylist()[1]
+    assert row["problems"] == ["no room ?]0;owned?", ""]
+    assert history.expectations().to_pylist()[1]["text"] == "?]0;owned?"
+    assert history.problems == []
+    history.compact(NIGHT)
+    assert history.runs().to_pylist()[1] == row
+
+
+def test_everything_that_is_shown_is_prose_or_refused() -> None:
+    """Columns that come later are looked at, too."""
+    texts = {
+        (table, field.name)
+        for table, schema in files.SCHEMAS.items()
+        for field in schema
+        if pa.types.is_string(field.type) or pa.types.is_list(field.type)
+    }
+    checked_otherwise = {(RUNS, "verdict"), (RUNS, "settings"), (RUNS, "machine"), (RUNS, "large_seed")}
+    keys = {(table, name) for table in (METRICS, EXPECTATIONS) for name in ("run", "suite", "entry")}
+    assert texts == SHOWN | PROSE | checked_otherwise | keys | {(METRICS, "better")}
+
+
+def test_a_file_of_very_many_rows_is_not_read(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "ROWS_MAX", 1)
+    with pytest.raises(UnusableError, match="has 2 rows, more than any night: 1"):
+        read_rows(Partition.of(history.folder, METRICS, NIGHT).of_run("b"), METRICS)
+
+
+def test_a_hostile_file_is_one_line_of_the_command_and_the_rest_is_shown(
+    history: History, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = changed(history, RUNS, entry=f"cut{ESCAPE}\ncutset: fine")
+    strange = file.with_name(f"run-{ESCAPE}\n.parquet")
+    os.link(file, strange)
+    assert cutset(["history", "--json", "--history", str(history.folder)]) == 1
+    said = capsys.readouterr()
+    assert [json.loads(line)["run"] for line in said.out.splitlines()] == ["a"]
+    assert len(said.err.splitlines()) == 2
+    assert all(line.startswith("cutset: ") and line.isprintable() for line in said.err.splitlines())
