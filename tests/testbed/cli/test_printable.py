@@ -133,6 +133,8 @@ def test_names_in_a_runs_tables_are_shown_in_one_line(
     assert "Traceback" not in said.err
     assert is_shown(said.out + said.err)
     assert not [line for line in said.out.splitlines() if line.startswith("forged")]
+    if "--json" not in command:
+        assert "?forged" in said.out or code != 0
 
 
 def test_a_file_name_that_is_not_utf_8_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
