@@ -73,6 +73,7 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
         "median_s": Figure("A stream flows again, median", "lower"),
         "beyond_way_s": Figure("Every stream flows again, less its path's delay", "lower"),
         "wait_max_s": Figure("Longest wait after the last change", "lower"),
+        "missed": Figure("Missed after the last change", "lower"),
         "stalled": Figure("Streams that stay stalled", "lower"),
         "late_switches": Figure("Changes of source at rest", "lower"),
     },

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints
@@ -46,6 +47,7 @@ def flows(history: History) -> pa.Table:
         pa.array(flows_ns, mask=never),
         pa.array(wait_ns, mask=never),
         pa.array(1000 * paths_us, mask=never | (paths_us < 0)),
+        pa.array(np.where(mine & ~came, cut.count, 0).sum(axis=1, dtype=np.int64)),
     ]
     return pa.table(columns, schema=schemas.CONVERGENCE)
 
@@ -79,6 +81,7 @@ def headline(
         "median_s": _seconds(float(np.median(flows_ns))) if all_flow else None,
         "beyond_way_s": _seconds(max(beyond_ns)) if all_flow else None,
         "wait_max_s": _seconds(max(waits_ns)) if all_flow else None,
+        "missed": pc.sum(rows["missed"]).as_py() if measured else None,
         "stalled": flows_ns.count(None) if measured else None,
         "late_switches": _late_switches(failover_events, metadata),
     }

@@ -311,6 +311,7 @@ CONVERGENCE = table_schema(
     ),
     ("wait_ns", BIGINT, True, "the longest that an event published after it took to come, ns"),
     ("way_ns", BIGINT, True, "what the way by which that event came is configured to take, ns"),
+    ("missed", BIGINT, False, "events published after the last change that never came"),
 )
 
 RECOVERY = table_schema(

@@ -176,8 +176,9 @@ def _wanted(record: RunRecord, metadata: RunMetadata, published: int | None) -> 
 
 
 def _has_audience(record: RunRecord, metadata: RunMetadata) -> bool:
-    """Whether anybody is to get events: any client, or one that the plan has subscribe."""
-    if metadata.declared.contract.since == "beginning":
+    """Whether anybody is to get events: any client, or where the workload says who, one that subscribes."""
+    everybody = metadata.declared.contract.since == "beginning" or "kind" not in record.plan.workload
+    if everybody:
         return bool(metadata.clients)
     return any(process.subscriptions for process in record.plan.processes)
 

@@ -133,7 +133,10 @@ def _convergence(figures: dict[str, Any]) -> str:
     if figures["stalled"]:
         why = "" if figures["connected"] else ", which the links that are up do not all join"
         return f"{since} {number(figures['stalled'])} streams of clients stay stalled{why}; {switches}"
-    return f"{since} every stream flows after {number(figures['full_s'])} s; {switches}"
+    flows = f"{since} every stream flows after {number(figures['full_s'])} s"
+    missed = figures.get("missed")
+    lost = f", but {number(missed)} deliveries of what was published since never came" if missed else ""
+    return f"{flows}{lost}; {switches}"
 
 
 def number(value: Any) -> str:

@@ -87,6 +87,13 @@ def convergence(record: AnalysedRun) -> Convergence | None:
     )
 
 
+def _after(missed: int, wait: str) -> str:
+    if not missed:
+        return f"No event published after it took longer than {wait}."
+    were = f"{count_of(missed, 'delivery')} of events published after it never came"
+    return f"{were}; what came took at most {wait}."
+
+
 def _at_rest(figures: Row) -> str:
     """How the run came to rest after its last change."""
     if figures.get("stalled") is None:
@@ -95,12 +102,13 @@ def _at_rest(figures: Row) -> str:
     full, half, beyond, wait = (
         seconds(figures.get(name)) for name in ("full_s", "median_s", "beyond_way_s", "wait_max_s")
     )
+    count = figures.get("missed") or 0
     if figures["stalled"]:
         told = [f"{since} {count_of(figures['stalled'], 'stream')} stayed away from a client that was there."]
     else:
         told = [
             f"{since} every stream flowed again at every client within {full} (median {half}), at most"
-            f" {beyond} beyond its path's delay. No event published after it took longer than {wait}."
+            f" {beyond} beyond its path's delay. " + _after(count, wait)
         ]
     if figures.get("connected") is False:
         told.append("Links that are up in both directions do not join all regions then.")

@@ -138,6 +138,7 @@ def test_the_summary_has_every_number(whole):
         "median_s": 0.0425,
         "beyond_way_s": (3 * MS + 2 * LAN) / 1e9,
         "wait_max_s": (detour + 2 * LAN) / 1e9,
+        "missed": 0,
         "stalled": 0,
         "late_switches": 0,
     }
