@@ -13,7 +13,7 @@ from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
 
 from experiments.declared import Declared, oldest
 from experiments.validated_json import (
@@ -23,13 +23,12 @@ from experiments.validated_json import (
     Free,
     Name,
     Seed,
-    Share,
     Text,
     TimeUs,
     from_json,
     to_json,
 )
-from node.core.content import attributes_of
+from experiments.workload_fields import workload_problems
 from node.core.program import Programs
 from node.core.specification import Subscription
 from topologies.errors import InputError
@@ -338,27 +337,6 @@ class CollectPlan:
     one_of: Count | None = None
 
 
-class _Keys(BaseModel):
-    """Which keys events are about (`experiments.workloads.stream`)."""
-
-    model_config = ConfigDict(strict=True)
-
-    distribution: Name
-    skew: Annotated[float, Field(ge=0, le=1e6)] = 1.0
-    count: Count | None = None
-    insertions: Share = 0.0
-
-
-class _Told(BaseModel):
-    """What of a workload readers of a run ask for by name, beside what `Plan` checks itself."""
-
-    model_config = ConfigDict(strict=True)
-
-    publishers: Annotated[int, Field(ge=1, le=NUMBER_MAX)] = 1
-    rate_per_s: Annotated[float, Field(ge=0, le=1e15)] | None = None
-    keys: _Keys | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The whole run."""
@@ -467,20 +445,6 @@ def check_plan(plan: Plan, file: object, within: str = "") -> None:
         raise InputError(str(file), None, within + field_, problem)
 
 
-def _are_attributes(given: Any) -> bool:
-    """Whether these are attributes of a workload by content, as nodes and the analysis read them."""
-    try:
-        found = attributes_of({"attributes": given})
-    except (KeyError, TypeError, AttributeError):
-        return False
-    return all(
-        all(isinstance(text, str) for text in (each.name, each.kind, *each.labels))
-        and type(each.length) is int
-        and all(type(end) in {int, float} and abs(end) <= 1e300 for end in (each.low, each.high))
-        for each in found
-    )
-
-
 def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     """Field and problem."""
     regions = {region.name for region in plan.regions}
@@ -488,21 +452,13 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     links = {link.name for link in plan.links}
     processes = {process.name for process in plan.processes}
     ends = hosts | regions
-    size = plan.workload.get("event_size_bytes", 0)
-    if type(size) is not int or not 0 <= size < 1 << 31:
-        yield "workload.event_size_bytes", f"{size!r:.40} is no size of an event"
-    try:
-        from_json(_Told, plan.workload, "workload")
-    except InputError as error:
-        yield f"workload.{error.field}", error.problem
     try:
         _ = plan.collect
     except InputError as error:
         yield "workload.collect", ": ".join(filter(None, (error.field, error.problem)))
     if not 0 <= plan.declared.contract.settle_us <= SETTLE_US_MAX:
         yield "declared.contract.settle_us", f"{plan.declared.contract.settle_us} is no time to settle"
-    if not _are_attributes(plan.workload.get("attributes", [])):
-        yield "workload.attributes", "are no attributes: name, kind, low and high of each"
+    yield from workload_problems(plan.workload)
     named = {
         "regions": [region.name for region in plan.regions],
         "hosts": [host.name for host in plan.hosts],

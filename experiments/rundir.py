@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from experiments.json_files import read_json
-from experiments.plain_name import check_folder, plain_name
+from experiments.plain_name import check_folder, plain_name, refuse_link
 from topologies.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,8 +72,11 @@ class RunDirectory:
             *(self.captures, self.logs, self.deliveries, self.traffic),
             *(self.analysis, self.unpacked, self.figures),
             *(self.path / name for name in ("storage", "programs")),
+            self.machines,
         ):
             check_folder(folder)
+        for folder in self.machines.iterdir() if self.machines.is_dir() else ():
+            refuse_link(folder)
 
     def make(self) -> None:
         """Make the directory and its folders. Raises FileExistsError if it is there, and OSError."""
@@ -116,6 +119,11 @@ class RunDirectory:
     def comparison_html(self) -> Path:
         """This run held against others, if somebody asked for it."""
         return self.path / "comparison.html"
+
+    @property
+    def machines(self) -> Path:
+        """The folder that has a folder for what each of several machines says of its part of the run."""
+        return self.path / "machines"
 
     @property
     def captures(self) -> Path:

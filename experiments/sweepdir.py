@@ -166,8 +166,9 @@ class SweepDirectory:
         for folder in (self.figures, self.points):
             check_folder(folder)
         for run in sorted(self.points.iterdir()) if self.points.is_dir() else ():
-            check_folder(run)
-            RunDirectory(run).check_folders()
+            refuse_link(run)
+            if run.is_dir():
+                RunDirectory(run).check_folders()
 
     @property
     def name(self) -> str:

@@ -26,7 +26,17 @@ from tests.campaigns import sweep_record
 from topologies.errors import InputError
 
 NAME = "20260101T000000Z-link-failure-0a1b2c"
-FOLDERS = ("captures", "logs", "deliveries", "analysis", "analysis/unpacked", "figures", "traffic", "storage")
+FOLDERS = (
+    "captures",
+    "logs",
+    "deliveries",
+    "analysis",
+    "analysis/unpacked",
+    "figures",
+    "traffic",
+    "storage",
+    "machines",
+)
 TEXT = "all of it"
 
 
