@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from node.core.declaration import (
     Audience,
@@ -23,6 +23,7 @@ from node.core.declaration import (
     Trait,
 )
 from node.core.program import Limits, Need, Readiness, Signal, Stopping
+from topologies.quantities import QuantityError, quantity_of
 from topologies.strict import DurationUs, Flag, Name, SizeBytes, StrictModel, WholeNumber, problem, suggestion
 
 ARGUMENTS_MAX = 200
@@ -208,6 +209,16 @@ class MessagesFile(StrictModel):
         return Marked(self.seen, self.why)
 
 
+def _in_unit(name: str, value: Any) -> Any:
+    quantity = quantity_of(name)
+    if quantity is None or not isinstance(value, str):
+        return value
+    try:
+        return quantity.parse(value)
+    except QuantityError as error:
+        raise problem(f"{error} (the name ends with its unit)", name) from None
+
+
 class SystemFile(StrictModel):
     """A system of programs."""
 
@@ -224,13 +235,21 @@ class SystemFile(StrictModel):
     streams_max: WholeNumber | None = Field(None, ge=1)
     """How many streams a region may have; any number unless given."""
     parameters: dict[str, Flag | WholeNumber | float | str] = Field(default_factory=dict)
-    """What experiments may set, with defaults; templates have them as `parameters`."""
+    """What experiments may set, with defaults; templates have them as `parameters`. Where a name ends with
+    a unit, as `keep_alive_us`, the default may be written as experiments write it: 5s.
+    """
     ports: tuple[str, ...] = ()
     """The parameters that are ports of its servers."""
     messages: MessagesFile = Field(default_factory=partial(MessagesFile.model_validate, {}))
     """How packets show events."""
     needs: tuple[NeedFile, ...] = ()
     """Programs, modules and packages that have to be there."""
+
+    @field_validator("parameters")
+    @classmethod
+    def _in_units(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Texts as numbers of the unit that their names end with."""
+        return {name: _in_unit(name, value) for name, value in given.items()}
 
     @model_validator(mode="after")
     def _declares(self) -> Self:

@@ -15,7 +15,7 @@ from experiments.sanitize import sanitize
 
 ROWS_SHOWN: Final = 200
 """In a table for people."""
-WIDTH_MAX: Final = 60
+WIDTH_MAX: Final = 80
 """Of a value there."""
 
 

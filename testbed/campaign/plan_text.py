@@ -25,6 +25,7 @@ from experiments.plan import (
     ProcessChange,
     TrafficPlan,
 )
+from experiments.rundir import RunDirectory
 from experiments.sweep import value_text, values_text
 from testbed.campaign.backend_selection import LOCAL, SIMULATOR
 from testbed.captures import CapturePoint, tcpdump_command
@@ -35,6 +36,7 @@ from testbed.network.commands import inside_lines
 from testbed.network.network_layout import make_layout
 from testbed.planning import make_plan
 from testbed.processes import LAUNCHER
+from testbed.programs import launches_of
 from testbed.sandbox.commands import sandbox_command
 from testbed.sweeps import RunSelection
 from topologies.link_parameters import LinkParameters
@@ -352,6 +354,19 @@ def _command_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
         "nodes",
         f"{shlex.join(python_command(LAUNCHER, python=PYTHON))} (forks {len(plan.processes)} processes)",
     )
+    yield from _program_rows(plan, full=full)
+
+
+def _program_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
+    """What each process of a system of programs starts; of each role the first, unless all are asked for."""
+    shown: set[str] = set()
+    for name, launch in launches_of(plan, RunDirectory(Path("RUN"))).items():
+        role = next(each.role for each in plan.processes if each.name == name)
+        if full or role not in shown:
+            shown.add(role)
+            yield "program", f"{name}: {shlex.join(launch['program']['run'])}"
+    if (more := 0 if full else len(plan.processes) - len(shown)) and shown:
+        yield "", f"and {more} more of these kinds"
 
 
 def _capture_command(plan: Plan, number: int) -> str:

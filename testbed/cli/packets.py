@@ -45,7 +45,11 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 @once("--around", metavar="FAULT", help="The time around this fault instead.")
 @once("--span", "span_s", type=SECONDS, help="Seconds before and after it.  [default: 1]")
 @message_options
-@click.option("--lost", is_flag=True, help="That left and never were whole at the receiver.")
+@click.option(
+    "--lost",
+    is_flag=True,
+    help="That left and never were whole at the receiver. What a process dropped never left (docs/sql.md).",
+)
 @once(
     "--region-of",
     type=EVENT,

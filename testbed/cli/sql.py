@@ -92,7 +92,7 @@ def _answer_all(engine: "Engine", form: "Form") -> int:
 def _divided(arguments: Sequence[str], file: Path | None) -> tuple[Sequence[str], str | None]:
     """The names of runs, and the question if there is one."""
     *names, last = arguments
-    is_question = _QUESTION.fullmatch(last) is not None and not Path(last).exists()
+    is_question = _QUESTION.fullmatch(last) is not None
     if is_question and file is not None:
         raise click.UsageError("--file has the question already: leave the other one out")
     if is_question and not names:

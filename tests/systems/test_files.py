@@ -275,3 +275,28 @@ def test_a_client_says_itself_when_it_is_ready_unless_its_file_does(folder, caps
     replace(file, "    env: {NAME", f"    ready: {given}\n    env: {{NAME")
     ready = planned(folder, capsys)["programs"]["roles"]["sender"]["ready"]
     assert (ready["is_told"], ready["within_us"]) == (is_told, 40_000_000)
+
+
+def test_a_default_may_be_written_with_its_unit(folder, capsys):
+    replace(folder / "post/system.yaml", "fast: false}", "fast: false, keep_alive_us: 5s, queue_bytes: 2kB}")
+    parameters = planned(folder, capsys)["parameters"]
+    assert (parameters["keep_alive_us"], parameters["queue_bytes"]) == (5_000_000, 2_000)
+
+
+@pytest.mark.parametrize(("default", "problem"), [("soon", "soon"), ("5 parsecs", "parsecs")])
+def test_a_default_without_a_unit_where_its_name_ends_with_one_is_refused(folder, capsys, default, problem):
+    replace(folder / "post/system.yaml", "fast: false}", f"keep_alive_us: {default}}}")
+    assert main.run(["plan", str(folder / "letters.yaml")]) == 2
+    said = capsys.readouterr().err
+    assert "post/system.yaml:2: parameters.keep_alive_us: " in said
+    assert problem in said
+
+
+def test_a_plan_shows_what_each_role_starts(folder, capsys):
+    assert main.run(["plan", str(folder / "letters.yaml")]) == 0
+    said = capsys.readouterr().out
+    assert "r0/office-0: sh -c 'exec sleep 60' 10.1.0.2" in said
+    assert "r1/office-0" not in said
+    assert "and 2 more of these kinds" in said
+    assert main.run(["plan", "--full", str(folder / "letters.yaml")]) == 0
+    assert "r1/office-0: sh" in capsys.readouterr().out

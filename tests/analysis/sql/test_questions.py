@@ -49,8 +49,8 @@ def rows(table) -> Counter:
     return Counter(json.dumps(row, default=str) for row in table.to_pylist())
 
 
-def test_there_are_ten_worked_questions():
-    assert len(WORKED) == 10
+def test_there_are_ten_worked_questions_at_least():
+    assert len(WORKED) >= 10
 
 
 def test_the_page_of_tables_is_what_the_definitions_say():

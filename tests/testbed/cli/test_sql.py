@@ -70,6 +70,12 @@ def test_rows_are_a_parquet_file(run, tmp_path, capsys):
     assert pq.read_table(output).to_pylist()[0]["fate"] == "lost"
 
 
+def test_a_question_may_be_longer_than_a_file_name_can_be(run, capsys):
+    long = " UNION ALL ".join(["SELECT 1 AS one"] * 300)
+    assert main.run(["sql", str(run.path), long]) == 0
+    assert "(300 rows" in capsys.readouterr().out
+
+
 def test_a_question_can_come_from_a_file(run, tmp_path, capsys):
     (tmp_path / "lost.sql").write_text(LOST)
     assert main.run(["sql", str(run.path), "--file", str(tmp_path / "lost.sql")]) == 0
