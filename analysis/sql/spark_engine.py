@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as spark_functions
 
 from analysis.errors import AnalysisError
@@ -55,6 +55,10 @@ class SparkEngine:
     def literal(self, text: str) -> str:
         """See `Engine`."""
         return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+    def frame(self, name: str) -> DataFrame:
+        """A view, for whoever goes on with Spark's own ways."""
+        return self._session.table(name)
 
     def ask(self, query: str) -> Answer:
         """See `Engine`."""

@@ -1,0 +1,97 @@
+"""Runs in Python and notebooks: tables as Arrow, so as pandas' and Polars', or as Spark's; questions in SQL.
+
+import analysis
+
+run = analysis.open("latest")
+run.table("latency").to_pandas()
+run.sql("SELECT client, sum(lost) AS lost FROM deliveries GROUP BY client")
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from analysis.errors import AnalysisError
+from analysis.sql.duckdb_engine import duckdb_engine
+from analysis.sql.questions import Case, read_cases
+from analysis.sql.tables import TABLES
+from experiments.run_record import RunRecord
+from experiments.rundir import RUNS, RunDirectory
+from topologies.errors import InputError
+from topologies.strict import suggestion
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run that was analysed."""
+
+    case: Case
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.case.name
+
+    @property
+    def path(self) -> Path:
+        """Its directory."""
+        return self.case.run.path
+
+    @property
+    def record(self) -> RunRecord:
+        """What ran: run.json."""
+        return self.case.record
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What came of it: summary.json. Raises InputError if it cannot be read any more."""
+        return self.case.run.read_summary()
+
+    def table(self, name: str) -> pa.Table:
+        """One of the tables of docs/tables.md. Raises AnalysisError if there is none of that name."""
+        return self.sql(f"SELECT * FROM {_known(name)}")  # noqa: S608
+
+    def sql(self, question: str) -> pa.Table:
+        """The answer to a question (docs/sql.md). Raises AnalysisError that says what is wrong with it."""
+        with duckdb_engine([self.case]) as engine:
+            return engine.ask(question).table()
+
+    def spark(self, name: str, master: str | None = None) -> "DataFrame":
+        """The same table in this process's Spark session. Raises AnalysisError, too, if Spark does not start.
+
+        master: a Spark master URL; None uses this machine's processors.
+        """
+        from analysis.sql.spark_engine import spark_engine  # noqa: PLC0415 - few need Java
+
+        return spark_engine([self.case], master).frame(_known(name))
+
+
+def open_run(run: str | Path = LATEST, runs: Path = RUNS) -> OpenRun:
+    """A run by its path, by its name below a folder of runs, or the latest there that was analysed.
+
+    Raises InputError if there is none, or if it was not analysed.
+    """
+    [case] = read_cases([RunDirectory.open(_found(Path(run), runs))])
+    return OpenRun(case)
+
+
+def _found(run: Path, runs: Path) -> Path:
+    if str(run) == LATEST and not run.exists():
+        analysed = sorted(path.parent for path in runs.glob("*/summary.json"))
+        if not analysed:
+            raise InputError(str(runs), None, "", "has no run that was analysed yet: `cutset run` makes one")
+        return analysed[-1]
+    return run if run.is_dir() else runs / run
+
+
+def _known(name: str) -> str:
+    if name not in TABLES:
+        raise AnalysisError(f"there is no table {name}{suggestion(name, TABLES)}")
+    return name
