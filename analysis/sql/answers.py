@@ -4,12 +4,14 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from math import isfinite
 from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from analysis.errors import AnalysisError
 from analysis.sql.questions import Answer
 from experiments.sanitize import sanitize
 
@@ -33,7 +35,7 @@ def lines(answer: Answer, *, rows_max: int = ROWS_SHOWN) -> Iterator[str]:
     shown: list[list[str]] = []
     count = 0
     for batch in answer.batches:
-        for row in batch.slice(0, max(0, rows_max - count)).to_pylist():
+        for row in _rows(batch.slice(0, max(0, rows_max - count))):
             shown.append([_shown(value) for value in row.values()])
         count += batch.num_rows
     heads = [sanitize(name) for name in answer.columns.names]
@@ -68,8 +70,8 @@ def _write_json(answer: Answer, stream: BinaryIO) -> None:
     text = io.TextIOWrapper(stream, encoding="utf-8", write_through=True)
     try:
         for batch in answer.batches:
-            for row in batch.to_pylist():
-                text.write(json.dumps(row, default=_as_json) + "\n")
+            for row in _rows(batch):
+                text.write(json.dumps(_finite(row), default=_as_json, allow_nan=False) + "\n")
     finally:
         text.detach()
 
@@ -86,6 +88,24 @@ _WRITERS: Final[Mapping[Form, Callable[[Answer, BinaryIO], None]]] = {
     Form.JSON: _write_json,
     Form.PARQUET: _write_parquet,
 }
+
+
+def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Rows as plain values. Raises AnalysisError for what has none, as an infinite date."""
+    try:
+        found: list[dict[str, Any]] = batch.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise AnalysisError(f"a value cannot be shown ({error}): CAST it to VARCHAR") from None
+    return found
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no number for what is infinite or none: null."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list) else value
 
 
 def _line(values: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:

@@ -6,16 +6,18 @@ columns. A run that lacks a table has no rows of it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
-from analysis.errors import AnalysisError, refuse
+from analysis.errors import refuse
 from analysis.sql import records
 from analysis.sql.functions import Function, functions, span
 from analysis.sql.tables import TABLES, Table, has_bins
 from experiments.run_record import RunRecord
 from experiments.rundir import RunDirectory
+from topologies.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class Case:
     def files(self, table: str) -> list[str]:
         """The Parquet files of a table of the analysis; none if the run has no such table."""
         path = self.run.table(table)
-        return sorted(map(str, path.glob("[!.]*.parquet"))) if path.is_dir() else [str(path)] * path.is_file()
+        found = sorted(path.glob("[!.]*.parquet")) if path.is_dir() else [path]
+        return [str(each.absolute()) for each in found if each.is_file() and _is_text(each)]
 
 
 class Engine(Protocol):
@@ -71,8 +74,16 @@ class Answer:
 
 
 def read_cases(runs: Sequence[RunDirectory]) -> list[Case]:
-    """The runs, each once. Raises InputError for one that cannot be read, or was not analysed."""
-    cases = {run.full_name: Case(run, run.read_run()) for run in runs}
+    """The runs, each once. Raises InputError for one that cannot be read, or was not analysed, and for two of
+    the same name, which nothing would tell apart.
+    """
+    cases: dict[str, Case] = {}
+    for run in runs:
+        case = Case(run, run.read_run())
+        other = cases.setdefault(case.name, case)
+        if not other.run.path.samefile(run.path):
+            problem = f"has the same name as {other.run.path}: ask one of them, or rename it"
+            raise InputError(str(run.path), None, "", problem)
     for case in cases.values():
         if not case.run.summary_json.is_file():
             refuse(case.run)
@@ -129,16 +140,27 @@ def _add_settings(engine: Engine, cases: Sequence[Case]) -> None:
     """The view `runs`: its columns, and after them every setting as a column."""
     settings = records.settings_table({case.name: records.settings(case.record) for case in cases})
     engine.add_rows("settings__all", settings)
-    columns = "".join(f", s.{_quoted(name)}" for name in settings.column_names[1:])
+    columns = "".join(f", s.{name}" for name in settings.column_names[1:])
     select = f"SELECT r.*{columns} FROM {RUNS}__all r JOIN settings__all s ON r.run = s.run"  # noqa: S608
     engine.add_view(RUNS, select)
 
 
-def _quoted(name: str) -> str:
-    """A setting's name as a column's, which both engines take without quotes. Raises AnalysisError."""
-    if not (name.isascii() and name.replace("_", "").isalnum()):
-        raise AnalysisError(f"the setting {name!r:.60} has a name that no column can have")
-    return name
+def _is_text(path: Path) -> bool:
+    """Whether a path has a name that Arrow takes."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def distinct(columns: pa.Schema) -> pa.Schema:
+    """The columns, none of whose names stands there twice: what comes again gets a number."""
+    names: list[str] = []
+    for name in columns.names:
+        numbered = (f"{name}_{number}" for number in range(2, len(columns) + 2))
+        names.append(name if name not in names else next(each for each in numbered if each not in names))
+    return pa.schema([field.with_name(name) for field, name in zip(columns, names, strict=True)])
 
 
 def columns_of(table: str) -> list[str]:

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from analysis.errors import AnalysisError
 from experiments.plan import Direction, LinkPlan
 from experiments.run_record import RunRecord
 from experiments.rundir import RunDirectory
@@ -46,12 +45,18 @@ def runs(run: RunDirectory, record: RunRecord) -> Rows:
 
 
 def settings(record: RunRecord) -> dict[str, Any]:
-    """Each parameter of the system and each setting of the workload, by the name of its column."""
-    found = {}
+    """Each parameter of the system and each setting of the workload, by the name of its column.
+
+    A name that no column can have is left out, and so is one that differs from another by capitals alone.
+    """
+    found: dict[str, Any] = {}
+    known: set[str] = set()
     for prefix, values in (("parameter", record.plan.parameters), ("workload", record.plan.workload)):
         for name, value in values.items():
-            plain = value is None or isinstance(value, bool | int | float | str)
-            found[f"{prefix}_{name}"] = value if plain else json.dumps(value)
+            column = f"{prefix}_{name}"
+            if column.isascii() and column.isidentifier() and column.lower() not in known:
+                known.add(column.lower())
+                found[column] = value if value is None or _is_plain(value) else json.dumps(value)
     return found
 
 
@@ -158,7 +163,8 @@ def _findings(run: RunDirectory) -> dict[str, Any]:
         summary = run.read_summary()
     except InputError:
         return dict.fromkeys(FINDINGS)
-    valid = summary.get("fidelity", {}).get("valid")
+    fidelity = summary.get("fidelity")
+    valid = fidelity.get("valid") if isinstance(fidelity, Mapping) else None
     return {"verdict": str(summary.get("verdict")), "valid": valid if isinstance(valid, bool) else None}
 
 
@@ -178,14 +184,15 @@ def _parameters(link: LinkPlan, direction: Direction) -> dict[str, Any]:
     }
 
 
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, bool | float | str) or (isinstance(value, int) and -(1 << 63) <= value < 1 << 63)
+
+
 def _column(values: list[Any]) -> pa.Array:
-    """Values of one type where they are; of text where they differ. Raises AnalysisError."""
+    """Values of one type where they are; of text where they differ."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {int, float}:
         values = [None if value is None else float(value) for value in values]
     elif len(kinds) > 1:
         values = [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
-    try:
-        return pa.array(values, pa.string() if not kinds else None)
-    except (pa.ArrowInvalid, OverflowError) as error:
-        raise AnalysisError(f"settings of runs: {error}") from None
+    return pa.array(values, None if kinds else pa.string())

@@ -14,7 +14,7 @@ from analysis.jobs.spark import cause
 from analysis.schemas import spark_schema
 from analysis.session import spark_session
 from analysis.sql.functions import Function
-from analysis.sql.questions import Answer, Case, prepare
+from analysis.sql.questions import Answer, Case, distinct, prepare
 
 _TYPES: Final = {"VARCHAR": "string", "DOUBLE": "double", "BOOLEAN": "boolean", "BIGINT": "bigint"}
 
@@ -66,7 +66,8 @@ class SparkEngine:
             table = self._session.sql(query).toArrow()
         except PySparkException as error:
             raise AnalysisError(cause(error)) from error
-        return Answer(table.schema, iter(table.to_batches()))
+        columns = distinct(table.schema)
+        return Answer(columns, iter(table.rename_columns(columns.names).to_batches()))
 
 
 def _plain(path: str) -> str:

@@ -1,5 +1,6 @@
 """`cutset sql`: questions to the tables of one or many runs."""
 
+import io
 import re
 import sys
 from collections.abc import Sequence
@@ -98,8 +99,18 @@ def _divided(arguments: Sequence[str], file: Path | None) -> tuple[Sequence[str]
     if is_question and not names:
         raise click.UsageError("which run? As in: cutset sql latest 'SELECT ...'")
     if file is not None:
-        return arguments, file.read_text(encoding="utf-8")
+        return arguments, _read(file)
     return (names, last) if is_question else (arguments, None)
+
+
+def _read(file: Path) -> str:
+    from experiments.json_files import read_text
+    from topologies.errors import InputError
+
+    try:
+        return read_text(file).decode()
+    except UnicodeDecodeError:
+        raise InputError(str(file), None, "", "is no text in UTF-8") from None
 
 
 def _runs(names: Sequence[str]) -> "list[RunDirectory]":
@@ -137,6 +148,7 @@ def _engine(cases: "Sequence[Case]", *, spark: bool, master: str | None) -> "Abs
 
 def _give(answer: "Answer", form: "Form", output: Path | None) -> None:
     from analysis.sql.answers import lines, write
+    from experiments.sanitize import printable_lines
     from experiments.whole_files import replacing
     from testbed.cli.output import check_directory, reader_may_leave
 
@@ -150,6 +162,10 @@ def _give(answer: "Answer", form: "Form", output: Path | None) -> None:
         if form == "table":
             for line in lines(answer):
                 click.echo(line)
+        elif sys.stdout.isatty():
+            with io.BytesIO() as rows:
+                write(answer, form, rows)
+                click.echo(printable_lines(rows.getvalue().decode(errors="replace")), nl=False)
         else:
             write(answer, form, sys.stdout.buffer)
             sys.stdout.buffer.flush()
