@@ -61,6 +61,23 @@ def broken(claimed: Mapping[str, Any], found: Mapping[str, Any]) -> list[Broken]
     return wrong + [Broken(figure, None, ours[figure]) for figure in sorted(unclaimed)]
 
 
+def unclaimed(content: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+    """What claims.json, which may come from anybody, claims otherwise than a summary does, in words."""
+    given = content.get("claims")
+    said = {
+        each.get("figure"): each.get("value")
+        for each in (given if isinstance(given, list) else [])
+        if isinstance(each, Mapping) and isinstance(each.get("figure"), str)
+    }
+    ours = {claim.figure: claim for claim in claims(found)}
+    wrong = [
+        f"{figure} is {value}, and should be {ours[figure].value if figure in ours else 'nothing'}"
+        for figure, value in said.items()
+        if figure not in ours or not _holds(ours[figure], value)
+    ]
+    return wrong + [f"{figure} is missing" for figure in sorted(ours.keys() - said.keys())]
+
+
 def _holds(claim: Claim, found: Any) -> bool:
     if isinstance(claim.value, float) and isinstance(found, int | float):
         return math.isclose(claim.value, found, rel_tol=0, abs_tol=claim.tolerance)

@@ -26,7 +26,7 @@ import zstandard
 from experiments.crate import CLAIMS, CRATE, PackedFile, crate
 from experiments.json_files import read_json
 from experiments.run_record import RunRecord
-from experiments.rundir import IN_THE_MAKING, RunDirectory, is_key_log, is_run_name
+from experiments.rundir import IN_THE_MAKING, INDEX, POINTS, RunDirectory, is_key_log, is_run_name
 from experiments.whole_files import BEGUN, replacing
 from topologies.errors import InputError
 
@@ -109,7 +109,9 @@ def _files(directory: Path, stays: Collection[str]) -> Iterator[Path]:
         names[:] = [name for name in names if here / name not in skipped and not name.endswith(_MOMENTARY)]
         for name in files:
             path = here / name
-            if (stays and is_key_log(name)) or name in {CRATE, CLAIMS}:
+            is_index = here == run.captures and name.endswith(INDEX)  # which whoever reads them makes anew
+            is_made = (here == directory or here.parent.name == POINTS) and name in {CRATE, CLAIMS}
+            if (stays and is_key_log(name)) or is_index or is_made:
                 continue
             if path.is_file() and not path.is_symlink() and not name.endswith(_MOMENTARY):
                 yield path
@@ -129,7 +131,7 @@ class _Packing:
 
     def add_file(self, file: Path, path: str, stays: Collection[str]) -> None:
         """A file; run.json says what stays behind."""
-        if file.name == RUN and stays:
+        if stays and (path == RUN or path.startswith(f"{POINTS}/")) and file.name == RUN:
             content = read_json(file)
             if not set(stays) <= set(left_out(content)):
                 content["left_out"] = dict.fromkeys(stays, STAYED_BEHIND) | left_out(content)

@@ -24,6 +24,9 @@ CAPTURE_ENDINGS = tuple(kind + packed for packed in ("", ".zst", ".gz") for kind
 IN_THE_MAKING = ".part"
 """How folders end that stand in the analysis' folder only while it works."""
 
+INDEX = ".index"
+"""How the names of captures' indices end."""
+
 KEY_LOG = "tls-keys.log"
 
 RUN_JSON = "run.json"
@@ -209,7 +212,7 @@ class RunDirectory:
 
     def capture_index(self, capture: Path) -> Path:
         """The sidecar index of a capture."""
-        return capture.with_name(capture.name + ".index")
+        return capture.with_name(capture.name + INDEX)
 
     def log(self, host: str) -> Path:
         """The log of a host's process, JSON lines."""

@@ -19,8 +19,8 @@ import zstandard
 
 from experiments.json_files import read_json
 from experiments.key_log import PRIVATE
-from experiments.packing import COUNT, RUN, SWEEP, left_out
-from experiments.rundir import is_key_log, is_run_name
+from experiments.packing import CAPTURES, COUNT, RUN, SWEEP, left_out
+from experiments.rundir import INDEX, is_key_log, is_run_name
 from experiments.scratch import scratch
 from topologies.errors import InputError
 
@@ -116,7 +116,8 @@ def _extract(archive: Path, folder: Path) -> None:
                 )
             if member.size > shutil.disk_usage(folder).free - FREE_BYTES:
                 raise _bad(archive, f"does not fit on the disk: {member.name} has {member.size >> 20} MiB")
-            _make(tar, member, folder.joinpath(*parts))
+            if parts[-2:-1] != (CAPTURES,) or not parts[-1].endswith(INDEX):  # made anew, not believed
+                _make(tar, member, folder.joinpath(*parts))
             files += member.isreg()
         if len(rest.read(AFTER_END_BYTES_MAX)) == AFTER_END_BYTES_MAX:  # at the end the checksum is looked at
             raise _bad(archive, "is damaged: it goes on after its end")

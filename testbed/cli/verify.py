@@ -1,5 +1,7 @@
 """`cutset verify`: whether figures follow from captures, and files are those that were packed."""
 
+from pathlib import Path
+
 import click
 
 from testbed.cli.options import run_argument
@@ -10,12 +12,18 @@ from testbed.cli.options import run_argument
 def command(run_name: str) -> int:
     """Compute every figure and verdict of a run, or of all runs of a sweep, again from the captures alone.
 
-    The run stays as it is. Each file is held against the hashes of its archive first, if it came in one. What
-    a run claims and this analysis does not bear out is named, with both values; so is each file that is not
-    as it was packed, is missing, or was not packed. Exit codes: 0 all holds, 1 something does not, 2 no such
-    run, or nothing by which it could be verified, 3 another command makes or analyses it.
-    """
-    from testbed.campaign.verifying import verify
-    from testbed.cli.named_run import named
+    The run stays as it is; an archive is unpacked for this alone, whatever stands below runs/. What summary,
+    claims.json and the tables of timelines say and this analysis does not bear out is named. What it is made
+    from is held against the hashes of the archive, if it came in one: each file that is not as it was packed,
+    is missing, or was not packed is named. Hashes are not signed: they tell of damage, and who can forge
+    captures and records can forge them. Pages and pictures are not looked at.
 
+    Exit codes: 0 all holds, 1 something does not, 2 no such run, or nothing by which it could be verified, 3
+    another command makes or analyses it.
+    """
+    from testbed.campaign.verifying import verify, verify_archive
+    from testbed.cli.named_run import PACKED, named
+
+    if run_name.endswith(PACKED) and Path(run_name).is_file():
+        return verify_archive(Path(run_name))
     return verify(named(run_name))

@@ -1,9 +1,14 @@
 """A run is verified from its captures; a change of one packet, one record or one number is found."""
 
+import io
 import json
+import tarfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import zstandard
 
 from experiments.rundir import RunDirectory
 from testbed.cli import main
@@ -25,6 +30,14 @@ def here(tmp_path, monkeypatch) -> Path:
     return tmp_path / "here"
 
 
+def unpacked(run: RunDirectory, here: Path) -> Path:
+    """As a colleague has it who looked at it: commands that only read have been there, too."""
+    archive = packed(run, here)
+    for command in ("report", "packets"):
+        assert main.run([command, archive]) == 0
+    return here / "runs" / NAME
+
+
 def packed(run: RunDirectory, here: Path) -> str:
     archive = here / "run.tar.zst"
     assert main.run(["export", str(run.path), "-o", str(archive), "--force"]) == 0
@@ -38,6 +51,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_what_a_run_claims_follows_from_its_captures_and_stays_as_it_is(run, here, capsys):
     archive = packed(run, here)
     assert main.run(["verify", archive]) == 0
+    assert [path.name for path in here.iterdir()] == ["run.tar.zst"]
+    assert main.run(["analyze", archive]) in {0, 1}
     before = contents(here / "runs")
     assert main.run(["verify", NAME]) == 0
     assert contents(here / "runs") == before
@@ -52,8 +67,7 @@ def test_a_run_that_came_in_no_archive_is_verified_without_hashes(run, capsys):
 
 
 def test_one_bit_of_one_packet_is_found(run, here, capsys):
-    assert main.run(["verify", packed(run, here)]) == 0
-    capture = here / "runs" / NAME / "captures" / "r3-proxy-0-eth0.pcap"
+    capture = unpacked(run, here) / "captures" / "r3-proxy-0-eth0.pcap"
     content = bytearray(capture.read_bytes())
     content[-1] ^= 1
     capture.write_bytes(content)
@@ -89,10 +103,9 @@ def test_a_verdict_is_a_claim(run, here, capsys):
 
 
 def test_what_is_missing_and_what_was_not_packed_is_named(run, here, capsys):
-    assert main.run(["verify", packed(run, here)]) == 0
-    place = here / "runs" / NAME
+    place = unpacked(run, here)
     (place / "captures" / "another.pcap").write_bytes(b"")
-    gone = next(path for path in sorted((place / "analysis").rglob("*.parquet")) if path.is_file())
+    gone = place / "captures" / "r0-r1@r0.pcap"
     gone.unlink()
     assert main.run(["verify", NAME]) == 1
     said = capsys.readouterr().out
@@ -114,7 +127,7 @@ def test_nothing_can_be_verified_without_captures_or_claims(run, here, capsys, l
 
 
 def test_the_archive_describes_itself(run, here):
-    assert main.run(["verify", packed(run, here)]) == 0
+    assert main.run(["packets", packed(run, here)]) == 0
     place = here / "runs" / NAME
     graph = {
         each["@id"]: each for each in json.loads((place / "ro-crate-metadata.json").read_text())["@graph"]
@@ -124,10 +137,68 @@ def test_the_archive_describes_itself(run, here):
     assert named == {
         str(path.relative_to(place))
         for path in place.rglob("*")
-        if path.is_file() and path.name != "ro-crate-metadata.json"
+        if path.is_file() and path.name != "ro-crate-metadata.json" and path.suffix != ".index"
     }
     assert graph["captures/r3-proxy-0-eth0.pcap"]["encodingFormat"] == "application/vnd.tcpdump.pcap"
     assert graph["#run"]["instrument"] == {"@id": "#cutset"}
     claimed = {each["figure"]: each for each in json.loads((place / "claims.json").read_text())["claims"]}
     assert claimed["verdict"]["value"] == run.read_summary()["verdict"]
     assert claimed["events.lost"]["tolerance"] == 0
+
+
+def repacked(archive: str, change) -> str:
+    """The archive with its directory changed by somebody, and its count of files right."""
+    folder = Path(archive).parent / "forged"
+    plain = zstandard.ZstdDecompressor().stream_reader(Path(archive).read_bytes()).read()
+    with tarfile.open(fileobj=io.BytesIO(plain)) as tar:
+        tar.extractall(folder, filter="data")
+        order = [member.name for member in tar.getmembers()]
+    change(folder / NAME)
+    left = [name for name in order if (folder / name).is_file()]
+    content = io.BytesIO()
+    headers = {"CUTSET.members": str(len(left))}
+    with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT, pax_headers=headers) as tar:
+        for name in left:
+            tar.add(folder / name, name)
+    Path(archive).write_bytes(zstandard.compress(content.getvalue()))
+    return archive
+
+
+def test_what_stands_below_runs_is_not_taken_for_an_archive_of_the_same_name(run, here, capsys):
+    archive = packed(run, here)
+    assert main.run(["report", archive]) == 0
+
+    def forge(place: Path) -> None:
+        (place / "run.json").write_text((place / "run.json").read_text().replace('"seed": 1', '"seed":  1'))
+
+    assert main.run(["verify", repacked(archive, forge)]) == 1
+    assert "run.json: is not as it was packed" in capsys.readouterr().out
+
+
+def test_an_archive_without_hashes_is_not_verified(run, here, capsys):
+    archive = repacked(packed(run, here), lambda place: (place / "ro-crate-metadata.json").unlink())
+    assert main.run(["verify", archive]) == 1
+    assert "has no hashes" in capsys.readouterr().out
+
+
+def test_claims_and_tables_are_held_against_the_captures(run, here, capsys):
+    def forge(place: Path) -> None:
+        said = json.loads((place / "claims.json").read_text())
+        next(each for each in said["claims"] if each["figure"] == "verdict")["value"] = "excellent"
+        (place / "claims.json").write_text(json.dumps(said))
+        path = place / "analysis" / "fidelity.parquet"
+        table = pq.read_table(path)
+        pq.write_table(table.set_column(0, "link", pa.array(["r0-r9"] * table.num_rows)), path)
+
+    assert main.run(["verify", repacked(packed(run, here), forge)]) == 1
+    said = capsys.readouterr().out
+    assert "claims.json: verdict is excellent, and should be" in said
+    assert "table fidelity: is not what the captures give" in said
+
+
+def test_an_index_of_somebody_elses_is_neither_packed_nor_unpacked(run, here):
+    archive = packed(run, here)
+    assert list(run.captures.glob("*.index"))
+    assert main.run(["packets", archive]) == 0
+    indices = [path.name for path in (here / "runs" / NAME / "captures").glob("*.index")]
+    assert indices == [], "no command that needs none has made one"
