@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from testbed.cli.options import once
+from testbed.cli.options import once, run_arguments
 
 if TYPE_CHECKING:
     from analysis.sql.answers import Form
@@ -24,14 +24,14 @@ FORMS: Final = ("table", "csv", "json", "parquet")
 
 
 @click.command(name="sql")
-@click.argument("arguments", metavar="RUN... [QUESTION]", nargs=-1, required=True)
+@run_arguments("RUN... [QUESTION]")
 @once("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read the question here.")
 @once("--format", "form", type=click.Choice(FORMS), help="How rows are written.  [default: table]")
 @once("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write them here.")
 @click.option("--spark", is_flag=True, help="Let Spark answer, on this machine's processors.")
 @once("--master", metavar="URL", help="Let this Spark cluster answer, as spark://10.0.0.1:7077.")
 def command(
-    arguments: tuple[str, ...],
+    run_names: tuple[str, ...],
     file: Path | None,
     form: str | None,
     output: Path | None,
@@ -58,7 +58,7 @@ def command(
     from analysis.sql.questions import read_cases
     from testbed.campaign.in_use import reading
 
-    names, question = _divided(arguments, file)
+    names, question = _divided(run_names, file)
     if form == Form.PARQUET and output is None:
         raise click.UsageError("Parquet is not for terminals: add --output FILE")
     runs = _runs(names)

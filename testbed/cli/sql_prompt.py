@@ -18,8 +18,8 @@ HISTORY: Final = Path("cutset", "sql-history")
 HISTORY_LINES: Final = 1_000
 _PROMPT, _MORE = "cutset> ", "   ...> "
 _WORDS: Final = (
-    *("SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "LIMIT", "JOIN", "USING", "WITH", "AS", "AND", "OR"),
-    *("NOT", "IN", "LIKE", "BETWEEN", "IS NULL", "DESCRIBE", "count(*)", "sum(", "avg(", "min(", "max("),
+    *("select", "from", "where", "group by", "order by", "limit", "join", "using", "with", "as", "and", "or"),
+    *("not", "in", "like", "between", "is null", "describe", "count(*)", "sum(", "avg(", "min(", "max("),
     *("ip(", "since_start(", "during("),
 )
 _HELP: Final = """\

@@ -9,6 +9,7 @@ from typing import Any
 
 from experiments.plan import Direction
 from testbed.links.emulator import Applied
+from tests.testbed.leftovers import wait_until
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import Stamper, send_steadily, transfer
 from topologies.link_parameters import LinkParameters
@@ -154,10 +155,17 @@ def down_and_up(kind: str) -> dict[str, Any]:
                 stamper.collect_until_quiet(QUIET_S)
             return len(stamper.arrivals) - before
 
+        def carries() -> bool:
+            before = len(stamper.arrivals)
+            stamper.send()
+            stamper.collect_until_quiet(QUIET_S)
+            return len(stamper.arrivals) > before
+
         before = got_through(up=True)
         lab.down("b", "link")
         while_down = got_through(up=False)
         lab.up("b", "link")
+        wait_until(carries, "the link to carry again: the kernel tells both ends in its own time")
         after = got_through(up=True)
         return {
             "before": before, "while_down": while_down, "after": after, "failure": lab.emulator.failure()
