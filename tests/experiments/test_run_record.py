@@ -1,6 +1,5 @@
 """run.json is read whole or refused in a line, whatever somebody made of one of its fields."""
 
-import copy
 import json
 import tracemalloc
 from collections.abc import Iterator
@@ -24,10 +23,10 @@ from experiments.run_record import (
     write_record,
 )
 from tests.analysis.timelines.world import COUNTERS, ZERO, run_json
+from tests.changed_json import GONE, changed
 from topologies.errors import InputError
 
 Path = tuple[str | int, ...]
-GONE = object()
 WRONG: tuple[Any, ...] = (
     GONE,
     None,
@@ -68,19 +67,6 @@ def paths(value: Any, path: Path = ()) -> Iterator[Path]:
     elif isinstance(value, list):
         for index, child in enumerate(value[:2]):
             yield from paths(child, (*path, index))
-
-
-def changed(content: dict[str, Any], path: Path, wrong: Any) -> dict[str, Any]:
-    made = copy.deepcopy(content)
-    *way, last = path
-    place: Any = made
-    for step in way:
-        place = place[step]
-    if wrong is GONE:
-        del place[last]
-    else:
-        place[last] = wrong
-    return made
 
 
 def looked_at(record: RunRecord) -> None:

@@ -1,4 +1,4 @@
-"""A run is verified from its captures; a change of one packet, one record or one number is found."""
+"""A run is verified from its captures; a changed packet, number, verdict, claim or table is found."""
 
 import io
 import json
