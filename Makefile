@@ -1,6 +1,6 @@
 # `make run` runs the main job and `make test` the tests; both first set up what is missing. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help setup run systems test check lint format bench fuzz archive requirements clean vagrant test-provision test-fresh test-systems
+.PHONY: help setup run systems test check lint format bench fuzz requirements clean vagrant test-provision test-fresh test-systems
 
 # The first Python of at least 3.11, unless one is given: make run PYTHON=python3.13
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -13,6 +13,7 @@ READY    := $(VENV)/ready
 CLIENTS  := .systems/requirements.txt
 MODULES  := $(patsubst %/package-lock.json,%/node_modules/.package-lock.json,$(wildcard systems/*/package-lock.json))
 COLLECTED := $(VENV)/collected
+ARCHIVED := $(VENV)/archived
 EXPERIMENT ?= link-failure
 TARGET ?= capture
 SECONDS ?= 60
@@ -27,9 +28,9 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-setup: packages-run $(READY) ## set up what is missing, and start nothing
+setup: packages-run $(READY) $(ARCHIVED) ## set up what is missing, and start nothing
 
-run: packages-run $(READY) ## set up, then run the main job: cutset run link-failure
+run: packages-run $(READY) $(ARCHIVED) ## set up, then run the main job: cutset run link-failure
 	@$(BIN)/cutset run $(EXPERIMENT) $(ARGS)
 
 systems: packages-systems $(READY) $(CLIENTS) $(MODULES) ## get the systems under test that are not ours, and what their clients import
@@ -43,7 +44,7 @@ check: packages-test $(READY) $(CLIENTS) ready-to-test ## lint and the quick tes
 # Lint beside a collection of the tests, which compiles them once for all workers.
 .PHONY: ready-to-test
 ready-to-test: $(READY)
-	@$(MAKE) --no-print-directory -j 2 lint $(COLLECTED)
+	@$(MAKE) --no-print-directory -j 2 lint $(COLLECTED) $(ARCHIVED)
 
 $(COLLECTED): $(shell find tests -name '*.py')
 	@$(BIN)/python -m pytest --collect-only -qq >$@.log 2>&1 || { cat $@.log; exit 1; }
@@ -58,14 +59,11 @@ lint: $(READY) ## ruff, mypy --strict, the import contracts, and whether require
 format: $(READY) ## let ruff format the code
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
 
-bench: packages-test $(READY) ## measure, print a table and write bench.json
+bench: packages-test $(READY) $(ARCHIVED) ## measure, print a table and write bench.json
 	@$(BIN)/python -m tests.bench $(ARGS)
 
 fuzz: packages-test $(READY) ## look for input that breaks a reader of captures, runs, archives...: TARGET=capture SECONDS=60
 	@$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(SECONDS)
-
-archive: $(READY) ## let Spark start in half the time: an archive of its classes, made once
-	@$(BIN)/python -m analysis.archiving
 
 vagrant: ## a lab in a virtual machine; LAB=3 make vagrant: three, and an inventory of them (docs/vagrant.md)
 	@vagrant up
@@ -95,6 +93,11 @@ packages-run packages-systems packages-test: packages-%:
 
 $(READY): pyproject.toml $(PACKAGES)
 	@$(PIP) --no-build-isolation --editable .
+	@touch $@
+
+# Lets Spark start in half the time.
+$(ARCHIVED): $(PACKAGES) | $(READY)
+	@$(BIN)/python -m analysis.archiving
 	@touch $@
 
 $(CLIENTS): systems/requirements.txt | $(READY)

@@ -1,7 +1,7 @@
-"""Makes the archive of Spark's Java classes (`analysis.session`): `python -m analysis.archiving`, once.
+"""Makes the archive of Spark's Java classes (`analysis.spark_home`): `python -m analysis.archiving`.
 
-A session does a little of everything that an analysis does, so that its classes are loaded; Java then writes
-them down while it exits. It takes about 40 s.
+It is part of set-up. A session does a little of everything that an analysis does, so that its classes are
+loaded; Java then writes them down while it exits. It takes about 50 s.
 """
 
 import sys
@@ -14,32 +14,31 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 
-from analysis.session import JAVA_OPTIONS, archive_path, spark_session
+from analysis.errors import AnalysisError
+from analysis.live.query import warm_up
+from analysis.session import JAVA_OPTIONS, spark_session
+from analysis.spark_home import archive_path
 
 WAIT_S = 120.0  # for Java to write the archive while it exits
 
 
-def make_archive() -> bool:
-    """Make the archive if it is missing: load what an analysis loads, then let Java write it. Returns if it
-    did."""
+def make_archive() -> None:
+    """Load what an analysis loads, then let Java write it down. Raises AnalysisError or OSError."""
     path = archive_path()
-    if path.is_file():
-        return False
     path.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         written = Path(folder) / "spark.jsa"
         java = " ".join((*JAVA_OPTIONS, f"-XX:ArchiveClassesAtExit={written}"))
         spark = spark_session(settings={"spark.driver.extraJavaOptions": java})
         _exercise(spark, Path(folder) / "table.parquet")
+        warm_up(spark, Path(folder))
         gateway: Any = spark.sparkContext._gateway
         process = gateway.proc
         spark.stop()
         process.stdin.close()  # Java exits when its input ends
         process.wait(WAIT_S)
-        if not written.is_file():  # this Java cannot: Spark starts without
-            return False
-        written.replace(path)
-    return True
+        if written.is_file():  # else this Java cannot, and Spark starts without
+            written.replace(path)
 
 
 def _exercise(spark: SparkSession, path: Path) -> None:
@@ -66,5 +65,11 @@ def _same_table(table: pa.Table) -> pa.Table:
 
 
 if __name__ == "__main__":
-    if make_archive():
-        sys.stderr.write("made Spark's class archive: it starts faster now\n")
+    if not archive_path().is_file():
+        sys.stderr.write(
+            "setting up .cache: an archive of Spark's classes, so that it starts in half the time\n"
+        )
+        try:
+            make_archive()
+        except (AnalysisError, OSError) as error:
+            sys.stderr.write(f"no archive was made, Spark starts slowly: {error}\n")

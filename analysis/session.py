@@ -9,19 +9,12 @@ next. What Java prints goes to a file, and is told only if it does not start.
 Other users of this machine reach the ports of Spark on loopback, and get nowhere: Spark asks for a secret
 there, as Py4J and PySpark do at theirs. What a cluster asks for is the cluster's choice, and is read from
 `spark-defaults.conf` in SPARK_CONF_DIR (docs/security.md).
-
-Java can keep loaded and checked classes in an archive and map it at the next start (application class-data
-sharing, JEP 310 and 350). On 2 cores that took the start of a session from 5.0 to 2.7 s and the first query
-from 2.8 to 1.4 s. The archive belongs to one Java and one PySpark and is named after both; with others it is
-simply not found. `analysis.archiving` makes it, and nothing depends on it being there.
 """
 
 import atexit
 import functools
-import hashlib
 import logging
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -33,7 +26,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import psutil
-import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -41,6 +33,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from analysis.errors import AnalysisError
+from analysis.spark_home import archive_options, home
 from experiments.child_python import SAFE_ENVIRONMENT
 from experiments.scratch import scratch
 
@@ -148,8 +141,9 @@ def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> Sp
 def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     launch: Any = launch_gateway  # untyped
+    places = {"SPARK_HOME": str(home())} if _is_local(settings["spark.master"]) else {}
     # Java goes on when a context is stopped, with the options of its first start.
-    with _told_to_java(SAFE_ENVIRONMENT):
+    with _told_to_java(SAFE_ENVIRONMENT | places):
         gateway = SparkContext._gateway or launch(conf, {"stdout": output, "stderr": output})
     patience = threading.Timer(START_WAIT_S, gateway.proc.kill)
     if not _is_local(settings["spark.master"]):  # a cluster's master may be silent for ever
@@ -235,20 +229,3 @@ def _explain(error: Exception, output: IO[str]) -> str:
     said = " | ".join(line.strip() for line in output.readlines()[-OUTPUT_TAIL_LINES:])
     first = str(error).strip().partition("\n")[0]
     return f"Spark did not start: {said or first}. It needs Java 17 or later (openjdk-17-jre-headless)"
-
-
-ARCHIVE_FOLDER = Path(__file__).resolve().parent.parent / ".cache"
-
-
-def archive_path() -> Path:
-    """Where the archive for this Java and this PySpark stands, or would."""
-    java = Path(shutil.which("java") or "java").resolve()
-    changed = java.stat().st_mtime_ns if java.exists() else 0
-    key = hashlib.sha256(f"{pyspark.__version__} {pyspark.__file__} {java} {changed}".encode()).hexdigest()
-    return ARCHIVE_FOLDER / f"spark-{key[:12]}.jsa"
-
-
-def archive_options() -> tuple[str, ...]:
-    """Java's options for using the archive; none if it is not there."""
-    path = archive_path()
-    return (f"-XX:SharedArchiveFile={path}", "-Xshare:auto") if path.is_file() else ()

@@ -1,12 +1,13 @@
 """What ends work before its time: Ctrl-C, SIGTERM (of systemd and CI systems), or that it takes too long.
 
 Each ends it as KeyboardInterrupt, in Python's main thread, which alone gets signals. Python drops one that is
-raised while it collects garbage (in the callback of a weak reference, whose errors nobody gets), so what was
-asked for is also noted, for whoever looks.
+raised while it collects garbage (in the callback of a weak reference, whose errors nobody gets). It is sent
+again then; and what was asked for is also noted, for whoever looks.
 """
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ T = TypeVar("T")
 LINGERING_S = 60.0
 """What a run of real processes may take to end tidily before it is interrupted again."""
 SHORTEST_S = 0.001
+AGAIN_S = 0.01
 SIGNALS_MAX = 4096
 """That are looked at: enough for anybody's patience."""
 
@@ -36,6 +38,30 @@ def handling(handlers: Mapping[signal.Signals, Any]) -> Iterator[None]:
 def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     """Handles a signal as Ctrl-C."""
     raise KeyboardInterrupt
+
+
+@contextmanager
+def none_dropped() -> Iterator[None]:
+    """Send SIGINT again where Python drops its exception, instead of a traceback of where that was."""
+    before = sys.unraisablehook
+    again: list[threading.Timer] = []
+
+    def take_up(dropped: Any) -> None:
+        if dropped.exc_type is not KeyboardInterrupt:
+            before(dropped)
+            return
+        timer = threading.Timer(AGAIN_S, os.kill, (os.getpid(), signal.SIGINT))  # when we are out of here
+        timer.daemon = True
+        timer.start()
+        again.append(timer)
+
+    sys.unraisablehook = take_up
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for timer in again:
+            timer.cancel()
 
 
 @contextmanager

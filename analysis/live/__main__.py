@@ -8,8 +8,9 @@ Takes JSON lines on standard input: the run's own messages (`did`), and what to 
 
 and tells JSON lines on standard output: `watching` (url), `ready` (to read: what takes long is done),
 `timelines` (figures, twice a second), `read`, `shown`, and `unwatched` (text) when it can show nothing more.
-Whatever happens here, the run does not notice: it waits a while for "ready", and from there, or from its own
-beginning on, this session stands back.
+Whatever happens here, the run does not notice: it waits a while for "ready", and from there on this session
+stands back. Not before: Spark gives its Python ten seconds to start, which one that stands back on a busy
+machine never keeps.
 """
 
 import contextlib
@@ -60,8 +61,6 @@ def main(path: str) -> int:
                 case "end":
                     break
                 case _:
-                    if message.get("did") == "running":
-                        stand_back()
                     view.hear(message)
                     _tell_figures(view, reading)
         server.stop()

@@ -30,6 +30,7 @@ from experiments.rundir import RunDirectory
 TRIGGER_S = 1
 SESSION = {
     "spark.driver.memory": "768m",
+    "spark.python.daemon.module": "pyspark.daemon",  # that of analyses imports more than is needed here
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.numRecentProgressUpdates": "1",
     "spark.sql.streaming.minBatchesToRetain": "2",
@@ -43,7 +44,7 @@ STARTS_MAX = 10
 LOOK_S = 0.5
 NO_PACKETS = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, 1)
 """A classic pcap file that holds nothing."""
-WARMING_PARTS = 2
+WARMING_PARTS = 1
 
 
 class LiveQuery:
@@ -170,8 +171,9 @@ class LiveRead:
     def _read(self) -> None:
         spark = spark_session(MASTER, SESSION)
         port = self._run.read_run().plan.port or 0
-        self._warm_up(spark, port)
+        warm_up(spark, self._work, port)
         reading = LiveQuery(spark, self._run.captures, port, work=self._work, take=self._take)
+        reading.catch_up()  # what plans it runs from here on
         self._on_ready()
         while not self._captured.wait(LOOK_S):
             self.failure = reading.failure
@@ -183,13 +185,15 @@ class LiveRead:
         reading.stop()
         spark.stop()
 
-    def _warm_up(self, spark: SparkSession, port: int) -> None:
-        captures = self._work / "warming" / "captures"
-        folder = capture_parts.folder_of(captures / "none.pcap")
-        folder.mkdir(parents=True)
-        query = LiveQuery(spark, captures, port, work=captures.parent, take=lambda rows: None)
-        for number in range(WARMING_PARTS + 1):  # the last one is not closed
-            (folder / f"{number}.pcap").write_bytes(NO_PACKETS)
-            if number:
-                query.catch_up()
-        query.stop()
+
+def warm_up(spark: SparkSession, work: Path, port: int = 1) -> None:
+    """Have Java and Python load and compile what a first query needs, with parts that hold no packets."""
+    captures = work / "warming" / "captures"
+    folder = capture_parts.folder_of(captures / "none.pcap")
+    folder.mkdir(parents=True)
+    query = LiveQuery(spark, captures, port, work=captures.parent, take=lambda rows: None)
+    for number in range(WARMING_PARTS + 1):  # the last one is not closed
+        (folder / f"{number}.pcap").write_bytes(NO_PACKETS)
+        if number:
+            query.catch_up()
+    query.stop()

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
-from scipy.signal import lfilter
 
 from analysis.timelines.arrays import Bools, Floats, Ints
 from analysis.timelines.link_segments import Side
@@ -243,7 +242,11 @@ def _deviations(drawn: np.random.Generator, count: int, period: Period) -> Float
     """Of so many segments, as parts of the jitter: `LinkParameters.jitter_correlation`."""
     part = period.jitter_correlation
     new = drawn.uniform(-1, 1, count)
-    return np.asarray(lfilter([1 - part], [1, -part], new)) if part else new
+    if not part:
+        return new
+    from scipy.signal import lfilter  # noqa: PLC0415  (takes 0.7 s, and few links need it)
+
+    return np.asarray(lfilter([1 - part], [1, -part], new))
 
 
 def _pieces(near: Side, mine: Ints, period: Period) -> Ints:

@@ -19,6 +19,7 @@ from click.exceptions import NoSuchCommand
 from experiments.child_python import absolute_entries
 from testbed.campaign import exit_codes
 from testbed.campaign.printable_streams import only_printable
+from testbed.interrupts import none_dropped
 
 # In the order in which someone meets them; a value is the module under testbed.cli.
 COMMANDS = {
@@ -105,7 +106,7 @@ def run(arguments: list[str]) -> int:
     """Carry out a command line; returns its exit code."""
     gc.set_threshold(GARBAGE)
     _search_no_working_directory()
-    with only_printable():
+    with only_printable(), none_dropped():
         return _carry_out(arguments)
 
 

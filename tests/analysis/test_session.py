@@ -15,7 +15,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from analysis import session
+from analysis import session, spark_home
 from analysis.session import spark_session
 
 CHECKOUT = Path(__file__).parents[2]
@@ -185,19 +185,19 @@ def test_spark_listens_on_loopback_alone(spark: SparkSession) -> None:
 def test_an_archive_of_classes_is_used_only_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "ARCHIVE_FOLDER", tmp_path)
-    assert session.archive_options() == ()
-    session.archive_path().touch()
-    assert f"-XX:SharedArchiveFile={session.archive_path()}" in session.archive_options()
+    monkeypatch.setattr(spark_home, "FOLDER", tmp_path)
+    assert spark_home.archive_options() == ()
+    spark_home.archive_path().touch()
+    assert f"-XX:SharedArchiveFile={spark_home.archive_path()}" in spark_home.archive_options()
 
 
 def test_an_archive_belongs_to_one_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = session.archive_path()
+    before = spark_home.archive_path()
     java = tmp_path / "java"
     java.write_text("#!/bin/sh\n")
     java.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert session.archive_path() != before
+    assert spark_home.archive_path() != before
 
 
 INTERRUPTED = """

@@ -2,10 +2,13 @@
 
 import contextlib
 import signal
+import sys
+import time
+import weakref
 
 import pytest
 
-from testbed.interrupts import Limit
+from testbed.interrupts import Limit, none_dropped
 
 
 def wait_for_ever() -> None:
@@ -29,6 +32,32 @@ def test_that_the_user_asked_for_an_end_is_known_even_where_python_drops_the_int
     limit = Limit()
     limit.within(1000, work)
     assert limit == Limit(passed=False, by_user=True)
+
+
+class Collected:
+    """What is interrupted as it is collected."""
+
+
+def test_an_interrupt_that_python_drops_comes_again_and_nothing_is_said_of_it(capfd):
+    def work() -> None:
+        collected = Collected()
+        _reference = weakref.ref(collected, lambda _: signal.raise_signal(signal.SIGINT))
+        del collected
+        time.sleep(10)
+
+    with none_dropped(), pytest.raises(KeyboardInterrupt):
+        work()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_other_errors_that_python_drops_are_told_as_ever(monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    with none_dropped():
+        collected = Collected()
+        _reference = weakref.ref(collected, lambda _: 1 / 0)
+        del collected
+    assert [one.exc_type for one in told] == [ZeroDivisionError]
 
 
 HANDLED = (signal.SIGALRM, signal.SIGINT, signal.SIGTERM)
