@@ -15,12 +15,14 @@ from: the peer is that host, and `via` the one between. A host between *passed* 
 that had it from. Where those who take events serve others too, events also arrive by a publication.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, codes, concatenated, ints, named, rows
+from analysis.timelines.arrays import Ints, coded_schema, codes, concatenated, ints, named, one_text, rows
 from analysis.timelines.passing import end_hosts, own, without_ends
 from analysis.timelines.run_metadata import Host, RunMetadata, refuse_unplanned
 from experiments.declared import Trait
@@ -31,30 +33,45 @@ MESSAGE_COLUMNS = (
 )  # fmt: skip
 
 
-def from_messages(messages: pa.Table, host: Host, metadata: RunMetadata) -> pa.Table:
-    """Rows of `schemas.EVENTS` from one host's rows of `analysis.schemas.MESSAGES`, in order of time.
+CODED_EVENTS = coded_schema(schemas.EVENTS)
 
-    A message that never was complete in order (bytes before it are missing for good) reached nobody. Raises
-    AnalysisError for events of a stream that is none of the run's.
+
+def from_messages(messages: Iterable[pa.Table], host: Host, metadata: RunMetadata) -> pa.Table:
+    """Rows of `schemas.EVENTS`, with texts as codes, from one host's rows of `analysis.schemas.MESSAGES`, in
+    order of time.
+
+    messages: they may come in parts where the host passes nothing on. A message that never was complete in
+    order (bytes before it are missing for good) reached nobody. Raises AnalysisError for events of a stream
+    that is none of the run's.
     """
-    messages = messages.filter(pc.is_valid(messages.column("t_complete_ns")))
-    messages, passed = own(messages, metadata)
+    publish = metadata.reading.publish if metadata.has(host, Trait.SERVER) else None
+    found, handed_over = [], []
+    for part in messages:
+        whole = part.filter(pc.is_valid(part.column("t_complete_ns")))
+        mine, passed = own(whole, metadata)
+        found += _carried(mine, passed, host, metadata)
+        if publish is not None:
+            handed_over.append(mine.filter(pc.is_in(mine.column("type"), value_set=pa.array(publish))))
+    if publish is not None and handed_over:
+        found.append(_published(pa.concat_tables(handed_over), host, metadata, publish))
+    events = concatenated(found, CODED_EVENTS).unify_dictionaries().sort_by("t_ns")
+    refuse_unplanned(events, metadata, "sent or took")
+    return events
+
+
+def _carried(messages: pa.Table, passed: pa.Table, host: Host, metadata: RunMetadata) -> list[pa.Table]:
+    """What carried events: a host's own messages, and those that it passed on."""
     reading = metadata.reading
     carries = [*reading.carries, *(reading.publish[:1] if reading.publish and metadata.by_host else ())]
     batches, passing = (
         each.filter(pc.is_in(each.column("type"), value_set=pa.array(carries, pa.string())))
         for each in (messages, passed)
     )
-    found = [
+    return [
         _moved(rows(batches, direction="in"), "arrived", "in", host, metadata),
         _moved(rows(batches, direction="out"), "sent", "out", host, metadata),
         _moved(without_ends(rows(passing, direction="in")), "passed", "in", host, metadata),
     ]
-    if metadata.has(host, Trait.SERVER) and metadata.reading.publish is not None:
-        found.append(_published(messages, host, metadata, metadata.reading.publish))
-    events = concatenated(found, schemas.EVENTS).sort_by("t_ns")
-    refuse_unplanned(events, metadata, "sent or took")
-    return events
 
 
 def _moved(events: pa.Table, kind: str, direction: str, host: Host, metadata: RunMetadata) -> pa.Table:
@@ -65,7 +82,7 @@ def _moved(events: pa.Table, kind: str, direction: str, host: Host, metadata: Ru
     count = _counts(events)
     return _table(
         host,
-        kind=pa.repeat(pa.scalar(kind), events.num_rows),
+        kind=one_text(kind, events.num_rows),
         peer=_peers(events, direction, metadata),
         via=_between(events, direction, metadata),
         stream=events.column("stream"),
@@ -103,7 +120,7 @@ def _published(messages: pa.Table, host: Host, metadata: RunMetadata, types: tup
     chosen = known[once]
     return _table(
         host,
-        kind=pa.repeat(pa.scalar("published"), len(chosen)),
+        kind=one_text("published", len(chosen)),
         peer=named(peer[chosen], places),
         stream=stream[chosen],
         first_seq=first_seq[once],
@@ -123,7 +140,7 @@ def _numbered(asked: pa.Table, host: Host, metadata: RunMetadata) -> pa.Table:
     once = asked.take(pa.array(chosen))
     return _table(
         host,
-        kind=pa.repeat(pa.scalar("published"), once.num_rows),
+        kind=one_text("published", once.num_rows),
         peer=_peers(once, "in", metadata),
         stream=once.column("stream"),
         first_seq=once.column("first_seq"),
@@ -185,12 +202,12 @@ def _table(
     host: Host, *, kind: pa.Array, peer: pa.Array, size: pa.Array | Ints, **columns: pa.Array | Ints
 ) -> pa.Table:
     length = len(kind)
-    place = {name: pa.repeat(pa.scalar(getattr(host, attribute)), length) for name, attribute in
+    place = {name: one_text(getattr(host, attribute), length) for name, attribute in
              (("host", "name"), ("region", "region"), ("role", "role"))}  # fmt: skip
     everything = {**place, "kind": kind, "peer": peer, "via": pa.nulls(length, pa.string()), "bytes": size}
     everything |= columns
     return pa.Table.from_arrays(
-        [_column(everything[field.name], field.type) for field in schemas.EVENTS], schema=schemas.EVENTS
+        [_column(everything[field.name], field.type) for field in CODED_EVENTS], schema=CODED_EVENTS
     )
 
 

@@ -2,7 +2,9 @@
 
 Each stream gives samples: per piece one latency and the number of events that had it. There are about as many
 samples as batches were published, whatever the number of clients and events, so the percentiles, per origin
-region and bin and over the whole run, are computed from all samples together.
+region and bin and over the whole run, are computed from all samples together. A stream of more than EXACT_MAX
+hands on fewer: those of a bin and phase whose latencies are alike become one, so that what is put together
+does not grow with the number of events, and percentiles are right to 1 / LIKENESS.
 
 Where there are no captures, the records tell. A proxy's record of when it took a batch is best, since that
 is where the paper's latency begins; a driver only writes down when it had the acknowledgement, which is
@@ -33,6 +35,10 @@ PERCENTS = (50, 95, 99, 100)
 TAKERS = (Trait.SERVER, Trait.PUBLISHER)
 """Who takes events first; a latency counts from there."""
 NO_LATENCY = "latency: no event reached every client"
+EXACT_MAX = 1 << 17
+"""Samples of a stream."""
+LIKENESS = 256
+"""Of latencies: they differ by less than one of so many parts."""
 NAMES = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
 
 
@@ -56,22 +62,57 @@ def samples(stream: int, cut: SequenceIntervals | SparseIntervals, metadata: Run
     return pa.Table.from_arrays([pa.array(column) for column in columns], schema=schemas.SAMPLES)
 
 
-def untimed(stream: int, cut: SequenceIntervals | SparseIntervals, metadata: RunMetadata) -> pa.Table:
+def gathered(collected: pa.Table, metadata: RunMetadata) -> pa.Table:
+    """The samples of one stream, of which those that are alike become one where there are many: with their
+    mean, and the time of the first.
+    """
+    if collected.num_rows <= EXACT_MAX:
+        return collected
+    published_ns, latency_ns, count = (ints(collected, name) for name in collected.column_names[1:])
+    part, octave = np.frexp(latency_ns.astype(float))
+    like = octave.astype(np.int64) * 4 * LIKENESS + np.floor(part * 2 * LIKENESS).astype(np.int64)
+    key = np.stack((like, _phase(published_ns, metadata), (published_ns - metadata.zero_ns) // BIN_NS))
+    order = np.lexsort(key)
+    key = key[:, order]
+    starts = np.flatnonzero(np.append(True, (key[:, 1:] != key[:, :-1]).any(axis=0)))
+    first_ns = np.minimum.reduceat(published_ns[order], starts)
+    total = np.add.reduceat(count[order], starts)
+    sums = np.add.reduceat((latency_ns.astype(float) * count)[order], starts)
+    mean_ns = np.rint(sums / np.maximum(total, 1)).astype(np.int64)
+    stream = pa.repeat(collected.column("stream")[0], len(starts))
+    return pa.table([stream, first_ns, mean_ns, total], schema=schemas.SAMPLES)
+
+
+def untimed(
+    stream: int, cut: SequenceIntervals | SparseIntervals, metadata: RunMetadata, samples: int
+) -> pa.Table:
     """`schemas.UNTIMED` of one stream: of the events that came to clients those that nobody had to get of
-    whom a latency is known.
+    whom a latency is known. samples: how many it has, before those that are alike become one.
     """
     nobodys = (cut.published_ns != NEVER) & (completed_ns(cut, metadata) < 0) & cut.came
-    columns = [np.array([stream], np.int32), np.array([cut.count[nobodys].sum()], np.int64)]
-    return pa.Table.from_arrays([pa.array(column) for column in columns], schema=schemas.UNTIMED)
+    row = {"stream": stream, "count": int(cut.count[nobodys].sum()), "samples": samples}
+    return pa.Table.from_pylist([row], schema=schemas.UNTIMED)
 
 
 def notes(collected: pa.Table, without: pa.Table, metadata: RunMetadata) -> list[str]:
     """What of latency could not be measured, and why. collected: all samples. without: all rows of
     `schemas.UNTIMED`.
     """
+    if not collected.num_rows and not ints(without, "count").any():
+        return [NO_LATENCY]
+    return [*_error(collected, without), *_unknown(collected, without, metadata)]
+
+
+def _error(collected: pa.Table, without: pa.Table) -> list[str]:
+    if ints(without, "samples").sum() == collected.num_rows:
+        return []
+    return [f"latency: percentiles are right to {100 / LIKENESS:.1f}%, as batches are many"]
+
+
+def _unknown(collected: pa.Table, without: pa.Table, metadata: RunMetadata) -> list[str]:
     unknown = int(ints(without, "count").sum())
     if not unknown:
-        return [] if collected.num_rows else [NO_LATENCY]
+        return []
     contract = metadata.declared.contract
     why = f": their subscriptions were not confirmed before, or ended within {contract.settle_us / 1e6:g} s"
     known = int(ints(collected, "count").sum())
@@ -142,13 +183,9 @@ PHASES = ("before", "during", "after")
 
 def phases(collected: pa.Table, metadata: RunMetadata) -> dict[str, float | None]:
     """The median and p95 before, during and after all faults, milliseconds; nothing of a run without any."""
-    faults = metadata.applied_faults
-    if not faults:
+    if not metadata.applied_faults:
         return {}
-    ends_ns = (faults[0].t_ns, max(metadata.last_change_ns, faults[0].t_ns))
-    if faults[0].t_ns == metadata.last_change_ns:  # nothing was taken back
-        ends_ns = (faults[0].t_ns, NEVER)
-    phase = np.searchsorted(ends_ns, ints(collected, "published_ns"), side="right")
+    phase = _phase(ints(collected, "published_ns"), metadata)
     latency_ns, count = ints(collected, "latency_ns"), ints(collected, "count")
     found: dict[str, float | None] = {}
     for number, name in enumerate(PHASES):
@@ -157,6 +194,17 @@ def phases(collected: pa.Table, metadata: RunMetadata) -> dict[str, float | None
             value_ns = weighted(latency_ns[mine], count[mine], percent)
             found[f"{name}_p{percent}_ms"] = None if value_ns is None else value_ns / 1e6
     return found
+
+
+def _phase(published_ns: Ints, metadata: RunMetadata) -> Ints:
+    """Of `PHASES`, by number; 0 of a run without faults."""
+    faults = metadata.applied_faults
+    if not faults:
+        return np.zeros(len(published_ns), np.int64)
+    ends_ns = (faults[0].t_ns, max(metadata.last_change_ns, faults[0].t_ns))
+    if faults[0].t_ns == metadata.last_change_ns:  # nothing was taken back
+        ends_ns = (faults[0].t_ns, NEVER)
+    return np.searchsorted(ends_ns, published_ns, side="right")
 
 
 def headline(collected: pa.Table) -> dict[str, float | None]:

@@ -266,8 +266,9 @@ SAMPLES = table_schema(
     ("count", BIGINT, False),
 )
 
-# How many events of a stream came to clients that need not have had them, and have no latency.
-UNTIMED = table_schema(("stream", INT, False), ("count", BIGINT, False))
+# How many events of a stream came to clients that need not have had them, and have no latency; and how many
+# samples of latencies there were.
+UNTIMED = table_schema(("stream", INT, False), ("count", BIGINT, False), ("samples", BIGINT, False))
 
 LATENCY = table_schema(
     ("origin", STRING, False, "region whose events they are"),

@@ -8,10 +8,11 @@ together by table. Rows never pass through Java: with joins and groups in Spark 
 for 1.2 million messages on 2 cores, this way 2 s.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 from analysis.capture.clocks.machine_clocks import MachineClocks
 from analysis.jobs import work
 from analysis.jobs.work import Workers
+from analysis.schemas import MESSAGES
 from analysis.timelines import (
     agreement,
     convergence,
@@ -37,7 +39,7 @@ from analysis.timelines import (
     verification,
     wan,
 )
-from analysis.timelines.arrays import concatenated, ints
+from analysis.timelines.arrays import Ints, concatenated, ints, read_coded
 from analysis.timelines.collecting import read_marks
 from analysis.timelines.confirmations import Planned, check_confirmations
 from analysis.timelines.content import ContentFiles
@@ -50,7 +52,7 @@ from analysis.timelines.delivery_records import (
 )
 from analysis.timelines.expected import by_topic, followed
 from analysis.timelines.host_paths import host_sources
-from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.run_metadata import Host, RunMetadata
 from analysis.timelines.run_window import outside, outside_by_host
 from analysis.timelines.selectivity import selectivity
 from analysis.timelines.sequence_intervals import SequenceIntervals, dated
@@ -87,6 +89,8 @@ RESULTS = {
 }
 """What tasks return, by name."""
 COMPRESSION = "lz4"
+ROWS_TOGETHER = 1 << 20
+"""In a row group."""
 
 Task = work.Task[dict[str, pa.Table]]
 """Its results are small, with names of `RESULTS`."""
@@ -102,25 +106,52 @@ class MessagesToEvents:
 
     def run(self) -> dict[str, pa.Table]:
         """Also sums up what arrived, and finds what a proxy asked for."""
-        messages = pq.read_table(self.messages, columns=list(events.MESSAGE_COLUMNS))
-        if not messages.num_rows:
+        parts = self._parts()
+        if not parts:
             return {}
-        host = self.metadata.hosts[messages.column("host")[0].as_py()]
-        found = events.from_messages(messages, host, self.metadata)
-        write(found, self.folder / f"{host.name}.parquet")
-        window, t_ns = self.metadata.window, ints(messages, "t_first_ns")
-        within = messages.filter(pa.array(window.holds(t_ns)))
-        asked = (
-            {"subscriptions": failover_events.subscriptions(within, self.metadata)}
-            if self.metadata.has(host, Trait.SERVER)
-            else {}
-        )
+        host = self.metadata.hosts[self._read(parts[0][:1], ["host"]).column("host")[0].as_py()]
+        seen: list[dict[str, pa.Table]] = []
+        t_ns: list[Ints] = []
+
+        def read() -> Iterator[pa.Table]:
+            for part in parts:
+                messages = self._read(part, events.MESSAGE_COLUMNS)
+                t_ns.append(ints(messages, "t_first_ns"))
+                seen.append(self._of_part(messages, t_ns[-1], host))
+                yield messages
+
+        found = events.from_messages(read(), host, self.metadata)
+        write(found, self.folder / f"{host.name}.parquet", schemas.EVENTS)
         return {
             **({} if self.metadata.by_host else {"arrivals": throughput.arrivals(found, self.metadata)}),
-            "outside": outside(host.name, "messages", t_ns, window),
-            "wan_messages": wan.messages_over_links(within, host, self.metadata),
-            **asked,
+            "outside": outside(host.name, "messages", np.concatenate(t_ns), self.metadata.window),
+            **together(seen),
         }
+
+    def _parts(self) -> list[list[int]]:
+        """The file's row groups, in parts that can be understood by themselves: those of a host that passes
+        messages on for others are one.
+        """
+        written = pq.read_metadata(self.messages)
+        groups = [number for number in range(written.num_row_groups) if written.row_group(number).num_rows]
+        within = written.schema.names.index("within")
+        passes_on = any(
+            (told := written.row_group(number).column(within).statistics) is None or told.num_values
+            for number in groups
+        )
+        return [groups] if passes_on and groups else [[number] for number in groups]
+
+    def _read(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        texts = [name for name in columns if MESSAGES.field(name).type == pa.string()]
+        with pq.ParquetFile(self.messages, read_dictionary=texts) as file:
+            return file.read_row_groups(groups, columns=list(columns))
+
+    def _of_part(self, messages: pa.Table, t_ns: Ints, host: Host) -> dict[str, pa.Table]:
+        within = messages.filter(pa.array(self.metadata.window.holds(t_ns)))
+        found = {"wan_messages": wan.messages_over_links(within, host, self.metadata)}
+        if self.metadata.has(host, Trait.SERVER):
+            found["subscriptions"] = failover_events.subscriptions(within, self.metadata)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +352,7 @@ class FollowStreams:
         if self.events is None:
             return dict.fromkeys(self.streams, schemas.EVENTS.empty_table())
         chosen = pc.field("stream").isin(self.streams) & (pc.field("kind") != "sent")
-        return by_stream(pq.read_table(self.events, columns=list(COLUMNS), filters=chosen), self.streams)
+        return by_stream(read_coded(self.events, COLUMNS, schemas.EVENTS, chosen), self.streams)
 
     def _follow(
         self,
@@ -340,9 +371,10 @@ class FollowStreams:
             seen = self.logged.get(stream, {})
         whole, blocks = self._cut(events, records, wanted, clients)
         found = [_of_each_client(recovery.History(metadata, stream, block, seen)) for block in blocks]
+        samples = latency.samples(stream, whole, metadata)
         return {
-            "samples": latency.samples(stream, whole, metadata),
-            "untimed": latency.untimed(stream, whole, metadata),
+            "samples": latency.gathered(samples, metadata),
+            "untimed": latency.untimed(stream, whole, metadata, samples.num_rows),
             **together(found),
             **(
                 {}
@@ -416,7 +448,14 @@ def nothing() -> dict[str, pa.Table]:
     return {name: schema.empty_table() for name, schema in RESULTS.items()}
 
 
-def write(table: pa.Table, path: Path) -> None:
-    """Write one Parquet file so that readers see it whole or not at all."""
-    with replacing(path, sync=False) as stream:
-        pq.write_table(table, stream, compression=COMPRESSION)
+def write(table: pa.Table, path: Path, schema: pa.Schema | None = None) -> None:
+    """Write one Parquet file so that readers see it whole or not at all. schema: what its columns are to be
+    there; None: what they are here.
+    """
+    with (
+        replacing(path, sync=False) as stream,
+        pq.ParquetWriter(stream, schema or table.schema, compression=COMPRESSION) as writer,
+    ):
+        for begin in range(0, max(1, table.num_rows), ROWS_TOGETHER):
+            some = table.slice(begin, ROWS_TOGETHER)
+            writer.write_table(some if schema is None else some.cast(schema))

@@ -20,6 +20,7 @@ from rich.table import Table
 
 SUBJECTS = (
     "packets",
+    "scale",
     "delays",
     "links",
     "network",

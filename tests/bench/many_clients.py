@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,18 @@ BROKER = Path(__file__).parents[1] / "broker" / "topic_broker.py"
 def pss_bytes(process: psutil.Process) -> int:
     """Of a process and all below it, as far as they can be looked at before they are gone."""
     found = 0
-    try:
-        for each in (process, *process.children(recursive=True)):
-            rollup = Path(f"/proc/{each.pid}/smaps_rollup").read_text()
-            found += next(int(line.split()[1]) << 10 for line in rollup.splitlines() if line[:4] == "Pss:")
-    except (OSError, StopIteration, psutil.Error):
-        pass
+    with suppress(psutil.Error):
+        found += sum(own_bytes(each) for each in (process, *process.children(recursive=True)))
     return found
+
+
+def own_bytes(process: psutil.Process) -> int:
+    """Of a process alone; 0 of one that is gone."""
+    try:
+        rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+        return next(int(line.split()[1]) << 10 for line in rollup.splitlines() if line[:4] == "Pss:")
+    except (OSError, StopIteration):
+        return 0
 
 
 def analysed(run: Path) -> tuple[float, float, int]:

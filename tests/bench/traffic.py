@@ -7,8 +7,10 @@ seconds. The messages are made by the nodes' codec; only their sequence numbers 
 """
 
 import struct
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, combinations, repeat
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +18,20 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.observations import CaptureRecord
-from experiments.plan import HostPlan, RegionPlan
-from experiments.run_record import RunRecord, write_record
+from experiments.plan import HostPlan, LinkPlan, ProcessPlan, RegionPlan, StreamPlan
+from experiments.run_record import Outcome, Phase, RunRecord, Times, write_record
+from experiments.rundir import RunDirectory
+from node.core.deliveries import RECORD_FIELDS, RecordKind, encode_file_header
 from node.core.framing import HEADER_BYTES
 from node.protocols.sprinkler.messages import CODEC, Events, Publish, Published
 from tests.run_json import SMALL
+from topologies.link_parameters import LinkParameters
 
 PORT = 7000
 START_NS = 1_700_000_000_000_000_000
 ROUND_NS = 5_000_000  # a batch every 5 ms
 _HEADERS_BYTES = 14 + 20 + 20
-_SEQUENCE_FIELD = {Events: "first_seq", Publish: "first_request", Published: "first_seq"}
+_NUMBERED = {Events: ("first_seq",), Publish: ("first_request",), Published: ("first_request", "first_seq")}
 
 Message = Events | Publish | Published
 
@@ -84,8 +89,9 @@ def _rounds(flows: Sequence[Flow], first: int, last: int, delay_ns: int) -> npt.
         _fill(data, flow, times, seq=numbers * len(whole), ack=numbers, flags=0x18, payload=len(whole))
         body = data[:, 16 + _HEADERS_BYTES :]
         body[:] = np.frombuffer(whole, np.uint8)
-        at = HEADER_BYTES + CODEC.by_type[whole[5]].offset(_SEQUENCE_FIELD[type(flow.message)])
-        _put(body, at, ">u8", numbers * flow.message.count + 1)
+        for name in _NUMBERED[type(flow.message)]:
+            at = HEADER_BYTES + CODEC.by_type[whole[5]].offset(name)
+            _put(body, at, ">u8", numbers * flow.message.count + 1)
         columns.append(data)
         if not flow.acknowledged:
             continue
@@ -134,22 +140,22 @@ def _number(address: str) -> int:
     return int.from_bytes(bytes(int(part) for part in address.split(".")), "big")
 
 
-def write_run(path: Path, rounds: int, *, event_bytes: int = 10, regions: int = 4) -> int:
-    """Write a run directory as the main job leaves it (captures and the part of run.json that names them).
+def write_run(path: Path, rounds: int, *, event_bytes: int = 10, regions: int = 4, batch: int = 100) -> int:
+    """Write the directory of a whole run as the main job leaves it: run.json, captures, what the nodes wrote.
 
     Each region has a proxy, a driver and two clients; every host is captured, and both sides of each WAN
-    link. Returns the number of packets: about 750 a round with 4 regions.
+    link. batch: events in a message. Returns the number of packets: about 250 a round with 4 regions.
     """
-    (path / "captures").mkdir(parents=True)
-    (path / "analysis").mkdir()
+    for folder in ("captures", "analysis", "deliveries"):
+        (path / folder).mkdir(parents=True)
     region_numbers = range(regions)
     flows: dict[str, list[Flow]] = {}
     hosts = []
     for region in region_numbers:
         proxy, driver = f"10.0.{region}.2", f"10.0.{region}.3"
-        publish = Publish(0, 0, region, 1, 100, event_bytes, 0, bytes(100 * event_bytes))
+        publish = Publish(0, 0, region, 1, batch, event_bytes, 0, bytes(batch * event_bytes))
         own = [Flow(driver, 40000, proxy, PORT, publish)]
-        own.append(Flow(proxy, PORT, driver, 40000, Published(region, 1, 1, 100)))
+        own.append(Flow(proxy, PORT, driver, 40000, Published(region, 1, 1, batch)))
         flows[f"r{region}-driver-0"] = own[:]
         for client in range(2):
             delivered = [
@@ -158,7 +164,7 @@ def write_run(path: Path, rounds: int, *, event_bytes: int = 10, regions: int = 
                     PORT,
                     f"10.0.{region}.{4 + client}",
                     41000 + stream,
-                    events(stream, 100, event_bytes),
+                    events(stream, batch, event_bytes),
                 )
                 for stream in region_numbers
             ]
@@ -167,36 +173,93 @@ def write_run(path: Path, rounds: int, *, event_bytes: int = 10, regions: int = 
         for other in region_numbers:
             if other != region:
                 there = f"10.0.{other}.2"
-                own.append(Flow(proxy, PORT, there, 42000 + region, events(region, 100, event_bytes)))
-                own.append(Flow(there, PORT, proxy, 42000 + other, events(other, 100, event_bytes)))
+                own.append(Flow(proxy, PORT, there, 42000 + region, events(region, batch, event_bytes)))
+                own.append(Flow(there, PORT, proxy, 42000 + other, events(other, batch, event_bytes)))
         flows[f"r{region}-proxy-0"] = own
         for role, address_in_lan in (("proxy-0", 2), ("driver-0", 3), ("client-0", 4), ("client-1", 5)):
             role_name, index = role.split("-")
             name, address = f"r{region}-{role}", f"10.0.{region}.{address_in_lan}"
             hosts.append(HostPlan(name, f"r{region}", role_name, int(index), address, f"lan-{name}"))
-    captures: list[dict[str, Any]] = [
-        {"file": f"captures/{host}-eth0.pcap", "host": host, "link": None, "side": None} for host in flows
+    captures = [
+        CaptureRecord(
+            f"captures/{host}-eth0.pcap",
+            host=host,
+            packets=write_capture(path / f"captures/{host}-eth0.pcap", flows[host], rounds),
+            kernel_drops=0,
+        )
+        for host in flows
     ]
-    packets = sum(
-        write_capture(path / capture["file"], flows[capture["host"]], rounds) for capture in captures
-    )
-    for one in region_numbers:
-        for other in range(one + 1, regions):
-            link = [
-                Flow(f"10.0.{a}.2", PORT, f"10.0.{b}.2", 42000 + a, events(a, 100, event_bytes))
-                for a, b in ((one, other), (other, one))
-            ]
-            for side in (one, other):
-                file = f"captures/r{one}-r{other}@r{side}.pcap"
-                packets += write_capture(path / file, link, rounds)
-                captures.append({"file": file, "host": None, "link": f"r{one}-r{other}", "side": f"r{side}"})
+    links = []
+    for one, other in combinations(region_numbers, 2):
+        both = [
+            Flow(f"10.0.{a}.2", PORT, f"10.0.{b}.2", 42000 + a, events(a, batch, event_bytes))
+            for a, b in ((one, other), (other, one))
+        ]
+        link = f"r{one}-r{other}"
+        links.append(LinkPlan(link, "wan", f"r{one}", f"r{other}", LinkParameters(), LinkParameters()))
+        for side in (one, other):
+            file = f"captures/{link}@r{side}.pcap"
+            packets = write_capture(path / file, both, rounds)
+            captures.append(CaptureRecord(file, link=link, side=f"r{side}", packets=packets, kernel_drops=0))
+    for host in flows:
+        write_records(RunDirectory(path).host_deliveries(host), host, rounds, regions, batch, event_bytes)
     plan = replace(
         SMALL,
         parameters={"port": PORT},
+        workload={"event_size_bytes": event_bytes},
         hosts=tuple(hosts),
         regions=tuple(RegionPlan(f"r{n}", f"10.0.{n}.0/24", f"r{n}-proxy-0") for n in region_numbers),
+        links=tuple(links),
+        processes=tuple(
+            ProcessPlan(
+                f"{each.region}/{each.role}-{each.index}", each.name, each.region, each.role, each.index, 1
+            )
+            for each in hosts
+        ),
+        streams=tuple(StreamPlan(n, f"r{n}", f"r{n}", (f"r{n}",)) for n in region_numbers),
     )
-    write_record(
-        path / "run.json", RunRecord(plan, captures=tuple(CaptureRecord(**each) for each in captures))
+    ended_ns = START_NS + rounds * ROUND_NS
+    record = RunRecord(
+        plan,
+        run=path.name,
+        experiment={"name": "made"},
+        phase=Phase.COLLECTED,
+        outcome=Outcome.COMPLETED,
+        times=Times(
+            started_ns=START_NS - 2 * ROUND_NS,
+            zero_ns=START_NS - ROUND_NS,
+            stopped_ns=ended_ns,
+            drained_ns=ended_ns + ROUND_NS,
+            ended_ns=ended_ns + ROUND_NS,
+        ),
+        captures=tuple(captures),
     )
-    return packets
+    write_record(path / "run.json", record)
+    return sum(each.packets or 0 for each in captures)
+
+
+def write_records(path: Path, host: str, rounds: int, regions: int, batch: int, event_bytes: int) -> None:
+    """Write what a driver or a client of such a run writes down; nothing of a proxy."""
+    region, role, _ = host.split("-")
+    streams = {"driver": [int(region[1:])], "client": list(range(regions))}.get(role, [])
+    kind = RecordKind.PUBLISHED if role == "driver" else RecordKind.DELIVERED
+    payload = bytes(batch * event_bytes)
+    running = np.fromiter(accumulate(repeat(payload, rounds), crc32_on, initial=0), np.uint32, rounds + 1)[1:]
+    found = np.zeros((rounds, len(streams)), np.dtype(list(RECORD_FIELDS)))
+    numbers = np.arange(rounds)[:, None]
+    found["stream"], found["kind"], found["batch_crc"] = streams, kind, zlib.crc32(payload)
+    found["count"] = found["covered"] = batch
+    found["first_seq"] = numbers * batch + 1
+    found["time_ns"] = START_NS + numbers * ROUND_NS + ROUND_NS - 1
+    found["running_crc"] = running[:, None]
+    session = np.zeros(1, found.dtype)
+    session["kind"], session["time_ns"] = RecordKind.SESSION, START_NS - ROUND_NS
+    with path.open("wb") as file:
+        file.write(encode_file_header())
+        session.tofile(file)
+        found.tofile(file)
+
+
+def crc32_on(running: int, payload: bytes) -> int:
+    """The CRC-32 of what came before and of this."""
+    return zlib.crc32(payload, running)

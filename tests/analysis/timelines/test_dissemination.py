@@ -19,7 +19,7 @@ def arrived(host, peer, first_seq, count, t_ms, *, kind=0, type_="EVENTS", cover
         "count": count, "covered": count if covered is None else covered, "payload_length": 10 * count,
         "t_first_ns": ZERO + t_ms * MS, "t_complete_ns": ZERO + t_ms * MS,
     }  # fmt: skip
-    return events.from_messages(pa.Table.from_pylist([row], schema=MESSAGES), FACTS.hosts[host], FACTS)
+    return events.from_messages([pa.Table.from_pylist([row], schema=MESSAGES)], FACTS.hosts[host], FACTS)
 
 
 def table(*rows):

@@ -181,7 +181,7 @@ def number_of(host: str) -> int:
 
 def events_of(host: str, *messages):
     rows = pa.Table.from_pylist(list(messages), schema=MESSAGES)
-    found = from_messages(rows, METADATA.hosts[host], METADATA).to_pylist()
+    found = from_messages([rows], METADATA.hosts[host], METADATA).to_pylist()
     return [(row["kind"], row["peer"], row["via"], row["first_seq"]) for row in found]
 
 

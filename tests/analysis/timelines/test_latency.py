@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from analysis.timelines import convergence, latency
+from analysis.timelines import convergence, latency, schemas
 from analysis.timelines.arrays import ints
 from analysis.timelines.recovery import History
 from analysis.timelines.sequence_intervals import NEVER, SequenceIntervals
@@ -54,13 +55,14 @@ def cut_of(request):
 
 
 def said(cut, metadata):
-    return latency.notes(latency.samples(0, cut, metadata), latency.untimed(0, cut, metadata), metadata)
+    collected = latency.samples(0, cut, metadata)
+    return latency.notes(collected, latency.untimed(0, cut, metadata, collected.num_rows), metadata)
 
 
 def test_events_that_came_and_that_nobody_had_to_get_are_not_measured_and_that_is_said(metadata, cut_of):
     cut = cut_of([MAY, MUST, NOBODY, MAY, LOST, MAY])
     assert ints(latency.samples(0, cut, metadata), "latency_ns").tolist() == [DELAY]
-    assert latency.untimed(0, cut, metadata).to_pylist() == [{"stream": 0, "count": 3}]
+    assert latency.untimed(0, cut, metadata, 1).to_pylist() == [{"stream": 0, "count": 3, "samples": 1}]
     assert said(cut, metadata) == [
         "latency: not measured for 3 of 4 events that came, which no client that ran from beginning to end "
         "had to get: their subscriptions were not confirmed before, or ended within 10 s"
@@ -69,7 +71,8 @@ def test_events_that_came_and_that_nobody_had_to_get_are_not_measured_and_that_i
 
 def test_what_only_a_client_that_was_killed_had_to_get_is_not_measured(metadata, cut_of):
     killed = replace(metadata, disturbed=frozenset({HOSTS[0]}))
-    assert latency.untimed(0, cut_of([MUST, LOST]), killed).to_pylist() == [{"stream": 0, "count": 1}]
+    [row] = latency.untimed(0, cut_of([MUST, LOST]), killed, 0).to_pylist()
+    assert row == {"stream": 0, "count": 1, "samples": 0}
 
 
 def test_where_all_that_came_is_measured_nothing_is_said(metadata, cut_of):
@@ -83,3 +86,51 @@ def test_where_nothing_came_no_latency_is_said_to_be_unmeasured(metadata, cut_of
 @pytest.mark.parametrize(("events", "notes"), [([MAY, NOBODY], [convergence.NOTHING_DUE]), ([MAY, MUST], [])])
 def test_where_nobody_had_to_get_anything_it_is_said_that_convergence_is_unknown(metadata, events, notes):
     assert convergence.notes(convergence.flows(History(metadata, 0, table_of(events), {}))) == notes
+
+
+FAULTS = "faults=[{name: cut, at: 3s, cut: [r2, r3]}, {name: restore, at: 6s, restore: [r2, r3]}]"
+
+
+@pytest.fixture(scope="module")
+def collected():
+    """Samples of ten seconds; more than are put together one by one."""
+    random = np.random.default_rng(1)
+    size = 4 * latency.EXACT_MAX
+    columns = {
+        "stream": np.zeros(size, np.int32),
+        "published_ns": ZERO + random.integers(0, 10_000 * MS, size),
+        "latency_ns": np.rint(random.lognormal(np.log(60 * MS), 1, size)).astype(np.int64)
+        - random.choice([0, 200 * MS], size, p=[0.99, 0.01]),  # some clocks are wrong
+        "count": random.integers(1, 100, size),
+    }
+    return pa.table(list(columns.values()), schema=schemas.SAMPLES)
+
+
+def test_of_many_samples_those_that_are_alike_become_one_and_all_figures_stay_as_right_as_is_said(collected):
+    metadata = facts_of(FAULTS, "expect=[]")
+    few = latency.gathered(collected, metadata)
+    assert few.num_rows < collected.num_rows / 5
+    for name in ("headline", "phases"):
+        arguments = (metadata,) if name == "phases" else ()
+        figures, exact = (getattr(latency, name)(table, *arguments) for table in (few, collected))
+        assert figures == pytest.approx(exact, rel=1 / latency.LIKENESS)
+        assert figures.keys() == exact.keys()
+        assert len(figures) >= 5
+    one, other = (latency.table(table, metadata) for table in (few, collected))
+    for name in ("origin", "start_s", "count"):
+        assert one.column(name) == other.column(name)
+    for name in latency.NAMES[:3]:
+        assert one.column(name).to_numpy() == pytest.approx(
+            other.column(name).to_numpy(), rel=1 / latency.LIKENESS
+        )
+    told = latency.notes(few, untimed_of(collected.num_rows), metadata)
+    assert told == ["latency: percentiles are right to 0.4%, as batches are many"]
+
+
+def test_few_samples_stay_as_they_are(collected):
+    few = collected.slice(0, latency.EXACT_MAX)
+    assert latency.gathered(few, facts_of(FAULTS, "expect=[]")) is few
+
+
+def untimed_of(samples):
+    return pa.Table.from_pylist([{"stream": 0, "count": 0, "samples": samples}], schema=schemas.UNTIMED)

@@ -69,7 +69,7 @@ def message(host, direction, other, name, t_ms, **fields):
 
 def events_of(rows, host, metadata):
     mine = [row for row in rows if row["host"] == host]
-    return events.from_messages(table(mine, MESSAGES), metadata.hosts[host], metadata).to_pylist()
+    return events.from_messages([table(mine, MESSAGES)], metadata.hosts[host], metadata).to_pylist()
 
 
 def test_messages_become_events(metadata):
