@@ -1,6 +1,6 @@
 """Analyses runs that were made before, one or those of a sweep: their summaries, reports and verdicts."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +37,29 @@ class Workers:
     def analyze(self, run: RunDirectory, progress: Callable[[str], None]) -> dict[str, Any]:
         join_all(run.captures)  # of a run that was watched, and whose command died
         return run_analysis(run, master=self.master, captures=self.captures, progress=progress)
+
+
+def analyze_all(found: Sequence[RunDirectory | SweepDirectory], workers: Workers) -> int:
+    """Analyse each of these; returns the exit code: the worst one. What is wrong with one of several is told,
+    and the others are analysed. Raises InputError, AnalysisError, MachineError where there is only one.
+    """
+    if len(found) == 1:
+        return analyze(found[0], workers)
+    codes = [_told(each, workers) for each in found]
+    passed = codes.count(exit_codes.FINE)
+    click.echo(f"\n{passed} of {len(found)} passed", err=True)
+    return max(codes)
+
+
+def _told(found: RunDirectory | SweepDirectory, workers: Workers) -> int:
+    try:
+        return analyze(found, workers)
+    except exit_codes.EXPECTED_ERRORS as error:
+        code = exit_codes.of(error)
+        if code is None or code == exit_codes.MACHINE:  # that would be so of the others, too
+            raise
+        click.echo(f"cutset: {exit_codes.line_of(error)}", err=True)
+        return code
 
 
 def analyze(found: RunDirectory | SweepDirectory, workers: Workers) -> int:

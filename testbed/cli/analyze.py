@@ -4,24 +4,25 @@ any time.
 
 import click
 
-from testbed.cli.options import run_argument
+from testbed.cli.options import run_arguments
 
 
 @click.command(name="analyze")
-@run_argument
+@run_arguments("RUN...")
 @click.option("--master", metavar="URL", help="A Spark master; without it, this machine does the work.")
 @click.option(
     "--captures",
     type=click.Choice(["shared", "send"]),
     help="Whether the cluster sees the run at its path, or gets its files sent; unless given, it is asked.",
 )
-def command(run_name: str, master: str | None, captures: str | None) -> int:
-    """Analyse a run, or all runs of a sweep, and write the report.
+def command(run_names: tuple[str, ...], master: str | None, captures: str | None) -> int:
+    """Analyse runs, or all runs of sweeps, and write their reports.
 
-    Running it again gives the same answer. Exit codes: 0 passed, 1 an expectation or the fidelity failed, 2
-    no such run, or nothing in it to analyse.
+    Running it again gives the same answer. Of several, each is analysed, whatever becomes of the others, and
+    Spark is started once. Exit codes: 0 passed, 1 an expectation or the fidelity failed, 2 no such run, or
+    nothing in it to analyse.
     """
-    from testbed.campaign.analyses import Workers, analyze
+    from testbed.campaign.analyses import Workers, analyze_all
     from testbed.cli.named_run import named
 
-    return analyze(named(run_name), Workers(master, captures))
+    return analyze_all([named(name) for name in run_names], Workers(master, captures))

@@ -19,6 +19,8 @@ from analysis.pipeline import (
 )
 from analysis.timelines import deliveries, schemas
 from analysis.timelines.latency import PHASES
+from analysis.timelines.run_metadata import read_metadata
+from analysis.timelines.tasks import MessagesToEvents
 from experiments.json_files import read_json
 from experiments.run_record import record_from_json
 from experiments.rundir import RunDirectory
@@ -69,6 +71,35 @@ def whole(tmp_path_factory, world):
 def copy(whole, tmp_path):
     """A copy to be damaged."""
     return RunDirectory(shutil.copytree(whole.path, tmp_path / "a-run"))
+
+
+@pytest.mark.parametrize("host", ["r2-proxy-0", "r3-client-0"])
+def test_a_host_s_messages_in_many_parts_are_the_same_events(whole, tmp_path, host):
+    record = whole.read_run()
+    messages = whole.table("messages") / f"part-{host}.parquet"
+    parts = tmp_path / "parts.parquet"
+    pq.write_table(pq.read_table(messages), parts, row_group_size=37)
+    assert pq.read_metadata(parts).num_row_groups > 20
+    found = []
+    for number, file in enumerate((messages, parts)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        told = MessagesToEvents(file, folder, read_metadata(record)).run()
+        places = ["link", "direction"]
+        wan = told["wan_messages"].group_by(places).aggregate([("messages", "sum"), ("bytes", "sum")])
+        written = pq.read_table(folder / f"{host}.parquet")
+        assert written.schema == schemas.EVENTS
+        found.append((told | {"wan_messages": wan.sort_by("link").sort_by("direction")}, ordered(written)))
+    (of_whole, events), (of_parts, of_many) = found
+    assert events == of_many
+    assert len(events) > 1000
+    assert of_whole.keys() == of_parts.keys()
+    for name, table in of_whole.items():
+        assert of_parts[name].to_pylist() == table.to_pylist()
+
+
+def ordered(events):
+    return sorted(events.to_pylist(), key=lambda row: tuple(map(str, row.values())))
 
 
 def set_run(directory, **fields):

@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from experiments.run_record import RunRecord, write_record
 from experiments.rundir import RunDirectory
-from testbed.campaign import analyses
+from testbed.campaign import analyses, exit_codes
 from testbed.campaign.analyses import Workers, analyze
+from testbed.cli import main
+from tests.bench.traffic import write_run
+from tests.run_json import SMALL
 
 
 def test_an_interrupt_that_python_drops_ends_the_work_at_its_next_step(
@@ -34,3 +38,35 @@ def test_an_interrupt_that_python_drops_ends_the_work_at_its_next_step(
     with pytest.raises(KeyboardInterrupt):
         analyze(run, Workers(None, None))
     assert done == ["one step"]
+
+
+def made(folder: Path, name: str) -> RunDirectory:
+    """A run that was not analysed yet."""
+    write_run(folder / name, 20, regions=2)
+    return RunDirectory(folder / name)
+
+
+def test_of_several_runs_each_is_analysed_whatever_becomes_of_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, other = made(tmp_path, "a"), made(tmp_path, "b")
+    ended_early = RunDirectory(tmp_path / "early")
+    ended_early.make()
+    write_record(ended_early.run_json, RunRecord(SMALL))
+    code = main.run(["analyze", *(str(run.path) for run in (whole, ended_early, other))])
+    out, told = capsys.readouterr()
+    assert code == exit_codes.BAD_INPUT
+    assert f"cutset: {ended_early.path}: holds nothing to analyse" in told
+    assert told.rstrip().endswith("of 3 passed")
+    for run in (whole, other):
+        assert run.summary_json.is_file()
+        assert str(run.report_html) in out
+
+
+def test_that_one_of_several_runs_is_none_is_said_before_any_is_analysed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = made(tmp_path, "a")
+    assert main.run(["analyze", str(run.path), str(tmp_path / "none")]) == exit_codes.BAD_INPUT
+    assert "none" in capsys.readouterr().err
+    assert not run.summary_json.exists()
