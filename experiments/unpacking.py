@@ -65,6 +65,20 @@ def unpacked(archive: Path, into: Path) -> tuple[Path, bool]:
     return place, True
 
 
+def here_already(beginning: Path, into: Path) -> Path | None:
+    """The directory below `into` of the packed run whose archive begins like this file; None: there is none,
+    or the file is too short to say. Raises InputError as `unpacked`.
+    """
+    try:
+        name, content = _beginning(beginning)
+    except (tarfile.TarError, zstandard.ZstdError, EOFError):
+        return None
+    if not (into / name).exists():
+        return None
+    _check_same(beginning, into / name, content)
+    return into / name
+
+
 def _beginning(archive: Path) -> tuple[str, dict[str, Any]]:
     """The name of the directory in it, and the content of the file that says what it is."""
     with _opened(archive) as (tar, _):
@@ -75,6 +89,8 @@ def _beginning(archive: Path) -> tuple[str, dict[str, Any]]:
         if first.size > JSON_BYTES_MAX:
             raise _bad(archive, f"is no packed run: its {parts[1]} is too large")
         text = _content(tar, first).read()
+        if len(text) < first.size:
+            raise EOFError(f"it ends within its {parts[1]}")
         try:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:

@@ -1,5 +1,6 @@
 """`cutset export`: a run, or a sweep, as one file for a colleague."""
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The archive; unless given RUN.tar.zst here, or RUN-no-captures.tar.zst.",
+    metavar="FILE|URL",
+    help="The archive, or where it goes (s3://…); unless given RUN.tar.zst here, or RUN-no-captures.tar.zst.",
 )
 @click.option("--force", is_flag=True, help="Replace the archive if it is there already.")
-def command(run_name: str, captures: bool, keys: bool, output: Path | None, force: bool) -> None:
+def command(run_name: str, captures: bool, keys: bool, output: str | None, force: bool) -> None:
     """Pack a run, or a sweep, into one archive.
 
     Commands unpack an archive below runs/ first; `tar --zstd -xf FILE` unpacks it by hand. In it stand, too,
@@ -40,7 +41,9 @@ def command(run_name: str, captures: bool, keys: bool, output: Path | None, forc
     tolerance), by which `cutset verify` and others can check it. Exit codes: 0 packed, 2 no such run, or the
     archive cannot be written or is there already, 3 another command makes or analyses it.
     """
+    from experiments.elsewhere import is_elsewhere, is_there, name_of, send
     from experiments.packing import ENDING, pack
+    from experiments.scratch import scratch
     from testbed.campaign.in_use import reading
     from testbed.cli.named_run import named
     from testbed.cli.output import check_directory
@@ -48,14 +51,21 @@ def command(run_name: str, captures: bool, keys: bool, output: Path | None, forc
 
     found = named(run_name)
     kind = "" if captures else "-no-captures"
-    archive = output or Path(f"{found.path.absolute().name}{kind}{ENDING}")
-    if not archive.name.endswith(ENDING):
-        raise InputError(str(archive), None, "", f"should end with {ENDING}, by which commands know it")
-    check_directory(archive)
-    if archive.exists() and not force:  # its captures may be nowhere else any more
-        raise InputError(str(archive), None, "", "is there already: --force replaces it, -o names another")
-    with reading(found.path):
-        packed = pack(found.path, archive, captures=captures, keys=keys, claims_of=_claims)
+    archive = output or f"{found.path.absolute().name}{kind}{ENDING}"
+    away = is_elsewhere(archive)
+    if not (name_of(archive) if away else archive).endswith(ENDING):
+        raise InputError(archive, None, "", f"should end with {ENDING}, by which commands know it")
+    if not away:
+        check_directory(Path(archive))
+    if not force and (is_there(archive) if away else Path(archive).exists()):
+        # its captures may be nowhere else any more
+        raise InputError(archive, None, "", "is there already: --force replaces it, -o names another")
+    with scratch("cutset-export-", Path(tempfile.gettempdir())) as folder:
+        place = folder / name_of(archive) if away else Path(archive)
+        with reading(found.path):
+            packed = pack(found.path, place, captures=captures, keys=keys, claims_of=_claims)
+        if away:
+            send(place, archive)
     without = "" if captures else ", without captures"
     along = ", with the keys of its TLS connections" if packed.keys else ""
     click.echo(

@@ -1,6 +1,6 @@
 """How a command's RUN argument names a run or a sweep: a path, a name below runs/, `latest`, or a packed run.
 
-A packed run is unpacked below runs/ first, and stays there.
+A packed run is unpacked below runs/ first, and stays there; one that a URL names is brought there.
 """
 
 import difflib
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 LATEST = "latest"
 PACKED = ".tar.zst"
+URL = "://"
 NAMED_MAX = 5
 """How many runs of a sweep stand in a line."""
 
@@ -55,6 +56,8 @@ def run_names(runs: Path) -> list[str]:
 def _named(name: str, runs: Path) -> Path:
     from topologies.errors import InputError
 
+    if URL in name:
+        return _brought(name, runs)
     if name.endswith(PACKED):
         return _unpacked(Path(name), runs)
     if name != LATEST and (named := _directory(name, runs)) is not None:
@@ -123,4 +126,18 @@ def _unpacked(archive: Path, runs: Path) -> Path:
         raise InputError(str(archive), None, "", "there is no such packed run")
     path, just_now = unpacked(archive, runs)
     click.echo(f"{'unpacked to' if just_now else 'was unpacked before, to'} {path}", err=True)
+    return path
+
+
+def _brought(url: str, runs: Path) -> Path:
+    """The directory of a packed run that is elsewhere. Raises InputError."""
+    import click
+
+    from experiments.elsewhere import bring, name_of
+    from topologies.errors import InputError
+
+    if not name_of(url).endswith(PACKED):
+        raise InputError(url, None, "", f"should end with {PACKED}, as what `cutset export` makes")
+    path, just_now = bring(url, runs)
+    click.echo(f"{'brought to' if just_now else 'was brought before, to'} {path}", err=True)
     return path

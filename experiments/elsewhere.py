@@ -1,0 +1,102 @@
+"""Packed runs that are elsewhere, named by a URL: in S3, on HDFS, in Google's or Microsoft's storage.
+
+Arrow's file systems read and write them; how each finds its credentials and where it is stands there (for S3
+AWS_ACCESS_KEY_ID and AWS_ENDPOINT_URL, or `?endpoint_override=` in the URL). A run that was brought here
+before is not brought again: the beginning of its archive says which it is.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from experiments.scratch import scratch
+from experiments.unpacking import FREE_SHARE, here_already, unpacked
+from topologies.errors import InputError
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+BEGINNING_BYTES = 1 << 20
+"""In which an archive says which run it has."""
+COPIED_BYTES = 8 << 20
+_URL = re.compile(r"[a-z][a-z0-9+.-]+://")
+_SAME = {"s3a": "s3", "s3n": "s3"}
+"""Hadoop's names for what Arrow calls otherwise."""
+
+
+def is_elsewhere(name: str) -> bool:
+    """Whether this is a URL, and no path."""
+    return _URL.match(name) is not None
+
+
+def name_of(url: str) -> str:
+    """The last part of its path."""
+    return PurePosixPath(url.partition("://")[2].partition("?")[0]).name
+
+
+def bring(url: str, into: Path) -> tuple[Path, bool]:
+    """The directory, below `into`, of the packed run at this URL, and whether it was brought just now.
+
+    Raises InputError if there is none, if it cannot be read, or as `unpacking.unpacked`.
+    """
+    with _told(url):
+        there, path = _place(url)
+        size = there.get_file_info(path).size
+        if size is None:
+            raise InputError(url, None, "", "there is no such packed run")
+        into.mkdir(parents=True, exist_ok=True)
+        with scratch(".bringing-", into) as folder:
+            archive = folder / name_of(url)
+            _copy(there, path, archive, min(size, BEGINNING_BYTES))
+            if size > BEGINNING_BYTES:
+                if (found := here_already(archive, into)) is not None:
+                    return found, False
+                free = shutil.disk_usage(into).free
+                if size > free * FREE_SHARE:
+                    problem = f"has {size / 1e9:.1f} GB, and only {free / 1e9:.1f} GB are free in {into}"
+                    raise InputError(url, None, "", problem)
+                _copy(there, path, archive, size)
+            return unpacked(archive, into)
+
+
+def send(archive: Path, url: str) -> None:
+    """Put an archive at this URL. Raises InputError if that cannot be."""
+    with _told(url):
+        there, path = _place(url)
+        with archive.open("rb") as source, there.open_output_stream(path, compression=None) as stream:
+            shutil.copyfileobj(source, stream, COPIED_BYTES)
+
+
+def is_there(url: str) -> bool:
+    """Whether anything is. Raises InputError if it cannot be asked."""
+    with _told(url):
+        there, path = _place(url)
+        return bool(there.get_file_info(path).type.value)
+
+
+def _place(url: str) -> tuple["FileSystem", str]:
+    from pyarrow.fs import FileSystem  # noqa: PLC0415  (takes long to import, and few need it)
+
+    scheme, _, rest = url.partition("://")
+    place: tuple[FileSystem, str] = FileSystem.from_uri(f"{_SAME.get(scheme, scheme)}://{rest}")
+    return place
+
+
+def _copy(there: "FileSystem", path: str, archive: Path, size: int) -> None:
+    """Copy a file's beginning, as it is: Arrow would unpack what ends with .zst."""
+    with there.open_input_stream(path, compression=None) as source, archive.open("wb") as stream:
+        while (left := size - stream.tell()) and (some := source.read(min(left, COPIED_BYTES))):
+            stream.write(some)
+
+
+@contextmanager
+def _told(url: str) -> Iterator[None]:
+    """What Arrow says is wrong, in a line. It raises ValueError for what is no URL of its."""
+    try:
+        yield
+    except (OSError, ValueError, NotImplementedError) as error:
+        first: Any = str(error).strip().partition("\n")[0]
+        raise InputError(url, None, "", f"cannot be reached: {first}") from error

@@ -1,0 +1,143 @@
+"""Packed runs in S3: a real server on loopback, Arrow's own client."""
+
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from experiments import elsewhere
+from experiments.elsewhere import bring, is_elsewhere, name_of
+from experiments.rundir import RunDirectory
+from testbed.cli import main
+from tests.bench.traffic import write_run
+from tests.node.tcp.launched import free_port
+from topologies.errors import InputError
+
+CLIENTS = Path(__file__).parents[2] / ".systems" / "python"
+WAIT_S = 60.0
+NAME = "20260101T000000Z-link-failure-0a1b2c"
+SERVER = """
+from moto.moto_server.threaded_moto_server import ThreadedMotoServer
+ThreadedMotoServer("127.0.0.1", {}).start()
+input()
+"""
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    """An S3 with a bucket; its options as part of a URL."""
+    port = free_port()
+    command = [sys.executable, "-c", SERVER.format(port)]
+    environment = os.environ | {"PYTHONPATH": str(CLIENTS)}
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as server:
+        deadline = time.monotonic() + WAIT_S
+        while True:
+            try:
+                put = urllib.request.Request(f"http://127.0.0.1:{port}/lab", method="PUT")
+                urllib.request.urlopen(put, timeout=5).close()
+                break
+            except OSError:
+                assert time.monotonic() < deadline
+                assert server.poll() is None
+                time.sleep(0.1)
+        yield f"endpoint_override=127.0.0.1:{port}&scheme=http"
+        server.kill()
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    """A run that was not analysed yet."""
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "mine" / NAME, 300, regions=2)
+    return RunDirectory(tmp_path / "mine" / NAME)
+
+
+def test_a_run_goes_to_s3_and_comes_back_once_and_can_be_asked(
+    s3: str, run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"s3a://lab/nights/{NAME}.tar.zst?{s3}"
+    assert main.run(["export", str(run.path), "-o", url]) == 0
+    assert main.run(["export", str(run.path), "-o", url]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert main.run(["export", str(run.path), "-o", url, "--force"]) == 0
+    capsys.readouterr()
+
+    assert main.run(["analyze", url]) in {0, 1}
+    assert f"brought to {Path('runs', NAME)}" in capsys.readouterr().err
+    assert main.run(["sql", url, "SELECT sum(delivered) AS n FROM deliveries", "--format", "csv"]) == 0
+    out, told = capsys.readouterr()
+    assert out.split() == ['"n"', str(300 * 100 * 2 * 4)]
+    assert "was brought before" in told
+    assert not [path for path in tmp_path.iterdir() if path.suffix == ".zst"]
+
+
+def test_of_a_run_that_is_here_only_the_beginning_is_fetched(
+    run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elsewhere, "BEGINNING_BYTES", 40_000)
+    assert main.run(["export", str(run.path), "-o", "packed.tar.zst"]) == 0
+    archive = tmp_path / "packed.tar.zst"
+    place = tmp_path / "runs" / NAME
+    assert bring(archive.as_uri(), tmp_path / "runs") == (place, True)
+    archive.write_bytes(archive.read_bytes()[:50_000])
+    assert bring(archive.as_uri(), tmp_path / "runs") == (place, False)
+    (place / "run.json").unlink()  # something else has its place
+    with pytest.raises(InputError):
+        bring(archive.as_uri(), tmp_path / "runs")
+
+
+def test_what_is_not_there_or_cannot_be_reached_is_said_in_a_line(
+    s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for url, problem in (
+        (f"s3://lab/none.tar.zst?{s3}", "there is no such packed run"),
+        (f"s3://no-such-bucket/none.tar.zst?{s3}", "there is no such packed run"),
+        ("gopher://lab/a-run.tar.zst", "cannot be reached"),
+    ):
+        with pytest.raises(InputError, match=problem) as raised:
+            bring(url, tmp_path)
+        assert "\n" not in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["no archive", "cut off"])
+def test_an_archive_that_is_none_leaves_nothing(
+    s3: str, run: RunDirectory, tmp_path: Path, damage: str
+) -> None:
+    assert main.run(["export", str(run.path), "-o", "whole.tar.zst"]) == 0
+    whole = Path("whole.tar.zst").read_bytes()
+    bad = tmp_path / "bad.tar.zst"
+    bad.write_bytes(b"nothing of the kind" * 100_000 if damage == "no archive" else whole[: len(whole) // 2])
+    with pytest.raises(InputError):
+        bring(bad.as_uri(), tmp_path / "runs")
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_run_that_is_named_by_url_must_be_packed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["report", "s3://lab/nights/a-run"]) == 2
+    assert "should end with .tar.zst" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "url"), [("s3://lab/a.tar.zst", True), ("runs/a", False), ("C:/a", False), ("latest", False)]
+)
+def test_a_url_is_told_from_a_path(name: str, url: bool) -> None:
+    assert is_elsewhere(name) is url
+
+
+def test_options_are_no_part_of_a_name() -> None:
+    assert name_of("s3://lab/nights/a.tar.zst?scheme=http") == "a.tar.zst"
