@@ -72,7 +72,7 @@ def show_reproduced(found: Reproduced) -> None:
         click.echo(f"  deliveries/{sanitize(name)}: is not as it was archived")
     left = len(found.archived.claims) - len(found.judged)
     if left:
-        click.echo(f"{left} claims tell of the archived run alone (its name, notes, machine): not judged")
+        click.echo(f"not judged: {left} that tell of the archived run alone (its name, notes, machine)")
     click.echo(f"repeats in {sanitize(str(found.directory.path))}")
     click.echo(last_line(found))
 
@@ -90,14 +90,15 @@ def last_line(found: Reproduced) -> str:
     if undecided := found.count(Verdict.UNDECIDED):
         parts.append(f"{undecided} of {total} claims are undecided")
     if found.changed:
-        parts.append(f"{len(found.changed)} files of deliveries differ")
+        parts.append(f"{len(found.changed)} of {len(found.archived.deliveries)} files of deliveries differ")
     return f"not reproduced: {', '.join(parts) or 'nothing is claimed that could be judged'}"
 
 
 def _about_runs(found: Reproduced) -> Iterator[str]:
     record = found.archived.record
     where = "in virtual time" if record.simulated else "with real processes"
-    yield f"archived: {record.plan.experiment}, seed {record.plan.seed}, {where}"
+    verdict = next((str(each.value) for each in found.archived.claims if each.figure == "verdict"), "unknown")
+    yield f"archived: {record.plan.experiment}, seed {record.plan.seed}, {where}, {verdict}"
     yield f"here: {runs_text(found.record)}, with the archive's plan and seed"
     for run in not_passed(found.record)[:RUNS_MAX]:
         yield f"  {run.name} {title(run)}: {became(run)}"
@@ -131,7 +132,12 @@ def _told(path: str, value: Any) -> str:
 
 
 def _show_table(judged: Sequence[Judged]) -> None:
-    wrong = [each for each in judged if each.verdict is not Verdict.HOLDS]
+    if whys := {each.why for each in judged if each.verdict is Verdict.UNDECIDED}:
+        [why, *others] = whys
+        if not others and all(each.why == why for each in judged):  # a table would say it for each
+            click.echo(f"  all {len(judged)} claims are {Verdict.UNDECIDED}: {why}")
+            return
+    wrong = sorted((each for each in judged if each.verdict is not Verdict.HOLDS), key=_order)
     shown = wrong[:NAMED_MAX] + [
         each for each in judged if each.verdict is Verdict.HOLDS and _is_headline(each.claim.figure)
     ]
@@ -146,6 +152,11 @@ def _show_table(judged: Sequence[Judged]) -> None:
     counts = Counter(each.verdict for each in judged if not any(each is one for one in shown))
     if counts[Verdict.HOLDS]:
         click.echo(f"  and {counts[Verdict.HOLDS]} more that hold")
+
+
+def _order(each: Judged) -> tuple[bool, bool]:
+    """What differs first, and of that the headlines."""
+    return each.verdict is not Verdict.DIFFERS, not _is_headline(each.claim.figure)
 
 
 def _is_headline(figure: str) -> bool:

@@ -1,8 +1,12 @@
 """An archived run is made again from what stands in it; what it claims then holds, or does not."""
 
 import json
+import os
 import re
+import shlex
 import shutil
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,7 @@ from testbed.planning import make_plan
 from testbed.runner.run_control import write_plan
 from testbed.sweeps import plain
 from tests.testbed.campaign.repacking import repacked
-from tests.testbed.runner.live import write_experiment
+from tests.testbed.runner.live import CUTSET, PROJECT, write_experiment
 from topologies.loader import load_topology
 
 VIRTUAL = "on: simulator\ncaptures: none\nexpect: [events.lost == 0]\n"
@@ -94,7 +98,7 @@ def test_a_run_in_virtual_time_comes_to_exactly_the_same(
     assert reproduce(archive) == 0
     said = capsys.readouterr().out
     assert said.startswith(
-        "archived: tiny, seed 1, in virtual time\n"
+        "archived: tiny, seed 1, in virtual time, passed\n"
         "here: 1 passed; 1 in all, with the archive's plan and seed\n"
         "machine and versions: as there\n"
     )
@@ -130,7 +134,7 @@ def test_what_is_not_as_it_was_archived_differs(archive: Path, capsys: pytest.Ca
     assert reproduce(archive, *resume) == 1
     said = capsys.readouterr().out
     assert "  deliveries/r1-client-0.deliveries: is not as it was archived\n" in said
-    assert said.endswith(" claims differ, 1 files of deliveries differ\n")
+    assert said.endswith(" claims differ, 1 of 6 files of deliveries differ\n")
 
 
 @pytest.mark.slow
@@ -180,9 +184,7 @@ def test_what_is_other_about_machine_and_versions_is_said_in_a_line(
 
 
 @pytest.mark.slow
-def test_real_processes_say_nothing_of_what_too_few_repeats_measured(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_no_repeat_measured_is_undecided(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert reproduce(archive, "--on", "simulator", "--repeat", "1") == 0
     directory = the_repeats()
     content = json.loads(directory.sweep_json.read_text())
@@ -191,7 +193,8 @@ def test_real_processes_say_nothing_of_what_too_few_repeats_measured(
     capsys.readouterr()
     assert reproduce(archive, "--repeat", "1", "--resume", directory.name) == 1
     said = capsys.readouterr().out
-    assert set(verdicts(said).values()) == {"UNDECIDED"}
+    why = "no repeat was measured"
+    assert re.search(rf"^  all \d+ claims are UNDECIDED: {why}$", said, re.MULTILINE)
     assert said.endswith("not reproduced: none of 1 repeats could be relied on\n")
 
 
@@ -210,7 +213,7 @@ def test_a_small_run_of_real_processes_holds_and_a_planted_number_does_not(
     capsys.readouterr()
     code = reproduce(archive, *options)
     said = capsys.readouterr().out
-    assert "archived: tiny, seed 1, with real processes\nhere: 4 passed; 4 in all" in said
+    assert "archived: tiny, seed 1, with real processes, passed\nhere: 4 passed; 4 in all" in said
     found = verdicts(said)
     assert {"verdict", "events.lost", "throughput.events_per_s", "latency.p50_ms"} <= found.keys()
     off = {figure for figure, verdict in found.items() if verdict != "HOLDS"}
@@ -231,6 +234,29 @@ def test_a_small_run_of_real_processes_holds_and_a_planted_number_does_not(
     assert now_off == off | {"throughput.events_per_s"}
     total = len(off) + 1
     assert re.fullmatch(rf"not reproduced: {total} of \d+ claims differ", said.splitlines()[-1])
+
+
+@pytest.mark.network
+def test_one_that_was_interrupted_says_how_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    archive = archive_of(tmp_path, "--set", "workload.rate=200/s", "--set", "captures=none", faults="")
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    command = [*CUTSET, "reproduce", str(archive), "--repeat", "2"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert any(line.startswith("[1/2] ") for line in process.stderr), "the first repeat ended"
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    directory = the_repeats()
+    assert directory.read().runs[0].verdict == "passed"
+    [going_on] = re.findall(r"^interrupted: go on with `cutset (.*)`$", said, re.MULTILINE)
+    assert main.run(shlex.split(going_on)) == 1  # two repeats are too few to decide anything
+    assert [run.verdict for run in directory.read().runs] == ["passed", "passed"]
 
 
 def test_an_archive_that_was_cut_off_is_refused(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
