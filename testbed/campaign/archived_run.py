@@ -1,7 +1,8 @@
 """A run that was packed, or is still here, as what it takes to make it again: its plan and its claims.
 
 The plan stands in run.json, resolved: links, parameters, faults, what is published and the seed. So nothing
-of this checkout's experiments or topologies is asked for; the system's own code is this checkout's.
+of this checkout's experiments or topologies is asked for; the system's own code is this checkout's. For other
+seeds the experiment of run.json is planned anew, if that comes to the archive's plan for the archive's seed.
 
 A run may come from anybody, and the programs of a system of programs are commands. They are started only if
 they are those that the system of that name has here, or if the user trusts whoever packed the run.
@@ -17,6 +18,7 @@ from analysis.claims import Claim, claims, claims_from_json
 from experiments.crate import CLAIMS
 from experiments.declared import is_known, known_systems, programs_of
 from experiments.json_files import read_json
+from experiments.model import Experiment
 from experiments.plan import Plan, plan_to_json
 from experiments.run_record import RunRecord
 from experiments.rundir import POINTS, RunDirectory
@@ -26,8 +28,11 @@ from experiments.sweepdir import SweepDirectory
 from experiments.unpacking import unpacked
 from node.core.program import Programs
 from systems.names import is_path
+from testbed.planning import make_plan
 from testbed.sweeps import digest_of
+from topologies.document import Document, validated
 from topologies.errors import InputError
+from topologies.model import Topology
 from topologies.strict import suggestion
 
 TRUST = "--trust-programs"
@@ -57,13 +62,27 @@ class ArchivedRun:
         captures = tuple(replace(each, in_parts=False) for each in plan.captures if not each.wire)
         return replace(plan, captures=captures)
 
+    def with_seed(self, seed: int) -> "ArchivedRun":
+        """The same experiment with another seed. Raises InputError if it cannot be planned as it was."""
+        then = self._planned(self.record.plan.seed)
+        if plan_to_json(then) != plan_to_json(self.plan()):
+            said = f"{self.name} was planned otherwise than it is planned now: take its own seed"
+            raise InputError("--seed", None, "", said)
+        return replace(self, record=replace(self.record, plan=self._planned(seed), seed=seed))
+
+    def _planned(self, seed: int) -> Plan:
+        experiment = validated(Experiment, Document(self.name, self.experiment, {}))
+        topology = validated(Topology, Document(self.name, self.record.topology, {}))
+        return make_plan(experiment, topology, seed=seed, links_kind=self.record.plan.links_kind)
+
     def described(self) -> dict[str, Any]:
         """Its inputs as plain JSON, for run.json."""
         return {"experiment": self.experiment, "topology": self.record.topology}
 
-    def digest(self, backend: str, repeat: int) -> str:
-        """Of everything that decides what is run."""
-        return digest_of({"plan": plan_to_json(self.plan()), "on": backend, "repeat": repeat})
+    def digest(self, backend: str, repeat: int, seed: int | None) -> str:
+        """Of everything that decides what is run. seed: of the first repeat, if not the archive's in each."""
+        content = {"plan": plan_to_json(self.plan()), "on": backend, "repeat": repeat, "seed": seed}
+        return digest_of(content)
 
 
 def read_archive(archive: Path, point: str | None, *, trust: bool) -> ArchivedRun:

@@ -37,12 +37,14 @@ REPEATS: int = 5
 class Wanted:
     """How a run is to be made again.
 
-    within: see `analysis.reproduction.WITHIN`. given: the run and the options, as the user gave them.
+    seed: of the first repeat, each further one having the next; None: the archive's in each. within: see
+    `analysis.reproduction.WITHIN`. given: the run and the options, as the user gave them.
     """
 
     archived: ArchivedRun
     backend: str
     repeat: int
+    seed: int | None
     within: float
     resume: Path | None
     given: tuple[str, ...]
@@ -54,6 +56,7 @@ class Wanted:
         *,
         backend: str | None,
         repeat: int | None,
+        seed: int | None = None,
         within: float,
         resume: Path | None = None,
         given: Sequence[str] = (),
@@ -65,35 +68,46 @@ class Wanted:
             said = f"was made on the machines of an inventory ({names}): --on says where it is made again"
             raise InputError(archived.name, None, "", said)
         where = backend or (SIMULATOR if there.simulated else LOCAL)
-        usual = 1 if there.simulated and where == SIMULATOR else REPEATS
-        return cls(archived, where, repeat or usual, within, resume, tuple(given))
+        usual = 1 if there.simulated and where == SIMULATOR and seed is None else REPEATS
+        return cls(archived, where, repeat or usual, seed, within, resume, tuple(given))
 
     @property
     def exact(self) -> bool:
         """Whether nothing may differ at all."""
-        return self.archived.record.simulated and self.backend == SIMULATOR
+        return self.archived.record.simulated and self.backend == SIMULATOR and self.seed is None
 
     @property
     def runs(self) -> tuple[SweepRun, ...]:
-        """Every repeat, with the archive's seed."""
+        """Every repeat."""
+        if self.seed is not None:
+            return tuple(runs({}, self.repeat, self.seed))
         seed = self.archived.record.plan.seed
         return tuple(replace(run, seed=seed) for run in runs({}, self.repeat, seed))
+
+    @property
+    def digest(self) -> str:
+        """Of everything that decides what is run."""
+        return self.archived.digest(self.backend, self.repeat, self.seed)
+
+    def request(self, run: SweepRun) -> ArchivedRun:
+        """What a repeat is made from: the archived plan, but for other seeds. Raises InputError."""
+        return self.archived if self.seed is None else self.archived.with_seed(run.seed)
 
 
 class Reproduction(Sweep):
     """The repeats of an archived run. Their programs are looked for before each run."""
 
-    def __init__(self, directory: SweepDirectory, record: SweepRecord, archived: ArchivedRun) -> None:
+    def __init__(self, directory: SweepDirectory, record: SweepRecord, wanted: Wanted) -> None:
         super().__init__(directory, record)
-        self._archived = archived
+        self._wanted = wanted
 
     def leave_out_missing(self) -> Iterator[str]:
         """There is one system, and nothing to leave out."""
         return iter(())
 
     def request(self, run: SweepRun) -> RunRequest:
-        """The archived plan, with its seed, for each."""
-        return self._archived
+        """See `Wanted`."""
+        return self._wanted.request(run)
 
 
 def reproduce(wanted: Wanted, out: Path) -> int:
@@ -104,12 +118,12 @@ def reproduce(wanted: Wanted, out: Path) -> int:
     resume = wanted.resume
     if wanted.backend in {LOCAL, SIMULATOR}:  # machines are asked before each run
         with open_backend(wanted.backend, lambda text: click.echo(text, err=True)) as backend:
-            planned(wanted.archived, backend, out)
+            planned(wanted.request(wanted.runs[0]), backend, out)
     name = plain_name(wanted.archived.record.plan.experiment, wanted.archived.name)
     directory = new_directory(out, name) if resume is None else SweepDirectory.open(resume)
     with sole_writer(directory.path):
         record = _begun(directory, wanted) if resume is None else _resumed(directory, wanted)
-        sweep = Reproduction(directory, record, wanted.archived)
+        sweep = Reproduction(directory, record, wanted)
         if record.pending:
             outcome = carry_out(sweep, analyze=True)
             if outcome is Outcome.INTERRUPTED:
@@ -128,9 +142,9 @@ def _begun(directory: SweepDirectory, wanted: Wanted) -> SweepRecord:
         experiment=wanted.archived.experiment,
         backend=wanted.backend,
         links=plan.links_kind,
-        seed=plan.seed,
+        seed=wanted.runs[0].seed,
         repeat=wanted.repeat,
-        digest=wanted.archived.digest(wanted.backend, wanted.repeat),
+        digest=wanted.digest,
         commit=commit(),
         started_ns=time.time_ns(),
         runs=wanted.runs,
@@ -144,10 +158,11 @@ def _resumed(directory: SweepDirectory, wanted: Wanted) -> SweepRecord:
     not of this archive.
     """
     record = directory.read()
-    if record.digest != wanted.archived.digest(wanted.backend, wanted.repeat):
-        given = f"--on {record.backend} --repeat {record.repeat}"
-        is_other = (record.backend, record.repeat) == (wanted.backend, wanted.repeat)
-        said = f"it is none of {wanted.archived.name}" if is_other else f"it began with {given}"
+    if record.digest != wanted.digest:
+        began = f"it began with --on {record.backend} --repeat {record.repeat} and seed {record.seed}"
+        now = (wanted.backend, wanted.repeat, wanted.runs[0].seed)
+        is_other = (record.backend, record.repeat, record.seed) == now
+        said = f"it is none of {wanted.archived.name}" if is_other else began
         raise InputError(f"--resume {directory.path}", None, "", f"cannot go on: {said}")
     record = record.going_on(wanted.runs, f"--resume {directory.path}")
     again = (
@@ -170,6 +185,7 @@ def _found(directory: SweepDirectory, record: SweepRecord, wanted: Wanted) -> Re
         judged=tuple(judged),
         measured=len(measured),
         exact=wanted.exact,
+        seeds=tuple(run.seed for run in wanted.runs) if wanted.seed is not None else (),
         changed=tuple(_changed_deliveries(directory, measured, archived)) if wanted.exact else (),
         here=_made(directory, record),
     )

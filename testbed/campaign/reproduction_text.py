@@ -35,7 +35,8 @@ class Reproduced:
     """A run that was made again.
 
     measured: how many repeats can be relied on. exact: whether nothing may differ. changed: files of
-    deliveries that do. here: what ran here; None: no repeat came to its end.
+    deliveries that do. seeds: of the repeats, if not the archive's in each. here: what ran here;
+    None: no repeat came to its end.
     """
 
     archived: ArchivedRun
@@ -45,6 +46,7 @@ class Reproduced:
     measured: int
     exact: bool
     changed: tuple[str, ...]
+    seeds: tuple[int, ...]
     here: RunRecord | None
 
     def count(self, verdict: Verdict) -> int:
@@ -99,7 +101,10 @@ def _about_runs(found: Reproduced) -> Iterator[str]:
     where = "in virtual time" if record.simulated else "with real processes"
     verdict = next((str(each.value) for each in found.archived.claims if each.figure == "verdict"), "unknown")
     yield f"archived: {record.plan.experiment}, seed {record.plan.seed}, {where}, {verdict}"
-    yield f"here: {runs_text(found.record)}, with the archive's plan and seed"
+    made = "with the archive's plan and seed"
+    if found.seeds:
+        made = f"planned anew for seeds {found.seeds[0]} to {found.seeds[-1]}"
+    yield f"here: {runs_text(found.record)}, {made}"
     for run in not_passed(found.record)[:RUNS_MAX]:
         yield f"  {run.name} {title(run)}: {became(run)}"
     if found.here is not None:

@@ -16,6 +16,11 @@ from testbed.interrupts import handling, interrupt
     type=click.IntRange(1, 1000),
     help="Make it so many times; unless given 5, in virtual time once.",
 )
+@click.option(
+    "--seed",
+    type=int,
+    help="Other seeds than the archive's: this for the first repeat, the next for each further one.",
+)
 @click.option("--point", metavar="NAME", help="Of an archived sweep, which of its runs, as 1-r0.")
 @click.option(
     "--on",
@@ -47,6 +52,7 @@ from testbed.interrupts import handling, interrupt
 def command(  # noqa: PLR0917 (click passes them by name)
     run_name: str,
     repeat: int | None,
+    seed: int | None,
     point: str | None,
     backend: str | None,
     within: float,
@@ -81,12 +87,13 @@ def command(  # noqa: PLR0917 (click passes them by name)
         name = found.path.name if isinstance(found, RunDirectory) else found.name
         archived = read_run(found, name, point, trust=trust_programs)
     going_on = None if resume is None else named_sweep(str(resume)).path
-    given = {"--repeat": repeat, "--point": point, "--on": backend, "--within": f"{within:g}"}
+    given = {"--repeat": repeat, "--seed": seed, "--point": point, "--on": backend, "--within": f"{within:g}"}
     words = [word for option, value in given.items() if value is not None for word in (option, str(value))]
     wanted = Wanted.of(
         archived,
         backend=backend,
         repeat=repeat,
+        seed=seed,
         within=within / 100,
         resume=going_on,
         given=[run_name, *words, *(["--trust-programs"] if trust_programs else [])],

@@ -148,7 +148,8 @@ def test_a_reproduction_that_was_torn_goes_on(archive: Path, capsys: pytest.Capt
     capsys.readouterr()
     assert reproduce(archive, "--resume", str(directory.path)) == 2
     assert capsys.readouterr().err == (
-        f"cutset: --resume {directory.path}: cannot go on: it began with --on simulator --repeat 2\n"
+        f"cutset: --resume {directory.path}: cannot go on: it began with --on simulator --repeat 2"
+        " and seed 1\n"
     )
     assert reproduce(archive, "--repeat", "2", "--resume", directory.name) == 0
     said = capsys.readouterr()
@@ -164,6 +165,31 @@ def test_a_reproduction_that_was_torn_goes_on(archive: Path, capsys: pytest.Capt
     repacked(archive, other)
     assert reproduce(archive, "--repeat", "2", "--resume", directory.name) == 2
     assert f"cannot go on: it is none of {archive}\n" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_other_seeds_are_planned_anew_and_may_differ(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reproduce(archive, "--seed", "5", "--repeat", "3", "--within", "50") == 0
+    said = capsys.readouterr().out
+    assert "here: 3 passed; 3 in all, planned anew for seeds 5 to 7\n" in said
+    assert re.fullmatch(r"reproduced: all \d+ claims hold", said.splitlines()[-1])
+    directory = the_repeats()
+    records = [directory.run_of(run).read_run() for run in directory.read().runs]
+    assert [record.plan.seed for record in records] == [5, 6, 7]
+    assert len({record.plan.processes[0].seed for record in records}) == 3
+    assert {link.forward.delay_us for link in records[0].plan.links if link.kind == "wan"} == {5_000}
+
+
+def test_other_seeds_need_what_is_planned_as_it_was(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    faster = changed_record(lambda record: record["plan"].update(duration_us=1_000_000))
+    assert reproduce(repacked(archive, faster), "--seed", "5") == 2
+    said = f"cutset: --seed: {archive} was planned otherwise than it is planned now: take its own seed\n"
+    assert capsys.readouterr().err == said
+    assert not list(Path.cwd().glob("runs/*"))
 
 
 @pytest.mark.slow

@@ -40,6 +40,7 @@ def reproduced(*judged: Judged, measured: int = 3) -> Reproduced:
         measured=measured,
         exact=False,
         changed=(),
+        seeds=(),
         here=None,
     )
 
