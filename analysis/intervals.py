@@ -56,7 +56,10 @@ def next_interval(values: Floats, level: float = LEVEL) -> tuple[float, float]:
     n = values.size
     off = float(stdtrit(n - 1, (1 + level) / 2) * np.std(scaled, ddof=1) * math.sqrt(1 + 1 / n))
     middle = float(np.mean(scaled))
-    low, high = np.exp((middle - off, middle + off)) if logarithmic else (middle - off, middle + off)
+    if not logarithmic:
+        return middle - off, middle + off
+    with np.errstate(over="ignore"):  # three values that are far apart say nothing of how large one may be
+        low, high = np.exp((middle - off, middle + off))
     return float(low), float(high)
 
 

@@ -75,6 +75,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     from experiments.rundir import RunDirectory
     from testbed.campaign.archived_run import read_archive, read_run
     from testbed.campaign.backend_selection import check_backend
+    from testbed.campaign.in_use import reading
     from testbed.campaign.reproducing import Wanted, reproduce
     from testbed.cli.named_run import PACKED, named, named_sweep
 
@@ -85,7 +86,8 @@ def command(  # noqa: PLR0917 (click passes them by name)
     else:
         found = named(run_name)
         name = found.path.name if isinstance(found, RunDirectory) else found.name
-        archived = read_run(found, name, point, trust=trust_programs)
+        with reading(found.path):
+            archived = read_run(found, name, point, trust=trust_programs)
     going_on = None if resume is None else named_sweep(str(resume)).path
     given = {"--repeat": repeat, "--seed": seed, "--point": point, "--on": backend, "--within": f"{within:g}"}
     words = [word for option, value in given.items() if value is not None for word in (option, str(value))]

@@ -67,5 +67,6 @@ def test_what_never_differs_leaves_one_more_run_no_room_and_what_is_not_positive
     low, high = next_interval(np.array([-1.0, 0.0, 1.0]))
     assert low == pytest.approx(-high)
     assert next_interval(np.zeros(5)) == (0.0, 0.0)
+    assert next_interval(np.array([1e-9, 1.0, 1e9]), 0.9999) == (0.0, np.inf)
     with pytest.raises(ValueError, match="no spread"):
         next_interval(np.array([1.0]))
