@@ -9,8 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from topologies.errors import InputError
+
 RELATIVE: Final = 1e-9
 """By how much a number that is no count may differ, as a part of it."""
+NUMBER_MAX: Final = 1e300
+"""Larger ones are no figures, and no arithmetic holds them."""
 _UNITS: Final = ("ms", "s")
 
 
@@ -48,6 +52,38 @@ def to_json(found: Sequence[Claim]) -> dict[str, Any]:
     return {"schema": 1, "claims": [asdict(claim) for claim in found]}
 
 
+def claims_from_json(content: Mapping[str, Any], file: object) -> list[Claim]:
+    """The claims that `to_json` wrote, which may come from anybody. file: where they stood.
+
+    Raises InputError that names the first that is none.
+    """
+    given = content.get("claims")
+    if not isinstance(given, list) or not given:
+        raise InputError(str(file), None, "claims", "holds no claims")
+    found = []
+    for number, each in enumerate(given):
+        if not isinstance(each, Mapping) or not _is_claim(each):
+            problem = "is no claim: a figure with its value, its bar and its tolerance"
+            raise InputError(str(file), None, f"claims.{number}", problem)
+        found.append(Claim(each["figure"], each["value"], each["bar"], float(each["tolerance"])))
+    figures = {claim.figure for claim in found}
+    if len(figures) < len(found):
+        raise InputError(str(file), None, "claims", "names a figure twice")
+    return found
+
+
+def _is_claim(each: Mapping[str, Any]) -> bool:
+    figure, value, bar, tolerance = (each.get(key) for key in ("figure", "value", "bar", "tolerance"))
+    is_plain = value is None or isinstance(value, str | bool) or is_number(value)
+    is_exact_to = isinstance(tolerance, int | float) and is_number(tolerance) and tolerance >= 0
+    return isinstance(figure, str) and is_plain and is_exact_to and (bar is None or is_number(bar))
+
+
+def is_number(value: Any) -> bool:
+    """Whether a claim's value is a number that can be reckoned with."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= NUMBER_MAX
+
+
 def broken(claimed: Mapping[str, Any], found: Mapping[str, Any]) -> list[Broken]:
     """What one summary claims and another one, of the same captures, does not bear out."""
     ours = {claim.figure: claim.value for claim in claims(found)}
@@ -55,7 +91,7 @@ def broken(claimed: Mapping[str, Any], found: Mapping[str, Any]) -> list[Broken]
     wrong = [
         Broken(claim.figure, claim.value, ours.get(claim.figure))
         for claim in theirs
-        if claim.figure not in ours or not _holds(claim, ours[claim.figure])
+        if claim.figure not in ours or not holds(claim, ours[claim.figure])
     ]
     unclaimed = ours.keys() - {claim.figure for claim in theirs}
     return wrong + [Broken(figure, None, ours[figure]) for figure in sorted(unclaimed)]
@@ -73,12 +109,13 @@ def unclaimed(content: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]
     wrong = [
         f"{figure} is {value}, and should be {ours[figure].value if figure in ours else 'nothing'}"
         for figure, value in said.items()
-        if figure not in ours or not _holds(ours[figure], value)
+        if figure not in ours or not holds(ours[figure], value)
     ]
     return wrong + [f"{figure} is missing" for figure in sorted(ours.keys() - said.keys())]
 
 
-def _holds(claim: Claim, found: Any) -> bool:
+def holds(claim: Claim, found: Any) -> bool:
+    """Whether the same analysis of the same captures, which found this, bears a claim out."""
     if isinstance(claim.value, float) and isinstance(found, int | float):
         return math.isclose(claim.value, found, rel_tol=0, abs_tol=claim.tolerance)
     return type(claim.value) is type(found) and bool(claim.value == found)

@@ -1,4 +1,6 @@
-"""Between which bounds a figure lies: of a median, of a change between two groups, of a rate of failures."""
+"""Between which bounds a figure lies: of a median, of one more run, of a change between two groups, of a
+rate of failures.
+"""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +8,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
+from scipy.special import betaincinv, stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +41,26 @@ def median_interval(values: Floats, level: float = LEVEL) -> MedianInterval:
             break
         taken = (k, 1 - 2 * below)
     return MedianInterval(float(ordered[taken[0]]), float(ordered[n - 1 - taken[0]]), taken[1])
+
+
+def next_interval(values: Floats, level: float = LEVEL) -> tuple[float, float]:
+    """Bounds of what one more run comes to, by Student's t (Hahn and Meeker, Statistical Intervals, 4.7).
+
+    Positive values are compared by their logarithms, as noise grows with them. Wider than the bounds of a
+    median, which are of all runs together. Raises ValueError of fewer than two values, which have no spread.
+    """
+    if values.size < 2:
+        raise ValueError("a single value has no spread")
+    logarithmic = bool(values.min() > 0)
+    scaled = np.log(values) if logarithmic else values
+    n = values.size
+    off = float(stdtrit(n - 1, (1 + level) / 2) * np.std(scaled, ddof=1) * math.sqrt(1 + 1 / n))
+    middle = float(np.mean(scaled))
+    if not logarithmic:
+        return middle - off, middle + off
+    with np.errstate(over="ignore"):  # three values that are far apart say nothing of how large one may be
+        low, high = np.exp((middle - off, middle + off))
+    return float(low), float(high)
 
 
 def change_interval(before: Floats, after: Floats, rng: np.random.Generator) -> tuple[float, float]:

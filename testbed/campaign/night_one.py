@@ -131,7 +131,7 @@ def _swept(night: Night, run: NightRun, began_s: float) -> NightRun:
     file, entry = night.file.experiments[run.entry], night.entry_of(run)
     run = _begun(night, run)
     chosen = RunSelection.of(file, backend=run.backend, links=entry.links, seed=run.seed, repeat=None)
-    directory = new_directory(night.directory.runs, chosen)
+    directory = new_directory(night.directory.runs, chosen.file.experiment.name)
     run = night.note(replace(run, run=directory.name))
     with sole_writer(directory.path):
         sweep = new_sweep(directory, chosen)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
@@ -37,9 +37,19 @@ from topologies.model import Topology
 ANALYSIS_DISK_BYTES = 64 << 20
 
 
+class RunRequest(Protocol):
+    """What a run is made from."""
+
+    def plan(self) -> Plan:
+        """Return its plan. Raises InputError."""
+
+    def described(self) -> dict[str, Any]:
+        """Its inputs as plain JSON, for run.json."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The inputs of a run. also: further fields of its run.json."""
+    """The inputs of a run: an experiment, and its topology. also: further fields of its run.json."""
 
     experiment: Experiment
     topology: Topology
@@ -71,7 +81,7 @@ class PerformedRun:
 
 
 def prepare(
-    request: Request, backend: Backend, out: Path, *, directory: Callable[[], RunDirectory] | None = None
+    request: RunRequest, backend: Backend, out: Path, *, directory: Callable[[], RunDirectory] | None = None
 ) -> RunDirectory:
     """Make the directory of a run below `out`, with a run.json that holds its plan.
 
@@ -83,7 +93,7 @@ def prepare(
 
 
 def planned(
-    request: Request, backend: Backend, out: Path, *, adapt: Callable[[Plan], Plan] = lambda plan: plan
+    request: RunRequest, backend: Backend, out: Path, *, adapt: Callable[[Plan], Plan] = lambda plan: plan
 ) -> Plan:
     """Return the plan for this backend, after checking that it can do it. adapt: changes the plan first.
 

@@ -12,7 +12,7 @@ from experiments.sweepdir import SweepDirectory, SweepRecord, SweepRun
 from testbed.backends.backend import Backend
 from testbed.campaign.campaign import Campaign
 from testbed.campaign.campaign_text import run_line
-from testbed.campaign.one_run import Request, prepare
+from testbed.campaign.one_run import Request, RunRequest, prepare
 from testbed.errors import MachineError
 from testbed.programs import lacking_of
 from testbed.sweeps import Points, judged
@@ -51,10 +51,15 @@ class Sweep(Campaign[SweepRecord]):
 
     def make_run(self, run: SweepRun, backend: Backend) -> SweepRun:
         """The run with a directory that says what is planned. Raises MachineError, InputError."""
-        assert self._points is not None
-        request = Request(*self._points.of(run), run.seed, self.record.links)
-        made = prepare(request, backend, self.directory.path, directory=lambda: self.directory.make_run(run))
+        made = prepare(
+            self.request(run), backend, self.directory.path, directory=lambda: self.directory.make_run(run)
+        )
         return replace(run, run=str(made.path.relative_to(self.directory.path)), started_ns=time.time_ns())
+
+    def request(self, run: SweepRun) -> RunRequest:
+        """What a run is made from. Raises InputError."""
+        assert self._points is not None
+        return Request(*self._points.of(run), run.seed, self.record.links)
 
     def end_run(self, run: SweepRun) -> str:
         """Write down what became of a run; the line to show."""

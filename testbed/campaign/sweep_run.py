@@ -42,7 +42,7 @@ def run_sweep(
 
     given: the experiment as the user named it, and the overrides, for the commands that replay a run.
     """
-    directory = SweepDirectory.open(resume) if resume else new_directory(out, chosen)
+    directory = SweepDirectory.open(resume) if resume else new_directory(out, chosen.file.experiment.name)
     with sole_writer(directory.path):
         sweep = (_resumed if resume else new_sweep)(directory, chosen)
         outcome = carry_out(sweep, analyze=analyze)
@@ -91,9 +91,8 @@ def write_sweep_page(directory: SweepDirectory) -> None:
         write_systems([directory], directory.systems_html)
 
 
-def new_directory(out: Path, chosen: RunSelection) -> SweepDirectory:
-    """The directory of a new sweep below `out`. Raises MachineError, InputError."""
-    name = chosen.file.experiment.name
+def new_directory(out: Path, name: str) -> SweepDirectory:
+    """The directory of a new sweep below `out`. name: of its experiment. Raises MachineError, InputError."""
     try:
         return SweepDirectory.create(out, name, datetime.now(UTC), secrets.token_hex(3))
     except OSError as error:

@@ -38,6 +38,7 @@ COMMANDS = {
     "fetch": "fetch",
     "export": "export",
     "verify": "verify",
+    "reproduce": "reproduce",
     "sql": "sql",
     "packets": "packets",
     "follow": "follow",

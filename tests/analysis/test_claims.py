@@ -2,7 +2,8 @@
 
 import pytest
 
-from analysis.claims import Broken, Claim, broken, claims, to_json
+from analysis.claims import Broken, Claim, broken, claims, claims_from_json, to_json
+from topologies.errors import InputError
 
 SUMMARY = {
     "verdict": "passed",
@@ -56,3 +57,29 @@ def test_the_same_bears_everything_out():
 )
 def test_what_is_not_borne_out_is_named(found, expected):
     assert broken(SUMMARY, SUMMARY | found) == expected
+
+
+def test_claims_are_read_as_they_were_written():
+    assert claims_from_json(to_json(claims(SUMMARY)), "claims.json") == claims(SUMMARY)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({}, "claims.json: claims: holds no claims"),
+        ({"claims": []}, "claims.json: claims: holds no claims"),
+        ({"claims": {"verdict": "passed"}}, "claims.json: claims: holds no claims"),
+        ({"claims": ["verdict"]}, "claims.json: claims.0: is no claim"),
+        ({"claims": [{"figure": "a", "value": 1, "bar": None}]}, "claims.json: claims.0: is no claim"),
+        ({"claims": [{"figure": "a", "value": [1], "bar": None, "tolerance": 0}]}, "claims.0: is no claim"),
+        ({"claims": [{"figure": "a", "value": 10**400, "bar": None, "tolerance": 0}]}, "is no claim"),
+        ({"claims": [{"figure": "a", "value": 1, "bar": "0", "tolerance": 0}]}, "claims.0: is no claim"),
+        ({"claims": [{"figure": "a", "value": 1, "bar": None, "tolerance": -1}]}, "claims.0: is no claim"),
+        ({"claims": [{"figure": "a", "value": 1, "bar": None, "tolerance": 0}] * 2}, "names a figure twice"),
+    ],
+)
+def test_what_are_no_claims_is_refused_in_a_line(content, said):
+    with pytest.raises(InputError) as refused:
+        claims_from_json(content, "claims.json")
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from analysis.intervals import change_interval, median_interval, rate_interval
+from analysis.intervals import change_interval, median_interval, next_interval, rate_interval
 
 
 @pytest.mark.parametrize("runs", [3, 5, 6, 9, 20])
@@ -49,3 +49,24 @@ def test_one_night_takes_its_spread_from_the_others() -> None:
 def test_a_rates_bounds_are_the_exact_ones(failed: int, runs: int) -> None:
     exact = binomtest(failed, runs).proportion_ci(0.95, method="exact")
     assert rate_interval(failed, runs) == pytest.approx((exact.low, exact.high))
+
+
+@pytest.mark.parametrize("runs", [3, 5, 20])
+def test_one_more_run_lies_within_its_bounds_as_often_as_they_say(runs: int) -> None:
+    rng = np.random.default_rng(runs)
+    within = 0
+    for _ in range(2000):
+        *before, one_more = np.exp(rng.normal(3, 0.2, runs + 1))
+        low, high = next_interval(np.array(before), 0.9)
+        within += low <= one_more <= high
+    assert within / 2000 == pytest.approx(0.9, abs=0.02)
+
+
+def test_what_never_differs_leaves_one_more_run_no_room_and_what_is_not_positive_counts_as_it_is() -> None:
+    assert next_interval(np.array([40.0, 40.0, 40.0])) == pytest.approx((40.0, 40.0))
+    low, high = next_interval(np.array([-1.0, 0.0, 1.0]))
+    assert low == pytest.approx(-high)
+    assert next_interval(np.zeros(5)) == (0.0, 0.0)
+    assert next_interval(np.array([1e-9, 1.0, 1e9]), 0.9999) == (0.0, np.inf)
+    with pytest.raises(ValueError, match="no spread"):
+        next_interval(np.array([1.0]))

@@ -68,7 +68,7 @@ def test_what_a_run_is_called_stands_in_the_help_of_every_command_that_takes_one
         if RUN in said:
             taking.add(name)
         assert (" RUN" in said.partition(" Options: ")[0]) == (RUN in said)
-    reading = {"compare", "export", "verify", "sql", "packets", "follow", "diagram"}
+    reading = {"compare", "export", "verify", "reproduce", "sql", "packets", "follow", "diagram"}
     assert taking == {"analyze", "report", "fetch", *reading}
     assert main.run(["history", "add", "--help"]) == 0
     assert RUN in " ".join(capsys.readouterr().out.split())

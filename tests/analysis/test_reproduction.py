@@ -1,0 +1,101 @@
+"""Claims of one run against the same run made again: they hold, differ, or are undecided."""
+
+import numpy as np
+import pytest
+
+from analysis.claims import Claim, claims
+from analysis.reproduction import Judged, Verdict, is_judged, judge
+
+HOLDS, DIFFERS, UNDECIDED = Verdict.HOLDS, Verdict.DIFFERS, Verdict.UNDECIDED
+
+
+def one(value, repeats, *, figure="latency.p50_ms", bar=None, **options) -> Judged:
+    section, name = figure.split(".")
+    summaries = [{section: {name: each}} for each in repeats]
+    [judged] = judge([Claim(figure, value, bar, 0.0)], summaries, **options)
+    return judged
+
+
+@pytest.mark.parametrize(
+    ("value", "repeats", "verdict"),
+    [
+        (20.0, [19.0, 20.5, 21.0, 20.0, 19.5], HOLDS),
+        (40.0, [19.0, 20.5, 21.0, 20.0, 19.5], DIFFERS),
+        (10.0, [19.0, 20.5, 21.0, 20.0, 19.5], DIFFERS),
+        (21.0, [20.0] * 5, HOLDS),  # off by less than a tenth
+        (23.0, [20.0] * 5, DIFFERS),
+        (23.0, [17.0, 27.0, 20.0, 18.0, 24.0], HOLDS),  # they are no nearer to each other
+        (20.0, [20.0, 20.0], UNDECIDED),
+        (20.0, [20.0, None, 20.0, None, None], UNDECIDED),
+        (20.0, [], UNDECIDED),
+        (None, [20.0, 21.0, 20.0], DIFFERS),
+        (None, [None, None, None], HOLDS),
+    ],
+)
+def test_a_figure_is_held_against_what_one_more_run_would_come_to(value, repeats, verdict):
+    assert one(value, repeats).verdict is verdict
+
+
+def test_a_count_that_is_0_in_all_repeats_has_no_room():
+    assert one(1, [0] * 5, figure="events.lost").verdict is DIFFERS
+    assert one(0, [0] * 5, figure="events.lost").verdict is HOLDS
+
+
+def test_what_the_clocks_of_a_unit_do_not_resolve_is_no_difference():
+    assert one(0.01, [0.0] * 5, figure="recovery.switch_s").verdict is HOLDS
+    assert one(0.5, [0.0] * 5, figure="recovery.switch_s").verdict is DIFFERS
+
+
+def test_its_own_error_bar_counts_for_a_claim():
+    assert one(30.0, [20.0] * 5).verdict is DIFFERS
+    assert one(30.0, [20.0] * 5, bar=9.0).verdict is HOLDS
+
+
+def test_the_room_that_a_figure_has_in_any_case_can_be_told():
+    assert one(23.0, [20.0] * 5, within=0.2).verdict is HOLDS
+    assert one(20.5, [20.0] * 5, within=0.0).verdict is DIFFERS
+
+
+def test_words_hold_if_any_repeat_came_to_them():
+    assert one("passed", ["failed", "passed", "failed"], figure="a.verdict").verdict is HOLDS
+    assert one("passed", ["failed"] * 3, figure="a.verdict").verdict is DIFFERS
+    assert one(True, [1, 1, 1], figure="a.held").verdict is DIFFERS
+    assert one("passed", ["passed"] * 2, figure="a.verdict").verdict is UNDECIDED
+
+
+def test_in_virtual_time_nothing_may_differ():
+    assert one(20.0, [20.0], exact=True).verdict is HOLDS
+    assert one(20.0, [20.001], exact=True).verdict is DIFFERS
+    assert one(20.0, [20.0, 20.001], exact=True).here == 20.001
+    assert one(20.0, [], exact=True).verdict is UNDECIDED
+
+
+def test_a_run_like_its_repeats_is_seldom_told_that_anything_differs():
+    rng = np.random.default_rng(1)
+    told = 0
+    for _ in range(200):
+        first, *others = (
+            {"m": {str(k): v for k, v in enumerate(rng.lognormal(3, 0.3, 40))}} for _ in range(6)
+        )
+        told += any(each.verdict is DIFFERS for each in judge(claims(first), others))
+    assert told <= 20  # of which chance makes 10
+
+
+@pytest.mark.parametrize(
+    ("figure", "judged"),
+    [
+        ("run", False),
+        ("fidelity.cpu_max", False),
+        ("fidelity.notes.length", False),
+        ("fidelity.reasons.0", False),
+        ("problems.0", False),
+        ("fidelity.links.r0-r1.direction", False),
+        ("fidelity.links.r0-r1.from_s", False),
+        ("fidelity.links.r0-r1.delay_p50_ms", True),
+        ("verdict", True),
+        ("fidelity.valid", True),
+        ("events.lost", True),
+    ],
+)
+def test_what_tells_of_one_run_alone_is_not_judged(figure, judged):
+    assert is_judged(figure) is judged
