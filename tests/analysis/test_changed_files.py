@@ -3,11 +3,16 @@ them in one line. What only reads run.json is tried in `tests.experiments.test_r
 """
 
 import json
+import math
+import shutil
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from analysis.capture.clocks.machine_clocks import read_on_reference
@@ -18,7 +23,7 @@ from analysis.pages.comparing.text import lines
 from analysis.pages.report.clocks import clock_charts, clocks_table
 from analysis.pages.report.fault_windows import moments
 from analysis.pages.report.page import render
-from analysis.pages.report.run_reader import read_record
+from analysis.pages.report.run_reader import TABLES, read_record
 from analysis.pages.report.sweep_page import render as render_sweep
 from analysis.pipeline import analyze_here
 from analysis.sweeps import read_sweep
@@ -186,3 +191,47 @@ def test_a_clocks_json_that_somebody_changed_is_used_or_refused(tmp_path: Path, 
                 each(shown.machines)
 
     assert broken({"schema": 1, "machines": clocks}, wrong, read) == []
+
+
+NUMBERS = {True: (math.nan, math.inf, -1e300), False: (-1, 1 << 62)}
+"""By whether a column has fractions."""
+
+
+def changed_tables(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """What somebody may have made of a table: another, an empty one, and each column changed in one way."""
+    yield "all", pa.table({"other": [1, 2, 3]})
+    yield "none", table.slice(0, 0)
+    for place, field in enumerate(table.schema):
+        ways = [None, pa.nulls(table.num_rows, field.type), pa.array(["\x1b[31m<script>"] * table.num_rows)]
+        if pa.types.is_floating(field.type) or pa.types.is_integer(field.type):
+            for number in NUMBERS[pa.types.is_floating(field.type)]:
+                with suppress(pa.ArrowInvalid):  # too large for this column
+                    ways.append(pa.array([number] * table.num_rows).cast(field.type))
+        column = ways[place % len(ways)]
+        gone = table.drop_columns([field.name])
+        what = "gone" if column is None else str(column[0])
+        yield (
+            f"{field.name} is {what}",
+            gone if column is None else table.set_column(place, field.name, column),
+        )
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_a_table_that_somebody_changed_is_shown_or_said_to_be_missing(tmp_path: Path, name: str) -> None:
+    run = write_run(tmp_path, Scenario())
+    path = run.table(name)
+    whole = pq.read_table(path)
+    if path.is_dir():
+        shutil.rmtree(path)
+    problems = []
+    for what, table in changed_tables(whole):
+        pq.write_table(table, path)
+        try:
+            record = read_record(run)
+            render(record, (), moments(run, record), ())
+            lines([Side(letter, "red", run, record) for letter in "AB"])
+        except (InputError, AnalysisError):
+            continue
+        except Exception as error:  # noqa: BLE001 - that it is none of ours is what is tried
+            problems.append(f"{what}: {type(error).__name__}: {error}")
+    assert "\n".join(problems) == ""

@@ -87,7 +87,7 @@ def backlogs(record: AnalysedRun) -> tuple[Backlog, ...]:
     regions = {host.name: host.region for host in record.plan.hosts}
     disturbing = {fault.name for fault in record.plan.faults if fault.kind not in MENDING}
     for row in record.recovery:
-        if row["fault"] not in disturbing or row["client"] not in regions:
+        if row["fault"] not in disturbing or row["client"] not in regions or row["applied_s"] is None:
             continue
         if row["affected"] and row.get("backlog_events") and row.get("switch_s"):
             key = (row["fault"], row["stream"], regions[row["client"]])

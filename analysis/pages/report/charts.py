@@ -74,6 +74,9 @@ def latency_chart(record: AnalysedRun) -> Chart:
     )
 
 
+WAYS = ("forward", "backward")
+
+
 def link_charts(record: AnalysedRun, quantity: str = "bytes_per_s") -> tuple[Chart, ...]:
     """One chart per WAN link, one line per direction in the colour of the region it comes from; other
     people's traffic as dotted lines.
@@ -82,10 +85,14 @@ def link_charts(record: AnalysedRun, quantity: str = "bytes_per_s") -> tuple[Cha
     """
     rows = defaultdict(list)
     for row in record.throughput:
-        if row["scope"] == "link" and row.get(quantity) is not None:
+        if row["scope"] == "link" and row["direction"] in WAYS and _is_number(row.get(quantity)):
             rows[row["name"]].append(row)
     links = [link for link in record.wan_links if rows[link.name]]
     return tuple(_link_chart(record, link, rows[link.name], quantity) for link in links)
+
+
+def _is_number(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
 
 
 def _link_chart(record: AnalysedRun, link: LinkPlan, rows: list[Row], quantity: str) -> Chart:

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from analysis.pages.report.formatting import number
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.sections import Captioned, Section
 from analysis.pages.report.tables import Table, quantity, table
+from analysis.parquet_files import read_any
+from analysis.timelines.schemas import SELECTIVITY
 from analysis.timelines.selectivity import OF_CLIENTS, OF_SUBSCRIPTIONS
 from experiments.rundir import RunDirectory
 
@@ -19,14 +20,14 @@ WHAT = (OF_SUBSCRIPTIONS, OF_CLIENTS)
 def section(record: AnalysedRun, run: RunDirectory) -> tuple[Section, ...]:
     """Of one run; none where events are not for whoever wants what they are about."""
     figures = record.summary.get("content")
-    path = run.table("selectivity")
-    if not figures or not path.is_file():
+    counted = read_any(run.table("selectivity"), SELECTIVITY)
+    if not figures or counted is None:
         return ()
     found = Section(
         key="content",
         title="Content",
         words=tuple(_words(what, figures[what]) for what in WHAT if what in figures),
-        tables=(Captioned("Events by how many they were for", _histogram(pq.read_table(path))),),
+        tables=(Captioned("Events by how many they were for", _histogram(counted)),),
     )
     return (found,)
 

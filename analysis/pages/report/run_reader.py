@@ -14,10 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks, read_details, read_on_reference
 from analysis.errors import refuse
+from analysis.parquet_files import read_any
+from analysis.schemas import CAPTURES
+from analysis.timelines import schemas
 from analysis.timelines.arrays import rows
 from experiments.plan import LinkPlan, Plan
 from experiments.run_record import Outcome, RunRecord
@@ -25,7 +27,12 @@ from experiments.rundir import RunDirectory
 
 Row = Mapping[str, Any]
 
-TABLES = ("throughput", "latency", "recovery", "fidelity")
+TABLES = {
+    "throughput": schemas.THROUGHPUT,
+    "latency": schemas.LATENCY,
+    "recovery": schemas.RECOVERY,
+    "fidelity": schemas.FIDELITY,
+}
 _SHOWN = {"throughput": pc.field("scope") != "stream", "recovery": pc.field("affected")}
 """The rows that pages show; of hundreds of thousands of others, the summary has the sums."""
 
@@ -139,7 +146,9 @@ def read_record(directory: RunDirectory) -> AnalysedRun:
     run, clocks = read_on_reference(directory)
     if not directory.summary_json.exists():
         refuse(directory)
-    found = {name: _read_table(directory.table(name), _SHOWN.get(name)) for name in TABLES}
+    found = {
+        name: read_any(directory.table(name), schema, _SHOWN.get(name)) for name, schema in TABLES.items()
+    }
     tables = {name: None if each is None else tuple(each.to_pylist()) for name, each in found.items()}
     return AnalysedRun(
         run=run,
@@ -150,25 +159,13 @@ def read_record(directory: RunDirectory) -> AnalysedRun:
         latency=tables["latency"] or (),
         recovery=tables["recovery"] or (),
         fidelity=tables["fidelity"] or (),
-        chains=_rows(directory.table("chains")),
-        captures=_rows(directory.table("captures")),
-        streams=_read_table(directory.table("throughput"), pc.field("scope") == "stream"),
+        chains=_rows(directory.table("chains"), schemas.CHAINS),
+        captures=_rows(directory.table("captures"), CAPTURES),
+        streams=read_any(directory.table("throughput"), schemas.THROUGHPUT, pc.field("scope") == "stream"),
         missing=tuple(name for name, rows in tables.items() if rows is None),
     )
 
 
-def _rows(path: Path) -> tuple[Row, ...]:
-    found = _read_table(path)
+def _rows(path: Path, schema: pa.Schema) -> tuple[Row, ...]:
+    found = read_any(path, schema)
     return () if found is None else tuple(found.to_pylist())
-
-
-def _read_table(path: Path, wanted: pc.Expression | None = None) -> pa.Table | None:
-    """All rows, or those that are wanted; None when there is no such table (or only the torn start of one,
-    after a crash).
-    """
-    if not path.exists():
-        return None
-    try:
-        return pq.read_table(path, filters=wanted)
-    except (pa.ArrowInvalid, OSError):
-        return None  # the page says that the table is missing; `cutset analyze` writes it anew
