@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from topologies.link_parameters import DELAY_US_MAX, LinkParameters
 from topologies.strict import (
@@ -127,6 +127,12 @@ class Lan(BaseLink):
     """One-way delay between a host and its region's gateway."""
     rate_bits_per_s: RateBitsPerS | None = Field(1_000_000_000, ge=1000)
     """Rate of each host's link; null is unlimited."""
+
+    @model_serializer(mode="wrap")
+    def _unlimited(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Null stays, also where nulls are left out: it is not what is meant by nothing."""
+        content: dict[str, Any] = serialize(self)
+        return content | ({"rate": None} if self.rate_bits_per_s is None else {})
 
 
 class Region(StrictModel):

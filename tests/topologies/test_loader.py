@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.sweeps import plain
 from topologies.errors import InputError
 from topologies.link_parameters import LinkParameters
 from topologies.loader import FOLDER, load_topology, topology_names
@@ -198,3 +199,11 @@ def test_an_unknown_name_lists_the_known_ones():
 def test_a_name_is_found_from_any_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert load_topology("three-regions") == load_topology(str(FOLDER / "three-regions.yaml"))
+
+
+@pytest.mark.parametrize("name", topology_names())
+def test_what_a_run_keeps_of_a_topology_reads_back_as_the_same(name):
+    topology = load_topology(name)
+    kept = plain(topology)
+    assert Topology.model_validate(kept) == topology
+    assert plain(Topology.model_validate(kept)) == kept
