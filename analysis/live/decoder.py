@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.capture.pcap.fields import DIRECTION
-from analysis.capture.pcap.index import map_bytes
+from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.streams import format_address
 from analysis.errors import CaptureError
 from analysis.live.directions import Direction, Message, Segment

@@ -21,6 +21,7 @@ from rich.table import Table
 SUBJECTS = (
     "packets",
     "delays",
+    "live",
     "links",
     "network",
     "launch",

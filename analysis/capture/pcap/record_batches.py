@@ -16,7 +16,8 @@ from analysis.capture.clocks.clock import REFERENCE, Clock
 from analysis.capture.pcap.fields import ALL, Column, Columns, read_fields
 from analysis.capture.pcap.format import Format
 from analysis.capture.pcap.fragments import Fragment, place, within
-from analysis.capture.pcap.index import CaptureIndex, map_bytes
+from analysis.capture.pcap.index import CaptureIndex
+from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.records import read_records
 from analysis.capture.pcap.walk import walk
 from analysis.schemas import PACKETS

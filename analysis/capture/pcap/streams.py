@@ -23,7 +23,8 @@ from analysis.capture.pcap.byte_ranges import Segments
 from analysis.capture.pcap.decode import Decoder
 from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.format import Bytes, Integers
-from analysis.capture.pcap.index import load_index, map_bytes, release
+from analysis.capture.pcap.index import load_index
+from analysis.capture.pcap.mapping import map_bytes, release
 from analysis.capture.pcap.reassemble import HORIZON_NS, PIECES_MAX, SYN, Connection, Numbering, SettledRange
 from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
 from analysis.capture.tls.events import TlsConnections, TlsDecoder
