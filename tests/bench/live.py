@@ -21,6 +21,7 @@ from analysis.capture.pcap.index import build_index
 from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.walk import walk
 from analysis.live.decoder import Decoder
+from analysis.live.payloads import Payloads
 from analysis.live.query import MASTER, SESSION, LiveQuery, warm_up
 from analysis.session import spark_session
 from analysis.systems.sprinkler import READING
@@ -67,10 +68,12 @@ class _Reading:
         names = [f"client-{number}.pcap" for number in range(CLIENTS)]
         self.folders = [capture_parts.folder_of(self.captures / name) for name in names]
         hosts = {
-            folder.name: Host(f"r0-client-{number}", "r0", "client", f"10.0.0.{4 + number}", (1000, 1000))
+            capture_parts.capture_of(folder).stem: Host(
+                f"r0-client-{number}", "r0", "client", f"10.0.0.{4 + number}", (1000, 1000)
+            )
             for number, folder in enumerate(self.folders)
         }
-        self._decoder = Decoder(hosts, CODEC, oldest(), READING)
+        self._decoder = Decoder(Payloads(self.captures), hosts, CODEC, oldest(), READING)
         self.events = 0
         self.query = LiveQuery(spark, self.captures, PORT, work=work, take=self._take, trigger_s=0)
         self.query.catch_up()

@@ -8,7 +8,7 @@ that.
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from analysis.capture.pcap.format import (
     gather,
     parse_file_header,
 )
-from analysis.capture.pcap.fragments import Fragments
+from analysis.capture.pcap.fragments import Fragment, Fragments
 from analysis.capture.pcap.link_types import is_known
 from analysis.capture.pcap.mapping import release
 from analysis.capture.pcap.pcapng import MAGIC, ChainCheck, begin_section, check_blocks
@@ -48,6 +48,15 @@ class Split:
     first_ns: int  # smallest and largest time stamp in it
     last_ns: int
     section: int  # which of the capture's it is in
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a walk found between two places of a file."""
+
+    sections: tuple[Format, ...]
+    splits: tuple[Split, ...]
+    fragments: tuple[Fragment, ...]
 
 
 @dataclass(slots=True)
@@ -82,6 +91,15 @@ class Scan:
         """Let go of what was found before a place in the file, but for what the rest needs."""
         self.splits = [split for split in self.splits if split.end > before]
         self.fragments.placed = [one for one in self.fragments.placed if one.at >= before]
+
+    def between(self, start: int, end: int) -> Findings:
+        """What was found between two places where records end."""
+        splits = (split for split in self.splits if split.offset < end and split.end > start)
+        return Findings(
+            tuple(self.sections),
+            tuple(replace(one, offset=max(one.offset, start), end=min(one.end, end)) for one in splits),
+            tuple(sorted(self.fragments.placed, key=lambda fragment: fragment.at)),
+        )
 
     def _begin(self, data: Bytes) -> None:
         """Read the header of a section."""
