@@ -188,7 +188,7 @@ def test_a_narrow_schema_gives_those_columns_and_a_filter_its_rows(
 @pytest.mark.spark
 def test_what_the_documentation_shows_works(spark: SparkSession, captures: Path) -> None:
     page = (Path(__file__).parents[4] / "docs/captures-in-spark.md").read_text()
-    [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    [code, _] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     known: dict[str, Any] = {"spark": spark}
     exec(code.replace("captures/", str(captures)), known)
     assert known["packets"].count() == 2 * PACKETS_PER_CAPTURE
