@@ -34,7 +34,7 @@ PARTS = f"*{capture_parts.SUFFIX}"
 """What is watched; the other captures of a run are read when it is over."""
 SESSION = {
     "spark.driver.memory": "768m",
-    "spark.python.daemon.module": "pyspark.daemon",  # that of analyses imports more than is needed here
+    "spark.python.daemon.module": "analysis.live.daemon",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.numRecentProgressUpdates": "1",
     "spark.sql.streaming.minBatchesToRetain": "2",
