@@ -162,7 +162,8 @@ class GrowingCaptures:
         """The captures that are there now, each in the form that is read, by the name of its plain file."""
         pattern = None if Path(self.path).is_dir() else Path(self.path).name
         found: dict[str, tuple[int, str, Path]] = {}
-        for path in self._folder().iterdir():
+        folder = self._folder()
+        for path in folder.iterdir() if folder.is_dir() else ():
             order = next((n for n, form in enumerate(FORMS) if path.name.endswith(form)), None)
             if order is None or path.is_dir() != (FORMS[order].endswith(capture_parts.SUFFIX)):
                 continue
@@ -205,7 +206,7 @@ class GrowingCaptures:
         except CaptureError as error:
             if not self.lenience.corrupt:
                 raise
-            self.problems[name] = str(error)
+            self._pass_over(name, error)
             return place
         return place if end == place[BYTES] else {BYTES: end}
 
@@ -264,7 +265,8 @@ class GrowingCaptures:
                 self._miss(name, {BYTES: start}, {BYTES: end})
             elif not self.lenience.corrupt:
                 raise
-            self.problems[name] = str(error)
+            else:
+                self._pass_over(name, error)
             return
         look.scan.forget(start)
         of = Span(str(file), look.scan.sections[0], 0, 0, capture=Path(name).stem)
@@ -281,6 +283,12 @@ class GrowingCaptures:
                 place = following
         if place != last[BYTES]:
             self._miss(name, first, last)
+
+    def _pass_over(self, name: str, error: CaptureError) -> None:
+        """Leave a file as it is until it changes, and walk it from its beginning then."""
+        self.problems[name] = str(error)
+        if name in self._looks:
+            self._looks[name].scan = Scan(name)
 
     def _gone(self, name: str, place: Place) -> None:
         """A capture is there no more; was all of it read?"""

@@ -310,6 +310,22 @@ def test_a_capture_that_is_not_what_was_read_before_is_named(
         reading.rows()
 
 
+def test_nothing_is_read_of_a_capture_that_is_another_as_long_as_it_is(tmp_path: Path) -> None:
+    capture = write_pcap(tmp_path / "a.pcap", records())
+    content = capture.read_bytes()
+    first = Reading(tmp_path)
+    first.rows()
+    reading = Reading(tmp_path, lenience=Lenience(corrupt=True))
+    reading.place = first.place
+    another(capture)
+    assert reading.rows() == []
+    capture.write_bytes(capture.read_bytes() + b"more")
+    assert reading.rows() == []
+    assert "no record ends at byte" in reading.report()["problems"]["a.pcap"]
+    capture.write_bytes(content + pcap_bytes(records(2))[HEADER_BYTES:])
+    assert len(reading.rows()) == 2
+
+
 def gone_between(captures: Path, lenience: Lenience) -> list[dict[str, Any]]:
     """Plan a batch, take a capture away, read the batch."""
     reader = Reading(captures, lenience=lenience).reader
