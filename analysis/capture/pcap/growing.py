@@ -16,16 +16,16 @@ What was looked at is kept, so that no record is walked over twice; it can be ma
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NoReturn
 
 from analysis.capture.pcap.compressed import readable, unpack
 from analysis.capture.pcap.format import FILE_HEADER_BYTES
-from analysis.capture.pcap.index import build_index
 from analysis.capture.pcap.mapping import map_bytes
-from analysis.capture.pcap.record_batches import Span, Stretch, TimeRange, cut, spans_of
+from analysis.capture.pcap.part import STRICT, Lenience, Part, joined
+from analysis.capture.pcap.record_batches import Span, cut
 from analysis.capture.pcap.scan import Scan
 from analysis.errors import CaptureError
 from experiments import capture_parts
@@ -40,39 +40,6 @@ NOTHING_READ: Place = {BYTES: 0}
 FORMS = (*CAPTURE_ENDINGS[:1], CAPTURE_ENDINGS[0] + capture_parts.SUFFIX, *CAPTURE_ENDINGS[1:])
 """Of several forms of a capture the first is read."""
 PACKED = tuple({Path(ending).suffix for ending in CAPTURE_ENDINGS} - {".pcap", ".pcapng"})
-
-
-@dataclass(frozen=True, slots=True)
-class Lenience:
-    """What is passed over rather than raised, as of Spark's own files."""
-
-    missing: bool = False  # captures, or parts, that are gone before they were read
-    corrupt: bool = False  # files that are no captures, or not what was read before
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A whole part of a capture, for a task to read."""
-
-    path: str
-    capture: str
-    shift: int  # what a place in the capture is more than one in the part
-    start: int
-    end: int
-
-    def spans(self, lenience: Lenience) -> Iterator[Span]:
-        """The records of the part, as far as they are good. Raises CaptureError."""
-        path = Path(self.path)
-        if self.end < FILE_HEADER_BYTES:  # begun as the writer died
-            return
-        try:
-            index = build_index(path)
-        except CaptureError:
-            if lenience.corrupt or (lenience.missing and not path.exists()):
-                return
-            raise
-        for span in spans_of(path, index, TimeRange()):
-            yield replace(span, capture=self.capture, shift=self.shift)
 
 
 @dataclass(slots=True)
@@ -93,7 +60,7 @@ class GrowingCaptures:
 
     path: str
     ended: Path | None = None
-    lenience: Lenience = Lenience()
+    lenience: Lenience = STRICT
     problems: dict[str, str] = field(default_factory=dict)
     """What was found wrong, by capture; also what may only be not there yet."""
     _looks: dict[str, _Look] = field(default_factory=dict)
@@ -200,7 +167,7 @@ class GrowingCaptures:
         """The place up to which a file, or a part, can be read."""
         if path.parent.name == name + capture_parts.SUFFIX:
             status = _status(path) or (0, 0)
-            return {BYTES: _joined(place[BYTES], status[0]), PART: capture_parts.number(path)}
+            return {BYTES: joined(place[BYTES], status[0]), PART: capture_parts.number(path)}
         try:
             end = self._walk(name, path, place[BYTES], room)
         except CaptureError as error:
@@ -278,7 +245,7 @@ class GrowingCaptures:
         for path in capture_parts.parts(folder):
             status = _status(path)
             if status is not None and first.get(PART, -1) < capture_parts.number(path) <= last[PART]:
-                following = _joined(place, status[0])
+                following = joined(place, status[0])
                 yield Part(str(path), Path(name).stem, following - status[0], 0, status[0])
                 place = following
         if place != last[BYTES]:
@@ -308,13 +275,6 @@ def _refuse(problem: str) -> NoReturn:
     raise CaptureError(f"{problem}; with the option ignoreMissingFiles the rest is read")
 
 
-def _joined(place: int, size: int) -> int:
-    """Where a part of this size ends in the capture that its parts are joined to, after those before it."""
-    if size < FILE_HEADER_BYTES:
-        return place
-    return place + size - (FILE_HEADER_BYTES if place else 0)
-
-
 def _status(path: Path) -> tuple[int, int] | None:
     """A file's size and the time of its last change; None if it is gone."""
     try:
@@ -322,11 +282,3 @@ def _status(path: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return status.st_size, status.st_mtime_ns
-
-
-def pieces(stretch: Stretch, lenience: Lenience) -> Iterator[Span]:
-    """The spans of what `between` gave."""
-    if isinstance(stretch, Part):
-        yield from stretch.spans(lenience)
-    elif isinstance(stretch, Span):
-        yield stretch

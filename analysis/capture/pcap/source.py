@@ -34,8 +34,9 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTr
 from pyspark.sql.types import StructType
 
 from analysis.capture.pcap.compressed import capture_name, unpack
-from analysis.capture.pcap.growing import GrowingCaptures, Lenience, Part, Places, pieces
+from analysis.capture.pcap.growing import GrowingCaptures, Places
 from analysis.capture.pcap.index import load_index
+from analysis.capture.pcap.part import Lenience, Part, pieces
 from analysis.capture.pcap.record_batches import Pick, Span, TimeRange, pack, read_span, spans_of
 from analysis.capture.pcap.segments import segment_rows
 from analysis.errors import CaptureError

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.streaming.datasource import ReadMaxBytes
 
-from analysis.capture.pcap.growing import GrowingCaptures, Lenience
+from analysis.capture.pcap.growing import GrowingCaptures
+from analysis.capture.pcap.part import Lenience
 from analysis.capture.pcap.segments import segment_rows
 from analysis.capture.pcap.source import PcapStreamReader
 from analysis.live.decoder import ROWS

@@ -11,8 +11,9 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
 from analysis.capture.pcap import scan
-from analysis.capture.pcap.growing import GrowingCaptures, Lenience
+from analysis.capture.pcap.growing import GrowingCaptures
 from analysis.capture.pcap.index import load_index
+from analysis.capture.pcap.part import STRICT, Lenience
 from analysis.capture.pcap.record_batches import TimeRange, read_span, spans_of
 from analysis.capture.pcap.source import PcapPartition, PcapStreamReader
 from analysis.errors import CaptureError
@@ -29,7 +30,6 @@ def records(count: int = PACKETS_THERE) -> list[Record]:
     return at_intervals(segment(number * 10, bytes(10)) for number in range(count))
 
 
-STRICT = Lenience()
 RECORD_BYTES = (len(pcap_bytes(records())) - HEADER_BYTES) // PACKETS_THERE
 
 
@@ -338,7 +338,7 @@ def test_a_capture_that_is_gone_before_it_was_read_is_named_or_passed_over_as_as
     for name in "ab":
         write_pcap(tmp_path / f"{name}.pcap", records())
     with pytest.raises(CaptureError, match=r"a\.pcap: bytes 0 to \d+ are gone .* ignoreMissingFiles"):
-        gone_between(tmp_path, Lenience())
+        gone_between(tmp_path, STRICT)
     write_pcap(tmp_path / "a.pcap", records())
     assert gone_between(tmp_path, Lenience(missing=True)) == core_rows(tmp_path / "b.pcap")
 
