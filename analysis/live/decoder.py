@@ -1,4 +1,4 @@
-"""From rows of segments to what the timelines count: which batches were published and which arrived, when.
+"""From rows of packets to what the timelines count: which batches were published and which arrived, when.
 
 A batch arrives at a client when EVENTS or SPARSE_EVENTS came in whole. It is published when its PUBLISH
 reached the proxy, under the number that the first PUBLISHED after it gives. Captures of proxies, which tell
@@ -11,22 +11,24 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.pcap.fields import DIRECTION
-from analysis.capture.pcap.index import map_bytes
+from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.streams import format_address
-from analysis.errors import CaptureError
 from analysis.live.directions import Direction, Message, Segment
+from analysis.live.payloads import Payloads
+from analysis.schemas import PACKETS
 from analysis.timelines.run_metadata import Host
 from experiments.declared import Declared, Trait
 from node.core.declaration import Reading
 from node.core.message_layout import Codec
 
 UNANSWERED_MAX = 100_000
+_OF_SEGMENT = ("t_ns", "seq", "flags", "offset", "payload_offset", "payload_length", "length")
+ROWS = pa.schema([PACKETS.field(name) for name in ("capture", *DIRECTION, *_OF_SEGMENT)])
+"""The columns of packets that are decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,18 @@ class Batch:
 
 
 class Decoder:
-    """Decodes all directions of all watched captures, which are told apart by the folder of their parts."""
+    """Decodes all directions of all watched captures."""
 
-    def __init__(self, hosts: Mapping[str, Host], codec: Codec, declared: Declared, reading: Reading) -> None:
-        """hosts: by the name of the folder of their parts."""
+    def __init__(
+        self,
+        payloads: Payloads,
+        hosts: Mapping[str, Host],
+        codec: Codec,
+        declared: Declared,
+        reading: Reading,
+    ) -> None:
+        """hosts: by the name of their capture."""
+        self._payloads = payloads
         self._hosts = hosts
         self._reading = reading
         publish, answer = reading.publish or ("", "")
@@ -71,46 +81,47 @@ class Decoder:
                 self._told.add(key)
                 yield self._hosts[key[0]].name, direction.stopped
 
-    def feed(self, segments: pa.Table) -> Iterator[Batch]:
-        """What rows of `segments.SEGMENTS` tell; each folder's in the order of capture."""
-        if not segments.num_rows:
+    def feed(self, packets: pa.Table) -> Iterator[Batch]:
+        """What packets (`ROWS`) tell, of which only TCP segments are given; each capture's in its order."""
+        if not packets.num_rows:
             return
-        folders = segments.column("folder").combine_chunks().dictionary_encode()
-        codes, part = folders.indices.to_numpy(), segments.column("part").to_numpy()
-        names = folders.dictionary.to_pylist()
-        edges = np.flatnonzero(
-            (np.diff(codes, prepend=-1, append=-1) != 0) | (np.diff(part, prepend=-1, append=-1) != 0)
-        )
+        captures = packets.column("capture").combine_chunks().dictionary_encode()
+        codes, names = captures.indices.to_numpy(), captures.dictionary.to_pylist()
+        edges = np.flatnonzero(np.diff(codes, prepend=-1, append=-1))
         for first, following in pairwise(edges.tolist()):
-            path = Path(names[codes[first]]) / f"{part[first]}.pcap"
-            yield from self._feed_part(path, segments.slice(first, following - first))
+            some = packets.slice(first, following - first)
+            columns = {name: some.column(name).to_numpy() for name in ROWS.names[1:]}
+            for rows, content, shift in self._payloads.find(names[codes[first]], columns["offset"]):
+                stretch = {name: values[rows] for name, values in columns.items()}
+                yield from self._feed_stretch(names[codes[first]], stretch, content, shift)
 
-    def _feed_part(self, path: Path, segments: pa.Table) -> Iterator[Batch]:
-        folder = path.parent.name
-        host = self._hosts[folder]
-        try:
-            content = map_bytes(path).data
-        except CaptureError:
-            return  # the parts were joined meanwhile: the run is over
-        columns = {name: segments.column(name).to_pylist() for name in segments.column_names[2:]}
-        keys = zip(*(columns[name] for name in DIRECTION), strict=True)
-        rest = (columns[name] for name in ("t_ns", "seq", "flags", "at", "length", "captured"))
-        for key, t_ns, seq, flags, at, length, captured in zip(keys, *rest, strict=True):
-            direction = self._direction(folder, host, key)
+    def _feed_stretch(
+        self, capture: str, columns: Columns, content: memoryview, shift: int
+    ) -> Iterator[Batch]:
+        """Segments whose bytes stand in one file."""
+        host = self._hosts[capture]
+        length, payload_at = columns["payload_length"], columns["payload_offset"].astype(np.int64)
+        at = columns["offset"] - shift + payload_at
+        end = at + np.clip(columns["length"] - payload_at, 0, length)
+        keys = zip(*(columns[name].tolist() for name in DIRECTION), strict=True)
+        rest = (columns["t_ns"], columns["seq"], columns["flags"], length, at, end)
+        rows = zip(keys, *(values.tolist() for values in rest), strict=True)
+        for key, t_ns, seq, flags, size, begin, stop in rows:
+            direction = self._direction(capture, host, key)
             if direction is None:
                 continue
-            segment = Segment(t_ns, seq, flags, length, content[at : at + captured])
+            segment = Segment(t_ns, seq, flags, size, content[begin:stop])
             for message in direction.feed(segment):
                 yield from self._batches(host, message)
-        self.newest_ns[host.name] = max(self.newest_ns.get(host.name, 0), columns["t_ns"][-1])
+        self.newest_ns[host.name] = max(self.newest_ns.get(host.name, 0), int(columns["t_ns"][-1]))
 
-    def _direction(self, folder: str, host: Host, key: tuple[int, ...]) -> Direction | None:
+    def _direction(self, capture: str, host: Host, key: tuple[int, ...]) -> Direction | None:
         """The state of a direction; None of what a client gives its neighbours."""
-        if (folder, key) not in self._directions:
+        if (capture, key) not in self._directions:
             leaving = format_address(key[0], key[1]) == host.address
             passed_over = leaving and host.role in self._subscribers
-            self._directions[folder, key] = None if passed_over else Direction(self._wanted[host.role])
-        return self._directions[folder, key]
+            self._directions[capture, key] = None if passed_over else Direction(self._wanted[host.role])
+        return self._directions[capture, key]
 
     def _batches(self, host: Host, message: Message) -> Iterator[Batch]:
         head, t_ns = message.head, message.t_complete_ns

@@ -1,10 +1,10 @@
 """The streaming query: every second or so, what closed parts tell is decoded on the driver.
 
-Spark plans which parts a batch takes and has its tasks read the packets' fields; the rows come to
-`foreachBatch`, where the decoder keeps its state. The query is never taken up again after its end, so its
-checkpoint only lives as long as the process: a start that failed is made again from there. Spark gives the
-Python that plans a query ten seconds to come up and no way to ask for more, which a busy machine does not
-always keep.
+The rows are those of the format `pcap`: Spark plans which parts a batch takes and has its tasks read the
+packets' fields; they come to `foreachBatch`, where the decoder keeps its state. The query is never taken up
+again after its end, so its checkpoint only lives as long as the process: a start that failed is made again
+from there. Spark gives the Python that plans a query ten seconds to come up and no way to ask for more, which
+a busy machine does not always keep.
 
 Spark and its query have a thread of their own, since Java needs seconds to start. A first query over parts
 without packets comes before that of the run: what Java and Python load and compile the first time is done
@@ -21,16 +21,20 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from analysis.capture.pcap import source
 from analysis.errors import AnalysisError
-from analysis.live.source import FORMAT, PartsSource
+from analysis.live.decoder import ROWS
+from analysis.schemas import spark_schema
 from analysis.session import spark_session
 from experiments import capture_parts
 from experiments.rundir import RunDirectory
 
 TRIGGER_S = 1
+PARTS = f"*{capture_parts.SUFFIX}"
+"""What is watched; the other captures of a run are read when it is over."""
 SESSION = {
     "spark.driver.memory": "768m",
-    "spark.python.daemon.module": "pyspark.daemon",  # that of analyses imports more than is needed here
+    "spark.python.daemon.module": "analysis.live.daemon",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.numRecentProgressUpdates": "1",
     "spark.sql.streaming.minBatchesToRetain": "2",
@@ -60,18 +64,19 @@ class LiveQuery:
         *,
         work: Path,
         take: Callable[[pa.Table], None],
-        tasks: int = 1,
         trigger_s: int = TRIGGER_S,
     ) -> None:
-        spark.dataSource.register(PartsSource)
+        source.register(spark)
         self._ended = work / "ended"
         frame = (
-            spark.readStream.format(FORMAT)
-            .option("path", str(captures))
-            .option("port", str(port))
-            .option("tasks", str(tasks))
-            .option("ended", str(self._ended))
-            .load()
+            spark.readStream.format("pcap")
+            .schema(spark_schema(ROWS))
+            .option(source.SEGMENTS, str(port))
+            .option(source.ENDED, str(self._ended))
+            # Parts are joined when the run is over, and what is wrong with them is for its analysis to say.
+            .option(source.IGNORE_MISSING, "true")
+            .option(source.IGNORE_CORRUPT, "true")
+            .load(str(captures / PARTS))
         )
 
         def handle(batch: DataFrame, _number: int) -> None:

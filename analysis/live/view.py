@@ -1,7 +1,7 @@
 """A run as who watches it sees it: what the run says of itself and what was published and came, on one board.
 
 The run's own messages (phases, changes of links and processes, problems) give the bands and lines; rows of
-segments, or what clients of programs wrote down (`recorded`), give the timelines. How far behind the view is,
+packets, or what clients of programs wrote down (`recorded`), give the timelines. How far behind the view is,
 is the time now less the time up to which all clients' packets or records are shown.
 
 Charts are made as they are before anything was measured: the page fills their series in.
@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ import pyarrow as pa
 from analysis.live.audience import Audience
 from analysis.live.board import Board
 from analysis.live.decoder import Batch, Decoder
+from analysis.live.payloads import Payloads
 from analysis.live.timelines import LiveTimelines, TimelineUpdate
 from analysis.pages.charting.chart_model import Axis, Chart, Series
 from analysis.pages.charting.chart_page import as_json
@@ -27,7 +29,6 @@ from analysis.pages.report.run_reader import AnalysedRun
 from analysis.timelines.liveness import planned_presence
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.run_window import MARGIN_NS
-from experiments import capture_parts
 from experiments.observations import ChangeRecord
 from experiments.plan import Plan
 from experiments.run_record import RunRecord, Times
@@ -41,7 +42,7 @@ LINES_MAX = 500
 
 
 class View:
-    """Told by two threads: the run's messages by one, rows of segments by another."""
+    """Told by two threads: the run's messages by one, rows of packets by another."""
 
     def __init__(self, run: RunDirectory, now_ns: Callable[[], int] = time.time_ns) -> None:
         self.run = run
@@ -52,6 +53,7 @@ class View:
         self._now_ns = now_ns
         self._lock = threading.Lock()
         self._decoder = Decoder(
+            Payloads(run.captures),
             _watched(plan, self._facts),
             codecs().get(plan.system, Codec([])),
             self._facts.declared,
@@ -80,9 +82,9 @@ class View:
                 case "problem":
                     self._line(f"problem: {message['text']}")
 
-    def take(self, segments: pa.Table) -> None:
-        """Take rows of `source.SEGMENTS`, in the order of capture within each folder."""
-        self.take_batches(list(self._decoder.feed(segments)), self._decoder.newest_ns)
+    def take(self, packets: pa.Table) -> None:
+        """Take rows of `decoder.ROWS`, each capture's in its order."""
+        self.take_batches(list(self._decoder.feed(packets)), self._decoder.newest_ns)
         for host, why in self._decoder.newly_stopped():
             self._line(f"{host}: its packets can no longer be followed: {why}")
 
@@ -153,9 +155,9 @@ class View:
 
 
 def _watched(plan: Plan, metadata: RunMetadata) -> dict[str, Any]:
-    """The hosts of captures in parts, by the names of their folders."""
+    """The hosts of captures in parts, by the names of these."""
     return {
-        capture.file + capture_parts.SUFFIX: metadata.hosts[capture.host]
+        Path(capture.file).stem: metadata.hosts[capture.host]
         for capture in plan.captures
         if capture.in_parts and capture.host is not None
     }

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.capture.pcap.reassemble import RST, SYN
-from analysis.capture.pcap.streams import TCP
+from analysis.capture.pcap.segments import TCP
 from analysis.timelines.arrays import Bools, Ints, codes, ints
 from experiments.plan import Plan
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.pcap.streams import TCP
+from analysis.capture.pcap.segments import TCP
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, ints, rows
 from analysis.timelines.link_segments import KEY_COLUMNS, Segments, segments

@@ -22,6 +22,7 @@ SUBJECTS = (
     "packets",
     "scale",
     "delays",
+    "live",
     "links",
     "network",
     "launch",

@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.capture.pcap.fields import Columns
-from analysis.capture.pcap.index import CaptureIndex, build_index, map_bytes
+from analysis.capture.pcap.index import CaptureIndex, build_index
+from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.record_batches import Span, TimeRange, read_columns, spans_of
 from analysis.capture.pcap.streams import Conversations, HostCapture, WaitLimits
 from analysis.errors import CaptureError

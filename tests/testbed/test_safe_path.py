@@ -25,6 +25,7 @@ PACKAGES = ("analysis", "experiments", "node", "systems", "testbed", "topologies
 MODULES_STARTED = (
     "analysis.live",
     "analysis.jobs.daemon",
+    "analysis.live.daemon",
     "node.tcp.launcher",
     "testbed.campaign.night_jobs",
     "testbed.cli.prompt",

@@ -5,19 +5,22 @@ A span is a stretch of whole records of one file, as the index cuts it. Files ar
 a span's memory is that of one window of offsets and one batch.
 """
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from analysis.capture.clocks.clock import REFERENCE, Clock
 from analysis.capture.pcap.fields import ALL, Column, Columns, read_fields
-from analysis.capture.pcap.format import Format
+from analysis.capture.pcap.format import Format, Integers
 from analysis.capture.pcap.fragments import Fragment, place, within
-from analysis.capture.pcap.index import CaptureIndex, map_bytes
+from analysis.capture.pcap.index import CaptureIndex
+from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.records import read_records
+from analysis.capture.pcap.scan import Split
 from analysis.capture.pcap.walk import walk
 from analysis.schemas import PACKETS
 
@@ -50,6 +53,34 @@ class Span:
     end: int
     fragments: tuple[Fragment, ...] = ()  # of its packets, those that need another one to be understood
     clock: Clock = REFERENCE  # by which it was captured
+    capture: str = ""  # its name in tables; empty: the file's
+    shift: int = 0  # what a place in the capture is more than one in the file, which may be a part of it
+
+
+class Found(Protocol):
+    """What is known of a capture: an index, or a part of one."""
+
+    @property
+    def sections(self) -> Sequence[Format]: ...
+
+    @property
+    def splits(self) -> Sequence[Split]: ...
+
+    @property
+    def fragments(self) -> Sequence[Fragment]: ...
+
+
+class Stretch(Protocol):
+    """Bytes of a file, for a task to read."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+
+S = TypeVar("S", bound=Stretch)
 
 
 def spans_of(path: Path, index: CaptureIndex, times: TimeRange, clock: Clock = REFERENCE) -> Iterator[Span]:
@@ -57,23 +88,35 @@ def spans_of(path: Path, index: CaptureIndex, times: TimeRange, clock: Clock = R
 
     times: by the run's reference clock. clock: by which it was captured.
     """
+    return cut(Span(str(path), index.sections[0], 0, 0, clock=clock), index, times)
+
+
+def cut(of: Span, found: Found, times: TimeRange = TimeRange()) -> Iterator[Span]:
+    """Cut a capture into spans of about SPAN_BYTES at the splits that were found in it. of: whose file, names
+    and clock they have.
+    """
     start = end = 0
-    form = index.sections[0]
-    for split in index.splits:
-        if not times.meets(*clock.reach(split.first_ns, split.last_ns)):
+    form = of.form
+    for split in found.splits:
+        if not times.meets(*of.clock.reach(split.first_ns, split.last_ns)):
             continue
-        if split.offset != end or end - start >= SPAN_BYTES or form is not index.sections[split.section]:
+        if split.offset != end or end - start >= SPAN_BYTES or form is not found.sections[split.section]:
             if end > start:
-                yield Span(str(path), form, start, end, within(index.fragments, start, end), clock)
-            start, form = split.offset, index.sections[split.section]
+                yield _span(of, form, start, end, found)
+            start, form = split.offset, found.sections[split.section]
         end = split.end
     if end > start:
-        yield Span(str(path), form, start, end, within(index.fragments, start, end), clock)
+        yield _span(of, form, start, end, found)
 
 
-def pack(spans: Iterable[Span]) -> Iterator[tuple[Span, ...]]:
+def _span(of: Span, form: Format, start: int, end: int, found: Found) -> Span:
+    fragments = within(found.fragments, start, end)
+    return replace(of, form=form, start=start, end=end, fragments=fragments)
+
+
+def pack(spans: Iterable[S]) -> Iterator[tuple[S, ...]]:
     """Put small spans together until they are worth a task."""
-    together: list[Span] = []
+    together: list[S] = []
     size = 0
     for span in spans:
         if together and size + span.end - span.start > SPAN_BYTES * 3 // 2:
@@ -104,12 +147,22 @@ def read_columns(span: Span, names: Collection[str] = ALL) -> Iterator[Columns]:
             yield columns
 
 
+Pick = Callable[[Columns], Integers]
+"""Which of some packets are wanted, by their number. It may ask for any layer's columns."""
+
+
 def read_span(
-    span: Span, schema: pa.Schema = PACKETS, times: TimeRange | None = None
+    span: Span, schema: pa.Schema = PACKETS, times: TimeRange | None = None, pick: Pick | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Read a span's packets as Arrow batches of `schema`: some or all columns of PACKETS, in any order."""
-    for columns in read_columns(span, schema.names):
-        batch = _batch(columns, Path(span.path).stem, schema)
+    capture = span.capture or Path(span.path).stem
+    for columns in read_columns(span, schema.names if pick is None else ALL):
+        if span.shift:
+            columns["offset"] = columns["offset"] + span.shift
+        if pick is not None:
+            rows = pick(columns)
+            columns = {name: columns[name][rows] for name in {*schema.names, "t_ns"} - {"capture"}}  # noqa: PLW2901
+        batch = _batch(columns, capture, schema)
         yield batch if times is None else _within(batch, columns["t_ns"], times)
 
 

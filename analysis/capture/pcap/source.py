@@ -1,15 +1,18 @@
-"""Spark's view of captures: `spark.read.format("pcap").load(folder)`.
+"""Spark's view of captures: `spark.read.format("pcap").load(folder)`, and `spark.readStream` of a folder that
+grows.
 
-The partitions come from the captures' indices, so one big file is read by many tasks, and a filter on
-`t_ns` skips what it can; one that asks numbers (ports, protocols) to be certain ones is applied before rows
-leave Python. Rows are those of `analysis.schemas.PACKETS`, or of a narrower schema given with `.schema(…)`:
-Spark does not prune the columns of Python sources by itself. No payload travels; it is found by `offset`.
+The partitions of a batch come from the captures' indices, so one big file is read by many tasks, and a filter
+on `t_ns` skips what it can; one that asks numbers (ports, protocols) to be certain ones is applied before
+rows leave Python. A stream's offsets say how much of each capture was read (`growing`); Spark tells it no
+filters. Rows are those of `analysis.schemas.PACKETS`, or of a narrower schema given with `.schema(…)`: Spark
+does not prune the columns of Python sources by itself. No payload travels; it is found by `offset`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    DataSourceStreamReader,
     EqualTo,
     Filter,
     GreaterThan,
@@ -26,26 +30,38 @@ from pyspark.sql.datasource import (
     LessThan,
     LessThanOrEqual,
 )
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from analysis.capture.pcap.compressed import capture_name, unpack
+from analysis.capture.pcap.growing import GrowingCaptures, Places
 from analysis.capture.pcap.index import load_index
-from analysis.capture.pcap.record_batches import Span, TimeRange, pack, read_span, spans_of
+from analysis.capture.pcap.part import Lenience, Part, pieces
+from analysis.capture.pcap.record_batches import Pick, Span, TimeRange, pack, read_span, spans_of
+from analysis.capture.pcap.segments import segment_rows
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
 from experiments.rundir import CAPTURE_ENDINGS
+
+SEGMENTS, ENDED, BYTES_MAX = "segments", "ended", "maxBytesPerTrigger"
+IGNORE_MISSING, IGNORE_CORRUPT = "ignoreMissingFiles", "ignoreCorruptFiles"
+BATCH_BYTES_MAX = 128 << 20
 
 
 class PcapPartition(InputPartition):
     """The spans of captures that one task reads."""
 
-    def __init__(self, spans: tuple[Span, ...]) -> None:
+    def __init__(self, spans: tuple[Span | Part, ...]) -> None:
         super().__init__(spans)
         self.spans = spans
 
 
 class PcapSource(DataSource):
-    """The data source `pcap`. Option `path`: a capture, a folder of captures, or a glob of them."""
+    """The data source `pcap`. Options: `path`, a capture, a folder of captures, or a glob of them;
+    `segments`, a port, of which only TCP segments that carry payload or begin a connection are read. Of
+    streams: `ended`, a file that is there once no parts of captures are written any more;
+    `maxBytesPerTrigger`; `ignoreMissingFiles` and `ignoreCorruptFiles`, as Spark's own files have them.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -55,15 +71,40 @@ class PcapSource(DataSource):
         return spark_schema(PACKETS)
 
     def reader(self, schema: StructType) -> "PcapReader":
-        return PcapReader(find_captures(self.options.get("path", "")), schema)
+        return PcapReader(find_captures(self.options.get("path", "")), schema, self._pick())
+
+    def streamReader(self, schema: StructType) -> "PcapStreamReader":  # noqa: N802  (Spark's name)
+        options = self.options
+        ended = options.get(ENDED)
+        lenience = Lenience(
+            missing=_flag(options.get(IGNORE_MISSING)), corrupt=_flag(options.get(IGNORE_CORRUPT))
+        )
+        captures = GrowingCaptures(options.get("path", ""), None if ended is None else Path(ended), lenience)
+        bytes_max = _number(BYTES_MAX, options.get(BYTES_MAX, str(BATCH_BYTES_MAX)))
+        return PcapStreamReader(captures, schema, bytes_max=bytes_max, pick=self._pick())
+
+    def _pick(self) -> Pick | None:
+        port = self.options.get(SEGMENTS)
+        return None if port is None else partial(segment_rows, port=_number(SEGMENTS, port))
+
+
+def _number(option: str, given: str) -> int:
+    if not given.isdecimal():
+        raise CaptureError(f"option {option} is {given!r}, which is no number")
+    return int(given)
+
+
+def _flag(given: str | None) -> bool:
+    return given is not None and given.lower() == "true"
 
 
 class PcapReader(DataSourceReader):
     """Plans and reads. The filters that it takes are applied exactly, so Spark need not apply them again."""
 
-    def __init__(self, captures: list[Path], schema: StructType) -> None:
+    def __init__(self, captures: list[Path], schema: StructType, pick: Pick | None = None) -> None:
         self._captures = captures
         self._schema = arrow_schema(schema)
+        self._pick = pick
         self._times = TimeRange()
         self._among: dict[str, frozenset[int]] = {}
 
@@ -84,9 +125,54 @@ class PcapReader(DataSourceReader):
         return [PcapPartition(together) for together in pack(spans)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for span in cast("PcapPartition", partition).spans:
-            for batch in read_span(span, self._schema, self._times):
+        for span in cast("tuple[Span, ...]", cast("PcapPartition", partition).spans):
+            for batch in read_span(span, self._schema, self._times, self._pick):
                 yield _chosen(batch, self._among)
+
+
+class PcapStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans what a batch takes of captures that grow, in one process, and reads it in others."""
+
+    def __init__(
+        self,
+        captures: GrowingCaptures,
+        schema: StructType,
+        *,
+        bytes_max: int = BATCH_BYTES_MAX,
+        pick: Pick | None = None,
+    ) -> None:
+        self._captures = captures
+        self._schema = arrow_schema(schema)
+        self._bytes_max = bytes_max
+        self._pick = pick
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadMaxBytes(self._bytes_max)
+
+    def latestOffset(self, start: Places, limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        return self._captures.latest(start, limit.max_bytes if isinstance(limit, ReadMaxBytes) else None)
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        return self._captures.report()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._captures.stop_growing()
+
+    def partitions(self, start: Places, end: Places) -> list[InputPartition]:
+        return [PcapPartition(together) for together in pack(self._captures.between(start, end))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        lenience = self._captures.lenience
+        for stretch in cast("PcapPartition", partition).spans:
+            try:
+                for span in pieces(stretch, lenience):
+                    yield from read_span(span, self._schema, pick=self._pick)
+            except CaptureError:
+                if not lenience.missing or Path(stretch.path).exists():
+                    raise
 
 
 def arrow_schema(asked: StructType) -> pa.Schema:

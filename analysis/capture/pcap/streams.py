@@ -23,14 +23,15 @@ from analysis.capture.pcap.byte_ranges import Segments
 from analysis.capture.pcap.decode import Decoder
 from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.format import Bytes, Integers
-from analysis.capture.pcap.index import load_index, map_bytes, release
-from analysis.capture.pcap.reassemble import HORIZON_NS, PIECES_MAX, SYN, Connection, Numbering, SettledRange
+from analysis.capture.pcap.index import load_index
+from analysis.capture.pcap.mapping import map_bytes, release
+from analysis.capture.pcap.reassemble import HORIZON_NS, PIECES_MAX, Connection, Numbering, SettledRange
 from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.segments import pick_segments
 from analysis.capture.tls.events import TlsConnections, TlsDecoder
 from analysis.schemas import DECODING, GAPS
 from node.core.message_layout import Codec
 
-TCP = 6
 Direction = tuple[int, ...]
 """A TCP direction in one capture: the values of `DIRECTION`."""
 
@@ -217,24 +218,6 @@ def directions(window: Iterable[Columns], port: int | None) -> Iterator[tuple[Di
         rows = order[first:following]
         segments = Segments(**{field.name: columns[field.name][rows] for field in fields(Segments)})
         yield tuple(int(columns[name][rows[0]]) for name in DIRECTION), segments
-
-
-def pick_segments(columns: Columns, port: int | None) -> Columns:
-    """The columns of `DIRECTION` and of `Segments` of packets from or to a port (None: any) that carry
-    payload or begin a connection.
-    """
-    wanted = columns["proto"] == TCP
-    if port is not None:
-        wanted &= (columns["sport"] == port) | (columns["dport"] == port)
-    rows = np.flatnonzero(wanted & ((columns["payload_length"] > 0) | (columns["flags"] & SYN != 0)))
-    payload_at = columns["payload_offset"][rows].astype(np.int64)
-    length = columns["payload_length"][rows].astype(np.int64)
-    return {name: columns[name][rows] for name in (*DIRECTION, "t_ns", "seq")} | {
-        "flags": columns["flags"][rows].astype(np.int64),
-        "at": columns["offset"][rows] + payload_at,
-        "length": length,
-        "captured": np.clip(columns["length"][rows] - payload_at, 0, length),
-    }
 
 
 def _group(columns: Columns) -> Integers:

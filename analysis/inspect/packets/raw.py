@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from analysis.capture.pcap.fields import DIRECTION
-from analysis.capture.pcap.index import map_bytes
+from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.record_batches import TimeRange
 from analysis.inspect.packets.capture_files import CaptureFile, captures_of
 from analysis.inspect.packets.dissect import Content

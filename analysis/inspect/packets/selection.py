@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis.capture.pcap.fields import DIRECTION, Columns
-from analysis.capture.pcap.index import map_bytes
+from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.record_batches import TimeRange
 from analysis.inspect.packets.arrays import to_arrow
 from analysis.inspect.packets.capture_files import CaptureFile, Extent, Row, at_place, captures_of, placed

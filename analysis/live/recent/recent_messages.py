@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from analysis.capture.markers import Markers
 from analysis.capture.pcap.byte_ranges import Segments
 from analysis.capture.pcap.format import Bytes
-from analysis.capture.pcap.index import build_index, map_bytes
+from analysis.capture.pcap.index import build_index
+from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.streams import (
     Conversations,

@@ -1,9 +1,21 @@
 """Captures cut into parts as tcpdump would, for tests of what reads them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+from pyspark.sql.streaming.datasource import ReadMaxBytes
+
+from analysis.capture.pcap.growing import GrowingCaptures
+from analysis.capture.pcap.part import Lenience
+from analysis.capture.pcap.segments import segment_rows
+from analysis.capture.pcap.source import PcapStreamReader
+from analysis.live.decoder import ROWS
+from analysis.live.query import PARTS
+from analysis.schemas import spark_schema
 from experiments import capture_parts
 from tests.analysis.capture.pcap.captures import Record, write_pcap
 
@@ -18,3 +30,18 @@ def write_parts(capture: Path, records: Sequence[Record], cuts: Iterable[int] = 
     for number, (first, following) in enumerate(pairwise(bounds)):
         write_pcap(folder / f"{FIRST + number}.pcap", records[first:following])
     return folder
+
+
+def rows_in_turns(captures: Path, port: int) -> Iterator[pa.Table]:
+    """The rows that the view's query is given of a folder of captures, part by part, as if none were written
+    any more.
+    """
+    ended = captures / "ended"
+    ended.touch()
+    growing = GrowingCaptures(str(captures / PARTS), ended, Lenience(missing=True, corrupt=True))
+    reader = PcapStreamReader(growing, spark_schema(ROWS), pick=partial(segment_rows, port=port))
+    start: dict[str, Any] = {}
+    while (end := reader.latestOffset(start, ReadMaxBytes(1))) != start:
+        batches = [batch for each in reader.partitions(start, end) for batch in reader.read(each)]
+        yield pa.Table.from_batches(batches, ROWS)
+        start = end

@@ -1,5 +1,6 @@
 """Decoding bit by bit finds what decoding the whole capture finds, wherever the capture is cut."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,11 @@ from hypothesis import strategies as st
 
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.live.decoder import Batch, Decoder
-from analysis.live.source import SEGMENTS, read_segments
+from analysis.live.payloads import Payloads
 from analysis.systems.sprinkler import READING
 from analysis.timelines.run_metadata import Host
 from experiments import capture_parts
-from experiments.declared import Trait
+from experiments.declared import Declared, Trait
 from node.protocols.sprinkler.messages import (
     CODEC,
     Advertisement,
@@ -39,7 +40,7 @@ from tests.analysis.capture.pcap.captures import (
     snapped,
     write_pcap,
 )
-from tests.analysis.live.parts import write_parts
+from tests.analysis.live.parts import rows_in_turns, write_parts
 
 PORT = 7000
 PROXY, CLIENT, NEIGHBOUR = ("10.0.0.1", PORT), ("10.0.0.2", 40_000), ("10.0.0.3", PORT)
@@ -68,17 +69,21 @@ def streamed(content: bytes, sizes: list[int], isn: int = 1000) -> list[bytes]:
     return frames
 
 
-def read_live(folder: Path, host: Host) -> Iterator[Batch]:
+def decoder_of(captures: Path, host: Host | None = None, declared: Declared | None = None) -> Decoder:
+    hosts = {Path(NAME).stem: host or client()}
+    return Decoder(Payloads(captures), hosts, CODEC, declared or oldest(), READING)
+
+
+def read_live(captures: Path, decoder: Decoder) -> Iterator[Batch]:
     """Part by part, as parts are closed."""
-    decoder = Decoder({folder.name: host}, CODEC, oldest(), READING)
-    for part in capture_parts.parts(folder):
-        yield from decoder.feed(pa.Table.from_batches(read_segments(part, PORT), SEGMENTS))
+    for rows in rows_in_turns(captures, PORT):
+        yield from decoder.feed(rows)
 
 
 def in_parts(records: list[Record], cuts: set[int], host: Host | None = None) -> list[tuple[int, ...]]:
     with TemporaryDirectory() as folder:
-        parts = write_parts(Path(folder) / NAME, records, cuts)
-        found = read_live(parts, host or client())
+        write_parts(Path(folder) / NAME, records, cuts)
+        found = read_live(Path(folder), decoder_of(Path(folder), host))
         return [(b.stream, b.first_seq, b.count, b.events, b.t_ns) for b in found]
 
 
@@ -175,11 +180,9 @@ def test_bytes_of_a_reset_are_none_of_the_stream() -> None:
 
 def test_a_direction_that_is_no_longer_readable_is_named_once() -> None:
     with TemporaryDirectory() as folder:
-        parts = write_parts(Path(folder) / NAME, at_intervals(streamed(b"GET / HTTP/1.1\r\n\r\n", [50])))
-        decoder = Decoder({parts.name: client()}, CODEC, oldest(), READING)
-        list(
-            decoder.feed(pa.Table.from_batches(read_segments(capture_parts.parts(parts)[0], PORT), SEGMENTS))
-        )
+        write_parts(Path(folder) / NAME, at_intervals(streamed(b"GET / HTTP/1.1\r\n\r\n", [50])))
+        decoder = decoder_of(Path(folder))
+        list(read_live(Path(folder), decoder))
         assert list(decoder.newly_stopped()) == [("r0-client-0", "no frame header at byte 0")]
         assert list(decoder.newly_stopped()) == []
 
@@ -202,29 +205,37 @@ def test_what_a_driver_publishes_gets_its_number_from_the_answer_and_its_time_fr
     assert in_parts(at_intervals(frames), {3, 5}, driver) == [(2, 41, 3, 3, first_try_ns + way_ns)]
 
 
+def test_parts_that_are_joined_before_they_are_decoded_are_decoded_all_the_same(tmp_path: Path) -> None:
+    cuts = {2, 5}
+    parts = write_parts(tmp_path / NAME, at_intervals(streamed(batch(1, 5) + batch(6, 2), [30])), cuts)
+    decoder = decoder_of(tmp_path)
+    [first, *rest] = rows_in_turns(tmp_path, PORT)
+    assert list(decoder.feed(first)) == []
+    capture_parts.join(parts)
+    found = [each.first_seq for rows in rest for each in decoder.feed(rows)]
+    assert found == [1, 6]
+
+
 def test_parts_that_went_away_meanwhile_tell_nothing_more(tmp_path: Path) -> None:
     parts = write_parts(tmp_path / NAME, at_intervals(streamed(batch(1, 5), [500])))
-    [part] = capture_parts.parts(parts)
-    segments = pa.Table.from_batches(read_segments(part, PORT), SEGMENTS)
-    part.unlink()
-    assert list(Decoder({parts.name: client()}, CODEC, oldest(), READING).feed(segments)) == []
+    [rows] = rows_in_turns(tmp_path, PORT)
+    shutil.rmtree(parts)
+    assert list(decoder_of(tmp_path).feed(rows)) == []
 
 
 def test_an_empty_or_foreign_part_holds_no_segments(tmp_path: Path) -> None:
+    parts = write_parts(tmp_path / NAME, [])
     for name, content in (("1.pcap", b""), ("2.pcap", b"not a capture at all, but text")):
-        (tmp_path / name).write_bytes(content)
-        assert list(read_segments(tmp_path / name, PORT)) == []
+        (parts / name).write_bytes(content)
+    assert {rows.num_rows for rows in rows_in_turns(tmp_path, PORT)} == {0}
 
 
 def test_of_what_servers_keep_for_others_a_subscriber_that_is_one_gets_nothing(tmp_path: Path) -> None:
     """Its usual message counts, and another one that carries events is for those that it serves."""
     sparse = encoded(SparseEvents(0, 0, 2, 11, 1, 10, 0, 0, (1).to_bytes(4) + bytes(10)))
-    parts = write_parts(tmp_path / NAME, at_intervals(streamed(batch(1, 5) + sparse, [400])), {1})
+    write_parts(tmp_path / NAME, at_intervals(streamed(batch(1, 5) + sparse, [400])), {1})
     found = {}
     for declared in (oldest(), replace(oldest(), roles={"client": (Trait.SUBSCRIBER, Trait.SERVER)})):
-        decoder = Decoder({parts.name: client()}, CODEC, declared, READING)
-        tables = [
-            pa.Table.from_batches(read_segments(part, PORT), SEGMENTS) for part in capture_parts.parts(parts)
-        ]
-        found[declared.by_host] = [each.first_seq for table in tables for each in decoder.feed(table)]
+        read = read_live(tmp_path, decoder_of(tmp_path, declared=declared))
+        found[declared.by_host] = [each.first_seq for each in read]
     assert found == {False: [1, 11], True: [1]}

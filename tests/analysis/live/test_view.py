@@ -7,14 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from analysis.live.source import SEGMENTS, read_segments
 from analysis.live.view import View
-from experiments import capture_parts
 from experiments.json_files import read_json
 from experiments.rundir import RunDirectory
 from node.protocols.sprinkler.messages import CODEC, Events
 from tests.analysis.capture.pcap.captures import SYN, Record, segment
-from tests.analysis.live.parts import write_parts
+from tests.analysis.live.parts import rows_in_turns, write_parts
 from tests.analysis.timelines.world import ZERO, S, run_json
 
 PORT = 7000
@@ -61,9 +59,9 @@ def segments_of(view: View, later_ns: int = 0) -> pa.Table:
     frames = [segment(7, flags=SYN, **ends), segment(8, data, **ends), segment(8 + len(data), b"\0", **ends)]
     times = (ZERO - S, ZERO + 10 * S + later_ns, ZERO + 11 * S + later_ns)
     records = [Record(t_ns, frame) for t_ns, frame in zip(times, frames, strict=True)]
-    folder = write_parts(view.run.capture(f"{CLIENT}-eth0.pcap"), records)
-    [part] = capture_parts.parts(folder)
-    return pa.Table.from_batches(read_segments(part, PORT), SEGMENTS)
+    write_parts(view.run.capture(f"{CLIENT}-eth0.pcap"), records)
+    [rows] = rows_in_turns(view.run.captures, PORT)
+    return rows
 
 
 def test_a_packet_that_is_dated_after_now_makes_no_bins(view: View) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.capture.pcap.index import build_index, map_bytes
+from analysis.capture.pcap.index import build_index
+from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.records import read_records
 from analysis.capture.pcap.walk import walk
 from analysis.timelines.delivery_records import RECORD

@@ -11,8 +11,9 @@ from scapy.layers.inet import IP, TCP, UDP, fragment
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, fragment6
 from scapy.layers.l2 import Dot1Q, Ether
 
-from analysis.capture.pcap import fragments, index, record_batches
-from analysis.capture.pcap.index import CaptureIndex, build_index, map_bytes
+from analysis.capture.pcap import fragments, index, record_batches, scan
+from analysis.capture.pcap.index import CaptureIndex, build_index
+from analysis.capture.pcap.mapping import map_bytes
 from tests.analysis.capture.pcap.captures import START_NS, Record, at_intervals, write_pcap
 from tests.analysis.capture.pcap.reading import ours
 
@@ -111,8 +112,8 @@ def test_a_number_used_again_is_another_datagram(tmp_path: Path) -> None:
 def test_fragments_find_their_first_across_spans_and_in_the_sidecar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "SPLIT_BYTES", 700)
-    monkeypatch.setattr(index, "_WINDOW_BYTES", 2_000)
+    monkeypatch.setattr(scan, "SPLIT_BYTES", 700)
+    monkeypatch.setattr(scan, "_WINDOW_BYTES", 2_000)
     monkeypatch.setattr(record_batches, "SPAN_BYTES", 700)
     monkeypatch.setattr(record_batches, "BATCH_ROWS", 2)
     both = zip(ipv4(PAYLOAD, seq=0, number=1), ipv4(bytes(9000), seq=9000, number=2), strict=True)

@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.capture.pcap import fragments, index, walk
+from analysis.capture.pcap import fragments, scan, walk
 from analysis.capture.pcap.compressed import unpack
 from analysis.capture.pcap.format import PCAPNG, Format
 from analysis.capture.pcap.index import CaptureIndex, build_index
@@ -78,8 +78,8 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that small files are read in many windows, lanes and splits."""
     for module, name, value in (
         (walk, "LANE_BYTES", 256), (walk, "SEARCH_BYTES", 200), (walk, "LANES_MIN", 2),
-        (index, "_WINDOW_BYTES", 2_000), (index, "_FIRST_WINDOW_BYTES", 300), (index, "SPLIT_BYTES", 500),
-        (index, "_BATCH_RECORDS", 7), (fragments, "WAITING_MAX", 2),
+        (scan, "_WINDOW_BYTES", 2_000), (scan, "_FIRST_WINDOW_BYTES", 300), (scan, "SPLIT_BYTES", 500),
+        (scan, "_BATCH_RECORDS", 7), (fragments, "WAITING_MAX", 2),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
 

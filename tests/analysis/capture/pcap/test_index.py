@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.capture.pcap import index as index_module
+from analysis.capture.pcap import scan
 from analysis.capture.pcap.compressed import readable
 from analysis.capture.pcap.index import build_index, load_index, sidecar
 from analysis.errors import CaptureError
@@ -35,8 +36,8 @@ def test_an_index_counts_packets_and_times(tmp_path: Path, order: str, nanosecon
 
 
 def test_splits_cover_the_records_without_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_module, "SPLIT_BYTES", 500)
-    monkeypatch.setattr(index_module, "_WINDOW_BYTES", 2000)
+    monkeypatch.setattr(scan, "SPLIT_BYTES", 500)
+    monkeypatch.setattr(scan, "_WINDOW_BYTES", 2000)
     index = build_index(write_pcap(tmp_path / "a.pcap", RECORDS))
     assert len(index.splits) > 8
     assert index.splits[0].offset == 24

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analysis.capture.pcap.index import load_index, map_bytes
+from analysis.capture.pcap.index import load_index
+from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.streams import Conversations, HostCapture, directions
 from node.protocols.sprinkler.messages import CODEC

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import LongType, StructType
 
-from analysis.capture.pcap import index, record_batches
+from analysis.capture.pcap import record_batches, scan
 from analysis.capture.pcap.index import load_index
 from analysis.capture.pcap.record_batches import TimeRange, pack, read_span, spans_of
 from analysis.capture.pcap.source import PcapReader, among, arrow_schema, find_captures, narrow, register
@@ -47,7 +47,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _small_splits(monkeypatch: pytest.MonkeyPatch, captures: Path) -> Iterator[None]:
     for path in captures.glob("*.index"):
         path.unlink()
-    monkeypatch.setattr(index, "SPLIT_BYTES", 1000)
+    monkeypatch.setattr(scan, "SPLIT_BYTES", 1000)
     monkeypatch.setattr(record_batches, "SPAN_BYTES", 3000)
     yield
     for path in captures.glob("*.index"):
@@ -188,7 +188,7 @@ def test_a_narrow_schema_gives_those_columns_and_a_filter_its_rows(
 @pytest.mark.spark
 def test_what_the_documentation_shows_works(spark: SparkSession, captures: Path) -> None:
     page = (Path(__file__).parents[4] / "docs/captures-in-spark.md").read_text()
-    [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    [code, _] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     known: dict[str, Any] = {"spark": spark}
     exec(code.replace("captures/", str(captures)), known)
     assert known["packets"].count() == 2 * PACKETS_PER_CAPTURE

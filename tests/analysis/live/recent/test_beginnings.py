@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analysis.capture.pcap.byte_ranges import Segments
-from analysis.capture.pcap.index import build_index, map_bytes
+from analysis.capture.pcap.index import build_index
+from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
 from analysis.capture.pcap.streams import directions
 from analysis.live.recent.beginnings import begin_at_message

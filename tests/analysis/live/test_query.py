@@ -1,4 +1,4 @@
-"""The streaming source: closed parts, each once, in order, no more at once than is bounded."""
+"""The view's query: the segments of closed parts, each once and in order, whatever happens to it."""
 
 import sys
 from itertools import count
@@ -9,10 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analysis.errors import AnalysisError
-from analysis.live import source
 from analysis.live.query import LiveQuery
-from analysis.live.source import PartsReader, latest
-from experiments import capture_parts
 from tests.analysis.capture.pcap.captures import Record, at_intervals, segment, write_pcap
 from tests.analysis.live.parts import FIRST, write_parts
 
@@ -31,48 +28,8 @@ def captures(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def sequence_numbers(rows: pa.Table, folder: str) -> list[int]:
-    return [row["seq"] for row in rows.to_pylist() if row["folder"].endswith(folder)]
-
-
-def test_the_part_that_is_still_written_is_left_for_later(captures: Path) -> None:
-    assert latest(captures, {}, ended=False) == {"a.pcap.parts": FIRST + 2, "b.pcap.parts": FIRST + 2}
-    assert latest(captures, {}, ended=True) == {"a.pcap.parts": FIRST + 3, "b.pcap.parts": FIRST + 3}
-
-
-def test_nothing_new_is_the_same_offset(captures: Path) -> None:
-    end = latest(captures, {}, ended=False)
-    assert latest(captures, end, ended=False) == end
-
-
-def test_what_is_read_at_once_is_bounded_and_goes_on_from_there(
-    captures: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    size = capture_parts.parts(captures / "a.pcap.parts")[0].stat().st_size
-    monkeypatch.setattr(source, "BATCH_BYTES_MAX", 3 * size)
-    first = latest(captures, {}, ended=True)
-    assert first == {"a.pcap.parts": FIRST + 1, "b.pcap.parts": FIRST}
-    assert latest(captures, first, ended=True) == {"a.pcap.parts": FIRST + 2, "b.pcap.parts": FIRST + 2}
-
-
-def test_a_part_larger_than_the_bound_is_read_alone(captures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "BATCH_BYTES_MAX", 1)
-    assert latest(captures, {}, ended=True) == {"a.pcap.parts": FIRST}
-
-
-def test_each_capture_is_one_tasks_and_in_order(captures: Path) -> None:
-    reader = PartsReader(captures, PORT, 2, captures / "ended")
-    partitions = reader.partitions({"a.pcap.parts": FIRST}, latest(captures, {}, ended=True))
-    names = [[Path(part).relative_to(captures).as_posix() for part in each.parts] for each in partitions]
-    assert names == [
-        [f"a.pcap.parts/{FIRST + number}.pcap" for number in (1, 2, 3)],
-        [f"b.pcap.parts/{FIRST + number}.pcap" for number in (0, 1, 2, 3)],
-    ]
-
-
-def test_an_empty_stretch_has_no_tasks(captures: Path) -> None:
-    end = latest(captures, {}, ended=False)
-    assert PartsReader(captures, PORT, 2, captures / "ended").partitions(end, end) == []
+def sequence_numbers(rows: pa.Table, capture: str) -> list[int]:
+    return [row["seq"] for row in rows.to_pylist() if row["capture"] == capture]
 
 
 @pytest.mark.spark
@@ -81,22 +38,22 @@ def test_a_query_gives_every_segment_once_and_in_order_as_parts_are_closed(
 ) -> None:
     taken: list[pa.Table] = []
     work = tmp_path_factory.mktemp("work")
-    running = LiveQuery(spark, captures, PORT, work=work, take=taken.append, tasks=2, trigger_s=0)
+    running = LiveQuery(spark, captures, PORT, work=work, take=taken.append, trigger_s=0)
     try:
         running.catch_up()
         expected = [BEGINNING + number * 10 for number in range(PACKETS)]
-        for folder in ("a.pcap.parts", "b.pcap.parts"):
-            assert sequence_numbers(pa.concat_tables(taken), folder) == expected[:-PER_PART]
+        for capture in ("a", "b"):
+            assert sequence_numbers(pa.concat_tables(taken), capture) == expected[:-PER_PART]
         more = at_intervals([segment(BEGINNING + PACKETS * 10, bytes(10))])
         write_pcap(captures / "a.pcap.parts" / f"{FIRST + 9}.pcap", more)
         running.catch_up()
-        assert sequence_numbers(pa.concat_tables(taken), "a.pcap.parts") == expected
+        assert sequence_numbers(pa.concat_tables(taken), "a") == expected
         running.read_rest()
-        assert sequence_numbers(pa.concat_tables(taken), "a.pcap.parts") == [
+        assert sequence_numbers(pa.concat_tables(taken), "a") == [
             *expected,
             BEGINNING + PACKETS * 10,
         ]
-        assert sequence_numbers(pa.concat_tables(taken), "b.pcap.parts") == expected
+        assert sequence_numbers(pa.concat_tables(taken), "b") == expected
         assert running.failure is None
     finally:
         running.stop()
@@ -130,7 +87,7 @@ def test_a_query_whose_python_is_slow_to_come_up_starts_again(
         running.catch_up()
         assert marker.is_dir()
         assert running.failure is None
-        found = sequence_numbers(pa.concat_tables(taken), "a.pcap.parts")
+        found = sequence_numbers(pa.concat_tables(taken), "a")
         assert found == [BEGINNING + number * 10 for number in range(PACKETS - PER_PART)]
     finally:
         running.stop()

@@ -1,0 +1,34 @@
+"""TCP segments among the packets of a capture: those that carry payload or begin a connection."""
+
+import numpy as np
+
+from analysis.capture.pcap.fields import DIRECTION, Columns
+from analysis.capture.pcap.format import Integers
+from analysis.capture.pcap.reassemble import SYN
+
+TCP = 6
+
+
+def segment_rows(columns: Columns, port: int | None) -> Integers:
+    """The numbers of packets from or to a port (None: any) that are TCP segments which carry payload or begin
+    a connection.
+    """
+    wanted = columns["proto"] == TCP
+    if port is not None:
+        wanted &= (columns["sport"] == port) | (columns["dport"] == port)
+    return np.flatnonzero(wanted & ((columns["payload_length"] > 0) | (columns["flags"] & SYN != 0)))
+
+
+def pick_segments(columns: Columns, port: int | None) -> Columns:
+    """The columns of `DIRECTION` and of `Segments` of packets from or to a port (None: any) that carry
+    payload or begin a connection.
+    """
+    rows = segment_rows(columns, port)
+    payload_at = columns["payload_offset"][rows].astype(np.int64)
+    length = columns["payload_length"][rows].astype(np.int64)
+    return {name: columns[name][rows] for name in (*DIRECTION, "t_ns", "seq")} | {
+        "flags": columns["flags"][rows].astype(np.int64),
+        "at": columns["offset"][rows] + payload_at,
+        "length": length,
+        "captured": np.clip(columns["length"][rows] - payload_at, 0, length),
+    }

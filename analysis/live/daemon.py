@@ -1,0 +1,8 @@
+"""Spark's daemon of Python workers for the live view: as that of analyses, but nothing beyond captures."""
+
+from analysis.jobs.daemon import PLANNING, SOURCE, TASKS, serve
+
+PRELOADED = dict.fromkeys((TASKS, *PLANNING), (SOURCE,))
+
+if __name__ == "__main__":
+    serve(PRELOADED)
