@@ -49,23 +49,19 @@ from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.run_window import notes as outside_notes
 from analysis.timelines.schemas import EVENTS, FIDELITY, MEASURES
 from analysis.timelines.summary import Findings, summarize
-from analysis.timelines.tasks import (
+from analysis.timelines.tasks.following import FollowStreams
+from analysis.timelines.tasks.packets import MeasureLink, MessagesToEvents
+from analysis.timelines.tasks.records import (
     CheckClients,
     CheckPublisher,
     CompareOrder,
     CountMatches,
     Files,
-    FollowStreams,
-    MeasureLink,
-    MessagesToEvents,
     ReadMeasures,
     RecordFiles,
     SortRecords,
-    Task,
-    carry_out,
-    nothing,
-    write,
 )
+from analysis.timelines.tasks.results import Task, carry_out, nothing, write
 from analysis.timelines.total_order import with_disorder
 from analysis.timelines.traversals import LinkTraversal, traversals
 from experiments.declared import Trait

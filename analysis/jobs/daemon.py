@@ -18,7 +18,14 @@ TASKS = "pyspark.worker"
 SOURCE = "analysis.capture.pcap.source"
 PLANNING = ("pyspark.sql.worker.plan_data_source_read", "pyspark.sql.worker.data_source_pushdown_filters")
 PRELOADED = {
-    TASKS: ("analysis.tables", "analysis.jobs.transfers", "analysis.timelines.tasks", SOURCE),
+    TASKS: (
+        "analysis.tables",
+        "analysis.jobs.transfers",
+        "analysis.timelines.tasks.packets",
+        "analysis.timelines.tasks.records",
+        "analysis.timelines.tasks.following",
+        SOURCE,
+    ),
     **dict.fromkeys(PLANNING, (SOURCE,)),
 }
 """By the kind of worker, what it needs beside itself."""

@@ -8,7 +8,7 @@ import pytest
 from analysis import pipeline
 from analysis.pages.report import write_report
 from analysis.pipeline import analyze_here
-from analysis.timelines.tasks import CheckClients
+from analysis.timelines.tasks.records import CheckClients
 from experiments.rundir import RunDirectory
 from node.systems import build_machine
 from testbed.cli import main

@@ -14,7 +14,7 @@ from analysis.jobs.sending import pack
 from analysis.timelines.content import KINDS, Content, ContentFiles
 from analysis.timelines.selectivity import selectivity
 from analysis.timelines.sequence_intervals import NEVER
-from analysis.timelines.tasks import CheckClients
+from analysis.timelines.tasks.records import CheckClients
 from node.core.content import UNSPECIFIED, event, interest
 from node.core.content_matching import EventIndex
 from node.core.declaration import Contract, Declared, Trait

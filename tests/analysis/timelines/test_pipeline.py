@@ -20,7 +20,7 @@ from analysis.pipeline import (
 from analysis.timelines import deliveries, schemas
 from analysis.timelines.latency import PHASES
 from analysis.timelines.run_metadata import read_metadata
-from analysis.timelines.tasks import MessagesToEvents
+from analysis.timelines.tasks.packets import MessagesToEvents
 from experiments.json_files import read_json
 from experiments.run_record import record_from_json
 from experiments.rundir import RunDirectory

@@ -1,0 +1,119 @@
+"""Tasks that read what packets say: a host's messages as its events, what a link did."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from analysis.schemas import MESSAGES
+from analysis.timelines import (
+    events,
+    failover_events,
+    fidelity,
+    schemas,
+    throughput,
+    traffic,
+    wan,
+)
+from analysis.timelines.arrays import Ints, ints
+from analysis.timelines.run_metadata import Host, RunMetadata
+from analysis.timelines.run_window import outside
+from analysis.timelines.tasks.results import together, write
+from analysis.timelines.traversals import PACKET_COLUMNS, LinkTraversal, sides
+from experiments.declared import Trait
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesToEvents:
+    """Turns one host's file of the table of messages into a file of events."""
+
+    messages: Path
+    folder: Path
+    metadata: RunMetadata
+
+    def run(self) -> dict[str, pa.Table]:
+        """Also sums up what arrived, and finds what a proxy asked for."""
+        parts = self._parts()
+        if not parts:
+            return {}
+        host = self.metadata.hosts[self._read(parts[0][:1], ["host"]).column("host")[0].as_py()]
+        seen: list[dict[str, pa.Table]] = []
+        t_ns: list[Ints] = []
+
+        def read() -> Iterator[pa.Table]:
+            for part in parts:
+                messages = self._read(part, events.MESSAGE_COLUMNS)
+                t_ns.append(ints(messages, "t_first_ns"))
+                seen.append(self._of_part(messages, t_ns[-1], host))
+                yield messages
+
+        found = events.from_messages(read(), host, self.metadata)
+        write(found, self.folder / f"{host.name}.parquet", schemas.EVENTS)
+        return {
+            **({} if self.metadata.by_host else {"arrivals": throughput.arrivals(found, self.metadata)}),
+            "outside": outside(host.name, "messages", np.concatenate(t_ns), self.metadata.window),
+            **together(seen),
+        }
+
+    def _parts(self) -> list[list[int]]:
+        """The file's row groups, in parts that can be understood by themselves: those of a host that passes
+        messages on for others are one.
+        """
+        written = pq.read_metadata(self.messages)
+        groups = [number for number in range(written.num_row_groups) if written.row_group(number).num_rows]
+        within = written.schema.names.index("within")
+        passes_on = any(
+            (told := written.row_group(number).column(within).statistics) is None or told.num_values
+            for number in groups
+        )
+        return [groups] if passes_on and groups else [[number] for number in groups]
+
+    def _read(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        texts = [name for name in columns if MESSAGES.field(name).type == pa.string()]
+        with pq.ParquetFile(self.messages, read_dictionary=texts) as file:
+            return file.read_row_groups(groups, columns=list(columns))
+
+    def _of_part(self, messages: pa.Table, t_ns: Ints, host: Host) -> dict[str, pa.Table]:
+        within = messages.filter(pa.array(self.metadata.window.holds(t_ns)))
+        found = {"wan_messages": wan.messages_over_links(within, host, self.metadata)}
+        if self.metadata.has(host, Trait.SERVER):
+            found["subscriptions"] = failover_events.subscriptions(within, self.metadata)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureLink:
+    """Measures both directions of one link, from the captures on both sides of its emulator."""
+
+    packets: Path
+    traversals: tuple[LinkTraversal, ...]
+    metadata: RunMetadata
+
+    def run(self) -> dict[str, pa.Table]:
+        """Both directions' delay, loss and rate, of all packets; and their bytes per bin, the system's and
+        other people's.
+        """
+        wanted = sorted({name for traversal in self.traversals for name in (traversal.near, traversal.far)})
+        chosen = pc.field("capture").isin(wanted)
+        packets = pq.read_table(self.packets, columns=list(PACKET_COLUMNS), filters=chosen)
+        measured, carried, others, strange = [], [], [], []
+        for traversal in self.traversals:
+            near, far = sides(packets, traversal)
+            measured.append(fidelity.measured(traversal.direction, near, far, self.metadata))
+            system = traffic.of_system(far, self.metadata)
+            carried.append(throughput.wire(traversal.direction, system, self.metadata))
+            others.append(traffic.carried(traversal.direction, far, self.metadata))
+            strange += [
+                outside(capture, "packets", ints(seen, "t_ns"), self.metadata.window)
+                for capture, seen in ((traversal.near, near), (traversal.far, far))
+            ]
+        return {
+            "fidelity": pa.concat_tables(measured),
+            "wire": pa.concat_tables(carried),
+            "traffic": pa.concat_tables(others),
+            "outside": pa.concat_tables(strange),
+        }

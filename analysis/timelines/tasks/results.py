@@ -1,0 +1,80 @@
+"""What tasks return, put together by table; and how they write what is too large to return."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.jobs import work
+from analysis.jobs.work import Workers
+from analysis.timelines import schemas
+from analysis.timelines.arrays import concatenated
+from experiments.whole_files import replacing
+
+RESULTS = {
+    "arrivals": schemas.ARRIVALS,
+    "followed": schemas.FOLLOWED,
+    "subscriptions": schemas.SUBSCRIPTIONS,
+    "fidelity": schemas.FIDELITY,
+    "wire": schemas.WIRE,
+    "traffic": schemas.TRAFFIC,
+    "wan_messages": schemas.WAN_MESSAGES,
+    "wan_copies": schemas.WAN_COPIES,
+    "outside": schemas.OUTSIDE,
+    "deliveries": schemas.DELIVERIES,
+    "confirmations": schemas.CONFIRMATIONS,
+    "disorder": schemas.DISORDER,
+    "selectivity": schemas.SELECTIVITY,
+    "measured": schemas.MEASURED,
+    "publishers": schemas.PUBLISHERS,
+    "samples": schemas.SAMPLES,
+    "untimed": schemas.UNTIMED,
+    "pairs": schemas.PAIRS,
+    "coverage": schemas.COVERAGE,
+    "convergence": schemas.CONVERGENCE,
+}
+"""What tasks return, by name."""
+COMPRESSION = "lz4"
+ROWS_TOGETHER = 1 << 20
+"""In a row group."""
+
+Task = work.Task[dict[str, pa.Table]]
+"""Its results are small, with names of `RESULTS`."""
+
+
+def together(found: Iterable[dict[str, pa.Table]]) -> dict[str, pa.Table]:
+    """The results of several streams, put together by table."""
+    results = list(found)
+    names = dict.fromkeys(name for result in results for name in result)
+    return {name: pa.concat_tables([result[name] for result in results]).combine_chunks() for name in names}
+
+
+def carry_out(workers: Workers, tasks: Sequence[Task], doing: str) -> dict[str, pa.Table]:
+    """Do all tasks, and put their results together by name; a result that no task gave is empty.
+
+    doing: what this is, for the error. Raises AnalysisError if a task fails.
+    """
+    returned = workers.carry_out(tasks, doing)
+    return {
+        name: concatenated([result[name] for result in returned if name in result], schema)
+        for name, schema in RESULTS.items()
+    }
+
+
+def nothing() -> dict[str, pa.Table]:
+    """All results, empty: where there was nothing to be done."""
+    return {name: schema.empty_table() for name, schema in RESULTS.items()}
+
+
+def write(table: pa.Table, path: Path, schema: pa.Schema | None = None) -> None:
+    """Write one Parquet file so that readers see it whole or not at all. schema: what its columns are to be
+    there; None: what they are here.
+    """
+    with (
+        replacing(path, sync=False) as stream,
+        pq.ParquetWriter(stream, schema or table.schema, compression=COMPRESSION) as writer,
+    ):
+        for begin in range(0, max(1, table.num_rows), ROWS_TOGETHER):
+            some = table.slice(begin, ROWS_TOGETHER)
+            writer.write_table(some if schema is None else some.cast(schema))
