@@ -8,7 +8,7 @@ before is not brought again: the beginning of its archive says which it is.
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 BEGINNING_BYTES = 1 << 20
 """In which an archive says which run it has."""
 COPIED_BYTES = 8 << 20
+BRINGING = ".bringing-"
+SENDING = ".part"
+"""How the name ends of what is not whole yet."""
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://")
 _SAME = {"s3a": "s3", "s3n": "s3"}
 """Hadoop's names for what Arrow calls otherwise."""
@@ -43,31 +46,44 @@ def bring(url: str, into: Path) -> tuple[Path, bool]:
     Raises InputError if there is none, if it cannot be read, or as `unpacking.unpacked`.
     """
     with _told(url):
-        there, path = _place(url)
-        size = there.get_file_info(path).size
-        if size is None:
-            raise InputError(url, None, "", "there is no such packed run")
+        there, path, size = _found(url)
         into.mkdir(parents=True, exist_ok=True)
-        with scratch(".bringing-", into) as folder:
-            archive = folder / name_of(url)
-            _copy(there, path, archive, min(size, BEGINNING_BYTES))
+        with scratch(BRINGING, into) as folder, _named(url):
             if size > BEGINNING_BYTES:
-                if (found := here_already(archive, into)) is not None:
+                beginning = folder / "beginning"
+                _copy(there, path, beginning, BEGINNING_BYTES)
+                if (found := here_already(beginning, into)) is not None:
                     return found, False
-                free = shutil.disk_usage(into).free
-                if size > free * FREE_SHARE:
-                    problem = f"has {size / 1e9:.1f} GB, and only {free / 1e9:.1f} GB are free in {into}"
-                    raise InputError(url, None, "", problem)
-                _copy(there, path, archive, size)
-            return unpacked(archive, into)
+            return unpacked(_fetched(url, folder), into)
+
+
+@contextmanager
+def fetched(url: str, near: Path) -> Iterator[Path]:
+    """The archive at this URL as a file in a folder below `near`, for the length of a block.
+
+    Raises InputError if there is none, or if it cannot be read or does not fit; what is raised of the file
+    inside is told of the URL.
+    """
+    with scratch(BRINGING, near) as folder:
+        with _told(url):
+            archive = _fetched(url, folder)
+        with _named(url):
+            yield archive
 
 
 def send(archive: Path, url: str) -> None:
-    """Put an archive at this URL. Raises InputError if that cannot be."""
+    """Put an archive at this URL, whole or not at all. Raises InputError if that cannot be."""
     with _told(url):
         there, path = _place(url)
-        with archive.open("rb") as source, there.open_output_stream(path, compression=None) as stream:
-            shutil.copyfileobj(source, stream, COPIED_BYTES)
+        sending = f"{path}{SENDING}"
+        try:
+            with archive.open("rb") as source, there.open_output_stream(sending, compression=None) as stream:
+                shutil.copyfileobj(source, stream, COPIED_BYTES)
+            there.move(sending, path)
+        except BaseException:
+            with suppress(OSError):
+                there.delete_file(sending)
+            raise
 
 
 def is_there(url: str) -> bool:
@@ -85,11 +101,43 @@ def _place(url: str) -> tuple["FileSystem", str]:
     return place
 
 
+def _found(url: str) -> tuple["FileSystem", str, int]:
+    """Where an archive is, and its bytes. Raises InputError if there is none."""
+    there, path = _place(url)
+    size = there.get_file_info(path).size
+    if size is None:
+        raise InputError(url, None, "", "there is no such packed run")
+    return there, path, size
+
+
+def _fetched(url: str, folder: Path) -> Path:
+    """The whole archive as a file in a folder. Raises InputError if it does not fit."""
+    there, path, size = _found(url)
+    free = shutil.disk_usage(folder).free
+    if size > free * FREE_SHARE:
+        problem = f"has {size / 1e9:.1f} GB, and only {free / 1e9:.1f} GB are free in {folder.parent}"
+        raise InputError(url, None, "", problem)
+    archive = folder / name_of(url)
+    _copy(there, path, archive, size)
+    return archive
+
+
 def _copy(there: "FileSystem", path: str, archive: Path, size: int) -> None:
     """Copy a file's beginning, as it is: Arrow would unpack what ends with .zst."""
     with there.open_input_stream(path, compression=None) as source, archive.open("wb") as stream:
         while (left := size - stream.tell()) and (some := source.read(min(left, COPIED_BYTES))):
             stream.write(some)
+
+
+@contextmanager
+def _named(url: str) -> Iterator[None]:
+    """What is wrong with a file that was fetched is wrong with what stands at its URL."""
+    try:
+        yield
+    except InputError as error:
+        if BRINGING not in error.file:
+            raise
+        raise InputError(url, error.line, error.field, error.problem) from error
 
 
 @contextmanager
@@ -99,4 +147,4 @@ def _told(url: str) -> Iterator[None]:
         yield
     except (OSError, ValueError, NotImplementedError) as error:
         first: Any = str(error).strip().partition("\n")[0]
-        raise InputError(url, None, "", f"cannot be reached: {first}") from error
+        raise InputError(url, None, "", f"cannot be read or written there: {first}") from error

@@ -40,14 +40,15 @@ class Workers:
 
 
 def analyze_all(found: Sequence[RunDirectory | SweepDirectory], workers: Workers) -> int:
-    """Analyse each of these; returns the exit code: the worst one. What is wrong with one of several is told,
-    and the others are analysed. Raises InputError, AnalysisError, MachineError where there is only one.
+    """Analyse each of these, once; returns the exit code: the worst one. What is wrong with one of several is
+    told, and the others are analysed. Raises InputError, AnalysisError, MachineError where there is only one.
     """
-    if len(found) == 1:
-        return analyze(found[0], workers)
-    codes = [_told(each, workers) for each in found]
+    each_once = list({one.path.resolve(): one for one in found}.values())
+    if len(each_once) == 1:
+        return analyze(each_once[0], workers)
+    codes = [_told(one, workers) for one in each_once]
     passed = codes.count(exit_codes.FINE)
-    click.echo(f"\n{passed} of {len(found)} passed", err=True)
+    click.echo(f"\n{passed} of {len(codes)} passed", err=True)
     return max(codes)
 
 
@@ -56,7 +57,7 @@ def _told(found: RunDirectory | SweepDirectory, workers: Workers) -> int:
         return analyze(found, workers)
     except exit_codes.EXPECTED_ERRORS as error:
         code = exit_codes.of(error)
-        if code is None or code == exit_codes.MACHINE:  # that would be so of the others, too
+        if code is None:
             raise
         click.echo(f"cutset: {exit_codes.line_of(error)}", err=True)
         return code

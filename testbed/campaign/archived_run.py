@@ -85,13 +85,13 @@ class ArchivedRun:
         return digest_of(content)
 
 
-def read_archive(archive: Path, point: str | None, *, trust: bool) -> ArchivedRun:
+def read_archive(archive: Path, name: str, point: str | None, *, trust: bool) -> ArchivedRun:
     """The run in an archive, which is unpacked for this alone. See `read_run` for the others."""
     with scratch(".reproducing-", Path.cwd()) as folder:
         path, _ = unpacked(archive, folder)
         sweep = SweepDirectory(path)
         found = SweepDirectory.open(path) if sweep.sweep_json.is_file() else RunDirectory.open(path)
-        return read_run(found, str(archive), point, trust=trust, packed=True)
+        return read_run(found, name, point, trust=trust, packed=True)
 
 
 def read_run(

@@ -41,14 +41,17 @@ _OF_SWEEPS: Final = ("systems.html", "systems.png", "systems.svg")
 _READ_BYTES: Final = 1 << 20
 
 
-def verify_archive(archive: Path) -> int:
-    """Verify what is in an archive, and nothing that may have been unpacked from one before."""
+def verify_archive(archive: Path, name: str) -> int:
+    """Verify what is in an archive, and nothing that may have been unpacked from one before.
+
+    name: what the user calls it.
+    """
     with scratch(".verifying-", Path.cwd()) as folder:
         path, _ = unpacked(archive, folder)
         sweep = SweepDirectory(path)
         found = sweep if sweep.sweep_json.is_file() else RunDirectory.open(path)
         if not (path / CRATE).is_file():
-            click.echo(f"{archive}: has no hashes: an older version packed it, or somebody took them out")
+            click.echo(f"{name}: has no hashes: an older version packed it, or somebody took them out")
             click.echo("not verified: see above")
             return exit_codes.FAILED
         return verify(found)

@@ -4,7 +4,8 @@ A packed run is unpacked below runs/ first, and stays there; one that a URL name
 """
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,22 @@ def named(name: str, runs: Path = RUNS) -> "RunDirectory | SweepDirectory":
     path = _named(name, runs)
     is_sweep = SweepDirectory(path).sweep_json.is_file()
     return SweepDirectory.open(path) if is_sweep else RunDirectory.open(path)
+
+
+@contextmanager
+def packed(name: str) -> Iterator[Path | None]:
+    """The archive that a RUN names, here or brought for the length of a block; None if it names none.
+
+    Raises InputError.
+    """
+    if URL in name:
+        from experiments.elsewhere import fetched
+
+        _check_packed(name)
+        with fetched(name, Path.cwd()) as archive:
+            yield archive
+    else:
+        yield Path(name) if name.endswith(PACKED) and Path(name).is_file() else None
 
 
 def run_names(runs: Path) -> list[str]:
@@ -133,11 +150,19 @@ def _brought(url: str, runs: Path) -> Path:
     """The directory of a packed run that is elsewhere. Raises InputError."""
     import click
 
-    from experiments.elsewhere import bring, name_of
-    from topologies.errors import InputError
+    from experiments.elsewhere import bring
 
-    if not name_of(url).endswith(PACKED):
-        raise InputError(url, None, "", f"should end with {PACKED}, as what `cutset export` makes")
+    _check_packed(url)
     path, just_now = bring(url, runs)
     click.echo(f"{'brought to' if just_now else 'was brought before, to'} {path}", err=True)
     return path
+
+
+def _check_packed(url: str) -> None:
+    from experiments.elsewhere import name_of
+    from topologies.errors import InputError
+
+    if not name_of(url).removesuffix(PACKED) or not name_of(url).endswith(PACKED):
+        raise InputError(
+            url, None, "", f"should name a file that ends with {PACKED}, as `cutset export` makes"
+        )

@@ -77,17 +77,18 @@ def command(  # noqa: PLR0917 (click passes them by name)
     from testbed.campaign.backend_selection import check_backend
     from testbed.campaign.in_use import reading
     from testbed.campaign.reproducing import Wanted, reproduce
-    from testbed.cli.named_run import PACKED, named, named_sweep
+    from testbed.cli.named_run import named, named_sweep, packed
 
     if backend is not None:
         check_backend(backend)
-    if run_name.endswith(PACKED) and Path(run_name).is_file():
-        archived = read_archive(Path(run_name), point, trust=trust_programs)
-    else:
-        found = named(run_name)
-        name = found.path.name if isinstance(found, RunDirectory) else found.name
-        with reading(found.path):
-            archived = read_run(found, name, point, trust=trust_programs)
+    with packed(run_name) as archive:
+        if archive is not None:
+            archived = read_archive(archive, run_name, point, trust=trust_programs)
+        else:
+            found = named(run_name)
+            name = found.path.name if isinstance(found, RunDirectory) else found.name
+            with reading(found.path):
+                archived = read_run(found, name, point, trust=trust_programs)
     going_on = None if resume is None else named_sweep(str(resume)).path
     given = {"--repeat": repeat, "--seed": seed, "--point": point, "--on": backend, "--within": f"{within:g}"}
     words = [word for option, value in given.items() if value is not None for word in (option, str(value))]

@@ -1,7 +1,5 @@
 """`cutset verify`: whether figures follow from captures, and files are those that were packed."""
 
-from pathlib import Path
-
 import click
 
 from testbed.cli.options import run_argument
@@ -22,8 +20,7 @@ def command(run_name: str) -> int:
     another command makes or analyses it.
     """
     from testbed.campaign.verifying import verify, verify_archive
-    from testbed.cli.named_run import PACKED, named
+    from testbed.cli.named_run import named, packed
 
-    if run_name.endswith(PACKED) and Path(run_name).is_file():
-        return verify_archive(Path(run_name))
-    return verify(named(run_name))
+    with packed(run_name) as archive:
+        return verify(named(run_name)) if archive is None else verify_archive(archive, run_name)

@@ -1,5 +1,6 @@
 """Packed runs in S3: a real server on loopback, Arrow's own client."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -106,7 +108,7 @@ def test_what_is_not_there_or_cannot_be_reached_is_said_in_a_line(
     for url, problem in (
         (f"s3://lab/none.tar.zst?{s3}", "there is no such packed run"),
         (f"s3://no-such-bucket/none.tar.zst?{s3}", "there is no such packed run"),
-        ("gopher://lab/a-run.tar.zst", "cannot be reached"),
+        ("gopher://lab/a-run.tar.zst", "cannot be read or written"),
     ):
         with pytest.raises(InputError, match=problem) as raised:
             bring(url, tmp_path)
@@ -129,7 +131,41 @@ def test_an_archive_that_is_none_leaves_nothing(
 
 def test_a_run_that_is_named_by_url_must_be_packed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["report", "s3://lab/nights/a-run"]) == 2
-    assert "should end with .tar.zst" in capsys.readouterr().err
+    assert "should name a file that ends with .tar.zst" in capsys.readouterr().err
+
+
+def test_what_stands_at_a_url_is_verified_and_not_what_came_from_there_before(
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["analyze", str(run.path)]) == 0
+    assert main.run(["export", str(run.path), "-o", "packed.tar.zst"]) == 0
+    archive = tmp_path / "packed.tar.zst"
+    assert main.run(["report", archive.as_uri()]) == 0
+    assert main.run(["verify", archive.as_uri()]) == 0
+    content = bytearray(archive.read_bytes())
+    content[len(content) // 2] ^= 1
+    archive.write_bytes(content)
+    capsys.readouterr()
+    assert main.run(["verify", archive.as_uri()]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"cutset: {archive.as_uri()}: is damaged")
+    assert {path.name for path in tmp_path.iterdir()} == {"mine", "runs", "packed.tar.zst"}
+
+
+def test_an_archive_that_cannot_be_sent_whole_replaces_nothing(
+    run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def send_a_part(source: IO[bytes], stream: IO[bytes], _: int) -> None:
+        stream.write(source.read(1000))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    place = tmp_path / "there" / "packed.tar.zst"
+    place.parent.mkdir()
+    place.write_bytes(b"of yesterday")
+    monkeypatch.setattr(elsewhere.shutil, "copyfileobj", send_a_part)
+    assert main.run(["export", str(run.path), "-o", place.as_uri(), "--force"]) == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert [path.read_bytes() for path in place.parent.iterdir()] == [b"of yesterday"]
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ class _SourceStamp:
 
 def capture_name(capture: Path) -> str:
     """The name of a capture in tables: its file's name without suffixes of format and compression."""
-    return Path(_without_compression(capture.name)).stem
+    return Path(without_compression(capture.name)).stem
 
 
 def readable(capture: Path) -> Path:
@@ -178,10 +178,11 @@ def _place(capture: Path) -> Path:
     run = RunDirectory(capture.parent.parent)
     of_run = capture.parent == run.captures and run.run_json.is_file()
     folder = run.unpacked if of_run else capture.parent / run.unpacked.name
-    return folder / _without_compression(capture.name)
+    return folder / without_compression(capture.name)
 
 
-def _without_compression(name: str) -> str:
+def without_compression(name: str) -> str:
+    """A capture's name when it is plain."""
     return name.removesuffix(".gz").removesuffix(".zst")
 
 

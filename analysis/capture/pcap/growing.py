@@ -9,8 +9,9 @@ Three forms are known:
   the last one once a file says that nothing follows;
 - compressed files are unpacked once they were the same at two looks.
 
-Captures are only ever added to. One that gets shorter, or is another at the place where it was left, is
-damaged. What was read of a capture that is gone is forgotten, so what comes under its name later is new.
+Captures are only ever added to. One that gets shorter, or is another than the one that was read (told by a
+checksum of its beginning and of what stands before the place), is damaged. What was read of a capture that is
+gone is forgotten, so what comes under its name later is new.
 
 What was looked at is kept, so that no record is walked over twice; it can be made anew from the places.
 """
@@ -20,9 +21,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NoReturn
+from zlib import crc32
 
 from analysis.capture.pcap.compressed import readable, unpack
-from analysis.capture.pcap.format import FILE_HEADER_BYTES
+from analysis.capture.pcap.format import FILE_HEADER_BYTES, Bytes
 from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.part import STRICT, Lenience, Part, joined
 from analysis.capture.pcap.record_batches import Span, cut
@@ -31,14 +33,18 @@ from analysis.errors import CaptureError
 from experiments import capture_parts
 from experiments.rundir import CAPTURE_ENDINGS
 
-BYTES, PART = "bytes", "part"
+BYTES, PART, CHECKSUM = "bytes", "part", "checksum"
 Place = Mapping[str, int]
-"""How much of a capture was read, in BYTES; of one in parts also the number of the last PART."""
+"""How much of a capture was read, in BYTES; of one in parts also the number of the last PART, of a file the
+CHECKSUM by which it is known again.
+"""
 Places = Mapping[str, Place]
 """By the name of a capture's plain file."""
 NOTHING_READ: Place = {BYTES: 0}
 FORMS = (*CAPTURE_ENDINGS[:1], CAPTURE_ENDINGS[0] + capture_parts.SUFFIX, *CAPTURE_ENDINGS[1:])
 """Of several forms of a capture the first is read."""
+CHECKED_FIRST, CHECKED_LAST = 64, 4096
+"""Bytes of a capture's beginning, and of what stands before a place: of each some record's time."""
 PACKED = tuple({Path(ending).suffix for ending in CAPTURE_ENDINGS} - {".pcap", ".pcapng"})
 
 
@@ -104,7 +110,7 @@ class GrowingCaptures:
             elif path.is_dir():
                 yield from self._parts(name, path, first, last)
             else:
-                yield from self._spans(name, path, first[BYTES], last[BYTES])
+                yield from self._spans(name, path, first, last)
 
     def report(self) -> dict[str, Places | Mapping[str, str]]:
         """How much of each capture is there, and what is wrong with what follows the good part."""
@@ -169,39 +175,44 @@ class GrowingCaptures:
             status = _status(path) or (0, 0)
             return {BYTES: joined(place[BYTES], status[0]), PART: capture_parts.number(path)}
         try:
-            end = self._walk(name, path, place[BYTES], room)
+            return self._walk(name, path, place, room)
         except CaptureError as error:
             if not self.lenience.corrupt:
                 raise
             self._pass_over(name, error)
             return place
-        return place if end == place[BYTES] else {BYTES: end}
 
-    def _walk(self, name: str, path: Path, start: int, room: int | None) -> int:
+    def _walk(self, name: str, path: Path, place: Place, room: int | None) -> Place:
         """Walk on through a file's records; returns where they end for now. Raises CaptureError."""
+        start = place[BYTES]
         identity, is_packed = _status(path), path.suffix in PACKED
         look = self._looks.get(name)
         if look is None or look.path != path:
             look = self._looks[name] = _Look(path, Scan(name))
         settled, look.identity = identity == look.identity, identity or (0, 0)
         if identity is None or (settled and name in self.problems):
-            return start
+            return place
         if is_packed and not settled and self._targets is None:
-            return start
+            return place
         file = unpack(path)
         look.size = file.stat().st_size
         if look.size < start:
             raise CaptureError(f"{name}: has {look.size} bytes, of which {start} were read before")
         until = look.size if self._targets is None or is_packed else min(look.size, self._targets[name])
-        if until <= start or until < FILE_HEADER_BYTES:
-            return start
-        self._go_to(look.scan, name, file, start)
+        if until < max(start, FILE_HEADER_BYTES):
+            return place
         data = map_bytes(file)
+        _check(name, data, place)
+        if until == start:
+            return place
+        self._go_to(look.scan, name, file, start)
         if until < look.size:
             data = data[:until]
         look.scan.go_on(data, None if room is None else start + room)
         self._note(name, look.scan)
-        return max(start, look.scan.end)
+        if look.scan.end <= start:
+            return place
+        return {BYTES: look.scan.end, CHECKSUM: _checksum(data, look.scan.end)}
 
     def _go_to(self, scan: Scan, name: str, file: Path, place: int) -> None:
         """Walk to a place in a file where a record was read to. Raises CaptureError if there is none."""
@@ -217,10 +228,12 @@ class GrowingCaptures:
                 raise CaptureError(f"{name}: {scan.problem}")
             self.problems[name] = scan.problem
 
-    def _spans(self, name: str, path: Path, start: int, end: int) -> Iterator[Span]:
+    def _spans(self, name: str, path: Path, first: Place, last: Place) -> Iterator[Span]:
         """The records of a file between two places."""
+        start, end = first[BYTES], last[BYTES]
         try:
             file = readable(path) if readable(path).exists() else unpack(path)
+            _check(name, map_bytes(file), last)
             look = self._looks.get(name)
             if look is None or look.path != path or look.scan.end < end:
                 look = self._looks[name] = _Look(path, Scan(name))
@@ -229,7 +242,7 @@ class GrowingCaptures:
                 self._go_to(look.scan, name, file, end)
         except CaptureError as error:
             if not path.exists():
-                self._miss(name, {BYTES: start}, {BYTES: end})
+                self._miss(name, first, last)
             elif not self.lenience.corrupt:
                 raise
             else:
@@ -269,6 +282,18 @@ class GrowingCaptures:
         if not self.lenience.missing:
             _refuse(problem)
         self.problems[name] = problem
+
+
+def _checksum(data: Bytes, end: int) -> int:
+    """By which a capture that was read up to a place is known again."""
+    first, last = data[: min(CHECKED_FIRST, end)], data[max(0, end - CHECKED_LAST) : end]
+    return crc32(last.tobytes(), crc32(first.tobytes()))
+
+
+def _check(name: str, data: Bytes, place: Place) -> None:
+    """Raises CaptureError if this is not the capture that was read up to a place."""
+    if len(data) >= place[BYTES] and CHECKSUM in place and place[CHECKSUM] != _checksum(data, place[BYTES]):
+        raise CaptureError(f"{name}: is another capture than the one that was read to byte {place[BYTES]}")
 
 
 def _refuse(problem: str) -> NoReturn:

@@ -10,6 +10,7 @@ does not prune the columns of Python sources by itself. No payload travels; it i
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -33,7 +34,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from analysis.capture.pcap.compressed import capture_name, unpack
+from analysis.capture.pcap.compressed import capture_name, unpack, without_compression
 from analysis.capture.pcap.growing import GrowingCaptures, Places
 from analysis.capture.pcap.index import load_index
 from analysis.capture.pcap.part import Lenience, Part, pieces
@@ -46,6 +47,7 @@ from experiments.rundir import CAPTURE_ENDINGS
 SEGMENTS, ENDED, BYTES_MAX = "segments", "ended", "maxBytesPerTrigger"
 IGNORE_MISSING, IGNORE_CORRUPT = "ignoreMissingFiles", "ignoreCorruptFiles"
 BATCH_BYTES_MAX = 128 << 20
+PORTS = range(1, 1 << 16)
 
 
 class PcapPartition(InputPartition):
@@ -80,17 +82,18 @@ class PcapSource(DataSource):
             missing=_flag(options.get(IGNORE_MISSING)), corrupt=_flag(options.get(IGNORE_CORRUPT))
         )
         captures = GrowingCaptures(options.get("path", ""), None if ended is None else Path(ended), lenience)
-        bytes_max = _number(BYTES_MAX, options.get(BYTES_MAX, str(BATCH_BYTES_MAX)))
+        bytes_max = _number(BYTES_MAX, options.get(BYTES_MAX, str(BATCH_BYTES_MAX)), range(1, 1 << 62))
         return PcapStreamReader(captures, schema, bytes_max=bytes_max, pick=self._pick())
 
     def _pick(self) -> Pick | None:
         port = self.options.get(SEGMENTS)
-        return None if port is None else partial(segment_rows, port=_number(SEGMENTS, port))
+        return None if port is None else partial(segment_rows, port=_number(SEGMENTS, port, PORTS))
 
 
-def _number(option: str, given: str) -> int:
-    if not given.isdecimal():
-        raise CaptureError(f"option {option} is {given!r}, which is no number")
+def _number(option: str, given: str, allowed: range) -> int:
+    if not given.isdecimal() or int(given) not in allowed:
+        last = f" to {allowed[-1]}" if allowed == PORTS else " on"
+        raise CaptureError(f"option {option} is {given!r}, which should be a number from {allowed[0]}{last}")
     return int(given)
 
 
@@ -122,7 +125,8 @@ class PcapReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         paths = map(unpack, self._captures)
         spans = (span for path in paths for span in spans_of(path, load_index(path), self._times))
-        return [PcapPartition(together) for together in pack(spans)]
+        # At least one: Spark makes one of its own where there is none, of which `read` would know nothing.
+        return [PcapPartition(together) for together in pack(spans)] or [PcapPartition(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for span in cast("tuple[Span, ...]", cast("PcapPartition", partition).spans):
@@ -190,19 +194,19 @@ def arrow_schema(asked: StructType) -> pa.Schema:
 def find_captures(path: str) -> list[Path]:
     """The captures that a path means, by name. Raises CaptureError if there are none.
 
-    Of a folder: each capture once, also if it is there both as it was and compressed.
+    Each capture counts once, also if it is there both as it was and compressed; a pattern is one of the names
+    that captures have when they are plain, or have now.
     """
-    folder = Path(path)
-    if folder.is_dir():
-        there = (file for ending in CAPTURE_ENDINGS for file in folder.glob("*" + ending))
-        forms: dict[str, Path] = {}
-        for file in there:
-            forms.setdefault(capture_name(file), file)
-        found = sorted(forms.values())
-    elif folder.exists():
-        found = [folder]
-    else:
-        found = sorted(folder.parent.glob(folder.name))
+    place = Path(path)
+    if place.is_file():
+        return [place]
+    folder, pattern = (place, "*") if place.is_dir() else (place.parent, place.name)
+    forms: dict[str, Path] = {}
+    for ending in CAPTURE_ENDINGS:
+        for file in folder.glob("*" + ending):
+            if any(fnmatchcase(name, pattern) for name in (file.name, without_compression(file.name))):
+                forms.setdefault(capture_name(file), file)
+    found = sorted(forms.values())
     if not found:
         raise CaptureError(f"{path}: no captures there ({', '.join(CAPTURE_ENDINGS)})")
     return found

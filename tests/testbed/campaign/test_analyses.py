@@ -12,6 +12,7 @@ from experiments.run_record import RunRecord, write_record
 from experiments.rundir import RunDirectory
 from testbed.campaign import analyses, exit_codes
 from testbed.campaign.analyses import Workers, analyze
+from testbed.campaign.in_use import sole_writer
 from testbed.cli import main
 from tests.bench.traffic import write_run
 from tests.run_json import SMALL
@@ -53,7 +54,14 @@ def test_of_several_runs_each_is_analysed_whatever_becomes_of_the_others(
     ended_early = RunDirectory(tmp_path / "early")
     ended_early.make()
     write_record(ended_early.run_json, RunRecord(SMALL))
-    code = main.run(["analyze", *(str(run.path) for run in (whole, ended_early, other))])
+    with sole_writer(other.path):
+        code = main.run(["analyze", *(str(run.path) for run in (other, whole, ended_early, whole))])
+    out, told = capsys.readouterr()
+    assert code == exit_codes.MACHINE
+    assert whole.summary_json.is_file()
+    assert str(other.path) in told
+    assert not other.summary_json.exists()
+    code = main.run(["analyze", *(str(run.path) for run in (whole, ended_early, other, whole))])
     out, told = capsys.readouterr()
     assert code == exit_codes.BAD_INPUT
     assert f"cutset: {ended_early.path}: holds nothing to analyse" in told

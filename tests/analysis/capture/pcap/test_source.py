@@ -25,7 +25,15 @@ from pyspark.sql.types import LongType, StructType
 from analysis.capture.pcap import record_batches, scan
 from analysis.capture.pcap.index import load_index
 from analysis.capture.pcap.record_batches import TimeRange, pack, read_span, spans_of
-from analysis.capture.pcap.source import PcapReader, among, arrow_schema, find_captures, narrow, register
+from analysis.capture.pcap.source import (
+    PcapReader,
+    PcapSource,
+    among,
+    arrow_schema,
+    find_captures,
+    narrow,
+    register,
+)
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
 from tests.analysis.capture.pcap.captures import START_NS, at_intervals, segment, write_pcap
@@ -148,6 +156,33 @@ def test_captures_are_found_by_folder_file_or_pattern(captures: Path) -> None:
     assert find_captures(str(captures / "b.pcap")) == both[1:]
     with pytest.raises(CaptureError, match="no captures there"):
         find_captures(str(captures / "c*.pcap"))
+
+
+def test_a_pattern_of_plain_names_means_those_that_are_compressed_too(captures: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "a.pcap.gz"
+    packed.write_bytes(gzip.compress((captures / "a.pcap").read_bytes()))
+    assert find_captures(str(tmp_path / "*.pcap")) == [packed]
+    assert find_captures(str(tmp_path / "*.gz")) == [packed]
+
+
+@pytest.mark.parametrize(
+    ("option", "given"), [("segments", "x"), ("segments", "70000"), ("maxBytesPerTrigger", "0")]
+)
+def test_an_option_that_means_nothing_is_refused(captures: Path, option: str, given: str) -> None:
+    source = PcapSource({"path": str(captures), option: given})
+    with pytest.raises(CaptureError, match=f"option {option} is '{given}', which should be a number from 1"):
+        source.streamReader(spark_schema(PACKETS))
+
+
+@pytest.mark.spark
+def test_a_time_without_packets_and_a_capture_without_any_have_no_rows(
+    spark: SparkSession, captures: Path, tmp_path: Path
+) -> None:
+    register(spark)
+    whole = spark.read.format("pcap").load(str(captures))
+    assert whole.where("t_ns > 9000000000000000000").count() == 0
+    write_pcap(tmp_path / "none.pcap", [])
+    assert spark.read.format("pcap").load(str(tmp_path)).count() == 0
 
 
 @pytest.mark.spark
