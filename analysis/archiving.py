@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 
-from analysis.errors import AnalysisError
 from analysis.live.query import warm_up
 from analysis.session import JAVA_OPTIONS, spark_session
 from analysis.spark_home import archive_path
@@ -23,7 +22,7 @@ WAIT_S = 120.0  # for Java to write the archive while it exits
 
 
 def make_archive() -> None:
-    """Load what an analysis loads, then let Java write it down. Raises AnalysisError or OSError."""
+    """Load what an analysis loads, then let Java write it down. Raises whatever is wrong with Spark here."""
     path = archive_path()
     path.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -36,7 +35,10 @@ def make_archive() -> None:
         process = gateway.proc
         spark.stop()
         process.stdin.close()  # Java exits when its input ends
-        process.wait(WAIT_S)
+        try:
+            process.wait(WAIT_S)
+        finally:
+            process.kill()  # one that hangs; of one that is gone, nothing
         if written.is_file():  # else this Java cannot, and Spark starts without
             written.replace(path)
 
@@ -71,5 +73,6 @@ if __name__ == "__main__":
         )
         try:
             make_archive()
-        except (AnalysisError, OSError) as error:
-            sys.stderr.write(f"no archive was made, Spark starts slowly: {error}\n")
+        except Exception as error:  # noqa: BLE001 - Spark works without, and set-up goes on
+            first = str(error).partition("\n")[0]
+            sys.stderr.write(f"no archive was made, so Spark starts slowly: {first}\n")

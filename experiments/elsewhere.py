@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 BEGINNING_BYTES = 1 << 20
 """In which an archive says which run it has."""
 COPIED_BYTES = 8 << 20
+MOVED_BYTES_MAX = 5 << 30
+"""CopyObject of S3, by which what was sent whole gets its name."""
 BRINGING = ".bringing-"
 SENDING = ".part"
 """How the name ends of what is not whole yet."""
@@ -75,6 +77,11 @@ def send(archive: Path, url: str) -> None:
     """Put an archive at this URL, whole or not at all. Raises InputError if that cannot be."""
     with _told(url):
         there, path = _place(url)
+        if there.type_name == "s3" and archive.stat().st_size > MOVED_BYTES_MAX:
+            problem = (
+                f"S3 moves no more than {MOVED_BYTES_MAX / 1e9:.1f} GB at once; --no-captures is smaller"
+            )
+            raise InputError(url, None, "", problem)
         sending = f"{path}{SENDING}"
         try:
             with archive.open("rb") as source, there.open_output_stream(sending, compression=None) as stream:

@@ -1,13 +1,11 @@
 """Converts between Arrow columns and NumPy arrays, and selects rows by value, for the timelines' steps."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -41,28 +39,6 @@ def codes(column: pa.ChunkedArray, values: list[str]) -> Ints:
 def named(places: Ints, values: list[str]) -> pa.Array:
     """The inverse of `codes`: null for -1."""
     return pa.array(values, pa.string()).take(pa.array(places, mask=places < 0))
-
-
-CODED = pa.dictionary(pa.int32(), pa.string())
-"""A column of texts, each of which stands once: hosts, roles and types take 4 bytes a row."""
-
-
-def coded_schema(schema: pa.Schema) -> pa.Schema:
-    """The same columns, with texts as codes."""
-    return pa.schema([field.with_type(CODED) if field.type == pa.string() else field for field in schema])
-
-
-def one_text(text: str, length: int) -> pa.Array:
-    """A coded column that says the same in every row."""
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, np.int32)), pa.array([text]))
-
-
-def read_coded(
-    path: Path, columns: Sequence[str], schema: pa.Schema, filters: pc.Expression | None = None
-) -> pa.Table:
-    """Columns of a table in Parquet, with texts as codes. schema: that of the whole table."""
-    texts = [name for name in columns if schema.field(name).type == pa.string()]
-    return pq.read_table(path, columns=list(columns), filters=filters, read_dictionary=texts)
 
 
 def concatenated(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:

@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, coded_schema, codes, concatenated, ints, named, one_text, rows
+from analysis.timelines.arrays import Ints, codes, concatenated, ints, named, rows
+from analysis.timelines.coded_texts import coded_schema, one_text
 from analysis.timelines.passing import end_hosts, own, without_ends
 from analysis.timelines.run_metadata import Host, RunMetadata, refuse_unplanned
 from experiments.declared import Trait

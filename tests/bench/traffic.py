@@ -8,7 +8,7 @@ seconds. The messages are made by the nodes' codec; only their sequence numbers 
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, combinations, repeat
 from pathlib import Path
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.observations import CaptureRecord
-from experiments.plan import HostPlan, LinkPlan, ProcessPlan, RegionPlan, StreamPlan
+from experiments.plan import HostPlan, LinkPlan, Plan, ProcessPlan, RegionPlan, StreamPlan
 from experiments.run_record import Outcome, Phase, RunRecord, Times, write_record
 from experiments.rundir import RunDirectory
 from node.core.deliveries import RECORD_FIELDS, RecordKind, encode_file_header
@@ -140,6 +140,56 @@ def _number(address: str) -> int:
     return int.from_bytes(bytes(int(part) for part in address.split(".")), "big")
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What each message of a run's traffic holds, and where it goes: between so many regions."""
+
+    regions: int
+    batch: int
+    event_bytes: int
+
+    @property
+    def links(self) -> list[tuple[int, int]]:
+        """Both ends of each."""
+        return list(combinations(range(self.regions), 2))
+
+    def events(self, stream: int) -> Events:
+        """A batch of events."""
+        return events(stream, self.batch, self.event_bytes)
+
+    def between(self, source: int, target: int) -> Flow:
+        """What one region's proxy sends another's."""
+        return Flow(f"10.0.{source}.2", PORT, f"10.0.{target}.2", 42000 + source, self.events(source))
+
+    def hosts(self, region: int) -> dict[str, list[Flow]]:
+        """A region's hosts, and what each of them sees."""
+        proxy, driver = f"10.0.{region}.2", f"10.0.{region}.3"
+        size = self.batch * self.event_bytes
+        publish = Publish(0, 0, region, 1, self.batch, self.event_bytes, 0, bytes(size))
+        published = [
+            Flow(driver, 40000, proxy, PORT, publish),
+            Flow(proxy, PORT, driver, 40000, Published(region, 1, 1, self.batch)),
+        ]
+        delivered = {
+            client: [
+                Flow(proxy, PORT, f"10.0.{region}.{4 + client}", 41000 + stream, self.events(stream))
+                for stream in range(self.regions)
+            ]
+            for client in range(2)
+        }
+        others = [other for other in range(self.regions) if other != region]
+        over_links = [self.between(*ends) for other in others for ends in ((region, other), (other, region))]
+        return {
+            f"r{region}-proxy-0": [*published, *delivered[0], *delivered[1], *over_links],
+            f"r{region}-driver-0": published,
+            f"r{region}-client-0": delivered[0],
+            f"r{region}-client-1": delivered[1],
+        }
+
+
+ADDRESSES = {"proxy-0": 2, "driver-0": 3, "client-0": 4, "client-1": 5}
+
+
 def write_run(path: Path, rounds: int, *, event_bytes: int = 10, regions: int = 4, batch: int = 100) -> int:
     """Write the directory of a whole run as the main job leaves it: run.json, captures, what the nodes wrote.
 
@@ -148,79 +198,23 @@ def write_run(path: Path, rounds: int, *, event_bytes: int = 10, regions: int = 
     """
     for folder in ("captures", "analysis", "deliveries"):
         (path / folder).mkdir(parents=True)
-    region_numbers = range(regions)
-    flows: dict[str, list[Flow]] = {}
-    hosts = []
-    for region in region_numbers:
-        proxy, driver = f"10.0.{region}.2", f"10.0.{region}.3"
-        publish = Publish(0, 0, region, 1, batch, event_bytes, 0, bytes(batch * event_bytes))
-        own = [Flow(driver, 40000, proxy, PORT, publish)]
-        own.append(Flow(proxy, PORT, driver, 40000, Published(region, 1, 1, batch)))
-        flows[f"r{region}-driver-0"] = own[:]
-        for client in range(2):
-            delivered = [
-                Flow(
-                    proxy,
-                    PORT,
-                    f"10.0.{region}.{4 + client}",
-                    41000 + stream,
-                    events(stream, batch, event_bytes),
-                )
-                for stream in region_numbers
-            ]
-            flows[f"r{region}-client-{client}"] = delivered
-            own += delivered
-        for other in region_numbers:
-            if other != region:
-                there = f"10.0.{other}.2"
-                own.append(Flow(proxy, PORT, there, 42000 + region, events(region, batch, event_bytes)))
-                own.append(Flow(there, PORT, proxy, 42000 + other, events(other, batch, event_bytes)))
-        flows[f"r{region}-proxy-0"] = own
-        for role, address_in_lan in (("proxy-0", 2), ("driver-0", 3), ("client-0", 4), ("client-1", 5)):
-            role_name, index = role.split("-")
-            name, address = f"r{region}-{role}", f"10.0.{region}.{address_in_lan}"
-            hosts.append(HostPlan(name, f"r{region}", role_name, int(index), address, f"lan-{name}"))
+    made = Made(regions, batch, event_bytes)
+    hosts = {name: flows for region in range(regions) for name, flows in made.hosts(region).items()}
     captures = [
-        CaptureRecord(
-            f"captures/{host}-eth0.pcap",
-            host=host,
-            packets=write_capture(path / f"captures/{host}-eth0.pcap", flows[host], rounds),
-            kernel_drops=0,
-        )
-        for host in flows
+        _captured(path, f"{name}-eth0.pcap", flows, rounds, host=name) for name, flows in hosts.items()
     ]
-    links = []
-    for one, other in combinations(region_numbers, 2):
-        both = [
-            Flow(f"10.0.{a}.2", PORT, f"10.0.{b}.2", 42000 + a, events(a, batch, event_bytes))
-            for a, b in ((one, other), (other, one))
-        ]
+    for one, other in made.links:
+        both = [made.between(one, other), made.between(other, one)]
         link = f"r{one}-r{other}"
-        links.append(LinkPlan(link, "wan", f"r{one}", f"r{other}", LinkParameters(), LinkParameters()))
-        for side in (one, other):
-            file = f"captures/{link}@r{side}.pcap"
-            packets = write_capture(path / file, both, rounds)
-            captures.append(CaptureRecord(file, link=link, side=f"r{side}", packets=packets, kernel_drops=0))
-    for host in flows:
-        write_records(RunDirectory(path).host_deliveries(host), host, rounds, regions, batch, event_bytes)
-    plan = replace(
-        SMALL,
-        parameters={"port": PORT},
-        workload={"event_size_bytes": event_bytes},
-        hosts=tuple(hosts),
-        regions=tuple(RegionPlan(f"r{n}", f"10.0.{n}.0/24", f"r{n}-proxy-0") for n in region_numbers),
-        links=tuple(links),
-        processes=tuple(
-            ProcessPlan(
-                f"{each.region}/{each.role}-{each.index}", each.name, each.region, each.role, each.index, 1
-            )
-            for each in hosts
-        ),
-        streams=tuple(StreamPlan(n, f"r{n}", f"r{n}", (f"r{n}",)) for n in region_numbers),
-    )
+        captures += [
+            _captured(path, f"{link}@r{side}.pcap", both, rounds, link=link, side=f"r{side}")
+            for side in (one, other)
+        ]
+    for host in hosts:
+        write_records(RunDirectory(path).host_deliveries(host), host, rounds, made)
     ended_ns = START_NS + rounds * ROUND_NS
     record = RunRecord(
-        plan,
+        _plan(made, hosts),
         run=path.name,
         experiment={"name": "made"},
         phase=Phase.COLLECTED,
@@ -238,18 +232,50 @@ def write_run(path: Path, rounds: int, *, event_bytes: int = 10, regions: int = 
     return sum(each.packets or 0 for each in captures)
 
 
-def write_records(path: Path, host: str, rounds: int, regions: int, batch: int, event_bytes: int) -> None:
+def _captured(path: Path, name: str, flows: Sequence[Flow], rounds: int, **where: str) -> CaptureRecord:
+    file = f"captures/{name}"
+    return CaptureRecord(file, packets=write_capture(path / file, flows, rounds), kernel_drops=0, **where)
+
+
+def _plan(made: Made, names: Iterable[str]) -> Plan:
+    hosts = []
+    for name in names:
+        region, place = name.split("-", 1)
+        role, index = place.split("-")
+        address = f"10.0.{region[1:]}.{ADDRESSES[place]}"
+        hosts.append(HostPlan(name, region, role, int(index), address, f"lan-{name}"))
+    return replace(
+        SMALL,
+        parameters={"port": PORT},
+        workload={"event_size_bytes": made.event_bytes},
+        hosts=tuple(hosts),
+        regions=tuple(RegionPlan(f"r{n}", f"10.0.{n}.0/24", f"r{n}-proxy-0") for n in range(made.regions)),
+        links=tuple(
+            LinkPlan(f"r{one}-r{other}", "wan", f"r{one}", f"r{other}", LinkParameters(), LinkParameters())
+            for one, other in made.links
+        ),
+        processes=tuple(
+            ProcessPlan(
+                f"{host.region}/{host.role}-{host.index}", host.name, host.region, host.role, host.index, 1
+            )
+            for host in hosts
+        ),
+        streams=tuple(StreamPlan(n, f"r{n}", f"r{n}", (f"r{n}",)) for n in range(made.regions)),
+    )
+
+
+def write_records(path: Path, host: str, rounds: int, made: Made) -> None:
     """Write what a driver or a client of such a run writes down; nothing of a proxy."""
     region, role, _ = host.split("-")
-    streams = {"driver": [int(region[1:])], "client": list(range(regions))}.get(role, [])
+    streams = {"driver": [int(region[1:])], "client": list(range(made.regions))}.get(role, [])
     kind = RecordKind.PUBLISHED if role == "driver" else RecordKind.DELIVERED
-    payload = bytes(batch * event_bytes)
+    payload = bytes(made.batch * made.event_bytes)
     running = np.fromiter(accumulate(repeat(payload, rounds), crc32_on, initial=0), np.uint32, rounds + 1)[1:]
     found = np.zeros((rounds, len(streams)), np.dtype(list(RECORD_FIELDS)))
     numbers = np.arange(rounds)[:, None]
     found["stream"], found["kind"], found["batch_crc"] = streams, kind, zlib.crc32(payload)
-    found["count"] = found["covered"] = batch
-    found["first_seq"] = numbers * batch + 1
+    found["count"] = found["covered"] = made.batch
+    found["first_seq"] = numbers * made.batch + 1
     found["time_ns"] = START_NS + numbers * ROUND_NS + ROUND_NS - 1
     found["running_crc"] = running[:, None]
     session = np.zeros(1, found.dtype)

@@ -190,7 +190,7 @@ class GrowingCaptures:
         if look is None or look.path != path:
             look = self._looks[name] = _Look(path, Scan(name))
         settled, look.identity = identity == look.identity, identity or (0, 0)
-        if identity is None or (settled and name in self.problems):
+        if identity is None or (settled and (name in self.problems or 0 < look.size == start)):
             return place
         if is_packed and not settled and self._targets is None:
             return place

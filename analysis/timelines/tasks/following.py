@@ -17,7 +17,8 @@ from analysis.timelines import (
     sparse_intervals,
     wan,
 )
-from analysis.timelines.arrays import ints, read_coded
+from analysis.timelines.arrays import ints
+from analysis.timelines.coded_texts import read_coded
 from analysis.timelines.content import ContentFiles
 from analysis.timelines.delivery_records import by_stream
 from analysis.timelines.host_paths import host_sources

@@ -20,6 +20,7 @@ from analysis.timelines import (
     wan,
 )
 from analysis.timelines.arrays import Ints, ints
+from analysis.timelines.coded_texts import read_coded_groups
 from analysis.timelines.run_metadata import Host, RunMetadata
 from analysis.timelines.run_window import outside
 from analysis.timelines.tasks.results import together, write
@@ -73,9 +74,7 @@ class MessagesToEvents:
         return [groups] if passes_on and groups else [[number] for number in groups]
 
     def _read(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
-        texts = [name for name in columns if MESSAGES.field(name).type == pa.string()]
-        with pq.ParquetFile(self.messages, read_dictionary=texts) as file:
-            return file.read_row_groups(groups, columns=list(columns))
+        return read_coded_groups(self.messages, groups, columns, MESSAGES)
 
     def _of_part(self, messages: pa.Table, t_ns: Ints, host: Host) -> dict[str, pa.Table]:
         within = messages.filter(pa.array(self.metadata.window.holds(t_ns)))
