@@ -43,6 +43,11 @@ def home() -> Path:
     return made if made.is_dir() else installed
 
 
+def local_folder() -> Path:
+    """Where a task may put files down: where a cluster's workers have their own, which go with the job."""
+    return Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])
+
+
 def archive_path() -> Path:
     """Where the archive for this Java and this PySpark stands, or would."""
     java = Path(shutil.which("java") or "java").resolve()

@@ -1,19 +1,23 @@
-"""Packed runs that are elsewhere, named by a URL: in S3, on HDFS, in Google's or Microsoft's storage.
+"""Runs that are elsewhere, packed or as directories, named by a URL (`experiments.stores`).
 
-Arrow's file systems read and write them; how each finds its credentials and where it is stands there (for S3
-AWS_ACCESS_KEY_ID and AWS_ENDPOINT_URL, or `?endpoint_override=` in the URL). A run that was brought here
-before is not brought again: the beginning of its archive says which it is.
+A run that was brought here before is not brought again: the beginning of its archive, or its run.json, says
+which it is.
 """
 
-import re
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from experiments.json_files import read_json
+from experiments.key_log import PRIVATE
+from experiments.packing import ENDING, RUN, SWEEP
+from experiments.rundir import INDEX, is_key_log, is_run_name
 from experiments.scratch import scratch
-from experiments.unpacking import FREE_SHARE, here_already, unpacked
+from experiments.stores import COPIED_BYTES, copy, name_of, reached, told
+from experiments.unpacking import DEPTH_MAX, FREE_SHARE, MEMBERS_MAX, check_same, here_already, unpacked
 from topologies.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,42 +25,81 @@ if TYPE_CHECKING:
 
 BEGINNING_BYTES = 1 << 20
 """In which an archive says which run it has."""
-COPIED_BYTES = 8 << 20
 MOVED_BYTES_MAX = 5 << 30
 """CopyObject of S3, by which what was sent whole gets its name."""
 BRINGING = ".bringing-"
 SENDING = ".part"
 """How the name ends of what is not whole yet."""
-_URL = re.compile(r"[a-z][a-z0-9+.-]+://")
-_SAME = {"s3a": "s3", "s3n": "s3"}
-"""Hadoop's names for what Arrow calls otherwise."""
-
-
-def is_elsewhere(name: str) -> bool:
-    """Whether this is a URL, and no path."""
-    return _URL.match(name) is not None
-
-
-def name_of(url: str) -> str:
-    """The last part of its path."""
-    return PurePosixPath(url.partition("://")[2].partition("?")[0]).name
+COPIES = 8
+"""Files of a directory that come at the same time."""
 
 
 def bring(url: str, into: Path) -> tuple[Path, bool]:
-    """The directory, below `into`, of the packed run at this URL, and whether it was brought just now.
+    """The directory, below `into`, of the run or sweep at this URL, and whether it was brought just now.
 
     Raises InputError if there is none, if it cannot be read, or as `unpacking.unpacked`.
     """
-    with _told(url):
-        there, path, size = _found(url)
-        into.mkdir(parents=True, exist_ok=True)
-        with scratch(BRINGING, into) as folder, _named(url):
-            if size > BEGINNING_BYTES:
-                beginning = folder / "beginning"
-                _copy(there, path, beginning, BEGINNING_BYTES)
-                if (found := here_already(beginning, into)) is not None:
-                    return found, False
-            return unpacked(_fetched(url, folder), into)
+    into.mkdir(parents=True, exist_ok=True)
+    with told(url), scratch(BRINGING, into) as folder, _named(url):
+        return (_unpacked if name_of(url).endswith(ENDING) else _copied)(url, folder, into)
+
+
+def _unpacked(url: str, folder: Path, into: Path) -> tuple[Path, bool]:
+    """A packed one."""
+    store, path, size = _found(url)
+    if size > BEGINNING_BYTES:
+        beginning = folder / "beginning"
+        copy(store, path, beginning, BEGINNING_BYTES)
+        if (found := here_already(beginning, into)) is not None:
+            return found, False
+    return unpacked(_fetched(url, folder), into)
+
+
+def _copied(url: str, folder: Path, into: Path) -> tuple[Path, bool]:
+    """One that stands there as a directory, file by file."""
+    store, path = reached(url)
+    path, name = path.rstrip("/"), name_of(url)
+    kind = next((kind for kind in (RUN, SWEEP) if store.get_file_info(f"{path}/{kind}").is_file), None)
+    if kind is None or not is_run_name(name):
+        raise InputError(url, None, "", f"should be a run's directory, or name one packed, *{ENDING}")
+    making = folder / name
+    making.mkdir()
+    copy(store, f"{path}/{kind}", making / kind, store.get_file_info(f"{path}/{kind}").size)
+    if (into / name).exists():
+        check_same(url, into / name, read_json(making / kind))
+        return into / name, False
+    files = _files(store, path, url)
+    _check_room(url, sum(size for _, size in files), folder)
+    for place in {making / file for file, _ in files}:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(COPIES) as pool:
+        jobs = [pool.submit(copy, store, f"{path}/{file}", making / file, size) for file, size in files]
+        try:
+            for job in jobs:
+                job.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+    for keys in (making / file for file, _ in files if is_key_log(PurePosixPath(file).name)):
+        keys.chmod(PRIVATE)
+    making.rename(into / name)
+    return into / name, True
+
+
+def _files(store: "FileSystem", path: str, url: str) -> list[tuple[str, int]]:
+    """What a directory holds, by its place in it, with its bytes; but for indices of captures, which are made
+    anew, not believed. Raises InputError for what no run holds.
+    """
+    from pyarrow.fs import FileSelector  # noqa: PLC0415  (as in `stores`)
+
+    found = [info for info in store.get_file_info(FileSelector(path, recursive=True)) if info.is_file]
+    if len(found) > MEMBERS_MAX:
+        raise InputError(url, None, "", f"holds more than {MEMBERS_MAX} files")
+    files = [(info.path.partition(f"{path.strip('/')}/")[2], info.size) for info in found]
+    for file, _ in files:
+        parts = PurePosixPath(file).parts
+        if not file.isprintable() or file.startswith("/") or ".." in parts or len(parts) >= DEPTH_MAX:
+            raise InputError(url, None, "", f"holds {file[:80]!r}, which no run does")
+    return [(file, size) for file, size in files if not file.endswith(INDEX)]
 
 
 @contextmanager
@@ -67,7 +110,7 @@ def fetched(url: str, near: Path) -> Iterator[Path]:
     inside is told of the URL.
     """
     with scratch(BRINGING, near) as folder:
-        with _told(url):
+        with told(url):
             archive = _fetched(url, folder)
         with _named(url):
             yield archive
@@ -75,8 +118,8 @@ def fetched(url: str, near: Path) -> Iterator[Path]:
 
 def send(archive: Path, url: str) -> None:
     """Put an archive at this URL, whole or not at all. Raises InputError if that cannot be."""
-    with _told(url):
-        there, path = _place(url)
+    with told(url):
+        there, path = reached(url)
         if there.type_name == "s3" and archive.stat().st_size > MOVED_BYTES_MAX:
             problem = (
                 f"S3 moves no more than {MOVED_BYTES_MAX / 1e9:.1f} GB at once; --no-captures is smaller"
@@ -95,22 +138,14 @@ def send(archive: Path, url: str) -> None:
 
 def is_there(url: str) -> bool:
     """Whether anything is. Raises InputError if it cannot be asked."""
-    with _told(url):
-        there, path = _place(url)
+    with told(url):
+        there, path = reached(url)
         return bool(there.get_file_info(path).type.value)
-
-
-def _place(url: str) -> tuple["FileSystem", str]:
-    from pyarrow.fs import FileSystem  # noqa: PLC0415  (takes long to import, and few need it)
-
-    scheme, _, rest = url.partition("://")
-    place: tuple[FileSystem, str] = FileSystem.from_uri(f"{_SAME.get(scheme, scheme)}://{rest}")
-    return place
 
 
 def _found(url: str) -> tuple["FileSystem", str, int]:
     """Where an archive is, and its bytes. Raises InputError if there is none."""
-    there, path = _place(url)
+    there, path = reached(url)
     size = there.get_file_info(path).size
     if size is None:
         raise InputError(url, None, "", "there is no such packed run")
@@ -120,20 +155,17 @@ def _found(url: str) -> tuple["FileSystem", str, int]:
 def _fetched(url: str, folder: Path) -> Path:
     """The whole archive as a file in a folder. Raises InputError if it does not fit."""
     there, path, size = _found(url)
+    _check_room(url, size, folder)
+    archive = folder / name_of(url)
+    copy(there, path, archive, size)
+    return archive
+
+
+def _check_room(url: str, size: int, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if size > free * FREE_SHARE:
         problem = f"has {size / 1e9:.1f} GB, and only {free / 1e9:.1f} GB are free in {folder.parent}"
         raise InputError(url, None, "", problem)
-    archive = folder / name_of(url)
-    _copy(there, path, archive, size)
-    return archive
-
-
-def _copy(there: "FileSystem", path: str, archive: Path, size: int) -> None:
-    """Copy a file's beginning, as it is: Arrow would unpack what ends with .zst."""
-    with there.open_input_stream(path, compression=None) as source, archive.open("wb") as stream:
-        while (left := size - stream.tell()) and (some := source.read(min(left, COPIED_BYTES))):
-            stream.write(some)
 
 
 @contextmanager
@@ -145,13 +177,3 @@ def _named(url: str) -> Iterator[None]:
         if BRINGING not in error.file:
             raise
         raise InputError(url, error.line, error.field, error.problem) from error
-
-
-@contextmanager
-def _told(url: str) -> Iterator[None]:
-    """What Arrow says is wrong, in a line. It raises ValueError for what is no URL of its."""
-    try:
-        yield
-    except (OSError, ValueError, NotImplementedError) as error:
-        first: Any = str(error).strip().partition("\n")[0]
-        raise InputError(url, None, "", f"cannot be read or written there: {first}") from error

@@ -52,7 +52,7 @@ def unpacked(archive: Path, into: Path) -> tuple[Path, bool]:
         name, content = _beginning(archive)
         place = into / name
         if place.exists():
-            _check_same(archive, place, content)
+            check_same(archive, place, content)
             return place, False
         into.mkdir(parents=True, exist_ok=True)
         with scratch(".unpacking-", into) as folder:
@@ -75,7 +75,7 @@ def here_already(beginning: Path, into: Path) -> Path | None:
         return None
     if not (into / name).exists():
         return None
-    _check_same(beginning, into / name, content)
+    check_same(beginning, into / name, content)
     return into / name
 
 
@@ -98,7 +98,11 @@ def _beginning(archive: Path) -> tuple[str, dict[str, Any]]:
     return parts[0], content if isinstance(content, dict) else {}
 
 
-def _check_same(archive: Path, place: Path, content: dict[str, Any]) -> None:
+def check_same(archive: Path | str, place: Path, content: dict[str, Any]) -> None:
+    """Raises InputError if the directory is another one than what stands elsewhere, or holds less of it.
+
+    archive: by which that is told. content: its run.json or sweep.json.
+    """
     kind = SWEEP if (place / SWEEP).is_file() else RUN
     there = read_json(place / kind)
     keys = ("run", "experiment", "seed", "commit")
@@ -219,5 +223,5 @@ def _opened(archive: Path) -> Iterator[tuple[tarfile.TarFile, IO[bytes]]]:
         yield tar, plain
 
 
-def _bad(archive: Path, problem: str) -> InputError:
+def _bad(archive: Path | str, problem: str) -> InputError:
     return InputError(str(archive), None, "", problem)

@@ -13,12 +13,14 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from testbed.doctor import packages
+from tests.s3 import CREDENTIALS, s3_server
 from tests.testbed.provision.declared import DPKG, declared_programs, installed, link_all
 
 settings.register_profile("suite", derandomize=True, deadline=None)  # no example fails for being slow
@@ -52,6 +54,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item, lane in lanes.items():
         item.add_marker(pytest.mark.xdist_group(lane))
     items.sort(key=lambda item: ORDER.get(lanes.get(item), len(ORDER)))
+
+
+@pytest.fixture(scope="session")
+def s3_options() -> Iterator[str]:
+    """Of a URL of an S3 on loopback, with a bucket `lab`."""
+    with s3_server() as options:
+        yield options
+
+
+@pytest.fixture
+def s3(s3_options: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same, where this process has its credentials."""
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    return s3_options
 
 
 def lane_of(item: pytest.Item) -> str | None:

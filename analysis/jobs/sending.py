@@ -32,6 +32,7 @@ from pyspark import SparkContext, SparkFiles
 from analysis.errors import AnalysisError
 from analysis.jobs.spark import cause
 from analysis.jobs.work import R, Task, handfuls, in_order
+from analysis.spark_home import local_folder
 from experiments.rundir import IN_THE_MAKING, RunDirectory
 from experiments.whole_files import remove
 
@@ -162,9 +163,8 @@ def _same(items: Iterable[Any]) -> Iterable[Any]:
 
 def _carry_out(parcel: Parcel) -> Iterator[Any]:
     """On an executor. Its worker removes Spark's own folders whatever becomes of it, and ours with them."""
-    folders = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir())
     sent = Path(SparkFiles.getRootDirectory()).absolute()
-    with tempfile.TemporaryDirectory(prefix="cutset-", dir=folders.split(",")[0]) as scratch:
+    with tempfile.TemporaryDirectory(prefix="cutset-", dir=local_folder()) as scratch:
         yield from carry_out(parcel, Path(scratch), sent)
 
 

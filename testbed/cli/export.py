@@ -41,9 +41,10 @@ def command(run_name: str, captures: bool, keys: bool, output: str | None, force
     tolerance), by which `cutset verify` and others can check it. Exit codes: 0 packed, 2 no such run, or the
     archive cannot be written or is there already, 3 another command makes or analyses it.
     """
-    from experiments.elsewhere import is_elsewhere, is_there, name_of, send
+    from experiments.elsewhere import is_there, send
     from experiments.packing import ENDING, pack
     from experiments.scratch import scratch
+    from experiments.stores import is_url, name_of
     from testbed.campaign.in_use import reading
     from testbed.cli.named_run import named
     from testbed.cli.output import check_directory
@@ -52,7 +53,7 @@ def command(run_name: str, captures: bool, keys: bool, output: str | None, force
     found = named(run_name)
     kind = "" if captures else "-no-captures"
     archive = output or f"{found.path.absolute().name}{kind}{ENDING}"
-    away = is_elsewhere(archive)
+    away = is_url(archive)
     if not (name_of(archive) if away else archive).endswith(ENDING):
         raise InputError(archive, None, "", f"should end with {ENDING}, by which commands know it")
     if not away:

@@ -1,6 +1,7 @@
 """How a command's RUN argument names a run or a sweep: a path, a name below runs/, `latest`, or a packed run.
 
-A packed run is unpacked below runs/ first, and stays there; one that a URL names is brought there.
+A packed run is unpacked below runs/ first, and stays there; one that a URL names, packed or as a directory,
+is brought there.
 """
 
 import difflib
@@ -147,19 +148,18 @@ def _unpacked(archive: Path, runs: Path) -> Path:
 
 
 def _brought(url: str, runs: Path) -> Path:
-    """The directory of a packed run that is elsewhere. Raises InputError."""
+    """The directory of a run that is elsewhere. Raises InputError."""
     import click
 
     from experiments.elsewhere import bring
 
-    _check_packed(url)
     path, just_now = bring(url, runs)
     click.echo(f"{'brought to' if just_now else 'was brought before, to'} {path}", err=True)
     return path
 
 
 def _check_packed(url: str) -> None:
-    from experiments.elsewhere import name_of
+    from experiments.stores import name_of
     from topologies.errors import InputError
 
     if not name_of(url).removesuffix(PACKED) or not name_of(url).endswith(PACKED):

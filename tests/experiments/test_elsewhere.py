@@ -1,63 +1,22 @@
 """Packed runs in S3: a real server on loopback, Arrow's own client."""
 
 import errno
-import os
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Iterator
+import json
 from pathlib import Path
 from typing import IO
 
 import pytest
+from pyarrow.fs import copy_files
 
 from experiments import elsewhere
-from experiments.elsewhere import bring, is_elsewhere, name_of
-from experiments.rundir import RunDirectory
+from experiments.elsewhere import bring
+from experiments.rundir import INDEX, KEY_LOG, RunDirectory
+from experiments.stores import copy, is_url, name_of, reached
 from testbed.cli import main
 from tests.bench.traffic import write_run
-from tests.node.tcp.launched import free_port
 from topologies.errors import InputError
 
-CLIENTS = Path(__file__).parents[2] / ".systems" / "python"
-WAIT_S = 60.0
 NAME = "20260101T000000Z-link-failure-0a1b2c"
-SERVER = """
-from moto.moto_server.threaded_moto_server import ThreadedMotoServer
-ThreadedMotoServer("127.0.0.1", {}).start()
-input()
-"""
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[str]:
-    """An S3 with a bucket; its options as part of a URL."""
-    port = free_port()
-    command = [sys.executable, "-c", SERVER.format(port)]
-    environment = os.environ | {"PYTHONPATH": str(CLIENTS)}
-    with subprocess.Popen(
-        command, env=environment, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as server:
-        deadline = time.monotonic() + WAIT_S
-        while True:
-            try:
-                put = urllib.request.Request(f"http://127.0.0.1:{port}/lab", method="PUT")
-                urllib.request.urlopen(put, timeout=5).close()
-                break
-            except OSError:
-                assert time.monotonic() < deadline
-                assert server.poll() is None
-                time.sleep(0.1)
-        yield f"endpoint_override=127.0.0.1:{port}&scheme=http"
-        server.kill()
-
-
-@pytest.fixture(autouse=True)
-def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
 
 
 @pytest.fixture
@@ -129,9 +88,56 @@ def test_an_archive_that_is_none_leaves_nothing(
     assert list((tmp_path / "runs").iterdir()) == []
 
 
-def test_a_run_that_is_named_by_url_must_be_packed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["report", "s3://lab/nights/a-run"]) == 2
+def test_what_is_no_run_at_a_url_is_refused(
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere_url = run.path.parent.as_uri()
+    assert main.run(["report", elsewhere_url]) == 2
+    assert "should be a run's directory, or name one packed, *.tar.zst" in capsys.readouterr().err
+    assert main.run(["verify", run.path.as_uri()]) == 2
     assert "should name a file that ends with .tar.zst" in capsys.readouterr().err
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_directory_in_s3_is_brought_once_without_what_is_made_anew(
+    s3: str, run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, path = reached(f"s3://lab/runs/{NAME}?{s3}")
+    [capture, *_] = sorted(run.captures.glob("*.pcap"))
+    (run.captures / (capture.name + INDEX)).write_text("{}")
+    (run.path / KEY_LOG).write_text("CLIENT_RANDOM 00 00")
+    copy_files(str(run.path), path, destination_filesystem=store)
+    url = f"s3a://lab/runs/{NAME}/?{s3}"
+    place = tmp_path / "runs" / NAME
+    assert bring(url, tmp_path / "runs") == (place, True)
+    assert bring(url, tmp_path / "runs") == (place, False)
+    there = {file.relative_to(place): file.read_bytes() for file in place.rglob("*") if file.is_file()}
+    here = {file.relative_to(run.path): file.read_bytes() for file in run.path.rglob("*") if file.is_file()}
+    assert there == {file: content for file, content in here.items() if file.suffix != INDEX}
+    assert (place / KEY_LOG).stat().st_mode & 0o777 == 0o600
+    assert main.run(["analyze", url]) in {0, 1}
+    assert "was brought before" in capsys.readouterr().err
+
+
+def test_a_directory_that_breaks_off_leaves_nothing_and_another_run_is_left_alone(
+    run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks_off(store: object, path: str, file: Path, size: int) -> None:
+        if file.parent.name == "captures":
+            raise OSError(errno.ECONNRESET, "Connection reset by peer")
+        copy(store, path, file, size)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(elsewhere, "copy", breaks_off)
+        with pytest.raises(InputError, match="Connection reset by peer"):
+            bring(run.path.as_uri(), tmp_path / "runs")
+    assert list((tmp_path / "runs").iterdir()) == []
+
+    assert bring(run.path.as_uri(), tmp_path / "runs") == (tmp_path / "runs" / NAME, True)
+    content = json.loads(run.run_json.read_text())
+    run.run_json.write_text(json.dumps(content | {"commit": "of another checkout"}))
+    with pytest.raises(InputError, match="is there already, and is another one"):
+        bring(run.path.as_uri(), tmp_path / "runs")
 
 
 def test_what_stands_at_a_url_is_verified_and_not_what_came_from_there_before(
@@ -172,7 +178,7 @@ def test_an_archive_that_cannot_be_sent_whole_replaces_nothing(
     ("name", "url"), [("s3://lab/a.tar.zst", True), ("runs/a", False), ("C:/a", False), ("latest", False)]
 )
 def test_a_url_is_told_from_a_path(name: str, url: bool) -> None:
-    assert is_elsewhere(name) is url
+    assert is_url(name) is url
 
 
 def test_options_are_no_part_of_a_name() -> None:

@@ -13,11 +13,13 @@ and cannot be used all the same is counted by name in `unused`.
 import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from analysis.capture.pcap.compressed import unpacking_problem
-from analysis.capture.pcap.format import Format, Interface
+from analysis.capture.pcap.format import PCAP, Format
 from analysis.capture.pcap.fragments import Fragment
 from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.scan import Scan, Split
@@ -42,6 +44,11 @@ class CaptureIndex:
     fragments: tuple[Fragment, ...] = ()  # later fragments of TCP segments, in the order of the file
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it is of one classic pcap file, whose records need nothing that stands before them."""
+        return len(self.sections) == 1 and self.sections[0].kind == PCAP
+
+    @property
     def packets(self) -> int:
         """How many whole records the capture holds."""
         return sum(split.packets for split in self.splits)
@@ -64,8 +71,8 @@ def sidecar(capture: Path) -> Path:
 
 def load_index(capture: Path) -> CaptureIndex:
     """Read the index beside a capture, or build and store it. Raises CaptureError if it is not a capture."""
-    with suppress(OSError, ValueError, TypeError, KeyError):  # missing, torn or of another schema: made again
-        index = _from_json(sidecar(capture).read_text())
+    with suppress(OSError, ValueError):  # missing, torn or of another schema: made again
+        index = parse_index(sidecar(capture).read_bytes())
         if (index.file_bytes, index.file_mtime_ns) == _identity(capture):
             return index
     index = build_index(capture)
@@ -103,15 +110,14 @@ def _identity(capture: Path) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _from_json(text: str) -> CaptureIndex:
-    fields = json.loads(text)
-    if fields.pop("schema") != SCHEMA:
+def parse_index(content: bytes) -> CaptureIndex:
+    """An index as it stands in a file. Raises ValueError if it is torn, of another schema, or none."""
+    fields = json.loads(content)
+    if not isinstance(fields, dict) or fields.pop("schema", None) != SCHEMA:
         raise ValueError("another schema")
-    sections = tuple(_format(**section) for section in fields.pop("sections"))
-    splits = tuple(Split(**split) for split in fields.pop("splits"))
-    fragments = tuple(Fragment(**fragment) for fragment in fields.pop("fragments"))
-    return CaptureIndex(sections=sections, splits=splits, fragments=fragments, **fields)
+    return _reader().validate_python(fields)
 
 
-def _format(interfaces: list[dict[str, Any]], **rest: Any) -> Format:
-    return Format(interfaces=tuple(Interface(**interface) for interface in interfaces), **rest)
+@cache
+def _reader() -> TypeAdapter[CaptureIndex]:
+    return TypeAdapter(CaptureIndex)

@@ -75,6 +75,11 @@ class Scan:
     _between: bool = True  # sections: a header comes next
     _window_bytes: int = 0
 
+    @classmethod
+    def within(cls, name: str, form: Format, start: int) -> "Scan":
+        """A walk that begins in a section of this form, where a record does."""
+        return cls(name, end=start, sections=[form], _between=False, _window_bytes=_WINDOW_BYTES)
+
     def go_on(self, data: Bytes, stop: int | None = None) -> None:
         """Walk on while records begin before `stop`; None is the end of the file, of which `data` is all
         that is there. Raises CaptureError if it begins as no capture does.

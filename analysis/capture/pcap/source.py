@@ -9,8 +9,8 @@ does not prune the columns of Python sources by itself. No payload travels; it i
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -34,15 +34,17 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from analysis.capture.pcap.compressed import capture_name, unpack, without_compression
+from analysis.capture.pcap.compressed import unpack
 from analysis.capture.pcap.growing import GrowingCaptures, Places
 from analysis.capture.pcap.index import load_index
+from analysis.capture.pcap.naming import find_captures
 from analysis.capture.pcap.part import Lenience, Part, pieces
 from analysis.capture.pcap.record_batches import Pick, Span, TimeRange, pack, read_span, spans_of
 from analysis.capture.pcap.segments import segment_rows
+from analysis.capture.pcap.stored import StoredSpan, stored_spans
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
-from experiments.rundir import CAPTURE_ENDINGS
+from experiments.stores import is_url
 
 SEGMENTS, ENDED, BYTES_MAX = "segments", "ended", "maxBytesPerTrigger"
 IGNORE_MISSING, IGNORE_CORRUPT = "ignoreMissingFiles", "ignoreCorruptFiles"
@@ -53,15 +55,15 @@ PORTS = range(1, 1 << 16)
 class PcapPartition(InputPartition):
     """The spans of captures that one task reads."""
 
-    def __init__(self, spans: tuple[Span | Part, ...]) -> None:
+    def __init__(self, spans: tuple[Span | StoredSpan | Part, ...]) -> None:
         super().__init__(spans)
         self.spans = spans
 
 
 class PcapSource(DataSource):
-    """The data source `pcap`. Options: `path`, a capture, a folder of captures, or a glob of them;
-    `segments`, a port, of which only TCP segments that carry payload or begin a connection are read. Of
-    streams: `ended`, a file that is there once no parts of captures are written any more;
+    """The data source `pcap`. Options: `path`, a capture, a folder of captures, or a glob of them, here or
+    at a URL; `segments`, a port, of which only TCP segments that carry payload or begin a connection are
+    read. Of streams: `ended`, a file that is there once no parts of captures are written any more;
     `maxBytesPerTrigger`; `ignoreMissingFiles` and `ignoreCorruptFiles`, as Spark's own files have them.
     """
 
@@ -73,17 +75,24 @@ class PcapSource(DataSource):
         return spark_schema(PACKETS)
 
     def reader(self, schema: StructType) -> "PcapReader":
-        return PcapReader(find_captures(self.options.get("path", "")), schema, self._pick())
+        return PcapReader(self._path, schema, self._pick())
 
     def streamReader(self, schema: StructType) -> "PcapStreamReader":  # noqa: N802  (Spark's name)
         options = self.options
+        if is_url(self._path):
+            raise CaptureError(f"{self._path}: captures that grow are read from folders, not by URL")
         ended = options.get(ENDED)
         lenience = Lenience(
             missing=_flag(options.get(IGNORE_MISSING)), corrupt=_flag(options.get(IGNORE_CORRUPT))
         )
-        captures = GrowingCaptures(options.get("path", ""), None if ended is None else Path(ended), lenience)
+        captures = GrowingCaptures(self._path, None if ended is None else Path(ended), lenience)
         bytes_max = _number(BYTES_MAX, options.get(BYTES_MAX, str(BATCH_BYTES_MAX)), range(1, 1 << 62))
         return PcapStreamReader(captures, schema, bytes_max=bytes_max, pick=self._pick())
+
+    @property
+    def _path(self) -> str:
+        """Where the captures are. Hadoop's URL of a file here is its path."""
+        return self.options.get("path", "").removeprefix("file://")
 
     def _pick(self) -> Pick | None:
         port = self.options.get(SEGMENTS)
@@ -104,8 +113,9 @@ def _flag(given: str | None) -> bool:
 class PcapReader(DataSourceReader):
     """Plans and reads. The filters that it takes are applied exactly, so Spark need not apply them again."""
 
-    def __init__(self, captures: list[Path], schema: StructType, pick: Pick | None = None) -> None:
-        self._captures = captures
+    def __init__(self, path: str, schema: StructType, pick: Pick | None = None) -> None:
+        self._path = path
+        self._captures = [] if is_url(path) else find_captures(path)
         self._schema = arrow_schema(schema)
         self._pick = pick
         self._times = TimeRange()
@@ -123,15 +133,21 @@ class PcapReader(DataSourceReader):
                 yield given
 
     def partitions(self) -> list[InputPartition]:
-        paths = map(unpack, self._captures)
-        spans = (span for path in paths for span in spans_of(path, load_index(path), self._times))
+        spans: Iterator[Span | StoredSpan]
+        if is_url(self._path):
+            spans = stored_spans(self._path, self._times)
+        else:
+            paths = map(unpack, self._captures)
+            spans = (span for path in paths for span in spans_of(path, load_index(path), self._times))
         # At least one: Spark makes one of its own where there is none, of which `read` would know nothing.
         return [PcapPartition(together) for together in pack(spans)] or [PcapPartition(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for span in cast("tuple[Span, ...]", cast("PcapPartition", partition).spans):
-            for batch in read_span(span, self._schema, self._times, self._pick):
-                yield _chosen(batch, self._among)
+        for stretch in cast("tuple[Span | StoredSpan, ...]", cast("PcapPartition", partition).spans):
+            with stretch.fetched() if isinstance(stretch, StoredSpan) else nullcontext((stretch,)) as spans:
+                for span in spans:
+                    for batch in read_span(span, self._schema, self._times, self._pick):
+                        yield _chosen(batch, self._among)
 
 
 class PcapStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -170,7 +186,7 @@ class PcapStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         lenience = self._captures.lenience
-        for stretch in cast("PcapPartition", partition).spans:
+        for stretch in cast("tuple[Span | Part, ...]", cast("PcapPartition", partition).spans):
             try:
                 for span in pieces(stretch, lenience):
                     yield from read_span(span, self._schema, pick=self._pick)
@@ -189,27 +205,6 @@ def arrow_schema(asked: StructType) -> pa.Schema:
         if field.dataType != wanted:
             raise CaptureError(f"column {field.name!r} of packets is {wanted.simpleString()}")
     return pa.schema([PACKETS.field(field.name).with_nullable(field.nullable) for field in asked])
-
-
-def find_captures(path: str) -> list[Path]:
-    """The captures that a path means, by name. Raises CaptureError if there are none.
-
-    Each capture counts once, also if it is there both as it was and compressed; a pattern is one of the names
-    that captures have when they are plain, or have now.
-    """
-    place = Path(path)
-    if place.is_file():
-        return [place]
-    folder, pattern = (place, "*") if place.is_dir() else (place.parent, place.name)
-    forms: dict[str, Path] = {}
-    for ending in CAPTURE_ENDINGS:
-        for file in folder.glob("*" + ending):
-            if any(fnmatchcase(name, pattern) for name in (file.name, without_compression(file.name))):
-                forms.setdefault(capture_name(file), file)
-    found = sorted(forms.values())
-    if not found:
-        raise CaptureError(f"{path}: no captures there ({', '.join(CAPTURE_ENDINGS)})")
-    return found
 
 
 def narrow(times: TimeRange, given: Filter) -> TimeRange | None:

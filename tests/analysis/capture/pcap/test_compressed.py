@@ -13,7 +13,7 @@ import zstandard
 from analysis.capture.pcap import compressed
 from analysis.capture.pcap.compressed import capture_name, readable, unpack, unpacking_problem
 from analysis.capture.pcap.index import build_index
-from analysis.capture.pcap.source import find_captures
+from analysis.capture.pcap.naming import find_captures
 from analysis.errors import CaptureError
 from analysis.jobs.extraction import describe_captures, load_indices
 from experiments.rundir import RunDirectory

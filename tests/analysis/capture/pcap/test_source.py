@@ -24,13 +24,13 @@ from pyspark.sql.types import LongType, StructType
 
 from analysis.capture.pcap import record_batches, scan
 from analysis.capture.pcap.index import load_index
+from analysis.capture.pcap.naming import find_captures
 from analysis.capture.pcap.record_batches import TimeRange, pack, read_span, spans_of
 from analysis.capture.pcap.source import (
     PcapReader,
     PcapSource,
     among,
     arrow_schema,
-    find_captures,
     narrow,
     register,
 )
@@ -132,7 +132,7 @@ def test_filters_that_ask_numbers_to_be_certain_ones_are_taken(given: Filter, ex
 
 @pytest.mark.usefixtures("_small_splits")
 def test_rows_that_a_filter_leaves_out_do_not_leave_the_source(captures: Path) -> None:
-    reader = PcapReader(find_captures(str(captures)), spark_schema(PACKETS))
+    reader = PcapReader(str(captures), spark_schema(PACKETS))
     [row, *_] = core_rows(captures)
     wanted = [EqualTo(("seq",), row["seq"]), In(("proto",), (6, 17)), EqualTo(("capture",), "a")]
     assert list(reader.pushFilters(wanted)) == wanted[2:]
