@@ -8,6 +8,7 @@ says so. What cannot be measured is null with a reason in the summary. The steps
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +24,7 @@ from analysis.capture.clocks.machine_clocks import on_reference, read_details
 from analysis.capture.clocks.run_clocks import make_clocks
 from analysis.capture.tls.unread import unread
 from analysis.jobs import transfers
-from analysis.jobs.choice import workers_for
+from analysis.jobs.choice import WorkersFor, workers_at
 from analysis.jobs.work import InlineWorkers, ProcessPool, Workers
 from analysis.messages.marked import known_codec, known_reading
 from analysis.schemas import TRANSFERS
@@ -115,23 +116,23 @@ class _Case:
 def analyze(
     run: RunDirectory,
     *,
-    master: str | None = None,
-    captures: str | None = None,
+    workers_for: WorkersFor | None = None,
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
     """Analyse a run: write its tables and summary.json, and return the summary.
 
-    master: a Spark master URL; None uses this machine. captures: "shared" or "send", how a cluster gets at
-    the run's files; None finds out. progress: told each step as it begins. Raises AnalysisError or
-    InputError when there is nothing that could be analysed, no cluster, or a folder of the run is a link.
+    workers_for: who does the work (`analysis.jobs.choice.workers_at`); None uses this machine. progress: told
+    each step as it begins. Raises AnalysisError or InputError when there is nothing that could be analysed,
+    no cluster, or a folder of the run is a link.
     """
     run = RunDirectory(run.path.absolute())  # whoever does the work may stand in another folder
     case = _open(run, ProcessPool.of_this_machine(), progress)
     if not _anything(case):
         return _analyze(case, progress, InlineWorkers())
     run.analysis.mkdir(exist_ok=True)
-    with workers_for(run, master, captures, progress) as workers:
-        return _analyze(case, progress, workers)
+    with ExitStack() as stack:
+        found = workers_for or stack.enter_context(workers_at())
+        return _analyze(case, progress, stack.enter_context(found(run, progress)))
 
 
 def analyze_here(run: RunDirectory, *, progress: Callable[[str], None]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ a run that is small is therefore done before Spark would have started. Whoever n
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from analysis.jobs.work import ProcessPool, Workers
 from experiments.rundir import RunDirectory
@@ -14,22 +14,34 @@ from experiments.rundir import RunDirectory
 BYTES_HERE = 256 << 20
 """Of captures and records: no more than these are analysed without Spark."""
 
+Progress = Callable[[str], None]
+WorkersFor = Callable[[RunDirectory, Progress], AbstractContextManager[Workers]]
+"""Gives workers for a run, for as long as it takes, and tells what it waits for."""
+
 
 @contextmanager
-def workers_for(
-    run: RunDirectory, master: str | None, captures: str | None, progress: Callable[[str], None]
-) -> Iterator[Workers]:
-    """Workers for a run, for as long as it takes. See `analysis.pipeline.analyze` for the parameters."""
+def workers_at(master: str | None = None, captures: str | None = None) -> Iterator[WorkersFor]:
+    """Workers for one run after the other. Spark is started for the first that needs it, and kept.
+
+    master: a Spark master URL; None is this machine. captures: "shared" or "send", how a cluster gets at a
+    run's files; None finds out. What it gives raises AnalysisError or InputError if there are none.
+    """
+    if master is None or master.startswith("local"):
+        yield lambda run, progress: _of_this_machine(run, master, progress)
+    else:
+        from analysis.jobs.cluster import Cluster  # noqa: PLC0415  (few have one)
+
+        with Cluster(master, captures) as cluster:
+            yield cluster.workers_for
+
+
+@contextmanager
+def _of_this_machine(run: RunDirectory, master: str | None, progress: Progress) -> Iterator[Workers]:
     if master is None and _bytes_of(run) <= BYTES_HERE:
         yield ProcessPool.of_this_machine()
-    elif master is None or master.startswith("local"):
+    else:
         progress("starting Spark")
         yield _executors(run, master)
-    else:
-        from analysis.jobs.cluster import cluster  # noqa: PLC0415  (few have one)
-
-        with cluster(run, master, captures, progress) as workers:
-            yield workers
 
 
 def start_ahead(run: RunDirectory) -> None:

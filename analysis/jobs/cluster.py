@@ -18,6 +18,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Self
 
 from pyspark import SparkContext
 
@@ -43,35 +44,56 @@ all have. Machines that are slow to start the first are as slow with the others.
 _POLL_S = 0.1
 
 
-@contextmanager
-def cluster(
-    run: RunDirectory, master: str, captures: str | None, progress: Callable[[str], None]
-) -> Iterator[Workers]:
-    """Workers on a cluster, until the end of the block.
+class Cluster:
+    """A cluster, from the first run that its executors work on until the end of the block."""
 
-    captures: SHARED, SEND, or None to find out. Raises InputError for what is no master's URL, AnalysisError
-    if there is no such cluster or its executors cannot do the work.
-    """
-    settings = _settings(master)
-    progress(f"starting Spark on {master}")
-    with ExitStack() as stack:
-        context = spark_context(master, settings)
-        stack.callback(context.stop)
-        folder = stack.enter_context(scratch("cutset-modules-", Path(tempfile.gettempdir())))
-        context.addPyFile(str(write_modules(folder / "cutset.zip")))
-        number = _wait_for_executors(context, master)
+    def __init__(self, master: str, captures: str | None) -> None:
+        """captures: SHARED, SEND, or None to find out for each run."""
+        self._master = master
+        self._captures = captures
+        self._context: SparkContext | None = None
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    @contextmanager
+    def workers_for(self, run: RunDirectory, progress: Callable[[str], None]) -> Iterator[Workers]:
+        """Raises InputError for what is no master's URL, AnalysisError if there is no such cluster or its
+        executors cannot do the work.
+        """
+        context = self._connected(progress)
+        number = _number_of_executors(context)
         seen = _sees(context, run)
-        if captures == SHARED and not seen:
+        if self._captures == SHARED and not seen:
             raise AnalysisError(
-                f"{run.path}: not all executors of {master} can read and write there; "
+                f"{run.path}: not all executors of {self._master} can read and write there; "
                 "put the run where all see it under this path, or have it sent: --captures send"
             )
-        if seen and captures != SEND:
+        if seen and self._captures != SEND:
             progress(f"{number} executors work on the run where it is")
             yield Executors(context)
         else:
             progress(f"sending the run's files to {number} executors")
-            yield stack.enter_context(RemoteWorkers(context, run))
+            with RemoteWorkers(context, run) as workers:
+                yield workers
+
+    def _connected(self, progress: Callable[[str], None]) -> SparkContext:
+        if self._context is None:
+            settings = _settings(self._master)
+            progress(f"starting Spark on {self._master}")
+            with ExitStack() as stack:
+                context = spark_context(self._master, settings)
+                stack.callback(context.stop)
+                folder = stack.enter_context(scratch("cutset-modules-", Path(tempfile.gettempdir())))
+                context.addPyFile(str(write_modules(folder / "cutset.zip")))
+                _wait_for_executors(context, self._master)
+                self._open = stack.pop_all()
+            self._context = context
+        return self._context
 
 
 def _settings(master: str) -> dict[str, str]:
@@ -110,7 +132,7 @@ def _wait_for_executors(context: SparkContext, master: str) -> int:
     settled_s = SETTLED_S
     while True:
         now, before = time.monotonic(), number
-        number = len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1  # without this process's own
+        number = _number_of_executors(context)
         if number != before:
             changed = now
             settled_s = settled_s if before else max(SETTLED_S, now - began)
@@ -122,6 +144,10 @@ def _wait_for_executors(context: SparkContext, master: str) -> int:
                 "are its workers alive, with cores and memory to spare, and can they connect to this machine?"
             )
         time.sleep(_POLL_S)
+
+
+def _number_of_executors(context: SparkContext) -> int:
+    return len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1  # without this process's own
 
 
 def _sees(context: SparkContext, run: RunDirectory) -> bool:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from analysis.errors import check_measured
+from analysis.jobs.choice import WorkersFor, workers_at
 from analysis.pages.report import write_report
 from analysis.pipeline import analyze as run_analysis
 from experiments.campaign import State
@@ -27,34 +27,27 @@ from testbed.campaign.sweep_run import write_sweep_page
 from testbed.interrupts import noted_interrupts
 
 
-@dataclass(frozen=True, slots=True)
-class Workers:
-    """Who does the work: Spark at `master`, or this machine. captures: how a cluster gets the run's files."""
-
-    master: str | None
-    captures: str | None
-
-    def analyze(self, run: RunDirectory, progress: Callable[[str], None]) -> dict[str, Any]:
-        join_all(run.captures)  # of a run that was watched, and whose command died
-        return run_analysis(run, master=self.master, captures=self.captures, progress=progress)
-
-
-def analyze_all(found: Sequence[RunDirectory | SweepDirectory], workers: Workers) -> int:
+def analyze_all(
+    found: Sequence[RunDirectory | SweepDirectory], master: str | None, captures: str | None
+) -> int:
     """Analyse each of these, once; returns the exit code: the worst one. What is wrong with one of several is
     told, and the others are analysed. Raises InputError, AnalysisError, MachineError where there is only one.
+
+    master, captures: as of `analysis.jobs.choice.workers_at`.
     """
     each_once = list({one.path.resolve(): one for one in found}.values())
-    if len(each_once) == 1:
-        return analyze(each_once[0], workers)
-    codes = [_told(one, workers) for one in each_once]
+    with workers_at(master, captures) as workers_for:
+        if len(each_once) == 1:
+            return analyze(each_once[0], workers_for)
+        codes = [_told(one, workers_for) for one in each_once]
     passed = codes.count(exit_codes.FINE)
     click.echo(f"\n{passed} of {len(codes)} passed", err=True)
     return max(codes)
 
 
-def _told(found: RunDirectory | SweepDirectory, workers: Workers) -> int:
+def _told(found: RunDirectory | SweepDirectory, workers_for: WorkersFor) -> int:
     try:
-        return analyze(found, workers)
+        return analyze(found, workers_for)
     except exit_codes.EXPECTED_ERRORS as error:
         code = exit_codes.of(error)
         if code is None:
@@ -63,25 +56,31 @@ def _told(found: RunDirectory | SweepDirectory, workers: Workers) -> int:
         return code
 
 
-def analyze(found: RunDirectory | SweepDirectory, workers: Workers) -> int:
+def analyze(found: RunDirectory | SweepDirectory, workers_for: WorkersFor) -> int:
     """Analyse a run, or all of a sweep that came to their end; returns the exit code.
 
     Raises InputError, AnalysisError, MachineError.
     """
-    return _sweep(found, workers) if isinstance(found, SweepDirectory) else _run(found, workers)
+    return _sweep(found, workers_for) if isinstance(found, SweepDirectory) else _run(found, workers_for)
 
 
-def _run(run: RunDirectory, workers: Workers) -> int:
+def _run(run: RunDirectory, workers_for: WorkersFor) -> int:
     with sole_writer(run.path):
         check_measured(run)
         check_captures(run)
         click.echo(f"run {run.path}", err=True)
         with follower() as follow, _steps(follow) as step:
-            summary = workers.analyze(run, step)
+            summary = summary_of(run, workers_for, step)
             step("writing the report")
             write_report(run)
     show_outcome(run, run.read_run(), summary)
     return exit_codes.FINE if summary["verdict"] == "passed" else exit_codes.FAILED
+
+
+def summary_of(run: RunDirectory, workers_for: WorkersFor, step: Callable[[str], None]) -> dict[str, Any]:
+    """Analyse a run, with all of its captures. Raises InputError, AnalysisError."""
+    join_all(run.captures)  # of a run that was watched, and whose command died
+    return run_analysis(run, workers_for=workers_for, progress=step)
 
 
 @contextmanager
@@ -96,15 +95,15 @@ def _steps(follow: Follower) -> Iterator[Callable[[str], None]]:
         yield step
 
 
-def _sweep(directory: SweepDirectory, workers: Workers) -> int:
+def _sweep(directory: SweepDirectory, workers_for: WorkersFor) -> int:
     """Each run that came to its end; what does not stand there as ended is left as it is."""
     with sole_writer(directory.path):
-        record = _analyzed(directory, workers)
+        record = _analyzed(directory, workers_for)
     show_sweep(directory, record, (str(record.experiment.get("name")), ()))
     return exit_codes.FINE if record.passed else exit_codes.FAILED
 
 
-def _analyzed(directory: SweepDirectory, workers: Workers) -> SweepRecord:
+def _analyzed(directory: SweepDirectory, workers_for: WorkersFor) -> SweepRecord:
     sweep = Sweep(directory, directory.read())
     click.echo(f"sweep {directory.path}", err=True)
     done = [run for run in sweep.record.runs if run.state is State.DONE]
@@ -113,7 +112,7 @@ def _analyzed(directory: SweepDirectory, workers: Workers) -> SweepRecord:
     for number, run in enumerate(done, 1):
         made = directory.run_of(run)
         with sole_writer(made.path), follower(terse=title(run)) as follow, _steps(follow) as step:
-            summary = workers.analyze(made, step)
+            summary = summary_of(made, workers_for, step)
             found = sweep.note(concluded(run, made.read_run(), summary, run.duration_s or 0.0))
             follow.show(run_line(found, number, len(done)))
     sweep.judge()

@@ -187,7 +187,7 @@ def analyse(run: RunDirectory, ended: RunResult, follow: Follower) -> dict[str, 
         return None
     from analysis.pipeline import analyze
 
-    summary: dict[str, Any] = analyze(run, master=None, progress=follow.say)
+    summary: dict[str, Any] = analyze(run, progress=follow.say)
     return summary
 
 

@@ -23,7 +23,7 @@ def command(run_names: tuple[str, ...], master: str | None, captures: str | None
     expectation or the fidelity failed, 2 no such run, or nothing in it to analyse, 3 another command makes or
     analyses it, or this machine cannot.
     """
-    from testbed.campaign.analyses import Workers, analyze_all
+    from testbed.campaign.analyses import analyze_all
     from testbed.cli.named_run import named
 
-    return analyze_all([named(name) for name in run_names], Workers(master, captures))
+    return analyze_all([named(name) for name in run_names], master, captures)

@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from analysis.jobs import choice
+from analysis.jobs.choice import workers_at
 from analysis.pipeline import analyze
 from experiments.rundir import RunDirectory
 from tests.analysis.jobs.rows import content_of
@@ -36,7 +37,8 @@ def copy(run, tmp_path):
 
 def test_spark_gives_the_same_rows_and_summary(spark, analyzed_here, copy):
     told = []
-    analyze(copy, master="local[2]", progress=told.append)
+    with workers_at("local[2]") as found:
+        analyze(copy, workers_for=found, progress=told.append)
     assert told == ["starting Spark", *READING]
     assert content_of(copy) == analyzed_here
 

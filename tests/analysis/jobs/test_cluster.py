@@ -17,6 +17,7 @@ import pytest
 
 from analysis.errors import AnalysisError
 from analysis.jobs import cluster as cluster_of_spark
+from analysis.jobs.choice import workers_at
 from analysis.pipeline import analyze
 from experiments.rundir import RunDirectory
 from tests.analysis.jobs.rows import content_of
@@ -65,17 +66,22 @@ def copied(here, place):
     return run
 
 
-def started(run, url, executors_python, *options, **environment):
+def started(runs, url, executors_python, *options, **environment):
     """The command, started from another folder than ours, as a process group of its own."""
     return subprocess.Popen(
-        [*COMMAND, str(run.path), "--master", url, *options],
-        cwd=run.path,
+        [*COMMAND, *(str(run.path) for run in runs), "--master", url, *options],
+        cwd=runs[0].path,
         env=os.environ | {"PYTHONPATH": str(CHECKOUT), "PYSPARK_PYTHON": str(executors_python)} | environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
+
+
+def analyzed_at(run, url):
+    with workers_at(url) as found:
+        analyze(run, workers_for=found, progress=lambda _: None)
 
 
 def told_until(process, text):
@@ -96,18 +102,37 @@ def ended(process):
 
 def test_executors_that_see_the_run_work_on_its_files(cluster, here, tmp_path):
     run = copied(here, tmp_path)
-    process = started(run, cluster.url, cluster.python)
+    process = started([run], cluster.url, cluster.python)
     assert "2 executors work on the run where it is" in told_until(process, "executors work")
     code, said = ended(process)
     assert code == 0, said
     assert content_of(run) == content_of(here)
 
 
+def test_of_many_runs_some_are_seen_and_others_sent_and_the_cluster_is_asked_once(
+    cluster, here, folder, tmp_path
+):
+    seen, other, hidden = copied(here, tmp_path), tmp_path / "other", copied(here, folder / "hidden")
+    other.mkdir()
+    again = copied(here, other)
+    process = started((seen, hidden, again), cluster.url, cluster.python)
+    code, said = ended(process)
+    assert code == 0, said
+    assert [content_of(run) == content_of(here) for run in (seen, hidden, again)] == [True] * 3
+    assert [line for line in said.splitlines() if "park" in line or "executors" in line] == [
+        f"starting Spark on {cluster.url}",
+        "2 executors work on the run where it is",
+        "sending the run's files to 2 executors",
+        "2 executors work on the run where it is",
+    ]
+    shutil.rmtree(hidden.path)
+
+
 def test_executors_that_do_not_see_the_run_get_it_sent_and_one_that_is_killed_changes_nothing(
     cluster, here, folder
 ):
     run = copied(here, folder / "hidden")
-    process = started(run, cluster.url, cluster.python)
+    process = started([run], cluster.url, cluster.python)
     assert "sending the run's files to 2 executors" in told_until(process, "reading packets")
     lost, *_ = cluster.executors
     lost.kill()
@@ -121,7 +146,7 @@ def test_executors_that_do_not_see_the_run_get_it_sent_and_one_that_is_killed_ch
 
 def test_ctrl_c_in_the_middle_leaves_nothing_and_frees_the_cluster(cluster, here, tmp_path):
     run = copied(here, tmp_path)
-    process = started(run, cluster.url, cluster.python, "--captures", "send")
+    process = started([run], cluster.url, cluster.python, "--captures", "send")
     told_until(process, "reading packets")
     java = [child for child in psutil.Process(process.pid).children() if child.name() == "java"]
     os.killpg(process.pid, signal.SIGINT)
@@ -144,7 +169,7 @@ def test_a_cluster_with_a_secret_gets_it_from_the_user_s_configuration_and_shows
     (configuration / "spark-defaults.conf").write_text(settings)
     run = copied(here, tmp_path)
     with standalone(tmp_path / "spark", None, configuration) as running:
-        process = started(run, running.url, running.python, SPARK_CONF_DIR=str(configuration))
+        process = started([run], running.url, running.python, SPARK_CONF_DIR=str(configuration))
         assert "2 executors work" in told_until(process, "executors work")
         processes = psutil.process_iter(["cmdline"])
         assert not any(secret in text for each in processes for text in each.info["cmdline"] or ())
@@ -173,10 +198,10 @@ def test_a_master_that_is_not_there_is_told_at_once(here):
         unused.bind(("127.0.0.1", 0))  # and does not listen
         url = f"spark://127.0.0.1:{unused.getsockname()[1]}"
         with pytest.raises(AnalysisError, match=f"{url} cannot be reached: .*Connection refused"):
-            analyze(here, master=url, progress=lambda _: None)
+            analyzed_at(here, url)
 
 
 @pytest.mark.parametrize("url", ["spark://nowhere", "spark://", "spark://host:port"])
 def test_what_is_no_master_is_bad_input(here, url):
     with pytest.raises(InputError, match=f"{url}: is no master: it should read spark://HOST:PORT"):
-        analyze(here, master=url, progress=lambda _: None)
+        analyzed_at(here, url)

@@ -11,7 +11,7 @@ import pytest
 from experiments.run_record import RunRecord, write_record
 from experiments.rundir import RunDirectory
 from testbed.campaign import analyses, exit_codes
-from testbed.campaign.analyses import Workers, analyze
+from testbed.campaign.analyses import analyze_all
 from testbed.campaign.in_use import sole_writer
 from testbed.cli import main
 from tests.bench.traffic import write_run
@@ -37,7 +37,7 @@ def test_an_interrupt_that_python_drops_ends_the_work_at_its_next_step(
         monkeypatch.setattr(analyses, check, lambda _: None)
     monkeypatch.setattr(analyses, "run_analysis", work)
     with pytest.raises(KeyboardInterrupt):
-        analyze(run, Workers(None, None))
+        analyze_all([run], None, None)
     assert done == ["one step"]
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from analysis.jobs.choice import workers_at
 from experiments import capture_parts
 from experiments.loader import load_experiment, read_experiment
 from experiments.plan import Plan
 from experiments.rundir import RunDirectory
 from testbed.campaign import analyses, live_view
-from testbed.campaign.analyses import Workers
 from testbed.campaign.live_view import LiveWatcher, check_watchable, watched
 from testbed.campaign.progress import Situation
 from testbed.cli import main
@@ -87,7 +87,8 @@ def test_parts_that_a_dead_command_left_are_joined_before_they_are_analysed(
         return {}
 
     monkeypatch.setattr(analyses, "run_analysis", look)
-    Workers(None, None).analyze(run, lambda _: None)
+    with workers_at() as workers_for:
+        analyses.summary_of(run, workers_for, lambda _: None)
     assert found == [b"header of 24 bytes......record"]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.jobs.choice import workers_at
 from analysis.pipeline import analyze
 from experiments.rundir import RunDirectory
 from tests.testbed.as_ordinary_user import ordinary
@@ -71,7 +72,8 @@ def test_what_was_provoked_by_hand_leaves_a_whole_run_with_a_plan_of_it(provoked
 
 @pytest.mark.spark
 def test_its_analysis_knows_the_faults_by_hand_and_how_it_recovered_from_them(provoked: LiveShell):
-    summary = analyze(RunDirectory(provoked.directory), master="local[2]", progress=lambda _: None)
+    with workers_at("local[2]") as found:
+        summary = analyze(RunDirectory(provoked.directory), workers_for=found, progress=lambda _: None)
     assert [(fault["name"], fault["target"]) for fault in summary["faults"]] == [
         ("cut-1", "r0-r1"),
         ("restore-1", "r0-r1"),
