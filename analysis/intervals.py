@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, stdtrit
 
 Floats = NDArray[np.float64]
 
@@ -49,6 +48,8 @@ def next_interval(values: Floats, level: float = LEVEL) -> tuple[float, float]:
     Positive values are compared by their logarithms, as noise grows with them. Wider than the bounds of a
     median, which are of all runs together. Raises ValueError of fewer than two values, which have no spread.
     """
+    from scipy.special import stdtrit  # noqa: PLC0415  (takes long to import, and few runs need it)
+
     if values.size < 2:
         raise ValueError("a single value has no spread")
     logarithmic = bool(values.min() > 0)
@@ -87,6 +88,8 @@ def _medians(values: Floats, other: Floats, rng: np.random.Generator) -> Floats:
 
 def rate_interval(some: float, count: float, level: float = LEVEL) -> tuple[float, float]:
     """Bounds of a rate after `some` of `count` (Clopper and Pearson, 1934): exact, and rather too wide."""
+    from scipy.special import betaincinv  # noqa: PLC0415  (as above)
+
     tail = (1 - level) / 2
     low = float(betaincinv(some, count - some + 1, tail)) if some else 0.0
     high = float(betaincinv(some + 1, count - some, 1 - tail)) if some < count else 1.0

@@ -1,10 +1,8 @@
-"""A run's tables of packets, messages, gaps, decoding and captures: made from its captures, once, and read
-back.
+"""A run's tables of packets, messages, gaps, decoding and captures, made from its captures.
 
 Workers do it (`analysis.jobs`), and their tasks write Parquet themselves with Arrow: rows never pass
-through Java.
-(On 2 cores, 4.1 million packets: 24 s when Spark writes what the data source `pcap` yields, 2 s this way.)
-An interrupted analysis leaves the old tables (`analysis.tables`).
+through Java. (On 2 cores, 4.1 million packets: 24 s when Spark writes what the data source `pcap` yields, 2 s
+this way.)
 
 Tables in the making are written by many tasks beside their place, and moved there when all are whole. So an
 analysis that is interrupted, or whose tasks fail, leaves the old tables as they were.
@@ -18,7 +16,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
 
 from analysis.errors import AnalysisError
 from analysis.jobs.extraction import (
@@ -30,7 +27,6 @@ from analysis.jobs.extraction import (
     plan_tasks,
 )
 from analysis.jobs.work import Workers
-from analysis.schemas import spark_schema
 from experiments.rundir import RunDirectory
 from experiments.whole_files import remove
 
@@ -67,39 +63,6 @@ class _Fill:
         except AnalysisError as error:
             return str(error)
         return None
-
-
-def read_table(spark: SparkSession, run: RunDirectory, name: str) -> DataFrame:
-    """One of the tables of `extract`, by name. Raises AnalysisError if it was not made yet."""
-    path = run.table(name)
-    if not path.is_dir():
-        raise AnalysisError(f"{path}: no such table; `cutset analyze` makes it")
-    return spark.read.schema(spark_schema(SCHEMAS[name])).parquet(str(path))
-
-
-def packets(spark: SparkSession, run: RunDirectory) -> DataFrame:
-    """Rows of `analysis.schemas.PACKETS`."""
-    return read_table(spark, run, "packets")
-
-
-def messages(spark: SparkSession, run: RunDirectory) -> DataFrame:
-    """Rows of `analysis.schemas.MESSAGES`."""
-    return read_table(spark, run, "messages")
-
-
-def gaps(spark: SparkSession, run: RunDirectory) -> DataFrame:
-    """Rows of `analysis.schemas.GAPS`."""
-    return read_table(spark, run, "gaps")
-
-
-def decoding(spark: SparkSession, run: RunDirectory) -> DataFrame:
-    """Rows of `analysis.schemas.DECODING`."""
-    return read_table(spark, run, "decoding")
-
-
-def captures(spark: SparkSession, run: RunDirectory) -> DataFrame:
-    """Rows of `analysis.schemas.CAPTURES`."""
-    return read_table(spark, run, "captures")
 
 
 @contextmanager

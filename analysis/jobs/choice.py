@@ -4,10 +4,12 @@ To start Java, Spark and its Python workers takes some 5 s, in which this machin
 a run that is small is therefore done before Spark would have started. Whoever names a master gets Spark.
 """
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
+from analysis.errors import AnalysisError
 from analysis.jobs.work import ProcessPool, Workers
 from experiments.rundir import RunDirectory
 
@@ -44,14 +46,18 @@ def _of_this_machine(run: RunDirectory, master: str | None, progress: Progress) 
         yield _executors(run, master)
 
 
-def start_ahead(run: RunDirectory) -> None:
-    """Start Spark on this machine if this run is so large already that its analysis will ask for it.
-
-    Raises AnalysisError if Spark does not start.
+def start_ahead(runs: Iterable[RunDirectory]) -> None:
+    """Start Spark on this machine, in a thread, if one of these runs is so large already that its analysis
+    will ask for it: Java needs seconds, in which other things can be done. What is wrong is told then.
     """
-    if _bytes_of(run) > BYTES_HERE:
-        from analysis.session import spark_context  # noqa: PLC0415  (what is small needs no Spark)
+    if any(_bytes_of(run) > BYTES_HERE for run in runs):
+        threading.Thread(target=_start, name="spark", daemon=True).start()
 
+
+def _start() -> None:
+    from analysis.session import spark_context  # noqa: PLC0415  (what is small needs no Spark)
+
+    with suppress(AnalysisError):
         spark_context()
 
 

@@ -19,8 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints
@@ -122,6 +120,9 @@ def _counted_nowhere_else(came: _Arrivals, edges: Ints) -> _Arrivals:
 
 def _in_cycles(came: _Arrivals, intervals: int) -> tuple[_Arrivals, Ints]:
     """The arrivals of pieces that no order of all sessions has a place for, and the cycle of each."""
+    from scipy.sparse import coo_array  # noqa: PLC0415  (takes half a second, and few systems promise this)
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
+
     steps = came.session[1:] == came.session[:-1]
     start, end = came.piece[:-1][steps], came.piece[1:][steps]
     graph = coo_array((np.ones(len(start), np.int8), (start, end)), shape=(intervals, intervals))

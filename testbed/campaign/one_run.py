@@ -6,7 +6,6 @@ and for one of a sweep, of a night, or of a test.
 
 import contextlib
 import shutil
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,7 +145,9 @@ def perform(
         if watching is not None:
             watching.exchange(message, follow)
         if analyze and message.get("did") == "drained":
-            _start_spark_aside(run)
+            from analysis.jobs.choice import start_ahead
+
+            start_ahead([run])  # while the run's last files are closed and nothing is measured any more
 
     ended = backend.carry_out(run, hear)
     if watching is not None:
@@ -199,22 +200,6 @@ def _join_parts(run: RunDirectory, follow: Follower) -> None:
         join_all(run.captures)
     except InputError as error:
         follow.show(f"problem: {error}")
-
-
-def _start_spark_aside(run: RunDirectory) -> None:
-    """Java needs seconds to start: let it, if this run is going to need it, while the run's last files are
-    closed and nothing is measured any more.
-    """
-
-    def start() -> None:
-        from analysis.errors import AnalysisError
-        from analysis.jobs.choice import start_ahead
-
-        # The analysis starts it again, and says what is wrong.
-        with contextlib.suppress(AnalysisError):
-            start_ahead(run)
-
-    threading.Thread(target=start, name="spark", daemon=True).start()
 
 
 def _warn(chosen: RunSelection, plan: Plan, out: Path) -> None:

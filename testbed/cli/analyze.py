@@ -23,7 +23,14 @@ def command(run_names: tuple[str, ...], master: str | None, captures: str | None
     expectation or the fidelity failed, 2 no such run, or nothing in it to analyse, 3 another command makes or
     analyses it, or this machine cannot.
     """
-    from testbed.campaign.analyses import analyze_all
     from testbed.cli.named_run import named
 
-    return analyze_all([named(name) for name in run_names], master, captures)
+    found = [named(name) for name in run_names]
+    if master is None:
+        from analysis.jobs.choice import start_ahead
+        from experiments.rundir import RunDirectory
+
+        start_ahead(run for run in found if isinstance(run, RunDirectory))
+    from testbed.campaign.analyses import analyze_all  # while Java starts
+
+    return analyze_all(found, master, captures)
