@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis import pipeline
+from analysis import run_tasks
 from analysis.pages.report import write_report
 from analysis.pipeline import analyze_here
 from analysis.timelines.tasks.records import CheckClients
@@ -97,7 +97,7 @@ def test_clients_are_shared_out_so_that_no_task_has_too_many_matches(summary_wit
     [run] = map(RunDirectory.open, tmp_path.iterdir())
     clients, usual = [], CheckClients.run
     monkeypatch.setattr(CheckClients, "run", lambda task: (clients.append(len(task.clients)), usual(task))[1])
-    monkeypatch.setattr(pipeline, "PAIRS_TOGETHER", 5 * (before["events"]["published"] + 20))
+    monkeypatch.setattr(run_tasks, "PAIRS_TOGETHER", 5 * (before["events"]["published"] + 20))
     after = analyze_here(run, progress=lambda text: None)
     assert clients == [5, 5, 2]
     assert {name: after[name] for name in ("events", "subscriptions", "content", "latency")} == {

@@ -7,16 +7,13 @@ import subprocess
 import pyarrow.parquet as pq
 import pytest
 
-from analysis import pipeline
+from analysis import run_tasks
 from analysis.errors import AnalysisError
 from analysis.pipeline import (
-    FROM_ACKNOWLEDGEMENT,
-    NO_HOST_CAPTURES,
-    NO_LINK_CAPTURES,
-    NO_RECORDS,
     analyze,
     analyze_here,
 )
+from analysis.run_findings import FROM_ACKNOWLEDGEMENT, NO_HOST_CAPTURES, NO_LINK_CAPTURES, NO_RECORDS
 from analysis.timelines import deliveries, schemas
 from analysis.timelines.latency import PHASES
 from analysis.timelines.run_metadata import read_metadata
@@ -239,7 +236,7 @@ def test_clients_are_shared_out_so_that_no_task_has_too_many_streams_of_theirs(c
     groups, before = [], read_json(copy.summary_json)["events"]
     checked = deliveries.check_groups
     monkeypatch.setattr(deliveries, "check_groups", lambda count: (groups.append(count), checked(count)))
-    monkeypatch.setattr(pipeline, "GROUPS_TOGETHER", 8)
+    monkeypatch.setattr(run_tasks, "GROUPS_TOGETHER", 8)
     analyze_here(copy, progress=nothing_said)
     assert read_json(copy.summary_json)["events"] == before
     assert max(groups) <= 8

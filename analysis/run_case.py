@@ -1,0 +1,101 @@
+"""A run to be analysed, and what there is of it: which captures and records, and what they can tell."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pyarrow.parquet as pq
+
+from analysis.capture.clocks.machine_clocks import on_reference
+from analysis.capture.clocks.run_clocks import make_clocks
+from analysis.capture.tls.unread import unread
+from analysis.jobs.work import Workers
+from analysis.messages.marked import known_codec, known_reading
+from analysis.timelines import failover_events
+from analysis.timelines.agreement import damaged_hosts
+from analysis.timelines.failover_events import FailoverEvent
+from analysis.timelines.run_metadata import RunMetadata, read_metadata
+from experiments.declared import Trait
+from experiments.run_record import RunRecord
+from experiments.rundir import RunDirectory
+from node.core.declaration import Marked
+from node.core.deliveries import HEADER, RECORD
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A run to be analysed, and what there is of it."""
+
+    run: RunDirectory
+    record: RunRecord
+    metadata: RunMetadata
+    hosts: bool  # whether there is a capture of any host
+    decoded: bool  # whether its messages can be decoded, too, and say which events they carry
+    links: bool  # whether there is a capture of any link
+    recorded: bool  # whether any driver or client left a record of deliveries
+    taken: bool  # whether any proxy did: of when it took events
+    logged: list[FailoverEvent]
+
+    @property
+    def anything(self) -> bool:
+        """Whether there is anything to be analysed."""
+        return self.hosts or self.links or self.recorded
+
+
+def open_case(run: RunDirectory, workers: Workers, progress: Callable[[str], None]) -> Case:
+    """What there is of a run. Raises AnalysisError or InputError if its record or folders are not what they
+    should be.
+    """
+    run.check_folders()
+    record = run.read_run()
+    clocks = make_clocks(run, record, workers, progress)
+    record = on_reference(record, clocks)
+    metadata, wires = read_metadata(record, clocks), record.wires
+    there = [
+        each for each in record.listed_captures if each.name not in wires and run.capture(each.name).is_file()
+    ]
+    writers = (*metadata.having(Trait.PUBLISHER), *metadata.clients)
+    hosts = any(capture.host for capture in there)
+    return Case(
+        run=run,
+        record=record,
+        metadata=metadata,
+        hosts=hosts,
+        decoded=hosts and bool(metadata.reading.carries) and known_codec(metadata.declared) is not None,
+        links=any(capture.link for capture in there),
+        recorded=any(run.host_deliveries(name).is_file() for name in writers),
+        taken=any(_records(run, name) for name in metadata.having(Trait.SERVER)),
+        logged=failover_events.from_logs(run, metadata),
+    )
+
+
+def as_far_as_read(case: Case) -> Case:
+    """If not all TLS connections could be read, packets count as those of a system that shows no events."""
+    why = unread(case.run) if case.decoded else ""
+    if not why:
+        return case
+    declared = replace(case.metadata.declared, marked=Marked("never", why))
+    metadata = replace(case.metadata, declared=declared, reading=known_reading(declared))
+    return replace(case, metadata=metadata, decoded=False)
+
+
+def _records(run: RunDirectory, host: str) -> bool:
+    path = run.host_deliveries(host)
+    return path.is_file() and path.stat().st_size > HEADER.size + RECORD.size  # more than a session's start
+
+
+def counted_clients(case: Case) -> tuple[str, ...]:
+    """The clients that count for latency and recovery: those whose captures are whole.
+
+    Of a run that did not come to its end all do: their captures are torn, but tell everything until then.
+    """
+    clients = case.metadata.clients
+    if not case.decoded or case.metadata.outcome != "completed":
+        return clients
+    torn = damaged(case)
+    return tuple(name for name in clients if name not in torn) or clients
+
+
+def damaged(case: Case) -> dict[str, str]:
+    """The hosts whose captures are not whole, and why."""
+    decoding, captures = (pq.read_table(case.run.table(name)) for name in ("decoding", "captures"))
+    return damaged_hosts(case.record, decoding, captures)

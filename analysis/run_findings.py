@@ -1,0 +1,137 @@
+"""What of a run's timelines goes into its summary; and the timelines themselves, as tables."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from analysis.capture.clocks import run_clocks as clock_notes
+from analysis.capture.clocks.machine_clocks import read_details
+from analysis.run_case import Case, damaged
+from analysis.timelines import (
+    convergence,
+    failover_events,
+    latency,
+    recovery_table,
+    strangers,
+    throughput,
+    traffic,
+    wan,
+)
+from analysis.timelines.agreement import compare, unfit_hosts
+from analysis.timelines.expected import by_topic
+from analysis.timelines.link_causes import with_causes
+from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.run_window import notes as outside_notes
+from analysis.timelines.schemas import FIDELITY
+from analysis.timelines.summary import Findings
+from analysis.timelines.tasks.results import write
+
+Results = dict[str, pa.Table]
+
+NO_LINK_CAPTURES = "there are no captures of links: what they did was not measured"
+NO_HOST_CAPTURES = "there are no captures of hosts: events rest on what clients and publishers wrote down"
+NOT_DECODED = "the messages of {} are not known here{}: events rest on what clients and publishers wrote down"
+FROM_ACKNOWLEDGEMENT = "latency counts from the publisher's record: no server wrote down when it took events"
+NO_RECORDS = "the nodes left no records of deliveries: events could not be counted"
+
+
+def findings_of(case: Case, results: Results) -> Findings:
+    """Write the timelines as tables, and say what of them goes into the summary.
+
+    results: what all tasks returned, by the name of the table.
+    """
+    run, metadata = case.run, case.metadata
+    deliveries = results["deliveries"] if case.recorded else None
+    asked = failover_events.from_subscriptions(results["subscriptions"], metadata)
+    recovery = recovery_table.table(results["pairs"], [*asked, *case.logged], deliveries, metadata)
+    links = with_causes(results["fidelity"].to_pylist(), case.record, metadata)
+    others = results["traffic"] if case.links and metadata.traffic else None
+    reports = traffic.read_reports(run, metadata)
+    timelines = _timelines(case, results, others) | {
+        "recovery": recovery,
+        "fidelity": pa.Table.from_pylist(links, schema=FIDELITY),
+    }
+    for name, table in timelines.items():
+        write(table, run.table(name))
+    figures, reasons = recovery_table.headline(recovery, metadata)
+    machines = read_details(run)
+    torn = damaged(case) if case.hosts else {}
+    unfit = unfit_hosts(case.record, metadata, torn)
+    comparable = case.decoded and case.recorded
+    return Findings(
+        deliveries=deliveries,
+        publishers=results["publishers"],
+        confirmations=results["confirmations"],
+        selectivity=results["selectivity"],
+        measured=results["measured"].to_pylist(),
+        latency=latency.headline(results["samples"])
+        | latency.phases(results["samples"], metadata)
+        | latency.error_bounds(timelines["latency"]),
+        recovery=figures,
+        wan=wan.headline(timelines["wan"], results["wire"] if case.links else None),
+        convergence=convergence.headline(results["convergence"], case.logged, metadata),
+        fidelity=links,
+        routes=recovery_table.routes(recovery),
+        agreement=compare(results["coverage"], results["deliveries"], metadata, unfit)
+        if comparable
+        else None,
+        damaged=torn,
+        notes=(
+            *_on_what_there_is(case),
+            *traffic.notes(reports),
+            *_on_times(case, results),
+            *strangers.notes(run, metadata),
+            *clock_notes.notes(machines, metadata.zero_ns),
+            *reasons,
+        ),
+        clocks=clock_notes.summary(machines),
+        unknown_clocks=tuple(clock_notes.problems(machines)),
+        traffic=traffic.headline(reports, others, metadata),
+    )
+
+
+def _timelines(case: Case, results: Results, others: pa.Table | None) -> Results:
+    """The tables that follow from what tasks returned alone. others: other people's traffic."""
+    metadata = case.metadata
+    followed = results["followed"] if by_topic(metadata) and case.recorded else None
+    wire = results["wire"] if case.links else None
+    return {
+        "throughput": throughput.table(results["arrivals"], wire, metadata, followed, others),
+        "latency": latency.table(results["samples"], metadata),
+        "wan": wan.table(results["wan_messages"], results["wan_copies"]),
+        "chains": failover_events.chains(case.logged, metadata),
+        **{
+            name: results[name]
+            for name in ("deliveries", "publishers", "convergence", "confirmations", "selectivity")
+        },
+        **({"traffic": results["traffic"]} if metadata.traffic else {}),
+    }
+
+
+def _on_what_there_is(case: Case) -> Iterator[str]:
+    """Notes on what the figures do not rest on."""
+    if not case.recorded:
+        yield NO_RECORDS
+    if not case.links:
+        yield NO_LINK_CAPTURES
+    if not case.hosts:
+        yield NO_HOST_CAPTURES
+    elif not case.decoded:
+        yield _not_decoded(case.metadata)
+    if (not case.decoded or case.metadata.by_host) and not case.taken:
+        yield FROM_ACKNOWLEDGEMENT
+
+
+def _on_times(case: Case, results: Results) -> Iterator[str]:
+    """Notes on times, where the run has any."""
+    metadata = case.metadata
+    if metadata.window.problem:
+        return
+    yield from latency.notes(results["samples"], results["untimed"], metadata)
+    yield from convergence.notes(results["convergence"])
+    yield from outside_notes(results["outside"], metadata.window)
+
+
+def _not_decoded(metadata: RunMetadata) -> str:
+    declared = metadata.declared
+    return NOT_DECODED.format(declared.name, f" ({declared.marked.why})" if declared.marked else "")
