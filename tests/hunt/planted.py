@@ -5,7 +5,8 @@ machines, which a run without faults does not show. A patch is never applied to 
 `planted_copy` makes a copy of the packages, of hard links where files stay as they are, and applies it there.
 A Python that has the copy first on its path (`planted_environment`) runs the mutated code.
 
-What finds a defect, and by which faults, is not written down here: a search is to find it by itself.
+No schedule that shows a defect is written down, only, for people, what it takes: a search is to find it by
+itself, and is shown nothing of the catalogue but the names.
 """
 
 import errno
