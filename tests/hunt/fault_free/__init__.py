@@ -1,0 +1,23 @@
+"""Short runs in virtual time in which nothing goes wrong, one for each system."""
+
+from pathlib import Path
+
+from analysis.pipeline import analyze_here
+from experiments.loader import load_experiment
+from testbed.backends.simulator import simulate
+from testbed.planning import make_plan
+from testbed.runner.run_control import prepare
+from topologies.loader import load_topology
+
+SEED = 1
+
+
+def broken_expectations(system: str, folder: Path) -> list[str]:
+    """Run a system for five seconds; what did not hold. folder: where its run directory is made."""
+    experiment = load_experiment(str(Path(__file__).with_name(f"{system}.yaml")))
+    plan = make_plan(experiment, load_topology(experiment.topology), seed=SEED, links_kind="auto")
+    directory = prepare(folder, plan, {"experiment": experiment.model_dump(mode="json"), "topology": {}})
+    simulate(directory, lambda message: None)
+    summary = analyze_here(directory, progress=lambda text: None)
+    assert summary["events"]["delivered"] > 0, "a run in which nothing happens"
+    return [each["text"] for each in summary["expectations"] if not each["held"]]
