@@ -22,10 +22,11 @@ counts as synced at once: whoever relies on it demands storage when it is made.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from node.core.deliveries import RecordKind
+from node.core.value import value
 
 Timer = tuple[str, ...]  # a timer's name; setting it again moves it
 
@@ -46,7 +47,7 @@ class Randomness(Protocol):
 # --- Inputs
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StoredSegment:
     """A segment of the log as an earlier process left it. What is not wholly on disk is not in it."""
 
@@ -54,7 +55,7 @@ class StoredSegment:
     messages: Sequence[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Started:
     """The process runs. The first input, once.
 
@@ -66,7 +67,7 @@ class Started:
     stored: Iterable[StoredSegment] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Connected:
     """A connection is open: the answer to Connect(peer), or accepted (peer is None) from `address`."""
 
@@ -75,7 +76,7 @@ class Connected:
     address: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ConnectFailed:
     """Connect(peer) came to nothing. is_refused: the peer's host answers, and nobody listens there."""
 
@@ -84,7 +85,7 @@ class ConnectFailed:
     is_refused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Received:
     """Messages that came in together, in order."""
 
@@ -92,7 +93,7 @@ class Received:
     messages: Sequence[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Malformed:
     """The peer sent bytes that are no message. Nothing more will be read from this connection."""
 
@@ -100,7 +101,7 @@ class Malformed:
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Disconnected:
     """The connection is gone, not by our own Close."""
 
@@ -108,28 +109,28 @@ class Disconnected:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Writable:
     """The answer to AwaitWritable."""
 
     connection: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TimerFired:
     """The time of SetTimer has come."""
 
     timer: Timer
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Synced:
     """The first `appended` of all Append of this process are durable: they survive its host's crash."""
 
     appended: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StorageFailed:
     """The disk takes nothing for now: it is full. What was to be appended is kept and tried again.
 
@@ -140,19 +141,19 @@ class StorageFailed:
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Nudge:
     """An application has changed something through the machine's own methods: look again."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class GiveUp:
     """The operator says that a process of the run will not come back, and takes what is lost with it."""
 
     process: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Go:
     """Drivers begin at `start_us`, which may be a little ahead or behind. late_us: how long after time 0 of
     the run that is, for a process that is started later.
@@ -162,12 +163,12 @@ class Go:
     late_us: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StopDrivers:
     """Drivers publish nothing new; what is under way is finished."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Finish:
     """Flush, close everything and end with Finished."""
 
@@ -193,14 +194,14 @@ Input = (
 # --- Effects
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Listen:
     """Accept connections on this port."""
 
     port: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Connect:
     """Open a connection; answered by Connected or, at the latest after the timeout, ConnectFailed."""
 
@@ -210,7 +211,7 @@ class Connect:
     timeout_us: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Send:
     """Write these messages, in order."""
 
@@ -218,28 +219,28 @@ class Send:
     messages: Sequence[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AwaitWritable:
     """Answer with Writable, once, when this connection can take more."""
 
     connection: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PauseReading:
     """Take nothing more from this connection for now, so that its peer has to wait."""
 
     connection: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ResumeReading:
     """Take what comes from this connection again."""
 
     connection: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Close:
     """Close; no Disconnected follows. `abort` throws away what is not yet sent."""
 
@@ -247,7 +248,7 @@ class Close:
     abort: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SetTimer:
     """Fire this timer at `at_us`, or at once if that is past."""
 
@@ -255,14 +256,14 @@ class SetTimer:
     at_us: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CancelTimer:
     """Forget this timer, if it is set."""
 
     timer: Timer
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Record:
     """Put this into the record of deliveries, with the time at which it is written and the CRCs of its bytes.
 
@@ -280,7 +281,7 @@ class Record:
     mark: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Measure:
     """Put down numbers that the system measures itself, with the time: `Measure("queue", {"events": 12})`.
 
@@ -291,7 +292,7 @@ class Measure:
     values: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Append:
     """Write these messages to the log, in order. Answered by Synced; several may be synced at once.
 
@@ -302,7 +303,7 @@ class Append:
     messages: Sequence[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Rewrite:
     """Put these messages in the place of whole segments, all at once or not at all.
 
@@ -314,7 +315,7 @@ class Rewrite:
     messages: Sequence[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Log:
     """One line in the node's log."""
 
@@ -323,12 +324,12 @@ class Log:
     level: str = "info"  # info, warning or error
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Ready:
     """This node does what its role demands; said once."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Finished:
     """Nothing is left to do; the process may end."""
 
@@ -353,7 +354,7 @@ Effect = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Progress:
     """How far a node got, by stream: the last sequence number acknowledged to it, and delivered to it. Where
     events are for whom their content interests, no number says how many came: delivered is the count.

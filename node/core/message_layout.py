@@ -138,6 +138,8 @@ class Layout:
         self.column: str = getattr(message, "column", "")
         self.codec: Codec | None = None  # of a message that holds another one: where that is found
         self._check: Callable[[Any], None] | None = getattr(message, "check", None)
+        self.size_bytes = self._size_bytes()
+        """Length of a message's whole frame, without making it."""
 
     def offset(self, name: str) -> int:
         """Offset of a head field from the start of the body."""
@@ -162,18 +164,6 @@ class Layout:
         first = encode_header(self.type, len(head) + len(tail), limit_bytes) + head
         return [first, tail] if len(tail) else [first]
 
-    def size_bytes(self, message: Any) -> int:
-        """Length of the whole frame, without making it."""
-        size = HEADER_BYTES + self.head.size
-        if self.tail is None:
-            return size
-        tail = getattr(message, self.tail_name)
-        if self.row is not None:
-            return size + len(tail) * self.row.head.size
-        if self.codec is not None:
-            return size + 1 + self.codec.size_bytes(tail) - HEADER_BYTES
-        return size + len(tail.encode() if isinstance(tail, str) else tail)
-
     def decode(self, body: memoryview, depth: int = 0) -> Any:
         """The message in a frame's body, itself held by so many others.
 
@@ -191,6 +181,25 @@ class Layout:
         if self._check is not None:
             self._check(message)
         return message
+
+    def _size_bytes(self) -> Callable[[Any], int]:
+        """The function `size_bytes`: which kind of tail there is, is decided once, not for every message."""
+        size = HEADER_BYTES + self.head.size
+        if self.tail is None:
+            return lambda message: size
+        tail_of = attrgetter(self.tail_name)
+        if self.row is not None:
+            row_bytes = self.row.head.size
+            return lambda message: size + len(tail_of(message)) * row_bytes
+        if self.tail.kind == "message":
+            return lambda message: size + 1 + self._held_bytes(tail_of(message)) - HEADER_BYTES
+        if self.tail.kind == "text":
+            return lambda message: size + len(tail_of(message).encode())
+        return lambda message: size + len(tail_of(message))
+
+    def _held_bytes(self, message: Any) -> int:
+        assert self.codec is not None, "a message within another, and no codec"
+        return self.codec.size_bytes(message)
 
     def _unpacked(self, values: tuple[Any, ...]) -> Iterable[Any]:
         """Values as the message has them: keys as numbers."""
@@ -243,6 +252,7 @@ class Codec:
         if len(self.by_name) < len(self.by_type):
             raise TypeError("two messages have the same name")
         self._by_class = {layout.message: layout for layout in self.by_type.values()}
+        self._sizes_bytes = {layout.message: layout.size_bytes for layout in self.by_type.values()}
         self._last: tuple[Any, int, list[bytes | memoryview]] = (None, 0, [])
         for layout in self.by_type.values():
             if layout.tail is not None and layout.tail.kind == "message":
@@ -267,7 +277,7 @@ class Codec:
 
     def size_bytes(self, message: Any) -> int:
         """Length of the message's whole frame, without making it."""
-        return self._by_class[type(message)].size_bytes(message)
+        return self._sizes_bytes[type(message)](message)
 
     def decode(self, frame: Frame, depth: int = 0) -> Any:
         """The frame's message, which stands within `depth` others; raises RemoteProtocolError."""

@@ -199,7 +199,8 @@ class PeeringMachine(Generic[C]):
         """Send, and count it against the channel's room. Small messages may overdraw it, up to a limit."""
         self.emit(m.Send(channel.connection, messages))
         channel.sent_us = self.now_us
-        channel.room_bytes -= sum(map(self._size_bytes, messages))
+        for message in messages:
+            channel.room_bytes -= self._size_bytes(message)
         if channel.room_bytes > 0:
             return
         if not channel.awaiting:

@@ -4,7 +4,7 @@ Opening a connection takes one round trip and needs both directions. The other e
 of an abort as soon as possible. A cut is of one direction between two regions, or two hosts of one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -37,7 +37,6 @@ class Connections:
         self._numbers = 0
         self._ports: dict[str, tuple[Port, Port]] = {}  # outward and inward, by host
         self._links: dict[Hop, LinkDirection] = {}
-        self._last: tuple[Any, int] = (None, 0)  # the latest message, and its size
 
     # --- What is done to the links
 
@@ -140,15 +139,10 @@ class Connections:
         if len(self.trace) < self.trace_limit:
             names = node.spec.name, other.node.spec.name
             self.trace += [TraceEntry(self._clock.now_us, *names, message) for message in messages]
-        end.outward.send(self._size(messages), m.Received(other.number, messages))
-
-    def _size(self, messages: Sequence[Any]) -> int:
-        """Of all frames. The same message often goes to several neighbours, one after the other."""
-        if len(messages) != 1:
-            return sum(map(self._size_bytes, messages))
-        if messages[0] is not self._last[0]:
-            self._last = messages[0], self._size_bytes(messages[0])
-        return self._last[1]
+        size_bytes = 0
+        for message in messages:
+            size_bytes += self._size_bytes(message)
+        end.outward.send(size_bytes, m.Received(other.number, messages))
 
     def await_writable(self, number: int) -> None:
         """Give the node Writable, once, when the connection has room."""
@@ -172,6 +166,8 @@ class Connections:
         elif end.held is not None:
             end.other.outward.leave_unread(size_bytes)
             end.held.append((given, size_bytes))
+        elif type(given) is m.Received:  # nearly all
+            self._give(node, given)
         else:
             self.hand_over(end, given)
 

@@ -70,9 +70,8 @@ class Pipe:
 
     def send(self, size_bytes: int, given: m.Input) -> None:
         """Hand over an input of this size, which arrives at the other end."""
-        clock = self._clock
-        left_us = self._leave_port(size_bytes)
-        clock.at(int(left_us) + self.delay_us, self._reach, (size_bytes, given))
+        at_us = int(self._leave_port(size_bytes)) + self.delay_us
+        self._clock.at(at_us, self._reach, (size_bytes, given))
 
     def when_room(self, action: Callable[[Any], None]) -> None:
         """Call `action(None)` once, as soon as little waits to be sent and the receiver's window is open."""
@@ -109,8 +108,9 @@ class Pipe:
         waits_us = self._left_us if size_bytes <= SEGMENT_BYTES else port.free_us
         left_us = (waits_us if waits_us > now_us else now_us) + takes_us
         port.free_us = (port.free_us if port.free_us > now_us else now_us) + takes_us
-        self._left_us = left_us = max(left_us, self._left_us)
-        return left_us
+        if left_us > self._left_us:  # noqa: PLR1730 - as in `Clock.at`
+            self._left_us = left_us
+        return self._left_us
 
     def _reach(self, parcel: tuple[int, m.Input]) -> None:
         """The last bit is at the receiver's port, which may still be busy with others'."""
@@ -125,7 +125,8 @@ class Pipe:
         if self._pending:
             done_us = max(done_us, self._arrived_us)
         elif done_us < now_us + 1:
-            self._arrive(parcel)
+            if not self._discarded:
+                self._deliver(self.target, parcel[1], size_bytes)
             return
         self._arrived_us = done_us
         self._pending += 1
@@ -133,9 +134,6 @@ class Pipe:
 
     def _arrive_late(self, parcel: tuple[int, m.Input]) -> None:
         self._pending -= 1
-        self._arrive(parcel)
-
-    def _arrive(self, parcel: tuple[int, m.Input]) -> None:
         if not self._discarded:
             self._deliver(self.target, parcel[1], parcel[0])
 

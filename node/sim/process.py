@@ -15,6 +15,7 @@ class Node:
 
     spec: NodeSpec
     machine: m.Machine
+    ahead_us: int = 0  # how far its clock is ahead of virtual time
     ready: bool = False
     finished: bool = False
     listening: int | None = None

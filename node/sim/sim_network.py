@@ -102,7 +102,7 @@ class Network:
             machine = self._build(spec, Random(spec.seed))  # noqa: S311 - simulation, not secrets
         except Exception as error:
             raise NodeFailureError(f"{name} failed: {failure_text(error)}") from error
-        node = self.nodes[name] = Node(spec, machine)
+        node = self.nodes[name] = Node(spec, machine, self._uptimes_us.get(name, 0))
         self.clock.at(self.clock.now_us, self._begin, node)
 
     def kill(self, name: str) -> None:
@@ -183,9 +183,8 @@ class Network:
             node.waiting.append((None, given, 0))
             return
         carry = self._carry
-        now_us = self.clock.now_us + self._uptimes_us.get(node.spec.name, 0)
         try:
-            for effect in node.machine.handle(given, now_us):
+            for effect in node.machine.handle(given, self.clock.now_us + node.ahead_us):
                 carry[type(effect)](node, effect)
         except NodeFailureError:  # of another node, to which this effect led
             raise
@@ -206,8 +205,7 @@ class Network:
     def _set_timer(self, node: Node, effect: m.SetTimer) -> None:
         self._timer_serial += 1
         node.timers[effect.timer] = self._timer_serial
-        at_us = effect.at_us - self._uptimes_us.get(node.spec.name, 0)
-        self.clock.at(at_us, self._fire, (node, effect.timer, self._timer_serial))
+        self.clock.at(effect.at_us - node.ahead_us, self._fire, (node, effect.timer, self._timer_serial))
 
     def _fire(self, planned: tuple[Node, m.Timer, int]) -> None:
         node, timer, serial = planned

@@ -36,6 +36,7 @@ SUBJECTS = (
     "machines",
     "regressions",
     "nights",
+    "simulator",
 )
 
 

@@ -6,12 +6,12 @@ upper bits are the epoch of its stream (`node.core.epochs`); EVENTS of kind EPOC
 """
 
 import struct
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from node.core.epochs import EPOCH_MAX, SEQ_MAX, first_of
 from node.core.errors import RemoteProtocolError
 from node.core.message_layout import SEQ, Field, Numbers, Tail
+from node.core.value import value
 from node.protocols.sprinkler.message_values import U32_BYTES, Kind, Predicate, check_number
 
 SIZES = Numbers("sizes", "count", "bytes", "of each event", if_zero="event_bytes")
@@ -24,7 +24,7 @@ REACHES = Numbers(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Events:
     """A batch: `count` events of one stream with consecutive sequence numbers from first_seq on.
 
@@ -84,7 +84,7 @@ class Events:
             raise RemoteProtocolError(f"EVENTS: epoch {self.argument} cannot follow {self.first_seq - 1}")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SparseEvents:
     """A batch from which events were collected: every event stands with a tombstone for those before it.
 
@@ -125,7 +125,7 @@ class SparseEvents:
         check_payload("SPARSE_EVENTS", self.count, self.event_bytes, rest)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Publish:
     """A batch of events to be published, numbered by its publisher so that a repetition is known as such."""
 
@@ -160,7 +160,7 @@ class Publish:
         check_payload("PUBLISH", self.count, self.event_bytes, self.payload)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Published:
     """The batch with this first_request is published: its events are numbered from first_seq on."""
 

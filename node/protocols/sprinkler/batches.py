@@ -88,7 +88,7 @@ def covered(batch: Batch) -> int:
     """How many sequence numbers the batch covers."""
     if isinstance(batch, SparseEvents):
         return sum(reaches(batch))
-    return first_of(batch.argument) - batch.first_seq if batch.kind == Kind.EPOCH else batch.count
+    return batch.count or first_of(batch.argument) - batch.first_seq  # the beginning of an epoch has none
 
 
 def last_seq(batch: Batch) -> int:

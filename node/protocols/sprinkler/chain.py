@@ -225,13 +225,13 @@ class Replication:
         channel, publications = self.successor, self._node.publications
         if channel is None:
             return
-        while channel.open_for_bulk and not publications.all_sent:
+        while not (all_sent := publications.all_sent) and channel.open_for_bulk:
             self._node.send(channel, *publications.take_unsent(PUBLICATIONS_AT_ONCE))
-        if publications.all_sent:
+        if all_sent:
             self._cursors.serve(channel)
         if not self._has_told_whole:
             self._tell_whole(channel)
-        if self._may_pass_token() and publications.all_sent and self._cursors.is_level(channel):
+        if self._may_pass_token() and all_sent and self._cursors.is_level(channel):
             assert channel.name == self.chain.joining, "a token for who does not join"
             self._token_passed = True
             self._node.send(channel, Token(self.chain.number))

@@ -5,11 +5,12 @@ from typing import Annotated, ClassVar
 
 from node.core.errors import RemoteProtocolError
 from node.core.message_layout import SEQ, Field, Tail
+from node.core.value import value
 from node.protocols.sprinkler.message_values import Disk, Standing, check_number
 from node.protocols.sprinkler.stream_messages import Counter
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Publication:
     """The publisher of the events from first_seq on; passed down the chain, so that a retry is recognised."""
 
@@ -42,7 +43,7 @@ class Follow:
     counters: Annotated[tuple[Counter, ...], Tail("rows", "cnt of each stream", Counter)]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Stored:
     """All replicas from the sender to the tail have these streams up to cnt."""
 

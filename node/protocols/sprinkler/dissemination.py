@@ -340,4 +340,7 @@ class Dissemination:
 def lacks(channel: Channel, counters: Iterable[Counter]) -> bool:
     """Whether the peer has not said yet that it has all of these."""
     reached = channel.reached
-    return any(reached.get(counter.stream, 0) < counter.cnt for counter in counters)
+    for counter in counters:  # noqa: SIM110 - any() costs three times as much, once for every neighbour told
+        if reached.get(counter.stream, 0) < counter.cnt:
+            return True
+    return False

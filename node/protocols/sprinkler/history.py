@@ -263,6 +263,8 @@ class History:
     def __init__(self, streams: Iterable[int], limit_bytes: int) -> None:
         self.streams = {stream: StreamHistory(stream) for stream in streams}
         self.limit_bytes = limit_bytes
+        self.commits = 0  # so far: whoever looks at what is committed need not look again before the next one
+        self._collecting: dict[int, None] = {}  # streams that have something to collect, perhaps
 
     @property
     def bytes(self) -> int:
@@ -295,12 +297,17 @@ class History:
     def commit(self, stream: int, cnt: int) -> None:
         """All replicas have the stream up to `cnt`: garbage collection events among it collect."""
         self.streams[stream].commit(cnt)
+        self.commits += 1
+        self._collecting[stream] = None
 
     def truncate(self, stream: int, cnt: int) -> None:
         """Forget the stream's events after `cnt`, which are not committed."""
         self.streams[stream].truncate(cnt)
+        self._collecting[stream] = None
 
     def collect_some(self) -> bool:
         """Called once per input: go on collecting, a little, on every stream. Whether there is more to do."""
-        more = [stream.collect_some() for stream in self.streams.values()]
-        return any(more)
+        for stream in list(self._collecting):
+            if not self.streams[stream].collect_some():
+                del self._collecting[stream]
+        return bool(self._collecting)

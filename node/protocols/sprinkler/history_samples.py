@@ -20,6 +20,7 @@ class HistorySamples:
 
     def __init__(self) -> None:
         self._next: dict[int, int] = {}  # by stream: the next point
+        self._commits = 0  # of the history when it was looked at last
 
     def due(self, history: History) -> list[dict[str, int]]:
         """A row for each stream that reached its next point.
@@ -28,7 +29,10 @@ class HistorySamples:
         kept, with those that are collected and not yet freed; bytes: payload of what is stored. Events that
         are stored beyond what is committed count as stored only.
         """
-        rows = []
+        rows: list[dict[str, int]] = []
+        if history.commits == self._commits:
+            return rows
+        self._commits = history.commits
         for number, stream in history.streams.items():
             if number_of(stream.committed) >= self._next.get(number, FIRST):
                 rows.append(

@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 
 from node.protocols.sprinkler.batch_list import BatchList
 from node.protocols.sprinkler.batches import TOMBSTONE_RANGE_MAX, Batch, last_seq
-from node.protocols.sprinkler.event_arrays import keyed_events, may_be_one, sequence_numbers, take_events
+from node.protocols.sprinkler.event_arrays import (
+    join_batches,
+    keyed_events,
+    may_be_one,
+    sequence_numbers,
+    take_events,
+)
 from node.protocols.sprinkler.key_index import NUMBER_BYTES, SWEPT_FROM, LongKeyIndex, NumberIndex, Seqs
 from node.protocols.sprinkler.predicates import collects_by_key, has_keys
 
@@ -92,13 +98,13 @@ class KeyCollection:
             self._indexed = min(end, applied)
             return 1
         seqs = sequence_numbers(batch)
-        start = int(np.searchsorted(seqs, self._indexed, "right"))
-        stop = min(start + PORTION, int(np.searchsorted(seqs, applied, "right")))
-        keys, seqs, _ = keyed_events(batch, self._key_bytes, start, stop)
-        if len(seqs):
-            self._enter(keys, seqs, collecting=collects_by_key(batch))
+        start = int(seqs.searchsorted(self._indexed, "right"))
+        stop = min(start + PORTION, int(seqs.searchsorted(applied, "right")))
+        keys, keyed, _ = keyed_events(batch, seqs, self._key_bytes, start, stop)
+        if len(keyed):
+            self._enter(keys, keyed, collecting=collects_by_key(batch))
         if stop < batch.count:
-            self._indexed = applied if start == stop else int(sequence_numbers(batch)[stop - 1])
+            self._indexed = applied if start == stop else int(seqs[stop - 1])
             return stop - start + 1
         self._indexed = min(end, applied)
         if len(batch.payload) < SMALL_BYTES or 2 * self._list.dead[position] >= batch.count:
@@ -168,17 +174,15 @@ class KeyCollection:
         if first == position and 2 * kept.dead[position] < batch.count:
             return 1
         joined = [kept.at(at) for at in range(first, position + 1)]
-        seqs = [sequence_numbers(part) for part in joined]
-        alive = [self._alive(part, numbers) for part, numbers in zip(joined, seqs, strict=True)]
+        whole, seqs = join_batches(joined)
         gone = sum(kept.dead[first : position + 1])
-        looked_at = sum(part.count for part in joined)
-        rest = take_events(joined, seqs, alive)
-        unsettled = looked_at - gone - (rest.count if rest else 0)
+        rest = take_events(whole, seqs, self._alive(whole, seqs))
+        unsettled = whole.count - gone - (rest.count if rest else 0)
         kept.replace(first, position, [(rest, last_seq(rest))] if rest else [])
         self.dead -= gone + unsettled
         if unsettled:
-            self._forget_pending(joined[0].first_seq, end)
-        return looked_at
+            self._forget_pending(whole.first_seq, end)
+        return whole.count
 
     def _may_join(self, position: int, batch: Batch, live_bytes: int, end: int) -> bool:
         """Whether the batch at this position is worth joining with what follows it."""
@@ -200,16 +204,18 @@ class KeyCollection:
 
     def _alive(self, batch: Batch, seqs: Seqs) -> NDArray[np.bool_]:
         """Which events of an indexed batch are not collected by key."""
-        alive = np.ones(batch.count, np.bool_)
         if not self._has_keys(batch):
-            return alive
-        keys, keyed, positions = keyed_events(batch, self._key_bytes, 0, batch.count)
-        is_last = (self._index.last(keys) == keyed) | (keyed > self._indexed)
+            return np.ones(batch.count, np.bool_)
+        keys, keyed, positions = keyed_events(batch, seqs, self._key_bytes, 0, batch.count)
+        is_last: NDArray[np.bool_] = (self._index.last(keys) == keyed) | (keyed > self._indexed)
         if self._earlier:
             for at in np.nonzero(~is_last)[0].tolist():
                 earlier = self._earlier.get(list_of(keys[at : at + 1])[0], [])
                 place = bisect_left(earlier, seqs[positions[at]])
                 is_last[at] = place < len(earlier) and earlier[place] == seqs[positions[at]]
+        if len(keyed) == batch.count:
+            return is_last
+        alive = np.ones(batch.count, np.bool_)
         alive[positions] = is_last
         return alive
 

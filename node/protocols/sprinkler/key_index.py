@@ -82,8 +82,9 @@ class NumberIndex:
         self._seqs[slots] = seqs  # where a key comes more than once, its last event stays
         is_last = self._seqs[slots] == seqs
         displaced = is_last & (before > self.floor)
-        positions = np.concatenate((np.nonzero(displaced)[0], np.nonzero(~is_last)[0]))
-        return positions, np.concatenate((before[displaced], seqs[~is_last]))
+        repeated = ~is_last
+        positions = np.concatenate((displaced.nonzero()[0], repeated.nonzero()[0]))
+        return positions, np.concatenate((before[displaced], seqs[repeated]))
 
     def last(self, keys: Numbers) -> Seqs:
         """See `KeyIndex`."""
@@ -93,23 +94,24 @@ class NumberIndex:
     def _find(self, keys: Numbers, hashes: Numbers) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The slot of each key, and whether it is there; if not, the slot is an empty one."""
         slots = self._first_slots(hashes)
-        found = np.zeros(len(keys), np.bool_)
-        active = np.arange(len(keys))
-        at, wanted = slots, keys
+        found, going_on = self._look(slots, keys)
+        active = going_on.nonzero()[0]
         while len(active):
-            taken = self._seqs[at] != 0
-            same = self._keys[at] == wanted
-            found[active[taken & same]] = True
-            going_on = taken & ~same
+            at = slots[active] = next_slot(slots[active])
+            found[active], going_on = self._look(at, keys[active])
             active = active[going_on]
-            at = next_slot(at[going_on])
-            slots[active] = at
-            wanted = wanted[going_on]
         return slots, found
 
+    def _look(self, slots: NDArray[np.int64], keys: Numbers) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which keys are in these slots, and which are not, but others."""
+        taken = self._seqs[slots] != 0
+        found = self._keys[slots] == keys
+        found &= taken
+        return found, taken ^ found
+
     def _first_slots(self, hashes: Numbers) -> NDArray[np.int64]:
-        segments = self._directory[(hashes >> np.uint64(64 - self._depth)).astype(np.int64)]
-        return segments * SEGMENT + (hashes & WITHIN).astype(np.int64)
+        segments = self._directory[(hashes >> np.uint64(64 - self._depth)).view(np.int64)]
+        return segments * SEGMENT + (hashes & WITHIN).view(np.int64)
 
     def _insert_new(self, keys: Numbers) -> None:
         """Give slots to keys that have none and differ from each other."""

@@ -130,12 +130,14 @@ class Participant(PeeringMachine[Channel]):
 
     def take(self, channel: Channel, message: Any) -> None:
         """Hand a message to its method in `takes`, if this peer may send it."""
-        if type(message) is Refused:
+        role = channel.role
+        take = self.takes.get((role, type(message))) if role is not None else None
+        if take is not None:
+            take(channel, message)
+        elif type(message) is Refused:
             fields = {"peer": channel.name, "code": message.code, "reason": message.reason}
             self.log("refused_by_peer", "warning", **fields)
             self.refused(channel, message)
-        elif channel.role is not None and (take := self.takes.get((channel.role, type(message)))):
-            take(channel, message)
         else:
             self.refuse(channel, Refusal.UNEXPECTED, f"unexpected {wire_name(type(message))}")
             self.drop(channel, "unexpected message", abort=False)

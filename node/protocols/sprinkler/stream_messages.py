@@ -8,10 +8,11 @@ from typing import Annotated, ClassVar
 from node.core.epochs import SEQ_MAX
 from node.core.errors import RemoteProtocolError
 from node.core.message_layout import SEQ, Field, Tail
+from node.core.value import value
 from node.protocols.sprinkler.message_values import check_number
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Counter:
     """A row of ADVERTISEMENT, NOTIFY, FOLLOW and STORED: cnt of one stream."""
 
@@ -22,7 +23,7 @@ class Counter:
     cnt: Annotated[int, Field("Q", SEQ, "sequence number of the last event that the sender has")]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Advertisement:
     """The sender's progress on each stream, and its heartbeat (paper 3.1).
 
@@ -113,7 +114,7 @@ class View:
     neighbours: Annotated[tuple[Neighbour, ...], Tail("rows", "the sender, then its neighbours", Neighbour)]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Notify:
     """The sender has these streams up to cnt (3.2)."""
 
@@ -122,7 +123,7 @@ class Notify:
     counters: Annotated[tuple[Counter, ...], Tail("rows", "streams that have grown", Counter)]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Request:
     """Send me this stream's events next to cnt (3.2). Answered by EVENTS, SPARSE_EVENTS and one ANSWERED."""
 
@@ -138,7 +139,7 @@ class Request:
             raise RemoteProtocolError(f"REQUEST for {self.next} to {self.cnt}")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Answered:
     """The events before this are all that the sender gives for a REQUEST (3.2: EVENTS carries cnt, too)."""
 

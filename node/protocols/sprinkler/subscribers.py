@@ -29,6 +29,7 @@ class Subscribers:
         self._upto = upto
         self._cursors: dict[Channel, dict[int, int]] = {}  # channel -> stream -> cnt
         self._grown: dict[int, None] = {}  # streams with new events since the last `flush`, in order
+        self._level: set[Channel] = set()  # that were handed everything, until a stream grows
 
     def subscribe(self, channel: Channel, stream: int, cnt: int) -> None:
         """From now on `channel` takes `stream`, after `cnt`."""
@@ -38,6 +39,7 @@ class Subscribers:
     def follow(self, channel: Channel, stream: int, cnt: int) -> None:
         """Place the channel's cursor after `cnt`; `serve` sends what follows it."""
         self._cursors.setdefault(channel, {})[stream] = cnt
+        self._level.discard(channel)
 
     def is_level(self, channel: Channel) -> bool:
         """Whether the channel was handed everything that it may have."""
@@ -55,10 +57,12 @@ class Subscribers:
     def forget(self, channel: Channel) -> None:
         """The channel is gone, and with it all its subscriptions."""
         self._cursors.pop(channel, None)
+        self._level.discard(channel)
 
     def grew(self, stream: int) -> None:
         """The stream has new events; they go out at the next `flush`."""
         self._grown[stream] = None
+        self._level.clear()
 
     def flush(self) -> None:
         """Serve everyone who takes a stream that grew."""
@@ -71,10 +75,13 @@ class Subscribers:
 
     def serve(self, channel: Channel) -> None:
         """Hand the channel what follows on its cursors, as far as it has room."""
+        if channel in self._level:
+            return
         cursors = self._cursors.get(channel)
         while cursors and channel.open_for_bulk:
             found = self._round(channel, cursors)
             if not found:
+                self._level.add(channel)
                 return
             self._send(channel, *found)
 

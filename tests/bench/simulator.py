@@ -1,0 +1,54 @@
+"""What a short simulated run takes of a processor: three regions, 25 s of virtual time, 500 events/s in each,
+and faults by chance. What searches schedules of faults makes one run after the other in a process, so what
+is imported once is not counted.
+"""
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from analysis.pipeline import analyze_here
+from experiments.loader import load_experiment
+from testbed.backends.simulator import Simulator, simulate
+from testbed.campaign.one_run import Request, prepare
+from topologies.loader import load_topology
+
+EXPERIMENT = "nemesis"
+AS_WRITTEN = ("nemesis.vary=null",)  # the settings of the file in every run
+SEEDS = range(1, 4)
+PROCESSORS = 2  # on which the runs of a second are asked
+
+
+def run_once(out: Path, seed: int) -> tuple[float, float, float]:
+    """Seconds of a processor for the plan, the simulation and the analysis of a run."""
+    began_s = time.process_time()
+    experiment = load_experiment(EXPERIMENT, AS_WRITTEN)
+    request = Request(experiment, load_topology(experiment.topology), seed, "auto")
+    run = prepare(request, Simulator(), out)
+    planned_s = time.process_time()
+    simulate(run, lambda message: None)
+    simulated_s = time.process_time()
+    analyze_here(run, progress=lambda text: None)
+    return planned_s - began_s, simulated_s - planned_s, time.process_time() - simulated_s
+
+
+def measure() -> list[dict[str, Any]]:
+    """Rows for `make bench`."""
+    with tempfile.TemporaryDirectory() as folder:
+        run_once(Path(folder), SEEDS.start)  # imports
+        taken = [run_once(Path(folder), seed) for seed in SEEDS]
+    plan_s, simulation_s, analysis_s = (sum(part) / len(taken) for part in zip(*taken, strict=True))
+    run_s = plan_s + simulation_s + analysis_s
+    return [
+        {"name": "plan of a run", "value": plan_s, "asked": None, "unit": "s"},
+        {"name": "simulation of a run", "value": simulation_s, "asked": None, "unit": "s"},
+        {"name": "analysis of a run", "value": analysis_s, "asked": None, "unit": "s"},
+        {"name": "processor time of a run", "value": run_s, "asked": 1.0, "unit": "s"},
+        {
+            "name": f"simulated runs on {PROCESSORS} processors",
+            "value": PROCESSORS / run_s,
+            "asked": 2.0,
+            "unit": "1/s",
+        },
+    ]
