@@ -1,1 +1,1 @@
-"""What a hunt runs: cases, how they are drawn, changed and shrunk, and what a system must survive. Plain data."""
+"""What a hunt runs: cases, how they are drawn, changed and shrunk, what systems must survive. Plain data."""

@@ -151,7 +151,9 @@ def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
             return f"{each.kind} is not within the time for disturbances"
         if each.kind in {"cut", "flap", "delay", "loss"} and not _is_link(each.target, ground):
             return f"{each.kind} is of a link that there is not"
-        if each.kind in {"isolate", "partition"} and not {*each.target, *each.others} <= set(ground.of_region):
+        if each.kind in {"isolate", "partition"} and not {*each.target, *each.others} <= set(
+            ground.of_region
+        ):
             return f"{each.kind} is of a region that there is not"
         if each.kind in (*ON_PROCESSES, *ON_REGIONS) and not {*each.target, *each.others} <= known:
             return f"{each.kind} is of a process that there is not"

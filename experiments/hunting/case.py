@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from experiments.validated_json import Name, Seed, from_json, to_json
+from experiments.validated_json import Name, Seed, from_json
 
 Kind = Literal[
     "cut",
@@ -66,7 +66,7 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What one run of a hunt is: fields of the experiment by dotted path, disturbances by time, and a seed."""
+    """One run of a hunt: fields of the experiment by dotted path, disturbances by time, and a seed."""
 
     seed: Seed
     settings: Mapping[str, Any]

@@ -1,5 +1,5 @@
-"""The folder of a hunt: what it hunts, how far it is, its corpus and its findings. All files are written whole,
-so that it goes on wherever it was interrupted.
+"""The folder of a hunt: what it hunts, how far it is, its corpus and its findings. All files are written
+whole, so that it goes on wherever it was interrupted.
 
     hunt.json             the experiment, and how the hunt is made
     progress.json         how many cases were run, and what was seen

@@ -22,7 +22,7 @@ from topologies.quantities import DURATION, EVENT_RATE, Quantity, quantity_of, y
 Settings = dict[str, Any]
 TOPOLOGIES = ("two-regions", "three-regions", "four-regions", "line-3", "ring-4", "star-4")
 FACTORS = (0.5, 2)
-RATE_FACTORS = (0.02, 0.02, 0.05, 0.1, 0.25, 1)
+RATE_FACTORS = (0.02, 0.02, 0.02, 0.05, 0.05, 1)
 RATE_MIN = 5
 """Events a second."""
 SHORTEST_US = 4_000_000
@@ -58,7 +58,9 @@ def _parameters(base: Experiment) -> Iterator[tuple[str, list[Any]]]:
         name, value = yaml_name(each.name), current[each.name]
         if each.name in system.declared.ports:
             continue
-        if values := _values(value, types[each.name], quantity_of(each.name), settled=name in base.parameters):
+        if values := _values(
+            value, types[each.name], quantity_of(each.name), settled=name in base.parameters
+        ):
             yield f"parameters.{name}", values
 
 
@@ -80,11 +82,15 @@ def _values(value: Any, kind: Any, quantity: Quantity | None, *, settled: bool) 
 def _sizes(base: Experiment, nemesis: Nemesis) -> Iterator[tuple[str, Sequence[Any]]]:
     """How long it takes, how much is published, by how many, for how many, and where."""
     around_us = nemesis.start_us + nemesis.quiet_us
-    shorter = {around_us + SHORTEST_US, around_us + 2 * SHORTEST_US, base.duration_us}
-    yield "duration", [DURATION.format(us) for us in sorted(shorter) if us <= base.duration_us]
+    shorter = (SHORTEST_US, SHORTEST_US, 2 * SHORTEST_US)
+    lasting = [around_us + us for us in shorter if around_us + us < base.duration_us]
+    yield "duration", [DURATION.format(us) for us in (*lasting, base.duration_us)]
     rate = getattr(base.workload, "rate_per_s", None)
     if rate:
-        yield "workload.rate", [EVENT_RATE.format(max(RATE_MIN, round(rate * factor))) for factor in RATE_FACTORS]
+        yield (
+            "workload.rate",
+            [EVENT_RATE.format(max(RATE_MIN, round(rate * factor))) for factor in RATE_FACTORS],
+        )
     if list(base.roles) == [DEFAULT]:
         yield from _counts(base, base.roles[DEFAULT])
     yield "topology", [base.topology, *(name for name in TOPOLOGIES if name != base.topology)]

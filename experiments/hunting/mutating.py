@@ -1,4 +1,4 @@
-"""A case made from one or two others that were interesting. Pure: the same cases and generator give the same."""
+"""A case made from one or two interesting ones. Pure: the same cases and generator give the same."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,13 +1,14 @@
 """The least case that still breaks what a larger one broke: delta debugging (Zeller and Hildebrandt, 2002).
 
 In turn: a shorter run, fewer disturbances, settings back to what the experiment has, fewer processes and
-regions, a lower rate, fewer targets of a disturbance, shorter ones. Candidates are tried in a fixed order, and
-the first that still breaks is taken, so the result does not depend on how many are tried at once. What a
+regions, a lower rate, fewer targets of a disturbance, shorter ones. Candidates are tried in a fixed order,
+and the first that still breaks is taken, so the result does not depend on how many are tried at once. What a
 system need not survive is never tried.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from experiments.hunting.bounds import is_valid
 from experiments.hunting.case import STEP_US, Case, Disturbance
@@ -106,7 +107,9 @@ class Shrinking:
         """Settings as the experiment has them."""
         odd = [path for path in case.settings if path not in CHEAP]
         if len(odd) > 1:
-            yield replace(case, settings={path: case.settings[path] for path in CHEAP if path in case.settings})
+            yield replace(
+                case, settings={path: case.settings[path] for path in CHEAP if path in case.settings}
+            )
         for path in odd:
             yield replace(case, settings={key: value for key, value in case.settings.items() if key != path})
 
@@ -165,7 +168,7 @@ def _with_one(case: Case, at: int, each: Disturbance) -> Case:
 
 def _pieces(some: Sequence[Disturbance], parts: int) -> list[tuple[Disturbance, ...]]:
     ends = [len(some) * part // parts for part in range(parts + 1)]
-    return [tuple(some[low:high]) for low, high in zip(ends, ends[1:], strict=False) if high > low]
+    return [tuple(some[low:high]) for low, high in pairwise(ends) if high > low]
 
 
 def _without(some: Sequence[Disturbance], piece: Sequence[Disturbance]) -> tuple[Disturbance, ...]:

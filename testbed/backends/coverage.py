@@ -1,8 +1,8 @@
 """What happened in a run, for who wants to know whether it was new.
 
-A *feature* is a text: a kind of message that a role sent, or an event of its log, after which other one of the
-same process, and in which phase (before any disturbance, during some of these kinds, after the last one), and
-how often, by powers of four. Steady traffic gives the same features in every run; what a disturbance brings
+A *feature* is a text: a kind of message that a role sent, or an event of its log, after which other one of
+the same process, and in which phase (before any disturbance, during some of these kinds, after the last
+one), and how often, by powers of four. Steady traffic gives the same features in every run; what a disturbance brings
 about gives others. Kept with each feature is when it first occurred, so that faults can be put there.
 
 Also keeps the messages of a span of time for diagrams, if asked for.

@@ -104,7 +104,7 @@ def simulate_in_memory(
     sent: Sent | None = None if watcher is None else watcher.sent
     failure = None
     with infrequent_collections(), noted_interrupts() as interrupts:
-        simulation = Simulation(plan, record, files, build, interrupts, sent)
+        simulation = Simulation(plan, record, files, build, interrupts, sent=sent)
         if watcher is not None:
             watcher.begin(Clock(simulation))
         try:

@@ -102,7 +102,7 @@ class _FollowerChannel:
 
 
 class Simulation:
-    """One run, phase by phase. files: take what nodes write down. sent: see `node.sim.sim_network.Network`."""
+    """One run, phase by phase. files: take what nodes write down. sent: see `sim_network.Network`."""
 
     def __init__(
         self,
@@ -111,6 +111,7 @@ class Simulation:
         files: Files,
         build: Build,
         interrupts: Interrupts,
+        *,
         sent: Sent | None = None,
     ) -> None:
         self._plan = plan

@@ -40,7 +40,9 @@ USUAL_S = 600.0
     help="The hunt's folder, below runs/hunts unless given; one that is there goes on.",
 )
 @click.option("--unguided", is_flag=True, help="Draw each case by itself, whatever others showed.")
-@click.option("--workers", type=click.IntRange(1, 1024), help="Processes; one for each processor unless given.")
+@click.option(
+    "--workers", type=click.IntRange(1, 1024), help="Processes; one for each processor unless given."
+)
 @click.option("--build", hidden=True, help="What makes the machines, as module:function.")
 @click.pass_context
 def command(  # noqa: PLR0917 (click passes them by name)
@@ -60,8 +62,9 @@ def command(  # noqa: PLR0917 (click passes them by name)
     """Search for faults that break what a system promises, and shrink them to the least that do.
 
     EXPERIMENT is a name (see `cutset list`) or a YAML file, best one with a `nemesis`, which says what may go
-    wrong. Runs in virtual time, on all processors, with disturbances of links, processes and regions, settings
-    and sizes drawn anew each time, and cases that showed something new changed a little and run again.
+    wrong. Runs in virtual time, on all processors, with disturbances of links, processes and regions,
+    settings and sizes drawn anew each time; cases that showed something new are changed a little and run
+    again.
 
     Each finding is a folder with an experiment that replays it, one sentence and a diagram of the messages
     (docs/hunt.md).

@@ -1,4 +1,4 @@
-"""What a hunt found, for people: a folder with the experiment that replays it, what broke, and the messages."""
+"""What a hunt found: a folder with the experiment that replays it, what broke, and the messages."""
 
 import re
 from collections.abc import Mapping
@@ -89,7 +89,7 @@ def experiment_yaml(base: Experiment, finding: Finding, name: str) -> str:
     data = experiment_of(base, finding.case, topology).to_json()
     if list(data["roles"]) == [DEFAULT]:
         data["roles"] = data["roles"][DEFAULT]
-    for field in ("captures", "paper", "on"):
+    for field in ("captures", "paper", "on", "repeat"):
         data.pop(field, None)
     data["name"] = name
     data["description"] = finding.said[:500]

@@ -1,5 +1,5 @@
-"""The loop of a hunt: cases to all processors, what came of them into the corpus, what broke shrunk and written
-down. It stops at a time or a count, and goes on from its folder.
+"""The loop of a hunt: cases to all processors, what came of them into the corpus, what broke shrunk and
+written down. It stops at a time or a count, and goes on from its folder.
 """
 
 import time
@@ -238,7 +238,8 @@ class Hunt:
         rate = progress.runs / elapsed_s if elapsed_s else 0.0
         return (
             f"{elapsed_s:6.0f} s  {progress.runs} runs, {rate:.2f}/s  {len(self.guide.seen)} features seen,"
-            f" {self.guide.size} cases kept  {progress.violations} runs broke, {len(self._signatures)} findings"
+            f" {self.guide.size} cases kept  {progress.violations} runs broke,"
+            f" {len(self._signatures)} findings"
         )
 
     def _save(self) -> None:

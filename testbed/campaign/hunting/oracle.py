@@ -9,36 +9,26 @@ Deliveries are compared by `analysis.timelines`, on arrays. What the experiment 
 - *silent*: a publisher that runs published nothing in the last part of the quiet time, though it was to.
 """
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from analysis.timelines import deliveries, schemas
-from analysis.timelines.arrays import ints, rows
-from analysis.timelines.collecting import marks_in
-from analysis.timelines.confirmations import check_confirmations, planned_subscriptions
+from analysis.timelines.arrays import ints
 from analysis.timelines.confirmations import summary as confirmations_summary
-from analysis.timelines.content import EVENT, INTEREST, Content, content_of
-from analysis.timelines.delivery_records import as_table, host_records
-from analysis.timelines.measures import measures_in
+from analysis.timelines.outputs import findings_of, last_published_ns
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.summary import Findings, event_figures, wanted_of
-from analysis.timelines.verification import check_order
 from experiments.declared import Trait
 from experiments.draining import settles_by_time
 from experiments.expectations import Expectation
-from node.core.deliveries import RecordKind
 from testbed.backends.in_memory import RunInMemory
 
 EXAMPLES_MAX = 5
 SILENT_US = 4_000_000
-"""Of the quiet time at the end: who publishes nothing in it is stuck, where more than a few events are due."""
+"""The end of the quiet time: who publishes nothing in it is stuck, where more than a few events are due."""
 SILENT_EVENTS = 8
-NUMBERS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +50,6 @@ class Violation:
     said: str
     examples: tuple[Example, ...] = ()
 
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """The roles to which it happened."""
-        return tuple(sorted({example.role for example in self.examples}))
-
-    @property
-    def cause(self) -> str:
-        """The same for what is likely to have one cause, before anything is shrunk."""
-        said = NUMBERS.sub("#", self.said) if self.kind == "crashed" else ""
-        return " ".join((self.kind, *self.roles, said)).strip()
-
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -85,7 +64,7 @@ def judge(run: RunInMemory) -> Judgement:
     if run.failure is not None:
         return Judgement((Violation("crashed", 1, run.failure, _crashed_at(run)),), {})
     metadata = read_metadata(run.record)
-    found = _findings(run, metadata)
+    found = findings_of(run.hosts, run.record.plan, metadata)
     figures = event_figures(found)
     subscriptions = confirmations_summary(found.confirmations) if found.confirmations.num_rows else {}
     summary = {"events": figures, "subscriptions": subscriptions}
@@ -101,42 +80,6 @@ def judge(run: RunInMemory) -> Judgement:
         violations.append(Violation("stalled", len(missing), "not everything had come in the end", missing))
     violations += _silent(run, metadata)
     return Judgement(tuple(violations), figures)
-
-
-def _findings(run: RunInMemory, metadata: RunMetadata) -> Findings:
-    """What the analysis finds in files: see `analysis.timelines.tasks.records.CheckClients`."""
-    drivers, clients = metadata.having(Trait.PUBLISHER), metadata.clients
-    published, got = (
-        as_table([host_records(name, run.hosts[name].records) for name in names])
-        for names in (drivers, clients)
-    )
-    content = _content(run, metadata)
-    marks = marks_in(bytes(run.hosts[name].marks) for name in drivers) if metadata.marked else None
-    planned = planned_subscriptions(run.record.plan, metadata)
-    asked = {name: planned.get(name, ()) for name in clients} if planned else {}
-    orders = [
-        check_order(name, as_table([host_records(name, run.hosts[name].records)])) for name in drivers
-    ]
-    return Findings(
-        deliveries=deliveries.check(clients, published, got, metadata, marks, content=content),
-        publishers=pa.concat_tables([schemas.PUBLISHERS.empty_table(), *orders]),
-        confirmations=check_confirmations(asked, got, metadata, content),
-    )
-
-
-def _content(run: RunInMemory, metadata: RunMetadata) -> Content | None:
-    if metadata.declared.contract.audience != "content":
-        return None
-    measured = {
-        name: measures_in(name, bytes(run.hosts[name].measures))
-        for name in {*metadata.having(Trait.PUBLISHER), *metadata.clients}
-    }
-    events = [
-        block for name in metadata.having(Trait.PUBLISHER) for block in measured[name].get(EVENT, ())
-    ]
-    return content_of(
-        metadata.domains, events, [(name, measured[name].get(INTEREST, ())) for name in metadata.clients]
-    )
 
 
 def _violation(
@@ -206,21 +149,13 @@ def _silent(run: RunInMemory, metadata: RunMetadata) -> Iterator[Violation]:
     since_ns = stopped_ns - SILENT_US * 1000
     if due < SILENT_EVENTS or metadata.last_change_ns > since_ns:
         return
-    silent = [name for name in publishers if not _published_since(run, name, since_ns)]
-    active = [name for name in silent if len(run.hosts[name].records)]
-    if active:
-        examples = tuple(_as_example(name, metadata) for name in active[:EXAMPLES_MAX])
+    times = {name: last_published_ns(run.hosts, name) for name in publishers}
+    silent = [name for name, t_ns in times.items() if t_ns is not None and t_ns < since_ns]
+    if silent:
+        examples = tuple(_as_example(name, metadata) for name in silent[:EXAMPLES_MAX])
         said = f"{examples[0].client} published nothing in the last {SILENT_US / 1e6:g} s"
-        yield Violation("silent", len(active), said, examples)
+        yield Violation("silent", len(silent), said, examples)
 
 
 def _as_example(host: str, metadata: RunMetadata) -> Example:
     return Example(_process(host, metadata), metadata.hosts[host].role, "", 1)
-
-
-def _published_since(run: RunInMemory, host: str, since_ns: int) -> bool:
-    table = as_table([host_records(host, run.hosts[host].records)])
-    published = rows(table, kind=int(RecordKind.PUBLISHED))
-    times = ints(published, "t_ns")
-    ever: Sequence[int] = times.tolist()
-    return not ever or bool(times.max() >= since_ns)

@@ -1,6 +1,7 @@
 """What broke, in one sentence: to whom, what, after which disturbances."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from experiments.hunting.case import Case, Disturbance
@@ -83,7 +84,7 @@ def _after(disturbances: Sequence[Disturbance]) -> str:
     if not disturbances:
         return ", without any disturbance"
     parts = [_past(disturbances[0])]
-    for before, each in zip(disturbances, disturbances[1:], strict=False):
+    for before, each in pairwise(disturbances):
         parts.append(("while " if each.at_us < before.end_us else "and then ") + _past(each))
     return ", after " + ", ".join(parts)
 

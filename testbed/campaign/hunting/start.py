@@ -52,7 +52,7 @@ class HuntRequest:
 def hunt(request: HuntRequest) -> int:
     """Hunt, and say what was found; the exit code. Raises InputError, MachineError, KeyboardInterrupt."""
     refuse_unusable(request.experiment)
-    base, nemesis = base_of(request.experiment), request.experiment.nemesis or Nemesis()
+    base, nemesis = base_of(request.experiment), nemesis_of(request.experiment)
     directory = _directory(request)
     with sole_writer(directory.path), contextlib.ExitStack() as stack:
         _check_same(directory, request, base, nemesis)
@@ -97,9 +97,14 @@ def refuse_unusable(experiment: Experiment) -> None:
         refuse("traffic", "is made of real packets, which virtual time does not have")
     for path, said in problems(experiment, load_topology(experiment.topology)):
         refuse(".".join(map(str, path)), said)
-    nemesis = experiment.nemesis or Nemesis()
+    nemesis = nemesis_of(experiment)
     if found := nemesis.time_problem(experiment.duration_us):
         refuse("duration", f"{found}: a longer one is needed")
+
+
+def nemesis_of(experiment: Experiment) -> Nemesis:
+    """What may go wrong: as the experiment says, or the usual."""
+    return experiment.nemesis or Nemesis.model_validate({})
 
 
 def _directory(request: HuntRequest) -> HuntDirectory:

@@ -1,5 +1,5 @@
-"""One of a hunt's processes: runs cases that come on stdin, a JSON object a line, and says on stdout what came
-of each, a line each. It ends with its input, and when it is killed nothing is left of it.
+"""One of a hunt's processes: runs cases that come on stdin, a JSON object a line, and says on stdout what
+came of each, a line each. It ends with its input, and when it is killed nothing is left of it.
 
 The first line is a `Setup`. Interrupts are the parent's matter: whoever reads the terminal ends the workers.
 """
