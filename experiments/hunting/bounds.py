@@ -32,7 +32,7 @@ from experiments.hunting.case import (
 from experiments.hunting.written import experiment_of, with_settings
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
-from experiments.roles import counts_in
+from experiments.nemesis_schedule import all_roles, overlap, regions_of, victims
 from topologies.errors import InputError
 from topologies.loader import load_topology
 from topologies.model import Topology
@@ -61,26 +61,13 @@ class Ground:
     @cached_property
     def groups(self) -> dict[str, list[list[str]]]:
         """Processes by role, those of a region together; roles that may be disturbed."""
-        roles = self.nemesis.roles or tuple(self.declared.roles)
-        found: dict[str, list[list[str]]] = {}
-        for role in roles:
-            fewest = 2 if self.declared.has(role, Trait.REPLICATED) else 1
-            groups = [self._processes(region, role) for region in self.topology.regions]
-            if chosen := [group for group in groups if len(group) >= fewest]:
-                found[role] = chosen
-        return found
+        roles = self.nemesis.roles or all_roles(self.declared)
+        return victims(roles, self.experiment.roles, self.topology, (), self.declared)
 
     @cached_property
     def of_region(self) -> dict[str, list[str]]:
         """All processes of each region."""
-        return {
-            region: [
-                name
-                for role in counts_in(self.experiment.roles, region)
-                for name in self._processes(region, role)
-            ]
-            for region in self.topology.regions
-        }
+        return regions_of(self.experiment.roles, self.topology, ())
 
     @cached_property
     def links(self) -> list[tuple[str, str]]:
@@ -126,10 +113,6 @@ class Ground:
         )
         return tuple(sorted({time for time in times if self.nemesis.shortest_us // 4 <= time <= longest_us}))
 
-    def _processes(self, region: str, role: str) -> list[str]:
-        count = counts_in(self.experiment.roles, region).get(role, 0)
-        return [f"{region}/{role}-{index}" for index in range(count)]
-
 
 def ground_of(base: Experiment, settings: Mapping[str, object], nemesis: Nemesis) -> Ground:
     """What cases with these settings stand on. Raises InputError if the settings are not possible."""
@@ -160,7 +143,7 @@ def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
     taken = list(_taken(disturbances, ground))
     for number, (process, span, kind) in enumerate(taken):
         for other, its_span, its_kind in taken[:number]:
-            if other == process and _overlap(span, its_span):
+            if other == process and overlap(span, its_span):
                 return f"{process} is disturbed by {its_kind} and {kind} at once"
     return _lost_replicas(taken, ground) or _lost_memory(taken, ground) or _divided(disturbances, ground)
 
@@ -240,7 +223,3 @@ def _links(each: Disturbance) -> Iterator[frozenset[str]]:
 
 def _most_at_once(spans: Sequence[Span]) -> int:
     return max((sum(begin <= at < end for begin, end in spans) for at, _ in spans), default=0)
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    return one[0] < other[1] and other[0] < one[1]

@@ -7,11 +7,11 @@ case's disturbances are over before its run's drivers stop.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from experiments.validated_json import Name, Seed, from_json
+from experiments.validated_json import STRICT, Name, Seed, from_json
 
 Kind = Literal[
     "cut",
@@ -50,6 +50,8 @@ class Disturbance:
     per thousand; of a flap, for how long the link is down each time, and up, in microseconds.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
     kind: Kind
     at_us: TimeUs
     for_us: TimeUs
@@ -67,6 +69,8 @@ class Disturbance:
 @dataclass(frozen=True, slots=True)
 class Case:
     """One run of a hunt: fields of the experiment by dotted path, disturbances by time, and a seed."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     seed: Seed
     settings: Mapping[str, Any]

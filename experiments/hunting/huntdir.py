@@ -22,10 +22,13 @@ FINDINGS_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Interesting:
-    """A case that showed something new: what, and when in microseconds since time 0."""
+    """A case that showed something new: what, and when in microseconds since time 0. cost: of its run, in
+    actions of the simulation.
+    """
 
     case: Case
     new: Mapping[str, int]
+    cost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,11 @@ class HuntDirectory:
 
     def keep(self, number: int, interesting: Interesting) -> None:
         """Keep a case of the corpus. Raises OSError."""
-        content = {"case": case_to_json(interesting.case), "new": dict(interesting.new)}
+        content = {
+            "case": case_to_json(interesting.case),
+            "new": dict(interesting.new),
+            "cost": interesting.cost,
+        }
         write_json(self.corpus / f"{number:06d}.json", content)
 
     def kept(self) -> Iterator[Interesting]:
@@ -71,7 +78,10 @@ class HuntDirectory:
             new = content.get("new")
             if not isinstance(new, dict) or not all(type(value) is int for value in new.values()):
                 raise InputError(str(file), None, "new", "should say what was new, and when")
-            yield Interesting(case_from_json(content.get("case"), file), new)
+            cost = content.get("cost")
+            if type(cost) is not int or cost < 0:
+                raise InputError(str(file), None, "cost", "should be a whole number")
+            yield Interesting(case_from_json(content.get("case"), file), new, cost)
 
     def progress(self) -> dict[str, Any]:
         """How far it is; nothing yet if it has not begun. Raises InputError."""

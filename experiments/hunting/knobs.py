@@ -22,7 +22,7 @@ from topologies.quantities import DURATION, EVENT_RATE, Quantity, quantity_of, y
 Settings = dict[str, Any]
 TOPOLOGIES = ("two-regions", "three-regions", "four-regions", "line-3", "ring-4", "star-4")
 FACTORS = (0.5, 2)
-RATE_FACTORS = (0.02, 0.02, 0.02, 0.05, 0.05, 1)
+RATE_FACTORS = (0.02, 0.02, 0.02, 0.02, 0.05, 0.05, 0.05, 1)
 RATE_MIN = 5
 """Events a second."""
 SHORTEST_US = 4_000_000

@@ -1,9 +1,10 @@
 """What happened in a run, for who wants to know whether it was new.
 
-A *feature* is a text: a kind of message that a role sent, or an event of its log, after which other one of
-the same process, and in which phase (before any disturbance, during some of these kinds, after the last
-one), and how often, by powers of four. Steady traffic gives the same features in every run; what a disturbance brings
-about gives others. Kept with each feature is when it first occurred, so that faults can be put there.
+A *feature* is a text: a kind of message that a role sent (and of the message within), or an event of its
+log, after which other one of the same process, and in which phase (before any disturbance, during some of
+these kinds, after the last one), and how often, by powers of four. Steady traffic gives the same features in
+every run; what a disturbance brings about gives others. Kept with each feature is when it first occurred, so
+that faults can be put there.
 
 Also keeps the messages of a span of time for diagrams, if asked for.
 """
@@ -11,9 +12,11 @@ Also keeps the messages of a span of time for diagrams, if asked for.
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from node.core import machine as m
 from node.sim.process import Node
+from node.systems import codecs
 from testbed.backends.in_memory import Clock, Watcher
 
 SETTLING_US = 1_000_000  # after a disturbance's end: what follows it is still of it
@@ -62,6 +65,7 @@ class Coverage(Watcher):
     messages: list[SeenMessage] = field(default_factory=list)
     _counts: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
     _first_us: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
+    _names: dict[type, tuple[str, str]] = field(default_factory=dict)
     _last: dict[str, str] = field(default_factory=dict)
     _clock: Clock | None = None
     _zero_us: int | None = None
@@ -79,7 +83,7 @@ class Coverage(Watcher):
         keep = self.kept_us is not None and self.kept_us[0] <= since_us < self.kept_us[1]
         before = None
         for message in effect.messages:
-            kind = type(message).__name__
+            kind = self._kind(message)
             if kind != before:
                 self._note(source, kind, since_us)
                 before = kind
@@ -112,6 +116,22 @@ class Coverage(Watcher):
         else:
             counts[key] = 1
             self._first_us[key] = since_us
+
+    def _kind(self, message: Any) -> str:
+        """The name of a message, and of the one that it holds, if any."""
+        kind = type(message)
+        known = self._names.get(kind)
+        if known is None:
+            known = self._names[kind] = self._named(kind)
+        name, holds = known
+        return f"{name}:{self._kind(getattr(message, holds))}" if holds else name
+
+    def _named(self, kind: type) -> tuple[str, str]:
+        for codec in codecs().values():
+            for layout in codec.by_type.values():
+                if layout.message is kind:
+                    return layout.name, layout.tail_name if layout.codec is not None else ""
+        return kind.__name__, ""
 
     def _since_us(self) -> int:
         """Microseconds since time 0; negative before."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from experiments.draining import settles_by_time
-from experiments.plan import Plan
+from experiments.plan import Plan, ProcessChange
 from experiments.run_record import SIMULATOR, Outcome, Phase
 from experiments.run_record import Simulation as SimulationRecord
 from experiments.rundir import RunDirectory
@@ -28,6 +28,7 @@ from node.systems import build_machine
 from testbed.backends.simulated_files import Files, time_ns
 from testbed.backends.simulated_network import SimulatedFaults, make_network
 from testbed.backends.simulated_processes import SimulatedProcesses
+from testbed.backends.triggers import Triggers
 from testbed.errors import TestbedError
 from testbed.interrupts import Interrupts, noted_interrupts
 from testbed.runner.record import RecordWriter
@@ -119,7 +120,9 @@ class Simulation:
         self._record = record
         self._files = files
         observer = Observer(files.record, files.log, files.measure, self._ready, self._finished)
-        self._network = make_network(plan, record.directory, observer, build, sent)
+        self._triggers = Triggers(plan, self._triggered, sent)
+        shown = self._triggers.sent if self._triggers.any else sent
+        self._network = make_network(plan, record.directory, observer, build, shown)
         self._processes = SimulatedProcesses(self._network, plan.declared)
         self._faults = SimulatedFaults(plan, self._network, self._processes)
         self.zero_us = 0
@@ -171,8 +174,12 @@ class Simulation:
         self._record.tell("running", zero_ns=time_ns(zero_us), duration_us=duration_us)
         for index, change in enumerate(self._plan.changes):
             self._advance(zero_us + change.at_us)
-            self._record.change(self._faults.carry_out(index, change, self._now_ns))
+            if isinstance(change, ProcessChange) and change.when is not None:
+                self._triggers.arm(index, change.when)
+            else:
+                self._change(index)
         self._advance(zero_us + duration_us)
+        self._triggers.disarm()
         self._runs = False
         self._network.tell(m.StopDrivers())
         self._record.time("stopped_ns", self._now_ns)
@@ -194,6 +201,13 @@ class Simulation:
         self._record.time("ended_ns", self._now_ns)
         self._record.note(outcome=Outcome.COMPLETED)
         self._record.phase(Phase.COLLECTED)
+
+    def _change(self, index: int) -> None:
+        self._record.change(self._faults.carry_out(index, self._plan.changes[index], self._now_ns))
+
+    def _triggered(self, index: int) -> None:
+        """Carry out a change when what goes on at this instant is over."""
+        self._network.clock.at(self.now_us, self._change, index)
 
     # --- Time
 

@@ -23,7 +23,7 @@ USUAL_S = 600.0
 
 
 @click.command(name="hunt")
-@click.argument("experiment")
+@click.argument("experiment", required=False)
 @click.option(
     "--set", "overrides", multiple=True, metavar="PATH=VALUE", help="Override a field; may be repeated."
 )
@@ -43,11 +43,28 @@ USUAL_S = 600.0
 @click.option(
     "--workers", type=click.IntRange(1, 1024), help="Processes; one for each processor unless given."
 )
+@click.option(
+    "--replay",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FINDING",
+    help="Instead of hunting, make a finding's experiment again and say how often it breaks.",
+)
+@click.option(
+    "--times", type=click.IntRange(1, 1000), default=5, show_default=True, help="So often, with --replay."
+)
+@click.option(
+    "--fixed",
+    is_flag=True,
+    help="With --replay: as often as makes it credible that it is gone, or until it breaks.",
+)
+@click.option(
+    "--on", "backend", default="local", show_default=True, metavar="PLACE", help="Where, with --replay."
+)
 @click.option("--build", hidden=True, help="What makes the machines, as module:function.")
 @click.pass_context
 def command(  # noqa: PLR0917 (click passes them by name)
     context: click.Context,
-    experiment: str,
+    experiment: str | None,
     overrides: tuple[str, ...],
     topology: str | None,
     seed: int | None,
@@ -57,6 +74,10 @@ def command(  # noqa: PLR0917 (click passes them by name)
     folder: Path | None,
     unguided: bool,
     workers: int | None,
+    replay: Path | None,
+    times: int,
+    fixed: bool,
+    backend: str,
     build: str | None,
 ) -> int:
     """Search for faults that break what a system promises, and shrink them to the least that do.
@@ -69,9 +90,16 @@ def command(  # noqa: PLR0917 (click passes them by name)
     Each finding is a folder with an experiment that replays it, one sentence and a diagram of the messages
     (docs/hunt.md).
 
+    With --replay a finding is made again on real processes, several times: what comes of it is a rate with
+    its interval. --fixed then says how many clean runs make it credible that it is gone, and makes them.
+
     Exit codes: 0 nothing was found, 1 something was, 2 bad input, 3 this machine cannot do it, 130
     interrupted; what was seen until then is kept.
     """
+    if replay is not None:
+        return _again(replay, times, backend, fixed=fixed)
+    if experiment is None:
+        raise click.UsageError("Missing argument 'EXPERIMENT' (or --replay FINDING).", context)
     from testbed.campaign.hunting.hunt import Limits
     from testbed.campaign.hunting.start import HuntRequest, hunt
 
@@ -91,3 +119,12 @@ def command(  # noqa: PLR0917 (click passes them by name)
             name=experiment,
         )
     )
+
+
+def _again(folder: Path, times: int, backend: str, *, fixed: bool) -> int:
+    """Replay a finding."""
+    from testbed.campaign.backend_selection import check_backend
+    from testbed.campaign.hunting import replaying
+
+    check_backend(backend)
+    return replaying.fixed(folder, backend) if fixed else replaying.replay(folder, times, backend)

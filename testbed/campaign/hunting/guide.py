@@ -44,12 +44,12 @@ class Guide:
         made = mutated(rng, self._drawing, self._parent(parent), self._parent(other))
         return made or self._drawing.case(drawn)
 
-    def take(self, case: Case, features: Mapping[str, int]) -> Interesting | None:
+    def take(self, case: Case, features: Mapping[str, int], cost: int) -> Interesting | None:
         """Note what a case showed; the case with what was new, if anything was."""
         new = {feature: at_us for feature, at_us in features.items() if feature not in self.seen}
         if not new:
             return None
-        interesting = Interesting(case, new)
+        interesting = Interesting(case, new, cost)
         self.add(interesting)
         return interesting
 
@@ -60,9 +60,12 @@ class Guide:
         self._chosen.append(0)
 
     def _pick(self, rng: Random) -> int:
-        """A case: those with much that was new, and late ones, more often; seldom twice."""
+        """A case: those with much that was new, late and cheap ones, more often; seldom twice."""
+        usual = sorted(each.cost for each in self._corpus)[len(self._corpus) // 2] + 1
         weights = [
-            (1 + min(len(each.new), 50)) * (1 + at / len(self._corpus)) / (1 + chosen)
+            (1 + min(len(each.new), 50))
+            * (1 + at / len(self._corpus))
+            / ((1 + chosen) * (0.5 + each.cost / usual))
             for at, (each, chosen) in enumerate(zip(self._corpus, self._chosen, strict=True))
         ]
         return rng.choices(range(len(weights)), weights)[0]

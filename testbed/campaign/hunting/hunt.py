@@ -151,7 +151,7 @@ class Hunt:
         if "refused" in answer:
             progress.refused += 1
             return
-        interesting = self.guide.take(case, answer["features"])
+        interesting = self.guide.take(case, answer["features"], answer["actions"])
         if interesting is not None:
             self._directory.keep(self.guide.size, interesting)
         if answer["violations"]:

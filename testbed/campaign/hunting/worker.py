@@ -76,6 +76,7 @@ class Server:
             "features": coverage.features(),
             "messages": [asdict(each) for each in coverage.messages],
             "wall_s": simulation.wall_s if simulation else 0.0,
+            "actions": simulation.actions if simulation else 0,
             "virtual_s": simulation.virtual_s if simulation else 0.0,
         }
 
