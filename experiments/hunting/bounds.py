@@ -3,7 +3,8 @@
 As for faults by chance (`experiments.nemesis_schedule`): nothing is disturbed at the beginning and in the
 quiet time at the end; a process is disturbed by one thing at a time, and is left alone for a while after it;
 of replicas one at least is undisturbed and settled at any time; a region loses power only while none of its
-processes is disturbed, and only where the experiment's nemesis has that.
+processes is disturbed, and only where replicas or the experiment's nemesis are for that. Where it then loses
+what only it had, losses are no breach (`written.forgets`), and all else is.
 
 Beyond that, for what a nemesis seldom draws and a search does:
 
@@ -92,7 +93,8 @@ class Ground:
             found += [kind for kind in ON_LINKS if kind != "partition" or len(self.topology.regions) > 2]
         if any(self.groups.values()):
             found += [kind for kind in ON_PROCESSES if kind != "leave" or self.leaving]
-        found += [kind for kind in ON_REGIONS if kind in self.nemesis.kinds]
+        replicated = bool(self.declared.having(Trait.REPLICATED))
+        found += [kind for kind in ON_REGIONS if replicated or kind in self.nemesis.kinds]
         if self.declared.contract.audience == "content":
             found = [kind for kind in found if kind not in {"isolate", "partition"}]
         return tuple(found)

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from experiments.hunting.case import STEP_US, Case, Disturbance
 from experiments.model import Experiment
 from experiments.overrides import with_value
+from experiments.parameters import is_durable
 from experiments.roles import DEFAULT
 from topologies.document import Document
 from topologies.errors import InputError
@@ -15,6 +16,7 @@ from topologies.model import Topology
 
 Given = dict[str, Any]  # a fault as in a file
 HUNTED = "hunt"
+LOST = "events.lost"
 OF_MANY_RUNS = ("sweep", "variants", "repeat", "expect_sweep")
 
 
@@ -33,7 +35,19 @@ def experiment_of(base: Experiment, case: Case, topology: Topology) -> Experimen
     faults.sort(key=lambda fault: int(fault["at"].removesuffix("ms")))
     experiment = with_settings(base, case.settings)
     data = _shorter(experiment.to_json())
+    if forgets(experiment, case):
+        said = [each for each in data.get("expect", ()) if not str(each).startswith(LOST)]
+        data["expect"] = [*said, f"{LOST} >= 0"]
     return _validated({**data, "seed": case.seed, "faults": faults})
+
+
+def forgets(experiment: Experiment, case: Case) -> bool:
+    """Whether a region loses what only it had: then losses are none of its system's. experiment: with the
+    case's settings.
+    """
+    kinds = {each.kind for each in case.disturbances}
+    durable = is_durable(experiment.system, experiment.all_parameters())
+    return "power-and-disks" in kinds or ("power" in kinds and not durable)
 
 
 def with_settings(base: Experiment, settings: Mapping[str, Any]) -> Experiment:

@@ -92,9 +92,9 @@ def test_where_content_decides_regions_stay_connected():
     assert not {"isolate", "partition"} & set(ground.kinds)
 
 
-def test_a_region_loses_power_only_where_the_experiment_has_that():
-    assert "power" not in drawing_of("nemesis").ground({}).kinds
-    assert "power" in drawing_of("nemesis-power").ground({}).kinds
+def test_a_region_loses_power_only_where_replicas_are_for_that():
+    assert "power" not in drawing_of("scribe-nemesis").ground({}).kinds
+    assert "power" in drawing_of("nemesis").ground({}).kinds
 
 
 @pytest.mark.parametrize(
@@ -126,3 +126,25 @@ def test_what_need_not_be_survived_is_not_valid():
     assert not is_valid(replace(case, disturbances=(late,)), base, nemesis)
     nowhere = Disturbance("cut", 3_000_000, 500_000, ("r0", "r9"))
     assert not is_valid(replace(case, disturbances=(nowhere,)), base, nemesis)
+
+
+@pytest.mark.parametrize(
+    ("kind", "durable", "lost"),
+    [
+        ("power", True, "== 0"),
+        ("power", False, ">= 0"),
+        ("power-and-disks", True, ">= 0"),
+        ("crash", False, "== 0"),
+    ],
+)
+def test_losses_count_unless_a_region_loses_what_only_it_had(kind, durable, lost):
+    experiment = load_experiment("nemesis")
+    base = base_of(experiment)
+    ground = drawing_of("nemesis").ground({})
+    target = ("r0/client-0",) if kind == "crash" else tuple(ground.of_region["r0"])
+    disturbance = Disturbance(kind, 3_000_000, 500_000, target)
+    assert breach([disturbance], ground) is None
+    case = Case(1, {"parameters.durable": durable}, (disturbance,))
+    made = experiment_of(base, case, ground.topology)
+    assert f"events.lost {lost}" in {each.text for each in made.expect}
+    assert {"events.duplicated == 0", "events.corrupted == 0"} <= {each.text for each in made.expect}
