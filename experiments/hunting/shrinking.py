@@ -23,6 +23,7 @@ FirstFailing = Callable[[Sequence[Case]], int | None]
 """The place of the first of these cases that still breaks, or None."""
 SMALLER = ("two-regions", "three-regions")
 RATES = (5, 10, 50)
+SLOW_PER_S = 10
 CHEAP = ("duration", "workload.rate")
 
 
@@ -39,7 +40,8 @@ class Shrinking:
 
     def shrink(self, case: Case) -> Case:
         """The least case found. `case` breaks."""
-        case = self._taken(case, self._shorter)
+        for cheaper in (self._shorter, self._slower):
+            case = self._taken(case, cheaper)
         case = self._fewer(case)
         case = self._taken(case, self._shorter)
         case = self._taken(case, self._plainer)
@@ -103,6 +105,11 @@ class Shrinking:
             if rounded_us <= now_us * 0.9:
                 yield _with(case, "duration", DURATION.format(rounded_us))
 
+    def _slower(self, case: Case) -> Iterator[Case]:
+        """So few events that all further runs take little time."""
+        if self._rate(case) > SLOW_PER_S:
+            yield _with(case, "workload.rate", EVENT_RATE.format(SLOW_PER_S))
+
     def _plainer(self, case: Case) -> Iterator[Case]:
         """Settings as the experiment has them."""
         odd = [path for path in case.settings if path not in CHEAP]
@@ -126,11 +133,8 @@ class Shrinking:
                 now = case.settings.get(f"roles.{role}", count)
                 for fewer in range(1, int(now)):
                     yield _with(case, f"roles.{role}", fewer)
-        rate = getattr(self.base.workload, "rate_per_s", None)
-        written = case.settings.get("workload.rate")
-        current = EVENT_RATE.parse(written) if written is not None else rate
         for less in RATES:
-            if current is not None and less < current:
+            if less < self._rate(case):
                 yield _with(case, "workload.rate", EVENT_RATE.format(less))
 
     def _single(self, case: Case) -> Iterator[Case]:
@@ -150,6 +154,16 @@ class Shrinking:
                 for_us = each.for_us // part // STEP_US * STEP_US
                 if for_us >= self.nemesis.shortest_us:
                     yield _with_one(case, at, replace(each, for_us=for_us))
+
+    def _rate(self, case: Case) -> float:
+        """Events a second; 0 where the workload has no such field."""
+        written = case.settings.get("workload.rate")
+        whole = case.settings.get("workload")
+        if written is None and isinstance(whole, dict):
+            written = whole.get("rate")
+        if written is not None:
+            return float(EVENT_RATE.parse(written))
+        return float(getattr(self.base.workload, "rate_per_s", None) or 0)
 
     def _duration_us(self, case: Case) -> int:
         written = case.settings.get("duration")

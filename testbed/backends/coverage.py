@@ -2,7 +2,7 @@
 
 A *feature* is a text: a kind of message that a role sent (and of the message within), or an event of its
 log, after which other one of the same process, and in which phase (before any disturbance, during some of
-these kinds, after the last one), and how often, by powers of four. Steady traffic gives the same features in
+these kinds, after the last one), and how often, by powers of 16. Steady traffic gives the same features in
 every run; what a disturbance brings about gives others. Kept with each feature is when it first occurred, so
 that faults can be put there.
 
@@ -10,7 +10,7 @@ Also keeps the messages of a span of time for diagrams, if asked for.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,8 +101,7 @@ class Coverage(Watcher):
         for key, count in self._counts.items():
             role, before, kind, phase = key
             at_us = self._first_us[key]
-            singles = (f"{role} {kind} {phase} {_size(count)}", f"{role} {before}>{kind} {_broad(phase)}")
-            for text in singles:
+            for text in _features(role, before, kind, phase, count):
                 found[text] = min(at_us, found.get(text, at_us))
         return found
 
@@ -146,13 +145,19 @@ class Coverage(Watcher):
         return since_us
 
 
+def _features(role: str, before: str, kind: str, phase: str, count: int) -> Iterator[str]:
+    """What is said of what a role did in a phase, so often: coarse enough that most runs show little new."""
+    acting = phase.split("+") if phase not in {BEFORE, AFTER} else []
+    broad = "during" if acting else phase
+    yield f"{role} {kind} {broad} {_size(count)}"
+    yield f"{role} {before}>{kind} {broad}"
+    for each in acting:
+        yield f"{role} {kind} during {each}"
+
+
 def _size(count: int) -> int:
-    """A power of four, so that only what happens much more often is new."""
-    return (count.bit_length() - 1) // 2
-
-
-def _broad(phase: str) -> str:
-    return phase if phase in {BEFORE, AFTER} else "during"
+    """A power of 16, so that only what happens very much more often is new."""
+    return (count.bit_length() - 1) // 4
 
 
 def _short(message: object) -> str:
