@@ -27,7 +27,7 @@ from experiments.nemesis import Nemesis
 from topologies.errors import InputError
 
 ATTEMPTS = 40  # to find a place for a disturbance, or settings that are possible; then there is one fewer
-COUNTS = (1, 1, 2, 2, 3, 4, 5, 6, 8, 11)
+COUNTS = (1, 2, 3, 4, 5, 6, 8, 8, 11, 14)
 CHEAPER = ("duration", "workload.rate")
 """Settings that decide what a run costs, drawn nearly always, and mostly for little: many short runs with few
 events find more than a few long ones.

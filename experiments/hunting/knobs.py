@@ -16,13 +16,17 @@ from experiments.hunting.bounds import ground_of
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.roles import DEFAULT
+from experiments.workloads.stream import StreamWorkload
 from topologies.errors import InputError
+from topologies.loader import load_topology
 from topologies.quantities import DURATION, EVENT_RATE, Quantity, quantity_of, yaml_name
 
 Settings = dict[str, Any]
 TOPOLOGIES = ("two-regions", "three-regions", "four-regions", "line-3", "ring-4", "star-4")
 FACTORS = (0.5, 2)
 RATE_FACTORS = (0.02, 0.02, 0.02, 0.02, 0.05, 0.05, 0.05, 1)
+INSTEAD_OF_NONE = (4, 16)
+"""Of counts that are 0."""
 RATE_MIN = 5
 """Events a second."""
 SHORTEST_US = 4_000_000
@@ -73,7 +77,9 @@ def _values(value: Any, kind: Any, quantity: Quantity | None, *, settled: bool) 
     if get_origin(kind) is Literal:
         return [] if settled else [each for each in get_args(kind) if each != value]
     if kind is int:
-        return sorted({max(1, round(value * factor)) for factor in FACTORS} - {value}) if value else []
+        if not value:
+            return list(INSTEAD_OF_NONE)
+        return sorted({max(1, round(value * factor)) for factor in FACTORS} - {value})
     if kind is float:
         return [value * factor for factor in FACTORS]
     return []
@@ -82,7 +88,7 @@ def _values(value: Any, kind: Any, quantity: Quantity | None, *, settled: bool) 
 def _sizes(base: Experiment, nemesis: Nemesis) -> Iterator[tuple[str, Sequence[Any]]]:
     """How long it takes, how much is published, by how many, for how many, and where."""
     around_us = nemesis.start_us + nemesis.quiet_us
-    shorter = (SHORTEST_US, SHORTEST_US, 2 * SHORTEST_US)
+    shorter = (SHORTEST_US, 2 * SHORTEST_US, 3 * SHORTEST_US)
     lasting = [around_us + us for us in shorter if around_us + us < base.duration_us]
     yield "duration", [DURATION.format(us) for us in (*lasting, base.duration_us)]
     rate = getattr(base.workload, "rate_per_s", None)
@@ -91,9 +97,22 @@ def _sizes(base: Experiment, nemesis: Nemesis) -> Iterator[tuple[str, Sequence[A
             "workload.rate",
             [EVENT_RATE.format(max(RATE_MIN, round(rate * factor))) for factor in RATE_FACTORS],
         )
+    if getattr(base.workload, "event_size_bytes", None):
+        yield "workload.event_size", ["1000B"]
+    if isinstance(base.workload, StreamWorkload):
+        yield from _streams(base)
     if list(base.roles) == [DEFAULT]:
         yield from _counts(base, base.roles[DEFAULT])
     yield "topology", [base.topology, *(name for name in TOPOLOGIES if name != base.topology)]
+
+
+def _streams(base: Experiment) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Several streams of a region, also with publishers elsewhere; and rules by which few events collect."""
+    one, other, *_ = [*load_topology(base.topology).regions, ""]
+    shared = {"region": one, "name": "shared", "publishers": [one, other]}
+    yield "workload.streams", [2, 3, [{"region": one}, shared, {"region": other}]]
+    if base.workload.as_plan().get("collect"):
+        yield "workload.collect", [{"last": 20}, {"last": 100}, {"older_than": "1s"}]
 
 
 def _counts(base: Experiment, counts: Mapping[str, int]) -> Iterator[tuple[str, Sequence[int]]]:

@@ -9,7 +9,7 @@ that faults can be put there.
 Also keeps the messages of a span of time for diagrams, if asked for.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +20,7 @@ from node.systems import codecs
 from testbed.backends.in_memory import Clock, Watcher
 
 SETTLING_US = 1_000_000  # after a disturbance's end: what follows it is still of it
-BEFORE, AFTER = "before", "after"
+BEFORE, DURING, AFTER = "before", "during", "after"
 MESSAGES_MAX = 200_000
 """That are kept for a diagram."""
 
@@ -98,10 +98,12 @@ class Coverage(Watcher):
     def features(self) -> dict[str, int]:
         """All features of the run, and when each first occurred: microseconds since time 0."""
         found: dict[str, int] = {}
-        for key, count in self._counts.items():
+        often: Counter[tuple[str, str, str]] = Counter()
+        for (role, _, kind, phase), count in self._counts.items():
+            often[role, kind, _broad(phase)] += count
+        for key, at_us in self._first_us.items():
             role, before, kind, phase = key
-            at_us = self._first_us[key]
-            for text in _features(role, before, kind, phase, count):
+            for text in _features(role, before, kind, phase, often[role, kind, _broad(phase)]):
                 found[text] = min(at_us, found.get(text, at_us))
         return found
 
@@ -146,13 +148,16 @@ class Coverage(Watcher):
 
 
 def _features(role: str, before: str, kind: str, phase: str, count: int) -> Iterator[str]:
-    """What is said of what a role did in a phase, so often: coarse enough that most runs show little new."""
-    acting = phase.split("+") if phase not in {BEFORE, AFTER} else []
-    broad = "during" if acting else phase
+    """What is said of what a role did, so often in all: coarse enough that most runs show little new."""
+    broad = _broad(phase)
     yield f"{role} {kind} {broad} {_size(count)}"
     yield f"{role} {before}>{kind} {broad}"
-    for each in acting:
+    for each in phase.split("+") if broad == DURING else ():
         yield f"{role} {kind} during {each}"
+
+
+def _broad(phase: str) -> str:
+    return phase if phase in {BEFORE, AFTER} else DURING
 
 
 def _size(count: int) -> int:
