@@ -150,7 +150,8 @@ class Coverage(Watcher):
 def _features(role: str, before: str, kind: str, phase: str, count: int) -> Iterator[str]:
     """What is said of what a role did, so often in all: coarse enough that most runs show little new."""
     broad = _broad(phase)
-    yield f"{role} {kind} {broad} {_size(count)}"
+    if broad != BEFORE:  # how often until then says only how long that was
+        yield f"{role} {kind} {broad} {_size(count)}"
     yield f"{role} {before}>{kind} {broad}"
     for each in phase.split("+") if broad == DURING else ():
         yield f"{role} {kind} during {each}"
