@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from node.core import machine as m
+from node.core.errors import NodeFailureError
 from node.sim.process import Node
 from node.systems import codecs
 from testbed.backends.in_memory import Clock, Watcher
@@ -23,6 +24,9 @@ SETTLING_US = 1_000_000  # after a disturbance's end: what follows it is still o
 BEFORE, DURING, AFTER = "before", "during", "after"
 MESSAGES_MAX = 200_000
 """That are kept for a diagram."""
+SENDS_MAX = 100_000
+"""Of one process in a second of virtual time: who sends more goes round in circles."""
+SECOND_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class Coverage(Watcher):
     _counts: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
     _first_us: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
     _names: dict[type, tuple[str, str]] = field(default_factory=dict)
+    _sends: dict[str, tuple[int, int]] = field(default_factory=dict)
     _last: dict[str, str] = field(default_factory=dict)
     _clock: Clock | None = None
     _zero_us: int | None = None
@@ -78,8 +83,14 @@ class Coverage(Watcher):
         self._coming = deque(self.phases)
 
     def sent(self, source: Node, target: Node, effect: m.Send) -> None:
-        """See `Watcher`."""
+        """See `Watcher`. Raises NodeFailureError for a process that does nothing else any more."""
         since_us = self._since_us()
+        name = source.spec.name
+        second, sends = self._sends.get(name, (0, 0))
+        sends = sends + 1 if second == since_us // SECOND_US else 1
+        self._sends[name] = since_us // SECOND_US, sends
+        if sends > SENDS_MAX:
+            raise NodeFailureError(f"{name} failed: it sent {SENDS_MAX} times within a second")
         keep = self.kept_us is not None and self.kept_us[0] <= since_us < self.kept_us[1]
         before = None
         for message in effect.messages:

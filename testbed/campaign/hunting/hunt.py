@@ -25,8 +25,6 @@ TELL_S = 5.0
 SAVE_S = 2.0
 SHRUNK_MAX = 3
 """So many runs that break alike are shrunk; more are counted."""
-CRASHED_MAX = 5
-"""Cases that end their worker, after which the hunt says so and stops."""
 FIGURES = ("lost", "duplicated", "out_of_order", "stray", "corrupted", "resurrected")
 """What the whole analysis has to confirm."""
 

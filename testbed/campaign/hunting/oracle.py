@@ -4,6 +4,7 @@ Deliveries are compared by `analysis.timelines`, on arrays. What the experiment 
 `subscriptions` counts in place of what the contract implies, as in summary.json. Beyond that:
 
 - *crashed*: a machine raised an error, among them its own assertions of what must always hold;
+- *malformed*: what processes wrote down does not fit the plan;
 - *died*: a process ended without being told to;
 - *stalled*: after the last disturbance, the quiet time and the drain not everything had come;
 - *silent*: a publisher that runs published nothing in the last part of the quiet time, though it was to.
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.errors import AnalysisError
 from analysis.timelines.arrays import ints
 from analysis.timelines.confirmations import summary as confirmations_summary
 from analysis.timelines.outputs import findings_of, last_published_ns
@@ -64,7 +66,10 @@ def judge(run: RunInMemory) -> Judgement:
     if run.failure is not None:
         return Judgement((Violation("crashed", 1, run.failure, _crashed_at(run)),), {})
     metadata = read_metadata(run.record)
-    found = findings_of(run.hosts, run.record.plan, metadata)
+    try:
+        found = findings_of(run.hosts, run.record.plan, metadata)
+    except AnalysisError as error:
+        return Judgement((Violation("malformed", 1, str(error)),), {})
     figures = event_figures(found)
     subscriptions = confirmations_summary(found.confirmations) if found.confirmations.num_rows else {}
     summary = {"events": figures, "subscriptions": subscriptions}

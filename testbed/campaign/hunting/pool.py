@@ -17,9 +17,12 @@ from typing import Any, Self
 
 import testbed
 from experiments.child_python import python_command
+from testbed.errors import TestbedError
 
 CASE_S_MAX = 300.0
 """Of this machine's time, for one case."""
+DEATHS_MAX = 6
+"""Processes that end one after the other before any answers: something is wrong with all of them."""
 POLL_S = 0.2
 CODE = Path(testbed.__file__).parents[1]
 CHUNK_BYTES = 1 << 20
@@ -48,6 +51,7 @@ class Pool:
         self._setup = setup
         self.size = size or len(os.sched_getaffinity(0))
         self._workers: list[_Worker] = []
+        self._deaths = 0  # since the last answer
         self._selector = selectors.DefaultSelector()
 
     def __enter__(self) -> Self:
@@ -80,7 +84,7 @@ class Pool:
             worker.process.stdin.flush()
 
     def wait(self, within_s: float) -> list[Done]:
-        """What was done until now, or is first within this time."""
+        """What was done until now, or is first within this time. Raises TestbedError if all processes end."""
         ends_s = time.monotonic() + within_s
         while True:
             done = self._look(max(0.0, min(POLL_S, ends_s - time.monotonic())))
@@ -110,6 +114,7 @@ class Pool:
             elif worker.said.endswith(b"\n"):
                 answer = json.loads(worker.said)
                 worker.said.clear()
+                self._deaths = 0
                 found.append(Done(worker.job, answer))
                 worker.job = None
         late_s = time.monotonic() - CASE_S_MAX
@@ -118,6 +123,9 @@ class Pool:
         return found
 
     def _replaced(self, worker: _Worker) -> list[Done]:
+        self._deaths += 1
+        if self._deaths > DEATHS_MAX:
+            raise TestbedError(f"{self._deaths} processes of the hunt ended before they gave an answer")
         lost = [Done(worker.job, None)] if worker.job is not None else []
         self._end(worker)
         self._start()

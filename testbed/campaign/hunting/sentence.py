@@ -8,6 +8,7 @@ from experiments.hunting.case import Case, Disturbance
 
 SERIOUS = (
     "crashed",
+    "malformed",
     "died",
     "corrupted",
     "resurrected",

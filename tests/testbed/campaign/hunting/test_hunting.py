@@ -97,6 +97,14 @@ def test_what_cannot_be_hunted_is_refused_in_one_line(tmp_path, capsys, experime
     assert not (tmp_path / "hunt").exists()
 
 
+@pytest.mark.slow
+def test_processes_that_end_at_once_end_the_hunt_in_one_line(tmp_path, capfd):
+    assert hunt(tmp_path, *LITTLE, "--build", "no.such:build") == exit_codes.FAILED
+    lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("cutset: ")]
+    assert len(lines) == 1
+    assert "ended before they gave an answer" in lines[0]
+
+
 def children(of: int) -> list[int]:
     listed = subprocess.run(
         ["ps", "-o", "pid=", "--ppid", str(of)], capture_output=True, text=True, check=False

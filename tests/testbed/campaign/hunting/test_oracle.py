@@ -102,3 +102,29 @@ def test_a_machine_that_raises_is_a_violation_that_names_it(tmp_path):
     assert violation.kind == "crashed"
     assert "ZeroDivisionError" in violation.said
     assert violation.examples[0].client == "r1/client-0"
+
+
+@pytest.mark.slow
+def test_a_machine_that_goes_round_in_circles_is_a_violation_not_a_run_without_end():
+    from node.core import machine as m
+
+    def build(spec, rng):
+        machine = build_machine(spec, rng)
+        taken = machine.handle
+
+        def handle(given, now_us):
+            yield from taken(given, now_us)
+            if spec.role == "client" and isinstance(given, m.Received) and now_us > 5_000_000:
+                yield m.Send(given.connection, given.messages)
+
+        machine.handle = handle
+        return machine
+
+    base = base_of(load_experiment("nemesis"))
+    topology = load_topology(base.topology)
+    case = Case(1, QUICK | {"workload.rate": "5/s"}, ())
+    experiment = experiment_of(base, case, topology)
+    plan = make_plan(experiment, topology, seed=1, links_kind="auto")
+    described = {"experiment": experiment.to_json(), "topology": {}}
+    run = simulate_in_memory(plan, described, build=build, watcher=Coverage(phases([])))
+    assert judge(run).violations[0].kind == "crashed"
