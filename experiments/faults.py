@@ -199,7 +199,7 @@ class TriggeredFault(ProcessFault):
     at_us: DurationUs = 0
     """When it happens, from the start of the run; with `when`, not before."""
     when: When | None = None
-    """After what it happens; in virtual time only."""
+    """After what it happens; on this machine and in virtual time."""
 
     @model_validator(mode="after")
     def _at_some_time(self) -> Self:

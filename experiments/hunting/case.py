@@ -35,7 +35,7 @@ ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
 FORGETTING: tuple[Kind, ...] = ("crash", "leave", "power", "power-and-disks")
 """What ends processes, and with them what they have in memory."""
 DISTURBANCES_MAX = 60
-STEP_US = 1_000  # times are whole milliseconds
+STEP_US = 1_000  # drawn times are whole milliseconds; right after something happened, microseconds count
 
 TimeUs = Annotated[int, Field(ge=0, le=24 * 3600 * 1_000_000)]
 Direction = Literal["both", "forward", "backward"]

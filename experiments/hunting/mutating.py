@@ -11,7 +11,7 @@ from topologies.errors import InputError
 
 ATTEMPTS = 30
 CHANGES = (1, 1, 1, 2, 2, 3)
-AFTER_US = (0, STEP_US, 5 * STEP_US, 20 * STEP_US, 100 * STEP_US)
+AFTER_US = (0, 0, 1, 200, 600, 2_000, 10_000, 100_000)
 """How long after something happened a disturbance is put there."""
 
 
@@ -63,7 +63,7 @@ def _shifted(rng: Random, ground: Ground, found: Found, parent: Parent, _: Paren
     inside = [moment for moment in parent.moments_us if ground.first_us <= moment < ground.last_us]
     if inside and rng.random() < 0.6:
         moved = rng.choice(inside) + rng.choice(AFTER_US)
-    moved = max(ground.first_us, min(moved, ground.last_us - found[at].for_us)) // STEP_US * STEP_US
+    moved = max(ground.first_us, min(moved, ground.last_us - found[at].for_us))
     return [*found[:at], replace(found[at], at_us=moved), *found[at + 1 :]]
 
 
@@ -102,7 +102,7 @@ def _shifted_last(rng: Random, ground: Ground, found: Found, parent: Parent) -> 
     if not inside or rng.random() < 0.4:
         return found
     at_us = rng.choice(inside) + rng.choice(AFTER_US)
-    at_us = max(ground.first_us, min(at_us, ground.last_us - found[-1].for_us)) // STEP_US * STEP_US
+    at_us = max(ground.first_us, min(at_us, ground.last_us - found[-1].for_us))
     moved = [*found[:-1], replace(found[-1], at_us=at_us)]
     return moved if breach(moved, ground) is None else found
 

@@ -13,6 +13,7 @@ from experiments.roles import DEFAULT
 from topologies.document import Document
 from topologies.errors import InputError
 from topologies.model import Topology
+from topologies.quantities import DURATION
 
 Given = dict[str, Any]  # a fault as in a file
 HUNTED = "hunt"
@@ -32,7 +33,7 @@ def base_of(experiment: Experiment) -> Experiment:
 def experiment_of(base: Experiment, case: Case, topology: Topology) -> Experiment:
     """The experiment that a case is. Raises InputError if its settings are not possible."""
     faults = [fault for each in named(case.disturbances) for fault in faults_of(*each, topology)]
-    faults.sort(key=lambda fault: int(fault["at"].removesuffix("ms")))
+    faults.sort(key=lambda fault: DURATION.parse(fault["at"]))
     experiment = with_settings(base, case.settings)
     data = _shorter(experiment.to_json())
     if forgets(experiment, case):
@@ -137,4 +138,4 @@ def _validated(data: Any) -> Experiment:
 
 
 def _text(us: int) -> str:
-    return f"{us // STEP_US}ms"
+    return f"{us}us" if us % STEP_US else f"{us // STEP_US}ms"

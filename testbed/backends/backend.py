@@ -7,7 +7,6 @@ from experiments.plan import Plan
 from experiments.rundir import RunDirectory
 from testbed.runner import run_control
 from testbed.runner.run_control import Follow, RunResult
-from topologies.errors import InputError
 
 
 class Backend(Protocol):
@@ -33,8 +32,7 @@ class LocalBackend:
     """Real processes in a sandbox on this machine."""
 
     def adapted(self, plan: Plan) -> Plan:
-        """See `Backend`: any plan whose changes have their times, unchanged."""
-        refuse_triggers(plan)
+        """See `Backend`: any plan, unchanged."""
         return plan
 
     def check(self, out: Path, plan: Plan) -> None:
@@ -44,10 +42,3 @@ class LocalBackend:
     def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
         """See `Backend`."""
         return run_control.carry_out(run, follow)
-
-
-def refuse_triggers(plan: Plan) -> None:
-    """Raises InputError for changes that wait until something happens: real processes do not tell yet."""
-    if plan.triggered:
-        said = f"{plan.triggered[0].fault} waits for what only virtual time can tell: take --on simulator"
-        raise InputError(plan.experiment, None, "faults", f"{said}, or give it `at` alone")

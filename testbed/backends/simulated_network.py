@@ -56,7 +56,13 @@ def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:
     asked = {process.name: process.subscriptions for process in plan.processes}
     return [
         NodeSpec(
-            **{**one, "members": members[id(one["members"])], "subscriptions": asked[name], "netns": None}
+            **{
+                **one,
+                "members": members[id(one["members"])],
+                "subscriptions": asked[name],
+                "watches": (),  # seen from outside: `testbed.backends.triggers`
+                "netns": None,
+            }
         )
         for name, one in given.items()
     ]

@@ -148,3 +148,18 @@ def test_losses_count_unless_a_region_loses_what_only_it_had(kind, durable, lost
     made = experiment_of(base, case, ground.topology)
     assert f"events.lost {lost}" in {each.text for each in made.expect}
     assert {"events.duplicated == 0", "events.corrupted == 0"} <= {each.text for each in made.expect}
+
+
+def test_a_disturbance_is_put_right_after_what_was_new_to_the_microsecond():
+    from random import Random
+
+    drawing = drawing_of("nemesis")
+    cut = Disturbance("cut", 6_000_000, 1_000_000, ("r0", "r1"))
+    parent = Parent(Case(1, {}, (cut,)), (7_123_457,))
+    cases = [mutated(Random(seed), drawing, parent, parent) for seed in range(60)]
+    times = {each.at_us for case in cases if case is not None for each in case.disturbances}
+    assert 7_123_457 in times
+    case = next(case for case in cases if case and any(d.at_us == 7_123_457 for d in case.disturbances))
+    ground = drawing.ground(case.settings)
+    made = experiment_of(base_of(load_experiment("nemesis")), case, ground.topology)
+    assert 7_123_457 in {fault.at_us for fault in made.faults}

@@ -3,8 +3,10 @@
 import pytest
 
 from experiments.loader import read_experiment
-from testbed.backends.backend import LocalBackend
+from experiments.rundir import RunDirectory
 from testbed.backends.simulator import simulate
+from testbed.backends.ssh_hosts import SshBackend
+from testbed.cli import main
 from testbed.planning import make_plan
 from testbed.runner.run_control import prepare
 from topologies.errors import InputError
@@ -70,8 +72,30 @@ def test_what_is_wrong_with_it_is_one_line(tmp_path, old, new, said):
     assert said in str(error.value)
 
 
-def test_real_processes_refuse_it_in_one_line(tmp_path):
+@pytest.mark.network
+def test_a_real_process_stands_still_until_it_is_done(tmp_path):
+    """Killed by itself; and another one stopped, after which it goes on."""
+    stopped = """
+  - {name: stop, at: 1s, when: {process: r0/client-0, sends: VIEW}, stop: r0/client-1}
+  - {name: go-on, at: 6s, continue: r0/client-1}
+"""
+    file = str(written(tmp_path, KILLED + stopped))
+    assert main.run(["run", file, "--out", str(tmp_path), "--no-analyze"]) == 0
+    (run,) = (RunDirectory(path.parent) for path in tmp_path.glob("*/run.json"))
+    record = run.read_run()
+    carried_out = {change.fault: applied for change, applied in record.carried_out}
+    assert set(carried_out) == {"kill", "again", "stop", "go-on"}
+    for name in ("kill", "stop"):
+        late_ns = carried_out[name].applied_ns - carried_out[name].requested_ns
+        assert 0 <= late_ns < 1_000_000_000
+    ends = {process.name: process.exit for process in record.processes}
+    assert ends["r0/client-0"].code == 0  # it went on: who stands still in the end is killed
+    assert all(end.expected for end in ends.values())
+
+
+def test_machines_of_an_inventory_refuse_it_in_one_line(tmp_path):
     experiment = read_experiment(str(written(tmp_path))).experiment
     plan = make_plan(experiment, load_topology(experiment.topology), seed=3, links_kind="auto")
-    with pytest.raises(InputError, match="kill waits for what only virtual time can tell"):
-        LocalBackend().adapted(plan)
+    with pytest.raises(InputError, match="kill waits for what a process sends") as error:
+        SshBackend.adapted(None, plan)
+    assert "\n" not in str(error.value)
