@@ -42,12 +42,25 @@ Direction = Literal["both", "forward", "backward"]
 
 
 @dataclass(frozen=True, slots=True)
+class After:
+    """What a disturbance waits for: a process sends such a message for the so-manieth time since then."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    process: Name
+    sends: Name
+    times: Annotated[int, Field(ge=1)]
+    since_us: TimeUs
+
+
+@dataclass(frozen=True, slots=True)
 class Disturbance:
     """One thing that goes wrong, and is put right `for_us` later.
 
     target: two regions of a link, a region, the regions of one side of a partition, or processes. others:
     the other side, or from whom a process is separated. amount: of a delay, microseconds; of a loss, parts
-    per thousand; of a flap, for how long the link is down each time, and up, in microseconds.
+    per thousand; of a flap, for how long the link is down each time, and up, in microseconds. after: of a
+    process that is killed, stopped or told to leave: it begins then, at about `at_us`; it ends at its time.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -59,6 +72,7 @@ class Disturbance:
     others: tuple[Name, ...] = ()
     direction: Direction = "both"
     amount: Annotated[int, Field(ge=0)] = 0
+    after: After | None = None
 
     @property
     def end_us(self) -> int:

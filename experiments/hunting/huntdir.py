@@ -4,7 +4,7 @@ whole, so that it goes on wherever it was interrupted.
     hunt.json             the experiment, and how the hunt is made
     progress.json         how many cases were run, and what was seen
     corpus/<number>.json  a case each that showed something new
-    findings/<nn>-<name>/ experiment.yaml, finding.json, finding.txt, and diagram.txt
+    findings/<nn>-<name>/ experiment.yaml, experiment-when.yaml, finding.json, finding.txt, diagram.txt
 """
 
 from collections.abc import Iterator, Mapping

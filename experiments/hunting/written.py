@@ -107,8 +107,17 @@ def _of_processes(each: Disturbance, name: str, topology: Topology) -> Iterator[
         if len(topology.regions) > 1:  # silent, so that no connection is reset
             yield {"name": name, "at": _text(each.at_us), "for": _text(each.for_us), "isolate": region}
     for process, one in _each(each, name, also=each.kind.startswith("power")):
-        yield {"name": one, "at": _text(each.at_us), first: process}
+        yield {"name": one, **_begin(each), first: process}
         yield {"name": f"{one}-end", "at": _text(each.end_us), then: process}
+
+
+def _begin(each: Disturbance) -> Given:
+    """When it begins: at its time, or after something."""
+    after = each.after
+    if after is None:
+        return {"at": _text(each.at_us)}
+    when = {"process": after.process, "sends": after.sends, "times": after.times}
+    return {"at": _text(after.since_us), "when": when}
 
 
 def _each(each: Disturbance, name: str, *, also: bool = False) -> Iterator[tuple[str, str]]:

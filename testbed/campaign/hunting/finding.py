@@ -20,13 +20,17 @@ from topologies.errors import InputError
 from topologies.loader import load_topology
 
 EXPERIMENT, FINDING, TEXT, DIAGRAM = "experiment.yaml", "finding.json", "finding.txt", "diagram.txt"
+WHEN = "experiment-when.yaml"
+"""The same, with faults that wait for what processes do, where that breaks too."""
 PLAIN = re.compile(r"[^a-z0-9]+")
 NAME_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that breaks. said: in one sentence. verdict: of the whole analysis of such a run."""
+    """One thing that breaks. said: in one sentence. verdict: of the whole analysis of such a run. waiting:
+    the case with faults that wait for what processes do, if that breaks, too.
+    """
 
     case: Case
     found_as: Case
@@ -37,6 +41,7 @@ class Finding:
     run: int
     after_s: float
     shrinking_runs: int
+    waiting: Case | None = None
 
     @property
     def signature(self) -> str:
@@ -65,8 +70,11 @@ def write_finding(directory: HuntDirectory, base: Experiment, finding: Finding) 
     name = PLAIN.sub("-", finding.signature.lower()).strip("-")[:NAME_MAX].strip("-")
     folder = directory.findings / f"{number:02d}-{name}"
     folder.mkdir(exist_ok=True)
-    written = experiment_yaml(base, finding, f"finding-{number:02d}")
+    written = experiment_yaml(base, finding.case, finding.said, f"finding-{number:02d}")
     write_whole(folder / EXPERIMENT, written)
+    if finding.waiting is not None:
+        waiting = experiment_yaml(base, finding.waiting, finding.said, f"finding-{number:02d}-when")
+        write_whole(folder / WHEN, waiting)
     write_whole(folder / DIAGRAM, finding.diagram)
     write_whole(folder / TEXT, f"{finding.said}\n\n{_how(folder)}\n{finding.diagram}")
     write_json(folder / FINDING, finding.to_json())
@@ -83,16 +91,16 @@ def read_finding(folder: Path) -> dict[str, Any]:
     return content
 
 
-def experiment_yaml(base: Experiment, finding: Finding, name: str) -> str:
-    """The experiment that replays a finding, as people write one."""
-    topology = load_topology(str(finding.case.settings.get("topology", base.topology)))
-    data = experiment_of(base, finding.case, topology).to_json()
+def experiment_yaml(base: Experiment, case: Case, said: str, name: str) -> str:
+    """The experiment that a case is, as people write one."""
+    topology = load_topology(str(case.settings.get("topology", base.topology)))
+    data = experiment_of(base, case, topology).to_json()
     if list(data["roles"]) == [DEFAULT]:
         data["roles"] = data["roles"][DEFAULT]
     for field in ("captures", "paper", "on", "repeat"):
         data.pop(field, None)
     data["name"] = name
-    data["description"] = finding.said[:500]
+    data["description"] = said[:500]
     known = {key: value for key, value in data.items() if value not in ({}, [], ())}
     text: str = yaml.safe_dump(known, sort_keys=False, allow_unicode=True, width=110)
     return text

@@ -12,6 +12,7 @@ from experiments.hunting.case import Case, case_to_json
 from experiments.hunting.drawing import Drawing
 from experiments.hunting.huntdir import HuntDirectory
 from experiments.hunting.shrinking import Shrinking
+from experiments.hunting.triggering import triggered
 from experiments.json_files import write_json
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
@@ -200,6 +201,7 @@ class Hunt:
             run=broken.number,
             after_s=after_s,
             shrinking_runs=shrinking.runs,
+            waiting=self._waiting(case, shown["messages"], kind),
         )
         if finding.signature in self._signatures:
             self._say(f"run {broken.number}: the same as found before ({finding.signature})")
@@ -208,6 +210,13 @@ class Hunt:
         self.new_findings.append(finding)
         folder = write_finding(self._directory, self._base, finding)
         self._say(f"found: {finding.said}\n       {folder}")
+
+    def _waiting(self, case: Case, messages: Sequence[dict[str, Any]], kind: str) -> Case | None:
+        """The case with faults that wait for what processes do, if it breaks, too."""
+        waiting = triggered(case, messages, kept_us(case)[0])
+        if waiting is None or self._first_failing([waiting], kind) is None:
+            return None
+        return waiting
 
     def _first_failing(self, cases: Sequence[Case], kind: str) -> int | None:
         answers = self._pool.all_of([_request("try", case) for case in cases])

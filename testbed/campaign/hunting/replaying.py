@@ -16,8 +16,8 @@ from analysis.intervals import clean_runs_needed, wilson_interval
 from experiments.json_files import read_json, write_json
 from experiments.loader import load_experiment
 from testbed.campaign import exit_codes
-from testbed.campaign.backend_selection import open_backend
-from testbed.campaign.hunting.finding import EXPERIMENT, read_finding
+from testbed.campaign.backend_selection import LOCAL, open_backend
+from testbed.campaign.hunting.finding import EXPERIMENT, WHEN, read_finding
 from testbed.campaign.one_run import Request, make, prepare
 from testbed.campaign.progress import follower
 from topologies.errors import InputError
@@ -130,7 +130,9 @@ def _keep(folder: Path, backend: str, counted: Counted) -> None:
 
 def _one(folder: Path, finding: dict[str, Any], backend_name: str) -> bool:
     """One run of a finding's experiment; whether it broke as it did when it was found."""
-    experiment = load_experiment(str(folder / EXPERIMENT))
+    waiting = folder / WHEN
+    file = waiting if backend_name == LOCAL and waiting.is_file() else folder / EXPERIMENT
+    experiment = load_experiment(str(file))
     topology = load_topology(experiment.topology)
     request = Request(experiment, topology, experiment.seed, "auto")
     with open_backend(backend_name, _say) as backend, follower("replay") as follow:
