@@ -138,16 +138,19 @@ def _one(folder: Path, finding: dict[str, Any], backend_name: str) -> bool:
     with open_backend(backend_name, _say) as backend, follower("replay") as follow:
         run = prepare(request, backend, folder / RUNS)
         made = make(run, backend, follow)
-    return made.summary is not None and broke_again(finding["violation"], made.summary)
+    drained = made.ended.record.times.drained_ns is not None
+    return made.summary is not None and broke_again(finding["violation"], made.summary, drained=drained)
 
 
 def _say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def broke_again(violation: dict[str, Any], summary: dict[str, Any]) -> bool:
-    """Whether a run broke what the finding says."""
+def broke_again(violation: dict[str, Any], summary: dict[str, Any], *, drained: bool) -> bool:
+    """Whether a run broke what the finding says. drained: whether everything had come in the end."""
     kind = violation["kind"]
+    if kind == "stalled":
+        return not drained
     if kind in summary["events"]:
         return bool(summary["events"][kind])
     if kind == "unconfirmed":

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from experiments.hunting.case import Case, Disturbance
+from experiments.hunting.case import ON_REGIONS, Case, Disturbance
 
 SERIOUS = (
     "crashed",
@@ -45,8 +45,8 @@ PAST: Mapping[str, str] = {
     "leave": "{target} left and came back {length} later",
     "separate": "{target} was kept from {others}{way} for {length}",
     "reset": "the connections of {target} were reset",
-    "power": "{target} lost power for {length}",
-    "power-and-disks": "{target} lost power and disks for {length}",
+    "power": "region {region} lost power for {length}",
+    "power-and-disks": "region {region} lost power and disks for {length}",
 }
 
 
@@ -95,6 +95,7 @@ def _past(each: Disturbance) -> str:
     return PAST[each.kind].format(
         link="-".join(each.target),
         target=_list(each.target),
+        region=each.target[0].partition("/")[0],
         others=_list(each.others),
         way=way,
         length=_seconds(each.for_us),
@@ -108,6 +109,8 @@ def _with(case: Case) -> str:
 
 
 def _short(each: Disturbance) -> str:
+    if each.kind in ON_REGIONS:
+        return each.kind
     roles = sorted({name.partition("/")[2].rpartition("-")[0] for name in each.target if "/" in name})
     return "-".join([each.kind, *roles])
 

@@ -49,7 +49,9 @@ def test_a_run_broke_again_if_it_broke_what_was_found():
         "verdict": "failed",
         "subscriptions": {"unconfirmed": 0},
     }
-    assert broke_again({"kind": "lost"}, summary)
-    assert not broke_again({"kind": "duplicated"}, summary)
-    assert not broke_again({"kind": "unconfirmed"}, summary)
-    assert broke_again({"kind": "crashed"}, summary)
+    assert broke_again({"kind": "lost"}, summary, drained=True)
+    assert not broke_again({"kind": "duplicated"}, summary, drained=True)
+    assert not broke_again({"kind": "unconfirmed"}, summary, drained=True)
+    assert not broke_again({"kind": "stalled"}, summary, drained=True)
+    assert broke_again({"kind": "stalled"}, summary, drained=False)
+    assert broke_again({"kind": "crashed"}, summary, drained=True)
