@@ -120,9 +120,11 @@ async def until_duration_is_over(context: RunContext, starter: ProcessStarter, z
         now_ns=now_ns,
     )
     faults = asyncio.create_task(changes)
-    triggered = asyncio.create_task(
-        apply_triggered(context.changes, context.processes, apply, context.record.change)
-    )
+    waiting = [numbered for numbered in context.changes if waits(numbered[1])]
+    triggered = [
+        asyncio.create_task(apply_triggered(some, context.processes, apply, context.record.change))
+        for some in ([waiting] if waiting else [])
+    ]
     try:
         end_ns = zero_ns + context.plan.duration_us * 1000
         while (left_ns := end_ns - now_ns()) > 0:
@@ -131,8 +133,9 @@ async def until_duration_is_over(context: RunContext, starter: ProcessStarter, z
         await faults  # all are due by now: on a busy machine some may be late
     finally:
         faults.cancel()
-        triggered.cancel()
-        await asyncio.gather(triggered, return_exceptions=True)  # whoever stands still goes on
+        for task in triggered:
+            task.cancel()
+        await asyncio.gather(*triggered, return_exceptions=True)  # whoever stands still goes on
 
 
 async def run_workload(context: RunContext, until: Until = until_duration_is_over) -> None:

@@ -28,8 +28,8 @@ async def apply_triggered(
     apply: Callable[[Change], Awaitable[Applied]],
     record: Callable[[AppliedChange], None],
 ) -> None:
-    """Apply each change that waits when its process says so, until this is cancelled."""
-    known = {index: change for index, change in changes if waits(change)}
+    """Apply each of these changes, which wait, when its process says so, until this is cancelled."""
+    known = dict(changes)
     reached: asyncio.Queue[tuple[NodeProcess, int, int]] = asyncio.Queue()
     processes.on_reached = lambda *told: reached.put_nowait(told)
     try:
