@@ -94,3 +94,27 @@ def rate_interval(some: float, count: float, level: float = LEVEL) -> tuple[floa
     low = float(betaincinv(some, count - some + 1, tail)) if some else 0.0
     high = float(betaincinv(some + 1, count - some, 1 - tail)) if some < count else 1.0
     return low, high
+
+
+def wilson_interval(some: int, count: int, level: float = LEVEL) -> tuple[float, float]:
+    """Bounds of a rate after `some` of `count` (Wilson, 1927): close to what is asked for also of few runs,
+    and never outside of 0 to 1. Raises ValueError without any.
+    """
+    from scipy.special import ndtri  # noqa: PLC0415  (as above)
+
+    if count < 1:
+        raise ValueError("no runs have no rate")
+    z = float(ndtri((1 + level) / 2))
+    rate, width = some / count, z * z / count
+    middle = (rate + width / 2) / (1 + width)
+    off = z / (1 + width) * math.sqrt(rate * (1 - rate) / count + width / (4 * count))
+    return max(0.0, middle - off), min(1.0, middle + off)
+
+
+def clean_runs_needed(rate: float, level: float = LEVEL) -> int:
+    """How many runs in a row without a failure make it credible that what failed at this rate is gone: were
+    it still there, so many would pass by chance less often than 1 - level. Raises ValueError for a rate of 0.
+    """
+    if not 0 < rate <= 1:
+        raise ValueError(f"{rate} is no rate of failures")
+    return 1 if rate == 1 else math.ceil(math.log(1 - level) / math.log1p(-rate))

@@ -20,6 +20,8 @@ from experiments.faults import (
     Restore,
     Separate,
     SetLink,
+    TriggeredFault,
+    When,
 )
 from experiments.model import Experiment
 from experiments.parameters import roles_problem, waits
@@ -27,6 +29,7 @@ from experiments.roles import COUNT_MAX, DEFAULT, counts_in
 from experiments.traffic import RATE_BITS_PER_S_MAX
 from experiments.workloads.stream import StreamWorkload
 from experiments.workloads.topics import TopicsWorkload
+from node.systems import codecs
 from topologies.document import FieldPath
 from topologies.model import Topology
 from topologies.quantities import DURATION, RATE, yaml_name
@@ -71,6 +74,8 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
                 )
             else:
                 yield from _order_problems(experiment, number, fault)
+                if isinstance(fault, TriggeredFault) and fault.when is not None:
+                    yield from _trigger_problems(experiment, number, fault.when, known)
                 if isinstance(fault, Fill) and (found := _disk_problem(experiment, fault)):
                     yield path, found
             if isinstance(fault, PacketFault):
@@ -260,6 +265,19 @@ def _disk_problem(experiment: Experiment, fault: Fill) -> str | None:
             f"{role} has no file system of its own: give it `limits: {{storage: 100MB}}` in {programs.file}"
         )
     return None
+
+
+def _trigger_problems(experiment: Experiment, number: int, when: When, known: set[str]) -> Iterator[Problem]:
+    """The process is there, and its system has such a message."""
+    path: FieldPath = ("faults", number, "when")
+    if when.process not in known:
+        yield (*path, "process"), f"there is no process {when.process}"
+    if programs_of(experiment.system) is not None:
+        yield path, f"the messages of {experiment.system} are not known: give `at`"
+        return
+    names = list(codecs()[experiment.system].by_name)
+    if when.sends not in names:
+        yield (*path, "sends"), f"there is no message {when.sends}{suggestion(when.sends, names)}"
 
 
 NEEDED: Mapping[str, tuple[str, ...]] = {

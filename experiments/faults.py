@@ -17,6 +17,7 @@ from topologies.strict import DurationUs, Flag, Name, StrictModel, WholeNumber, 
 
 FAULTS_MAX = 1_000
 FLAPS_MAX = 10_000  # of one fault
+TIMES_MAX = 1_000_000  # that something is waited for
 
 Mode = Literal["blackhole", "down"]
 WhichWay = Literal["both", "forward", "backward"]
@@ -181,7 +182,33 @@ class ProcessFault(Fault):
         return self.process
 
 
-class Kill(ProcessFault):
+class When(StrictModel):
+    """Something that happens in a run: a process sends a message for the so-manieth time."""
+
+    process: str
+    """The process that sends it, such as r1/proxy-0."""
+    sends: str
+    """The message's name, such as FOLLOW (`cutset dissector --format markdown`)."""
+    times: WholeNumber = Field(1, ge=1, le=TIMES_MAX)
+    """For how many times since `at`."""
+
+
+class TriggeredFault(ProcessFault):
+    """Something that happens to a process at a time, or right after something else happened."""
+
+    at_us: DurationUs = 0
+    """When it happens, from the start of the run; with `when`, not before."""
+    when: When | None = None
+    """After what it happens; on this machine and in virtual time."""
+
+    @model_validator(mode="after")
+    def _at_some_time(self) -> Self:
+        if self.when is None and "at_us" not in self.model_fields_set:
+            raise problem("is missing: when does it happen?", "at")
+        return self
+
+
+class Kill(TriggeredFault):
     """Ends a process at once (SIGKILL)."""
 
     kind: ClassVar[str] = "kill"
@@ -189,7 +216,7 @@ class Kill(ProcessFault):
     """The process, such as r2/proxy-0."""
 
 
-class Stop(ProcessFault):
+class Stop(TriggeredFault):
     """Halts a process (SIGSTOP)."""
 
     kind: ClassVar[str] = "stop"
@@ -321,7 +348,7 @@ class Join(ProcessFault):
     """The process, such as r0/client-3."""
 
 
-class Leave(ProcessFault):
+class Leave(TriggeredFault):
     """Lets a process end by itself, tidily, and not as a failure."""
 
     kind: ClassVar[str] = "leave"

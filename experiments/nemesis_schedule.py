@@ -51,10 +51,10 @@ def expand(
     alone.
     """
     spared = {*spared, *(fault.process for fault in others if isinstance(fault, ProcessFault))}
-    victims = _victims(nemesis.roles or _all_roles(declared), roles, topology, spared, declared)
-    regions = _regions(roles, topology, spared)
+    chosen = victims(nemesis.roles or all_roles(declared), roles, topology, spared, declared)
+    regions = regions_of(roles, topology, spared)
     schedule = _Schedule(
-        nemesis, topology, victims, duration_us, seed, declared=declared, regions=regions, others=others
+        nemesis, topology, chosen, duration_us, seed, declared=declared, regions=regions, others=others
     )
     written = sorted(schedule.faults(), key=lambda given: given["at"])
     return _reader().validate_python([{**given, "at": _text(given["at"])} for given in written])
@@ -187,7 +187,7 @@ class _Schedule:
             begin_us, end_us = self._span()
             taken = (begin_us, end_us + self._nemesis.settle_us)
             processes = self._regions[region]
-            if any(_overlap(taken, other) for process in processes for other in self._taken[process]):
+            if any(overlap(taken, other) for process in processes for other in self._taken[process]):
                 continue
             yield {"name": name, "at": begin_us, "for": _text(end_us - begin_us), "isolate": region}
             again = "restart" if kind == "power" else "replace"
@@ -201,7 +201,7 @@ class _Schedule:
     def _fits(self, role: str, group: Sequence[str], process: str, span: tuple[int, int]) -> bool:
         """Take this span for the process, if the bounds allow it."""
         spare = len(group) - 1 if self._declared.has(role, Trait.REPLICATED) else len(group)
-        free = not any(_overlap(span, other) for other in self._taken[process])
+        free = not any(overlap(span, other) for other in self._taken[process])
         if not free or self._most_at_once(group, span) >= spare:
             return False
         self._taken[process].append(span)
@@ -231,7 +231,7 @@ class _Schedule:
         return self._rng.randint(-(-self._nemesis.start_us // STEP_US), latest_us // STEP_US) * STEP_US
 
 
-def _all_roles(declared: Declared) -> list[str]:
+def all_roles(declared: Declared) -> list[str]:
     """Servers, then subscribers, publishers, and others. What a seed means depends on this order."""
     order = (Trait.SERVER, Trait.SUBSCRIBER, Trait.PUBLISHER)
 
@@ -241,14 +241,14 @@ def _all_roles(declared: Declared) -> list[str]:
     return sorted(declared.roles, key=place)
 
 
-def _victims(
+def victims(
     chosen_roles: Sequence[str],
     roles: Mapping[str, RoleCounts],
     topology: Topology,
-    spared: set[str],
+    spared: Collection[str],
     declared: Declared,
 ) -> dict[str, list[list[str]]]:
-    """Processes that may be disturbed, by role, those of a region together."""
+    """Processes that may be disturbed, by role, those of a region together. spared: those that may not."""
     found: dict[str, list[list[str]]] = {}
     for role in chosen_roles:
         groups = [
@@ -262,7 +262,9 @@ def _victims(
     return found
 
 
-def _regions(roles: Mapping[str, RoleCounts], topology: Topology, spared: set[str]) -> dict[str, list[str]]:
+def regions_of(
+    roles: Mapping[str, RoleCounts], topology: Topology, spared: Collection[str]
+) -> dict[str, list[str]]:
     """All processes of each region that may lose its power."""
     found = {
         region: [
@@ -272,10 +274,11 @@ def _regions(roles: Mapping[str, RoleCounts], topology: Topology, spared: set[st
         ]
         for region in topology.regions
     }
-    return {region: names for region, names in found.items() if names and not spared & set(names)}
+    return {region: names for region, names in found.items() if names and not set(spared) & set(names)}
 
 
-def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether two spans of time have an instant in common."""
     return one[0] < other[1] and other[0] < one[1]
 
 

@@ -21,6 +21,7 @@ PORT_MAX = 65_535
 
 __all__ = [
     "complete_parameters",
+    "is_durable",
     "known_systems",
     "parameters_schema",
     "roles_of",
@@ -43,6 +44,13 @@ def roles_problem(system: str, counts: Mapping[str, int]) -> str | None:
 def waits(system: str, parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
     """What no round trip may be longer than, with a known system's parameters, all of them."""
     return tuple(known(system).waits(parameters))
+
+
+def is_durable(system: str, parameters: Mapping[str, Any]) -> bool:
+    """Whether what a known system acknowledged survives that all who have it lose power, with these
+    parameters, all of them.
+    """
+    return known(system).is_durable(parameters)
 
 
 def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -249,6 +249,15 @@ class LinkChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Trigger:
+    """A process sends a message of this name for the so-manieth time since the change's `at_us`."""
+
+    process: Name
+    sends: Name
+    times: Annotated[int, Field(ge=1)] = 1
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessChange:
     """At `at_us`, `action` is done to `process`, because of `fault`."""
 
@@ -266,6 +275,8 @@ class ProcessChange:
     """Of a block: whether it is for attempts to connect alone."""
     refuse: bool = False
     """Of a block: whether connections are answered with a RST."""
+    when: Trigger | None = None
+    """After what it is done; at its time unless given."""
 
 
 def _kind_of_change(change: Any) -> str:
@@ -386,6 +397,12 @@ class Plan:
         """The port of the system's servers, if it has one."""
         port = self.parameters.get("port")
         return port if isinstance(port, int) and 0 < port < 1 << 16 else None
+
+    @property
+    def triggered(self) -> tuple[ProcessChange, ...]:
+        """The changes that wait until something happens."""
+        changes = (change for change in self.changes if isinstance(change, ProcessChange))
+        return tuple(change for change in changes if change.when is not None)
 
     @property
     def joining(self) -> tuple[str, ...]:

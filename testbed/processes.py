@@ -8,8 +8,10 @@ failed, exited.
 """
 
 import asyncio
+import contextlib
 import json
 import os
+import signal
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -75,13 +77,15 @@ class NodeProcess:
 class Processes:
     """All node processes of a run, through one launcher.
 
-    `on_exit` is called with a process that ended.
+    `on_exit` is called with a process that ended. `on_reached`, while somebody waits for that, with one that
+    stands still since it has sent what it was to look out for, the number of that, and when it was.
     """
 
     def __init__(self, *, on_exit: Callable[[NodeProcess], None]) -> None:
         self.nodes: dict[str, NodeProcess] = {}
         self.history: list[NodeProcess] = []  # also those that were started again
         self.launcher_ended = asyncio.Event()
+        self.on_reached: Callable[[NodeProcess, int, int], None] | None = None
         self._on_exit = on_exit
         self._changed = asyncio.Condition()
         self._launcher: asyncio.subprocess.Process | None = None
@@ -148,6 +152,12 @@ class Processes:
             os.killpg(node.pid, number)
         except ProcessLookupError:
             raise TestbedError(f"{name} is not running") from None
+
+    def go_on(self, node: NodeProcess) -> None:
+        """Let a process go on that stands still, if it still runs."""
+        if node.pid is not None and node.running:
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.killpg(node.pid, signal.SIGCONT)
 
     def give_up(self, name: str) -> None:
         """Tell all node processes that this one will not come back. Raises TestbedError if it runs."""
@@ -238,6 +248,10 @@ class Processes:
                 node.published.update({int(stream): seq for stream, seq in message["published"].items()})
                 node.delivered.update({int(stream): seq for stream, seq in message["delivered"].items()})
                 node.silent = message["silent"]
+            case "reached" if self.on_reached is not None:
+                self.on_reached(node, message["index"], message["time_ns"])
+            case "reached":
+                self.go_on(node)
             case "failed":
                 node.failure = message["problem"]
             case "exited":

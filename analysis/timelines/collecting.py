@@ -3,7 +3,7 @@
 Where every event collects by number or age there are no marks, and none are needed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,7 +39,12 @@ class Marks:
 
 def read_marks(paths: Sequence[Path]) -> Marks:
     """The marks in these files, of which any may be missing. What a crash cut short is left out."""
-    marks = [mark for path in paths if path.is_file() for mark in _marks(path.read_bytes())]
+    return marks_in(path.read_bytes() for path in paths if path.is_file())
+
+
+def marks_in(files: Iterable[bytes]) -> Marks:
+    """The same of what stands in such files."""
+    marks = [mark for data in files for mark in _marks(data)]
     counts = np.array([mark[2] for mark in marks], np.int64)
     offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     stream, first, collects = (

@@ -61,10 +61,7 @@ def read_files(
     parts = []
     for host, path in files:
         rows = read_rows(path)
-        session, position = (
-            np.maximum(np.cumsum(rows["kind"] == RecordKind.SESSION) - 1, 0),
-            np.arange(len(rows)),
-        )
+        session, position = _sessions(rows), np.arange(len(rows))
         if streams is not None:
             wanted = np.isin(rows["stream"], streams)
             rows, session, position = rows[wanted], session[wanted], position[wanted]
@@ -84,6 +81,18 @@ class HostRecords:
     rows: npt.NDArray[np.void]
     session: Ints
     position: Ints
+
+
+def host_records(host: str, data: bytes | bytearray) -> HostRecords:
+    """The whole records of one host that stand one after the other in `data`, without a file's header."""
+    rows = np.frombuffer(data, RECORD, len(data) // RECORD.itemsize)
+    return HostRecords(host, rows, _sessions(rows), np.arange(len(rows)))
+
+
+def _sessions(rows: npt.NDArray[np.void]) -> Ints:
+    """The session of each record of one host, from 0."""
+    found: Ints = np.maximum(np.cumsum(rows["kind"] == RecordKind.SESSION) - 1, 0)
+    return found
 
 
 def as_table(parts: Sequence[HostRecords]) -> pa.Table:

@@ -27,17 +27,23 @@ def read_measures(
     reader: has read the file up to some byte, and goes on from there. Raises AnalysisError if the file is
     none of measures.
     """
-    found: defaultdict[str, list[Rows]] = defaultdict(list)
-    reader = reader or BlockReader()
     try:
-        for (name, *columns), rows, cells in reader.read(_rest(path, reader.read_bytes)):
-            t_ns = np.frombuffer(cells, ">i8", rows).astype(np.int64)
-            values = np.frombuffer(cells, ">f8", rows * len(columns), t_ns.nbytes)
-            clock = clocks.of(host)
-            corrected = t_ns if clock.is_reference else clock.corrected(t_ns)
-            found[name].append((columns, corrected, values.reshape(len(columns), rows).astype(float)))
+        return measures_in(host, _rest(path, reader.read_bytes if reader else 0), clocks, reader)
     except (ValueError, KeyError) as error:
         raise AnalysisError(f"{path}: {error}") from None
+
+
+def measures_in(
+    host: str, data: bytes, clocks: MachineClocks = ONE_CLOCK, reader: BlockReader | None = None
+) -> dict[str, list[Rows]]:
+    """The same of what stands in such a file. Raises ValueError or KeyError if that is none."""
+    found: defaultdict[str, list[Rows]] = defaultdict(list)
+    for (name, *columns), rows, cells in (reader or BlockReader()).read(data):
+        t_ns = np.frombuffer(cells, ">i8", rows).astype(np.int64)
+        values = np.frombuffer(cells, ">f8", rows * len(columns), t_ns.nbytes)
+        clock = clocks.of(host)
+        corrected = t_ns if clock.is_reference else clock.corrected(t_ns)
+        found[name].append((columns, corrected, values.reshape(len(columns), rows).astype(float)))
     return found
 
 

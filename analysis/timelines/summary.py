@@ -122,7 +122,7 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
             "capture_drops": capture_drops(record),
             "cpu_max": cpu_max(record, metadata),
         },
-        "events": _events(findings),
+        "events": event_figures(findings),
         "throughput": throughput,
         "latency": dict(findings.latency or dict.fromkeys(LATENCY)),
         "faults": [_fault(fault, metadata) for fault in metadata.faults],
@@ -147,7 +147,7 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
         summary["traffic"] = {name: dict(figures) for name, figures in findings.traffic.items()}
     if findings.clocks:
         summary["clocks"] = findings.clocks
-    wanted = _wanted(record, metadata, summary["events"]["published"])
+    wanted = wanted_of(record, metadata, summary["events"]["published"])
     evidence = LinkEvidence(findings.fidelity or [], findings.routes, metadata)
     summary["expectations"] = [_expectation(text, summary, evidence) for text in wanted]
     summary["verdict"] = _verdict(summary, metadata, died=any(process.died for process in record.processes))
@@ -160,7 +160,7 @@ def _loosened(record: RunRecord) -> list[str]:
     return [f"the contract was loosened: {name} {value}" for name, value in asked.items()]
 
 
-def _wanted(record: RunRecord, metadata: RunMetadata, published: int | None) -> list[str]:
+def wanted_of(record: RunRecord, metadata: RunMetadata, published: int | None) -> list[str]:
     """What is expected of the run: what it says, and, of all of which it says nothing, that anything was
     published, came where anybody was to get something of it, and came as the contract promises.
     """
@@ -273,7 +273,7 @@ def _excess(row: Json) -> float:
     return float("-inf") if row["excess_p99_ms"] is None else float(row["excess_p99_ms"])
 
 
-def _events(findings: Findings) -> dict[str, int | None]:
+def event_figures(findings: Findings) -> dict[str, int | None]:
     """Sums over clients and streams. `unordered_publishers`: events that break their publisher's order."""
     deliveries, publishers = findings.deliveries, findings.publishers
     if deliveries is None:
@@ -290,7 +290,7 @@ def _events(findings: Findings) -> dict[str, int | None]:
 
 def _not_compared(findings: Findings) -> list[str]:
     """Corruption would be seen in batches alone that are the publisher's."""
-    events = _events(findings)
+    events = event_figures(findings)
     unverified, delivered = events["unverified"] or 0, events["delivered"] or 0
     if unverified * 2 <= delivered:
         return []

@@ -266,6 +266,11 @@ def _no_waits(parameters: Mapping[str, Any]) -> Iterable[Wait]:
     return ()
 
 
+def _never(parameters: Mapping[str, Any]) -> bool:
+    """Everything is kept in memory alone."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class System:
     """A system and its code: a dataclass of parameters, what builds the machine of each role, codec, reading.
@@ -273,7 +278,8 @@ class System:
     report: what makes the sections that its runs' reports have besides (`analysis.pages.report.sections`).
     roles_problem: why a region cannot have so many processes of each role, or None. promise: the contract
     with these parameters, all of them, where that depends on them; what is declared is that of the defaults.
-    waits: with these parameters, what no round trip may be longer than.
+    waits: with these parameters, what no round trip may be longer than. is_durable: whether, with these
+    parameters, what was acknowledged survives that all who have it lose power, on their disks.
     studies: experiments with very many machines, by name. distributions: installed packages that its nodes
     import, by their names in package indexes; other machines get them together with the code.
     """
@@ -287,6 +293,7 @@ class System:
     roles_problem: Callable[[Mapping[str, int]], str | None] = _any_roles
     promise: Callable[[Mapping[str, Any]], Contract] | None = None
     waits: Callable[[Mapping[str, Any]], Iterable[Wait]] = _no_waits
+    is_durable: Callable[[Mapping[str, Any]], bool] = _never
     studies: Mapping[str, Study] = field(default_factory=dict)
     distributions: tuple[str, ...] = ()
 

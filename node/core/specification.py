@@ -35,6 +35,18 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
+class Watch:
+    """A message that a process is to tell of, standing still: its name, for the so-manieth time since a time
+    of the run. index: what it goes by.
+    """
+
+    index: int
+    at_us: int
+    sends: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class NodeSpec:
     """What one process is told. Paths and namespace are for what runs it; the machine sees the rest.
 
@@ -62,6 +74,9 @@ class NodeSpec:
     log: str | None = None
     deliveries: str | None = None
     storage: str | None = None  # directory of what survives the process; None: nothing does
+    watches: tuple[
+        Watch, ...
+    ] = ()  # what is to be done to a process when it, or this one, has sent something
     program: Mapping[str, Any] | None = None  # what is started in place of a machine: `node.programs.launch`
 
     @classmethod
@@ -78,6 +93,7 @@ class NodeSpec:
                     "members": tuple(Member(**member) for member in given["members"]),
                     "homes": tuple(given.get("homes", ())),
                     "publishers": tuple(map(tuple, given.get("publishers", ()))),
+                    "watches": tuple(Watch(**each) for each in given.get("watches", ())),
                     "subscriptions": tuple(Subscription(**each) for each in given.get("subscriptions", ())),
                 }
             )

@@ -24,6 +24,8 @@ from node.sim.wires import Line, Region, Wires
 from node.systems import build_machine, codecs
 
 Build = Callable[[NodeSpec, m.Randomness], m.Machine]
+Sent = Callable[[Node, Node, m.Send], None]
+"""Is shown by whom, to whom and what."""
 
 
 def _as_it_is(spec: NodeSpec) -> NodeSpec:
@@ -51,6 +53,7 @@ class Network:
         seed: int = 0,
         uptimes_us: Mapping[str, int] | None = None,
         renewed: Callable[[NodeSpec], NodeSpec] = _as_it_is,
+        sent: Sent | None = None,
     ) -> None:
         self.clock = Clock()
         self._uptimes_us = uptimes_us or {}
@@ -86,6 +89,8 @@ class Network:
             m.PauseReading: lambda _, effect: self._connections.pause_reading(effect.connection),
             m.ResumeReading: lambda _, effect: self._connections.resume_reading(effect.connection),
         }
+        if sent is not None:
+            self._carry[m.Send] = self._shown(sent)
         for name in self._specs if start else ():
             self.start(name)
 
@@ -191,6 +196,17 @@ class Network:
         except Exception as error:
             text = failure_text(error, node.machine)
             raise NodeFailureError(f"{node.spec.name} failed: {text}") from error
+
+    def _shown(self, sent: Sent) -> Callable[[Node, m.Send], None]:
+        ends, send = self._connections.ends, self._connections.send
+
+        def show(node: Node, effect: m.Send) -> None:
+            end = ends.get(effect.connection)
+            if end is not None and end.open:
+                sent(node, end.other.node, effect)
+                send(node, effect)
+
+        return show
 
     def _connect(self, node: Node, effect: m.Connect) -> None:
         member = self._members[effect.address]

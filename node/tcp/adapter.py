@@ -62,7 +62,9 @@ class Adapter:
         storage: Path | None = None,
         *,
         dials_from_address: bool = False,
+        sent: Callable[[m.Send], None] | None = None,
     ) -> None:
+        """sent: is shown what the machine has sent."""
         self.finished = asyncio.Event()
         self.after_input: Callable[[], None] = lambda: None  # for an application that waits for something
         self._machine = machine
@@ -104,6 +106,8 @@ class Adapter:
             m.Ready: lambda _: self._surroundings.ready(),
             m.Finished: lambda _: self.finished.set(),
         }
+        if sent is not None:
+            self._carry[m.Send] = lambda effect: self._send_and_show(effect, sent)
 
     def start(self) -> None:
         """Give the machine its first input, with what is stored. Raises StorageError if that is damaged."""
@@ -216,6 +220,10 @@ class Adapter:
         connection = self._connections.get(effect.connection)
         if connection is not None:
             connection.send(effect.messages)
+
+    def _send_and_show(self, effect: m.Send, sent: Callable[[m.Send], None]) -> None:
+        self._send(effect)
+        sent(effect)
 
     def _await_writable(self, effect: m.AwaitWritable) -> None:
         connection = self._connections.get(effect.connection)

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import os
+import select
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from node.systems import build_machine, codec_of
 from node.tcp.adapter import Adapter, now_us
 from node.tcp.child import become, log_line, open_append
 from node.tcp.privileges import give_up_all_but_reach
+from node.tcp.watching import Watching
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 with contextlib.suppress(ImportError):  # a little slower without
@@ -36,6 +38,8 @@ MESSAGE_BYTES_MAX = 65_536
 STREAMS_IN_REPORT_MAX = 1_000
 """Of some 40 bytes each in JSON: the rest of a message has room for the longest name."""
 PROGRESS_PERIOD_S = 0.25
+TELL_S = 1.0
+"""For the launcher to take what must not be lost."""
 
 
 def run_node(given: dict[str, Any], control: socket.socket) -> int:
@@ -64,6 +68,7 @@ class _Node:
         self._machine: m.Machine | None = None
         self._adapter: Adapter
         self._failure: BaseException | None = None
+        self._watching: Watching | None = None
 
     async def run(self) -> int:
         """Until finished. Whatever the machine raises is logged and told, and ends the process."""
@@ -83,8 +88,16 @@ class _Node:
     async def _run(self) -> None:
         self._machine = build_machine(self._spec, Random(self._spec.seed))  # noqa: S311 - repeatable
         storage = Path(self._spec.storage) if self._spec.storage is not None else None
+        codec = codec_of(self._spec.system) or Codec([])
+        if self._spec.watches:
+            self._watching = Watching(self._spec.watches, codec, self._tell_surely)
         self._adapter = Adapter(
-            self._machine, codec_of(self._spec.system) or Codec([]), self._spec.address, self, storage
+            self._machine,
+            codec,
+            self._spec.address,
+            self,
+            storage,
+            sent=self._watching.sent if self._watching is not None else None,
         )
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._failed)
@@ -137,6 +150,8 @@ class _Node:
         match message["do"]:
             case "go":
                 ahead_us = (message["start_ns"] - time.time_ns()) // 1000
+                if self._watching is not None:
+                    self._watching.begin(message["start_ns"] - message["late_us"] * 1000)
                 self._adapter.give(m.Go(now_us() + ahead_us, message["late_us"]))
             case "stop_drivers":
                 self._adapter.give(m.StopDrivers())
@@ -166,6 +181,13 @@ class _Node:
             )
         except (BlockingIOError, ConnectionError):
             return
+
+    def _tell_surely(self, message: dict[str, Any]) -> bool:
+        """Tell the launcher something that must not be lost; false if it does not read."""
+        _, writable, _ = select.select([], [self._control], [], TELL_S)
+        if writable:
+            self._post(message)
+        return bool(writable)
 
 
 def progress_reports(progress: m.Progress) -> Iterator[dict[str, Any]]:

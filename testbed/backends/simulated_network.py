@@ -8,7 +8,7 @@ from experiments.plan_routes import hops
 from experiments.rundir import RunDirectory
 from node.core.specification import Member, NodeSpec
 from node.sim.process import Observer
-from node.sim.sim_network import Build, Network
+from node.sim.sim_network import Build, Network, Sent
 from node.sim.wires import Hop, Lan, Line, Wires
 from node.systems import build_machine
 from testbed.backends.simulated_processes import SimulatedProcesses
@@ -20,8 +20,14 @@ from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace, RateCurve
 
 
-def make_network(plan: Plan, run: RunDirectory, observer: Observer, build: Build = build_machine) -> Network:
-    """The plan's network; no process has been started yet."""
+def make_network(
+    plan: Plan,
+    run: RunDirectory,
+    observer: Observer,
+    build: Build = build_machine,
+    sent: Sent | None = None,
+) -> Network:
+    """The plan's network; no process has been started yet. sent: see `Network`."""
     contacts = Contacts(plan)
 
     def renewed(spec: NodeSpec) -> NodeSpec:
@@ -36,6 +42,7 @@ def make_network(plan: Plan, run: RunDirectory, observer: Observer, build: Build
         observer=observer,
         seed=plan.seed,
         renewed=renewed,
+        sent=sent,
     )
 
 
@@ -49,7 +56,13 @@ def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:
     asked = {process.name: process.subscriptions for process in plan.processes}
     return [
         NodeSpec(
-            **{**one, "members": members[id(one["members"])], "subscriptions": asked[name], "netns": None}
+            **{
+                **one,
+                "members": members[id(one["members"])],
+                "subscriptions": asked[name],
+                "watches": (),  # seen from outside: `testbed.backends.triggers`
+                "netns": None,
+            }
         )
         for name, one in given.items()
     ]

@@ -16,17 +16,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from experiments.draining import settles_by_time
-from experiments.plan import Plan
-from experiments.run_record import SIMULATOR, Outcome, Phase, Simulation
+from experiments.plan import Plan, ProcessChange
+from experiments.run_record import SIMULATOR, Outcome, Phase
+from experiments.run_record import Simulation as SimulationRecord
 from experiments.rundir import RunDirectory
 from node.core import machine as m
 from node.core.errors import NodeFailureError
 from node.sim.process import Node, Observer
-from node.sim.sim_network import Build
+from node.sim.sim_network import Build, Sent
 from node.systems import build_machine
 from testbed.backends.simulated_files import Files, time_ns
 from testbed.backends.simulated_network import SimulatedFaults, make_network
 from testbed.backends.simulated_processes import SimulatedProcesses
+from testbed.backends.triggers import Triggers
 from testbed.errors import TestbedError
 from testbed.interrupts import Interrupts, noted_interrupts
 from testbed.runner.record import RecordWriter
@@ -49,8 +51,8 @@ def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine)
     """
     record = RecordWriter(run, _FollowerChannel(follow))
     try:
-        with _infrequent_collections(), noted_interrupts() as interrupts:
-            _Simulation(record.content.plan, record, build, interrupts).carry_out()
+        with infrequent_collections(), noted_interrupts() as interrupts:
+            Simulation(record.content.plan, record, Files(run), build, interrupts).carry_out()
     except NodeFailureError as error:
         record.note(outcome=Outcome.CRASHED)
         record.problem(str(error))
@@ -100,21 +102,30 @@ class _FollowerChannel:
         self.post = follow
 
 
-class _Simulation:
-    """One run, phase by phase."""
+class Simulation:
+    """One run, phase by phase. files: take what nodes write down. sent: see `sim_network.Network`."""
 
-    def __init__(self, plan: Plan, record: RecordWriter, build: Build, interrupts: Interrupts) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        record: RecordWriter,
+        files: Files,
+        build: Build,
+        interrupts: Interrupts,
+        *,
+        sent: Sent | None = None,
+    ) -> None:
         self._plan = plan
         self._interrupts = interrupts
         self._record = record
-        self._files = Files(record.directory)
-        observer = Observer(
-            self._files.record, self._files.log, self._files.measure, self._ready, self._finished
-        )
-        self._network = make_network(plan, record.directory, observer, build)
+        self._files = files
+        observer = Observer(files.record, files.log, files.measure, self._ready, self._finished)
+        self._triggers = Triggers(plan, self._triggered, sent)
+        shown = self._triggers.sent if self._triggers.any else sent
+        self._network = make_network(plan, record.directory, observer, build, shown)
         self._processes = SimulatedProcesses(self._network, plan.declared)
         self._faults = SimulatedFaults(plan, self._network, self._processes)
-        self._zero_us = 0
+        self.zero_us = 0
         self._runs = False  # whether who becomes ready is told to go
         self._told_s = 0.0
         self._told: tuple[int, float] = (0, 0.0)  # when, and how many events each client had then
@@ -153,7 +164,7 @@ class _Simulation:
         self._record.time("ready_ns", self._now_ns)
 
     def _run_workload(self) -> None:
-        zero_us = self._zero_us = self._now_us + LEAD_US
+        zero_us = self.zero_us = self.now_us + LEAD_US
         self._record.time("zero_ns", time_ns(zero_us))
         self._faults.begin_traces(zero_us)
         self._network.tell(m.Go(zero_us))
@@ -163,8 +174,12 @@ class _Simulation:
         self._record.tell("running", zero_ns=time_ns(zero_us), duration_us=duration_us)
         for index, change in enumerate(self._plan.changes):
             self._advance(zero_us + change.at_us)
-            self._record.change(self._faults.carry_out(index, change, self._now_ns))
+            if isinstance(change, ProcessChange) and change.when is not None:
+                self._triggers.arm(index, change.when)
+            else:
+                self._change(index)
         self._advance(zero_us + duration_us)
+        self._triggers.disarm()
         self._runs = False
         self._network.tell(m.StopDrivers())
         self._record.time("stopped_ns", self._now_ns)
@@ -173,43 +188,51 @@ class _Simulation:
         self._record.phase(Phase.DRAINING)
         contract = self._plan.declared.contract
         if settles_by_time(contract):
-            self._advance(self._now_us + min(contract.settle_us, self._plan.drain_us))
+            self._advance(self.now_us + min(contract.settle_us, self._plan.drain_us))
         if self._until(self._plan.drain_us, self._processes.everything_delivered):
             self._record.time("drained_ns", self._now_ns)
         self._record.tell("drained")
 
     def _end(self) -> None:
         self._processes.finish()
-        self._advance(self._now_us + STEP_US)
+        self._advance(self.now_us + STEP_US)
         self._files.write()
         self._record.note(processes=self._processes.records(self._plan))
         self._record.time("ended_ns", self._now_ns)
         self._record.note(outcome=Outcome.COMPLETED)
         self._record.phase(Phase.COLLECTED)
 
+    def _change(self, index: int) -> None:
+        self._record.change(self._faults.carry_out(index, self._plan.changes[index], self._now_ns))
+
+    def _triggered(self, index: int) -> None:
+        """Carry out a change when what goes on at this instant is over."""
+        self._network.clock.at(self.now_us, self._change, index)
+
     # --- Time
 
     @property
-    def _now_us(self) -> int:
+    def now_us(self) -> int:
+        """Virtual time."""
         return self._network.clock.now_us
 
     @property
     def _now_ns(self) -> int:
-        return time_ns(self._now_us)
+        return time_ns(self.now_us)
 
     def _advance(self, until_us: int) -> None:
         """Advance virtual time, and report progress."""
-        while self._now_us < until_us:
-            self._network.run(min(until_us, self._now_us + STEP_US))
+        while self.now_us < until_us:
+            self._network.run(min(until_us, self.now_us + STEP_US))
             self._tell_progress()
             self._interrupts.check()
 
     def _until(self, within_us: int, condition: Callable[[], bool]) -> bool:
-        ends_us = self._now_us + within_us
+        ends_us = self.now_us + within_us
         while not condition():
-            if self._now_us >= ends_us:
+            if self.now_us >= ends_us:
                 return False
-            self._advance(min(ends_us, self._now_us + STEP_US))
+            self._advance(min(ends_us, self.now_us + STEP_US))
         return True
 
     # --- What is told
@@ -221,8 +244,8 @@ class _Simulation:
         self._told_s = now_s
         before_us, before = self._told
         delivered = self._processes.delivered_per_client()
-        rate = (delivered - before) * 1e6 / max(1, self._now_us - before_us)
-        self._told = (self._now_us, delivered)
+        rate = (delivered - before) * 1e6 / max(1, self.now_us - before_us)
+        self._told = (self.now_us, delivered)
         self._record.tell(
             "progress",
             events_per_s=max(0, round(rate)),
@@ -233,24 +256,24 @@ class _Simulation:
     def _note_work(self) -> None:
         """Record the cost of the simulation."""
         wall_s = round(time.monotonic() - self._began_s, 3)
-        work = Simulation(wall_s, self._now_us / 1e6, self._network.clock.actions)
+        work = SimulationRecord(wall_s, self.now_us / 1e6, self._network.clock.actions)
         self._record.note(simulation=work)
 
     def _ready(self, node: Node) -> None:
         """Start a node that becomes ready while the run is on."""
         if self._runs:
-            self._network.clock.at(self._now_us, self._go, node)
+            self._network.clock.at(self.now_us, self._go, node)
 
     def _go(self, node: Node) -> None:
         if self._network.nodes.get(node.spec.name) is node:
-            self._network.give(node.spec.name, m.Go(self._now_us, self._now_us - self._zero_us))
+            self._network.give(node.spec.name, m.Go(self.now_us, self.now_us - self.zero_us))
 
     def _finished(self, node: Node) -> None:
         self._processes.ended(node.spec.name, code=0, signal=None)
 
 
 @contextmanager
-def _infrequent_collections() -> Iterator[None]:
+def infrequent_collections() -> Iterator[None]:
     """Make garbage collection rare: millions of messages come and go without forming a cycle."""
     before = gc.get_threshold()
     gc.collect()

@@ -92,6 +92,11 @@ class SshBackend:
 
     def adapted(self, plan: Plan) -> Plan:
         """See `Backend`."""
+        if plan.triggered:
+            said = f"{plan.triggered[0].fault} waits for what a process sends, which is told here alone"
+            raise InputError(
+                plan.experiment, None, "faults", f"{said}: take --on local, or give it no `when`"
+            )
         if plan.traffic:
             said = "is not made on the machines of an inventory: take --on local"
             raise InputError(plan.experiment, None, "traffic", said)

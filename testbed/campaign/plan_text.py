@@ -24,6 +24,7 @@ from experiments.plan import (
     Plan,
     ProcessChange,
     TrafficPlan,
+    Trigger,
 )
 from experiments.rundir import RunDirectory
 from experiments.sweep import value_text, values_text
@@ -310,6 +311,14 @@ def _load_text(plan: Plan) -> str:
     return f"{drivers} drivers x {rate:,}/s of {size}: {drivers * rate:,} events/s"
 
 
+def _trigger_text(when: Trigger | None) -> str:
+    """`, when r1/proxy-0 has then sent FOLLOW 3 times`."""
+    if when is None:
+        return ""
+    times = f" {when.times} times" if when.times > 1 else ""
+    return f", when {when.process} has then sent {when.sends}{times}"
+
+
 def _changes_text(changes: Sequence[LinkChange | ProcessChange]) -> str:
     """`r2-r3 blackhole`; the direction only where it is one alone."""
     ways: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
@@ -317,7 +326,7 @@ def _changes_text(changes: Sequence[LinkChange | ProcessChange]) -> str:
     for change in changes:
         if isinstance(change, ProcessChange):
             peers = f" {' '.join(change.peers)}" if change.peers else ""
-            parts.append(f"{change.process} {change.action}{peers}")
+            parts.append(f"{change.process} {change.action}{peers}{_trigger_text(change.when)}")
         else:
             up = change.state is LinkState.UP
             what = f"up: {link_parameters_text(change.parameters)}" if up else str(change.state)

@@ -29,6 +29,7 @@ COMMANDS = {
     "hosts": "hosts",
     "run": "run",
     "study": "study",
+    "hunt": "hunt",
     "shell": "shell",
     "nightly": "nightly",
     "analyze": "analyze",

@@ -41,8 +41,17 @@ from experiments.faults import (
     Restore,
     Separate,
     SetLink,
+    TriggeredFault,
 )
-from experiments.plan import Direction, FaultPlan, LinkChange, LinkState, ProcessAction, ProcessChange
+from experiments.plan import (
+    Direction,
+    FaultPlan,
+    LinkChange,
+    LinkState,
+    ProcessAction,
+    ProcessChange,
+    Trigger,
+)
 from topologies.link_parameters import LinkParameters
 from topologies.model import Link, Topology
 
@@ -98,12 +107,19 @@ def process_changes(faults: Iterable[Fault]) -> list[ProcessChange]:
             fault.name,
             fault.process,
             ProcessAction(fault.kind),
-            *((fault.others, fault.port) if isinstance(fault, Reset) else ()),
+            peers=fault.others if isinstance(fault, Reset) else (),
+            port=fault.port if isinstance(fault, Reset) else None,
+            when=_trigger(fault),
         )
         for fault in faults
         if isinstance(fault, ProcessFault) and not isinstance(fault, LastingProcessFault)
     ]
     return sorted(changes, key=lambda change: change.at_us)
+
+
+def _trigger(fault: Fault) -> Trigger | None:
+    when = fault.when if isinstance(fault, TriggeredFault) else None
+    return None if when is None else Trigger(when.process, when.sends, when.times)
 
 
 def fault_plans(faults: Sequence[Fault], topology: Topology, duration_us: int) -> list[FaultPlan]:

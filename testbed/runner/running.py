@@ -27,6 +27,7 @@ from testbed.processes import NodeProcess
 from testbed.runner.barrier import Barrier
 from testbed.runner.run_context import RunContext
 from testbed.runner.specs import started_again
+from testbed.runner.triggered import apply_triggered, waits
 from testbed.steady_clock import steady_clock
 
 LEAD_NS = 200_000_000
@@ -110,14 +111,20 @@ Until = Callable[[RunContext, ProcessStarter, int], Coroutine[Any, Any, None]]
 async def until_duration_is_over(context: RunContext, starter: ProcessStarter, zero_ns: int) -> None:
     """Apply the plan's faults, for the plan's duration."""
     now_ns = steady_clock()
+    apply = applier(context, starter)
     changes = apply_changes(
-        context.changes,
+        [numbered for numbered in context.changes if not waits(numbered[1])],
         zero_ns=zero_ns,
-        apply=applier(context, starter),
+        apply=apply,
         record=context.record.change,
         now_ns=now_ns,
     )
     faults = asyncio.create_task(changes)
+    waiting = [numbered for numbered in context.changes if waits(numbered[1])]
+    triggered = [
+        asyncio.create_task(apply_triggered(some, context.processes, apply, context.record.change))
+        for some in ([waiting] if waiting else [])
+    ]
     try:
         end_ns = zero_ns + context.plan.duration_us * 1000
         while (left_ns := end_ns - now_ns()) > 0:
@@ -126,6 +133,9 @@ async def until_duration_is_over(context: RunContext, starter: ProcessStarter, z
         await faults  # all are due by now: on a busy machine some may be late
     finally:
         faults.cancel()
+        for task in triggered:
+            task.cancel()
+        await asyncio.gather(*triggered, return_exceptions=True)  # whoever stands still goes on
 
 
 async def run_workload(context: RunContext, until: Until = until_duration_is_over) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from experiments.declared import Trait
-from experiments.plan import Plan, ProcessPlan
+from experiments.plan import Plan, ProcessChange, ProcessPlan
 from experiments.rundir import RunDirectory
 from node.core.program import Programs
 from testbed.programs import launches_of, members_of
@@ -58,6 +58,7 @@ def node_specs(
     return {
         process.name: {
             **_own(process, run, plan.programs),
+            "watches": _watches(plan, process.name),
             "address": addresses[process.host],
             "netns": netns(process.host),
             "members": told(process.name),
@@ -72,6 +73,15 @@ def started_again(spec: Mapping[str, Any], contacts: Contacts, start: int) -> Ma
     """A specification for the start after so many others: a peer is told of one that runs then."""
     contact = contacts.told(spec["name"], start)
     return spec if contact is None else {**spec, "members": contact}
+
+
+def _watches(plan: Plan, process: str) -> list[dict[str, Any]]:
+    """What a process is to tell of, by the numbers of the changes that wait for it."""
+    return [
+        {"index": index, "at_us": change.at_us, "sends": change.when.sends, "times": change.when.times}
+        for index, change in enumerate(plan.changes)
+        if isinstance(change, ProcessChange) and change.when is not None and change.when.process == process
+    ]
 
 
 def _own(process: ProcessPlan, run: RunDirectory, programs: Programs | None) -> dict[str, Any]:

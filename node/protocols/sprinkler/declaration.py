@@ -1,7 +1,7 @@
 """What Sprinkler says of itself: roles, contract, and where its code stands."""
 
 from node.core.declaration import Contract, Declared, System, Trait
-from node.protocols.sprinkler.parameters import Parameters, roles_problem
+from node.protocols.sprinkler.parameters import Parameters, is_durable, roles_problem
 
 SYSTEM = System(
     declared=Declared(
@@ -32,4 +32,5 @@ SYSTEM = System(
     codec="node.protocols.sprinkler.messages:CODEC",
     reading="analysis.systems.sprinkler:READING",
     roles_problem=roles_problem,
+    is_durable=is_durable,
 )

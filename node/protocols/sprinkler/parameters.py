@@ -7,6 +7,7 @@ it is ours. Its C is not needed, see `node.protocols.sprinkler.expects`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +95,8 @@ def roles_problem(counts: Mapping[str, int]) -> str | None:
     if counts.get("configuration", 0) > 1:
         return "a region has one configuration service at most: make it configuration: 1"
     return None
+
+
+def is_durable(parameters: Mapping[str, Any]) -> bool:
+    """Whether what was acknowledged survives that all replicas lose power."""
+    return bool(parameters["durable"])

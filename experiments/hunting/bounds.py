@@ -1,0 +1,227 @@
+"""Which cases a system promises to survive: only these are run, so that what breaks is the system's fault.
+
+As for faults by chance (`experiments.nemesis_schedule`): nothing is disturbed at the beginning and in the
+quiet time at the end; a process is disturbed by one thing at a time, and is left alone for a while after it;
+of replicas one at least is undisturbed and settled at any time; a region loses power only while none of its
+processes is disturbed, and only where replicas or the experiment's nemesis are for that. Where it then loses
+what only it had, losses are no breach (`written.forgets`), and all else is.
+
+Beyond that, for what a nemesis seldom draws and a search does:
+
+- where no role is replicated, servers keep for each other what they have: at most `FORGETTING_MAX` of them
+  lose their memory before the others have noticed and settled;
+- where who gets an event depends on its content, regions that are cut off from each other cannot hear of
+  each other's new subscriptions, and no system can make up for that: links that are up both ways connect
+  all regions at any time.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from experiments.checks import problems, role_of
+from experiments.declared import Declared, Trait
+from experiments.hunting.case import (
+    FORGETTING,
+    ON_LINKS,
+    ON_PROCESSES,
+    ON_REGIONS,
+    Case,
+    Disturbance,
+    Kind,
+)
+from experiments.hunting.written import experiment_of, with_settings
+from experiments.model import Experiment
+from experiments.nemesis import Nemesis
+from experiments.nemesis_schedule import all_roles, overlap, regions_of, victims
+from topologies.errors import InputError
+from topologies.loader import load_topology
+from topologies.model import Topology
+from topologies.routes import connected
+
+FORGETTING_MAX = 2
+OUTAGES: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "power", "power-and-disks")
+TAKING: tuple[Kind, ...] = ("crash", "pause", "leave", *ON_REGIONS)
+"""What needs its processes for itself."""
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a case with some settings stands on: the experiment with them, its topology and limits of time."""
+
+    experiment: Experiment
+    topology: Topology
+    nemesis: Nemesis
+
+    @cached_property
+    def declared(self) -> Declared:
+        """What the system says of itself, with the experiment's parameters."""
+        return self.experiment.declared()
+
+    @cached_property
+    def groups(self) -> dict[str, list[list[str]]]:
+        """Processes by role, those of a region together; roles that may be disturbed."""
+        roles = self.nemesis.roles or all_roles(self.declared)
+        return victims(roles, self.experiment.roles, self.topology, (), self.declared)
+
+    @cached_property
+    def of_region(self) -> dict[str, list[str]]:
+        """All processes of each region."""
+        return regions_of(self.experiment.roles, self.topology, ())
+
+    @cached_property
+    def links(self) -> list[tuple[str, str]]:
+        """The regions that each link joins."""
+        return [link.between for link in self.topology.links]
+
+    @property
+    def first_us(self) -> int:
+        """Nothing is disturbed before."""
+        return self.nemesis.start_us
+
+    @property
+    def last_us(self) -> int:
+        """Nothing is disturbed from then on."""
+        return self.experiment.duration_us - self.nemesis.quiet_us
+
+    @cached_property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What may be done here."""
+        found: list[Kind] = []
+        if self.links:
+            found += [kind for kind in ON_LINKS if kind != "partition" or len(self.topology.regions) > 2]
+        if any(self.groups.values()):
+            found += [kind for kind in ON_PROCESSES if kind != "leave" or self.leaving]
+        replicated = bool(self.declared.having(Trait.REPLICATED))
+        found += [kind for kind in ON_REGIONS if replicated or kind in self.nemesis.kinds]
+        if self.declared.contract.audience == "content":
+            found = [kind for kind in found if kind not in {"isolate", "partition"}]
+        return tuple(found)
+
+    @cached_property
+    def leaving(self) -> tuple[str, ...]:
+        """Roles whose processes may leave and come back."""
+        return tuple(role for role in self.groups if self.declared.has(role, Trait.TRANSIENT))
+
+    @cached_property
+    def timeouts_us(self) -> tuple[int, ...]:
+        """Times of the system's parameters that a disturbance may be as long as, or the time between two."""
+        longest_us = self.nemesis.longest_us
+        times = (
+            int(value)
+            for name, value in self.experiment.all_parameters().items()
+            if name.endswith("_us") and isinstance(value, (int, float))
+        )
+        return tuple(sorted({time for time in times if self.nemesis.shortest_us // 4 <= time <= longest_us}))
+
+
+def ground_of(base: Experiment, settings: Mapping[str, object], nemesis: Nemesis) -> Ground:
+    """What cases with these settings stand on. Raises InputError if the settings are not possible."""
+    experiment = with_settings(base, settings)
+    topology = load_topology(experiment.topology)
+    for path, said in problems(experiment, topology):
+        raise InputError(experiment.name, None, ".".join(map(str, path)), said)
+    ground = Ground(experiment, topology, nemesis)
+    if ground.first_us + nemesis.shortest_us > ground.last_us:
+        raise InputError(experiment.name, None, "duration", "leaves no time for any disturbance")
+    return ground
+
+
+def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
+    """Why a system need not survive these, or None."""
+    known = {name for names in ground.of_region.values() for name in names}
+    for each in disturbances:
+        if not ground.first_us <= each.at_us <= each.end_us <= ground.last_us:
+            return f"{each.kind} is not within the time for disturbances"
+        if each.kind in {"cut", "flap", "delay", "loss"} and not _is_link(each.target, ground):
+            return f"{each.kind} is of a link that there is not"
+        if each.kind in {"isolate", "partition"} and not {*each.target, *each.others} <= set(
+            ground.of_region
+        ):
+            return f"{each.kind} is of a region that there is not"
+        if each.kind in (*ON_PROCESSES, *ON_REGIONS) and not {*each.target, *each.others} <= known:
+            return f"{each.kind} is of a process that there is not"
+    taken = list(_taken(disturbances, ground))
+    for number, (process, span, kind) in enumerate(taken):
+        for other, its_span, its_kind in taken[:number]:
+            if other == process and overlap(span, its_span):
+                return f"{process} is disturbed by {its_kind} and {kind} at once"
+    return _lost_replicas(taken, ground) or _lost_memory(taken, ground) or _divided(disturbances, ground)
+
+
+def is_valid(case: Case, base: Experiment, nemesis: Nemesis) -> bool:
+    """Whether a case can be run, and its system has to survive it."""
+    try:
+        ground = ground_of(base, case.settings, nemesis)
+        if breach(case.disturbances, ground) is not None:
+            return False
+        for _ in problems(experiment_of(base, case, ground.topology), ground.topology):
+            return False
+    except InputError:
+        return False
+    return True
+
+
+def _is_link(target: tuple[str, ...], ground: Ground) -> bool:
+    return target in ground.links or target[::-1] in ground.links
+
+
+def _taken(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tuple[str, Span, Kind]]:
+    for each in disturbances:
+        if each.kind in TAKING:
+            for process in each.target:
+                yield process, (each.at_us, each.end_us + ground.nemesis.settle_us), each.kind
+
+
+def _lost_replicas(taken: Sequence[tuple[str, Span, Kind]], ground: Ground) -> str | None:
+    single = [each for each in taken if each[2] not in ON_REGIONS]
+    for role in ground.groups:
+        if not ground.declared.has(role, Trait.REPLICATED):
+            continue
+        for group in ground.groups[role]:
+            spans = [span for process, span, _ in single if process in group]
+            if _most_at_once(spans) >= len(group):
+                return f"no replica of {group[0].partition('/')[0]} is left alone"
+    lone = [process for process, _, _ in single if _is_lone_replica(process, ground)]
+    return f"{lone[0]} has no replica" if lone else None
+
+
+def _is_lone_replica(process: str, ground: Ground) -> bool:
+    role = role_of(process)
+    return ground.declared.has(role, Trait.REPLICATED) and not any(
+        process in group for group in ground.groups.get(role, ())
+    )
+
+
+def _lost_memory(taken: Sequence[tuple[str, Span, Kind]], ground: Ground) -> str | None:
+    declared = ground.declared
+    if declared.having(Trait.REPLICATED):
+        return None
+    spans = [
+        span
+        for process, span, kind in taken
+        if kind in FORGETTING and declared.has(role_of(process), Trait.SERVER)
+    ]
+    return "too many servers lose their memory at once" if _most_at_once(spans) > FORGETTING_MAX else None
+
+
+def _divided(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
+    if ground.declared.contract.audience != "content":
+        return None
+    outages = [each for each in disturbances if each.kind in OUTAGES]
+    for instant in {each.at_us for each in outages}:
+        down = {link for each in outages if each.at_us <= instant < each.end_us for link in _links(each)}
+        left = [link for link in ground.links if frozenset(link) not in down]
+        if not connected(tuple(ground.topology.regions), left):
+            return "regions are cut off from each other"
+    return None
+
+
+def _links(each: Disturbance) -> Iterator[frozenset[str]]:
+    if each.kind in {"cut", "flap"}:
+        yield frozenset(each.target)
+
+
+def _most_at_once(spans: Sequence[Span]) -> int:
+    return max((sum(begin <= at < end for begin, end in spans) for at, _ in spans), default=0)

@@ -1,0 +1,183 @@
+"""The case that a seed means. Pure: the same ground and seed give the same case.
+
+Each seed draws from a few kinds of disturbance and a few settings only (swarm testing: Groce et al., 2012):
+what one kind hides another shows. Targets are drawn by their part in the system: one process of a role, some
+or most of a region's, all of them. What lasts, lasts as long as one of the system's own times, give or take a
+little, as often as anything else, and disturbances come close to each other's beginnings and ends as often as
+anywhere.
+"""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any, Literal
+
+from experiments.hunting.bounds import Ground, breach, ground_of
+from experiments.hunting.case import (
+    ON_LINKS,
+    ON_REGIONS,
+    STEP_US,
+    Case,
+    Direction,
+    Disturbance,
+    Kind,
+    by_time,
+)
+from experiments.model import Experiment
+from experiments.nemesis import Nemesis
+from topologies.errors import InputError
+
+ATTEMPTS = 40  # to find a place for a disturbance, or settings that are possible; then there is one fewer
+COUNTS = (1, 2, 3, 4, 5, 6, 8, 8, 11, 14)
+CHEAPER = ("duration", "workload.rate")
+"""Settings that decide what a run costs, drawn nearly always, and mostly for little: many short runs with few
+events find more than a few long ones.
+"""
+CHEAPLY = 0.95
+WEIGHTS: Mapping[Kind, int] = {"cut": 3, "crash": 3, "separate": 2, "pause": 2}
+"""Of kinds, where it is not 1: partial partitions and single processes first."""
+NARROW: tuple[Direction, ...] = ("forward", "backward")
+Size = Literal["one", "some", "most", "all"]
+SIZES: tuple[Size, ...] = ("one", "one", "one", "one", "some", "most", "all")
+
+
+class Drawing:
+    """Draws cases. knobs: of `knobs_of`."""
+
+    def __init__(self, base: Experiment, nemesis: Nemesis, knobs: Mapping[str, Sequence[Any]]) -> None:
+        self._base, self._nemesis, self._knobs = base, nemesis, knobs
+
+    def case(self, seed: int) -> Case:
+        """The case of a seed."""
+        rng = Random(f"hunt {seed}")  # noqa: S311  to be replayed, not to be kept secret
+        ground, settings = self._ground(rng)
+        kinds = rng.sample(ground.kinds, rng.randint(1, min(5, len(ground.kinds))))
+        disturbances: list[Disturbance] = []
+        for _ in range(rng.choice(COUNTS)):
+            found = draw(rng, ground, kinds, disturbances)
+            if found is not None:
+                disturbances.append(found)
+        return Case(rng.randrange(1 << 32), settings, by_time(disturbances))
+
+    def ground(self, settings: Mapping[str, Any]) -> Ground:
+        """What cases with these settings stand on. Raises InputError."""
+        return ground_of(self._base, settings, self._nemesis)
+
+    def settings(self, rng: Random) -> dict[str, Any]:
+        """Some settings, which may be impossible together."""
+        varied = [path for path in self._knobs if path in self._nemesis.vary and rng.random() < 0.8]
+        others = [path for path in self._knobs if path not in self._nemesis.vary]
+        few = rng.sample(others, min(len(others), rng.choice((0, 0, 1, 1, 2, 3))))
+        few += [path for path in CHEAPER if path in self._knobs and rng.random() < CHEAPLY]
+        return {path: rng.choice(self._knobs[path]) for path in sorted({*varied, *few}, key=_outermost)}
+
+    def _ground(self, rng: Random) -> tuple[Ground, dict[str, Any]]:
+        for _ in range(ATTEMPTS):
+            settings = self.settings(rng)
+            try:
+                return self.ground(settings), settings
+            except InputError:
+                continue  # these settings do not go together: other ones
+        return self.ground({}), {}
+
+
+def _outermost(path: str) -> tuple[int, str]:
+    """Whole sections before their fields."""
+    return path.count("."), path
+
+
+def draw(
+    rng: Random, ground: Ground, kinds: Sequence[Kind], others: Sequence[Disturbance]
+) -> Disturbance | None:
+    """One more disturbance beside others, within the bounds, or None if no place was found."""
+    weights = [WEIGHTS.get(kind, 1) for kind in kinds]
+    for _ in range(ATTEMPTS):
+        kind = rng.choices(kinds, weights)[0]
+        begin_us, for_us = span(rng, ground, others)
+        found = _disturbance(rng, ground, kind, begin_us, for_us)
+        if breach([*others, found], ground) is None:
+            return found
+    return None
+
+
+def span(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> tuple[int, int]:
+    """When something begins, and how long it lasts."""
+    window_us = ground.last_us - ground.first_us
+    longest_us = min(ground.nemesis.longest_us, window_us)
+    for_us = length(rng, ground, longest_us)
+    latest_us = ground.last_us - for_us
+    edges = [edge for each in others for edge in (each.at_us, each.end_us)]
+    begin_us = rng.randint(ground.first_us, latest_us)
+    if edges and rng.random() < 0.5:
+        near = rng.choice(edges) + rng.choice((0, STEP_US, rng.randint(-for_us, for_us)))
+        begin_us = min(max(near, ground.first_us), latest_us)
+    return _step(begin_us), _step(for_us)
+
+
+def length(rng: Random, ground: Ground, longest_us: int) -> int:
+    """How long something lasts: any time, or one of the system's own, give or take a little."""
+    shortest_us = min(ground.nemesis.shortest_us, longest_us)
+    times = [time for time in ground.timeouts_us if time <= longest_us]
+    if times and rng.random() < 0.5:
+        found = round(rng.choice(times) * rng.choice((0.9, 1.0, 1.1, rng.uniform(0.8, 1.3))))
+        return min(max(found, shortest_us), longest_us)
+    return rng.randint(shortest_us, longest_us)
+
+
+def _disturbance(rng: Random, ground: Ground, kind: Kind, at_us: int, for_us: int) -> Disturbance:
+    if kind in ON_LINKS:
+        return _on_links(rng, ground, kind, at_us, for_us)
+    if kind in ON_REGIONS:
+        region = rng.choice([name for name, processes in ground.of_region.items() if processes])
+        return Disturbance(kind, at_us, for_us, tuple(ground.of_region[region]))
+    roles = ground.leaving if kind == "leave" else tuple(ground.groups)
+    group = rng.choice(ground.groups[rng.choice(roles)])
+    if kind == "separate":
+        process = rng.choice(group)
+        others = [name for name in ground.of_region[process.partition("/")[0]] if name != process]
+        if not others:
+            return Disturbance("reset", at_us, 0, (process,))
+        kept = others if rng.random() < 0.5 else [rng.choice(others)]
+        return Disturbance(kind, at_us, for_us, (process,), tuple(kept), _direction(rng))
+    chosen = tuple(sorted(rng.sample(group, _size(rng, len(group)))))
+    return Disturbance(kind, at_us, 0 if kind == "reset" else for_us, chosen)
+
+
+def _on_links(rng: Random, ground: Ground, kind: Kind, at_us: int, for_us: int) -> Disturbance:
+    regions = tuple(ground.topology.regions)
+    link = rng.choice(ground.links)
+    if kind == "isolate":
+        return Disturbance(kind, at_us, for_us, (rng.choice(regions),), (), _direction(rng))
+    if kind == "partition":
+        side = rng.sample(regions, rng.randint(1, len(regions) - 1))
+        rest = tuple(region for region in regions if region not in side)
+        return Disturbance(kind, at_us, for_us, tuple(sorted(side)), rest)
+    if kind == "flap":
+        down_us = _step(max(STEP_US, for_us // rng.randint(2, 8)))
+        return Disturbance(kind, at_us, for_us, link, amount=down_us)
+    amount = 0
+    if kind == "delay":
+        amount = rng.randint(1, max(1, ground.nemesis.delay_us // STEP_US)) * STEP_US
+    elif kind == "loss":
+        amount = rng.randint(1, max(1, round(ground.nemesis.loss * 1_000)))
+    return Disturbance(kind, at_us, for_us, link, (), _direction(rng), amount)
+
+
+def _direction(rng: Random) -> Direction:
+    return "both" if rng.random() < 0.5 else rng.choice(NARROW)
+
+
+def _size(rng: Random, count: int) -> int:
+    """Of how many of a group."""
+    match rng.choice(SIZES):
+        case "one":
+            return 1
+        case "some":
+            return max(1, (count - 1) // 2)
+        case "most":
+            return count // 2 + 1
+        case _:
+            return count
+
+
+def _step(us: int) -> int:
+    return us // STEP_US * STEP_US

@@ -1,0 +1,122 @@
+"""Which settings a hunt draws, beside those that the experiment's nemesis varies, and from which values.
+
+Times and counts of the system's parameters at half and twice what they are, so that what a system promises
+within bounded time still fits into a run; choices and switches that the experiment does not settle itself;
+the duration, the rate, how many processes there are, and the topology. A value that the experiment, or the
+system, refuses is left out by whoever draws.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from experiments.declared import Trait, known
+from experiments.draining import LOSSLESS
+from experiments.hunting.bounds import ground_of
+from experiments.model import Experiment
+from experiments.nemesis import Nemesis
+from experiments.roles import DEFAULT
+from experiments.workloads.stream import StreamWorkload
+from topologies.errors import InputError
+from topologies.loader import load_topology
+from topologies.quantities import DURATION, EVENT_RATE, Quantity, quantity_of, yaml_name
+
+Settings = dict[str, Any]
+TOPOLOGIES = ("two-regions", "three-regions", "four-regions", "line-3", "ring-4", "star-4")
+FACTORS = (0.5, 2)
+RATE_FACTORS = (0.02, 0.02, 0.02, 0.02, 0.05, 0.05, 0.05, 1)
+INSTEAD_OF_NONE = (4, 16)
+"""Of counts that are 0."""
+RATE_MIN = 5
+"""Events a second."""
+SHORTEST_US = 4_000_000
+"""At least so long is left for disturbances."""
+
+
+def knobs_of(base: Experiment, nemesis: Nemesis) -> dict[str, list[Any]]:
+    """The values of each setting that may be drawn, by dotted path; those that are possible by themselves."""
+    asked = {**dict(_parameters(base)), **dict(_sizes(base, nemesis)), **nemesis.vary}
+    found = {}
+    for path, values in asked.items():
+        possible = [value for value in values if _is_possible(base, {path: value}, nemesis)]
+        if possible:
+            found[path] = possible
+    return found
+
+
+def _is_possible(base: Experiment, settings: Settings, nemesis: Nemesis) -> bool:
+    try:
+        ground = ground_of(base, settings, nemesis)
+    except InputError:
+        return False
+    was, now = base.declared().contract, ground.declared.contract
+    return now.delivery in LOSSLESS or was.delivery not in LOSSLESS
+
+
+def _parameters(base: Experiment) -> Iterator[tuple[str, list[Any]]]:
+    """Values of the system's own parameters."""
+    system = known(base.system)
+    types = get_type_hints(system.parameters)
+    current = base.all_parameters()
+    for each in fields(system.parameters):
+        name, value = yaml_name(each.name), current[each.name]
+        if each.name in system.declared.ports:
+            continue
+        if values := _values(
+            value, types[each.name], quantity_of(each.name), settled=name in base.parameters
+        ):
+            yield f"parameters.{name}", values
+
+
+def _values(value: Any, kind: Any, quantity: Quantity | None, *, settled: bool) -> list[Any]:
+    if quantity is not None:
+        scaled = [value * factor for factor in FACTORS]
+        return [quantity.format(round(each) if quantity.whole else each) for each in scaled]
+    if kind is bool:
+        return [] if settled else [not value]
+    if get_origin(kind) is Literal:
+        return [] if settled else [each for each in get_args(kind) if each != value]
+    if kind is int:
+        if not value:
+            return list(INSTEAD_OF_NONE)
+        return sorted({max(1, round(value * factor)) for factor in FACTORS} - {value})
+    if kind is float:
+        return [value * factor for factor in FACTORS]
+    return []
+
+
+def _sizes(base: Experiment, nemesis: Nemesis) -> Iterator[tuple[str, Sequence[Any]]]:
+    """How long it takes, how much is published, by how many, for how many, and where."""
+    around_us = nemesis.start_us + nemesis.quiet_us
+    shorter = (SHORTEST_US, 2 * SHORTEST_US, 3 * SHORTEST_US)
+    lasting = [around_us + us for us in shorter if around_us + us < base.duration_us]
+    yield "duration", [DURATION.format(us) for us in (*lasting, base.duration_us)]
+    rate = getattr(base.workload, "rate_per_s", None)
+    if rate:
+        yield (
+            "workload.rate",
+            [EVENT_RATE.format(max(RATE_MIN, round(rate * factor))) for factor in RATE_FACTORS],
+        )
+    if getattr(base.workload, "event_size_bytes", None):
+        yield "workload.event_size", ["1000B"]
+    if isinstance(base.workload, StreamWorkload):
+        yield from _streams(base)
+    if list(base.roles) == [DEFAULT]:
+        yield from _counts(base, base.roles[DEFAULT])
+    yield "topology", [base.topology, *(name for name in TOPOLOGIES if name != base.topology)]
+
+
+def _streams(base: Experiment) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Several streams of a region, also with publishers elsewhere; and rules by which few events collect."""
+    one, other, *_ = [*load_topology(base.topology).regions, ""]
+    shared = {"region": one, "name": "shared", "publishers": [one, other]}
+    yield "workload.streams", [2, 3, [{"region": one}, shared, {"region": other}]]
+    if base.workload.as_plan().get("collect"):
+        yield "workload.collect", [{"last": 20}, {"last": 100}, {"older_than": "1s"}]
+
+
+def _counts(base: Experiment, counts: Mapping[str, int]) -> Iterator[tuple[str, Sequence[int]]]:
+    declared = known(base.system).declared
+    for role, count in counts.items():
+        if count and not declared.has(role, Trait.COORDINATOR):
+            yield f"roles.{role}", sorted({1, count, count + 1})

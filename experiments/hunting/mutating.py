@@ -1,0 +1,134 @@
+"""A case made from one or two interesting ones. Pure: the same cases and generator give the same."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from experiments.hunting.bounds import Ground, breach
+from experiments.hunting.case import DISTURBANCES_MAX, STEP_US, Case, Disturbance, by_time
+from experiments.hunting.drawing import Drawing, draw, length
+from topologies.errors import InputError
+
+ATTEMPTS = 30
+CHANGES = (1, 1, 1, 2, 2, 3)
+AFTER_US = (0, 0, 1, 200, 600, 2_000, 10_000, 100_000)
+"""How long after something happened a disturbance is put there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """A case, and when what was new in it happened: microseconds since time 0."""
+
+    case: Case
+    moments_us: tuple[int, ...]
+
+
+def mutated(rng: Random, drawing: Drawing, parent: Parent, other: Parent) -> Case | None:
+    """A case like `parent`, within the bounds; None if none was found."""
+    for _ in range(ATTEMPTS):
+        settings = dict(parent.case.settings)
+        if rng.random() < 0.25:
+            settings = _other_settings(rng, drawing, settings, other)
+        try:
+            ground = drawing.ground(settings)
+        except InputError:
+            continue  # these settings do not go together
+        found = list(parent.case.disturbances)
+        for _ in range(rng.choice(CHANGES)):
+            found = rng.choice(_WAYS)(rng, ground, found, parent, other)
+        seed = parent.case.seed if rng.random() < 0.7 else rng.randrange(1 << 32)
+        case = Case(seed, settings, by_time(found)[:DISTURBANCES_MAX])
+        if case != parent.case and breach(case.disturbances, ground) is None:
+            return case
+    return None
+
+
+def _other_settings(
+    rng: Random, drawing: Drawing, settings: dict[str, object], other: Parent
+) -> dict[str, object]:
+    drawn = drawing.settings(rng) if rng.random() < 0.5 else dict(other.case.settings)
+    merged = {path: value for path, value in {**settings, **drawn}.items() if rng.random() < 0.7}
+    return dict(sorted(merged.items(), key=lambda item: (item[0].count("."), item[0])))
+
+
+Found = list[Disturbance]
+
+
+def _shifted(rng: Random, ground: Ground, found: Found, parent: Parent, _: Parent) -> Found:
+    """One disturbance somewhere else in time: a little earlier or later, or right after something new."""
+    if not found:
+        return found
+    at = rng.randrange(len(found))
+    moved = found[at].at_us + rng.choice((-1, 1)) * rng.choice((STEP_US, 20_000, 200_000, 1_000_000))
+    inside = [moment for moment in parent.moments_us if ground.first_us <= moment < ground.last_us]
+    if inside and rng.random() < 0.6:
+        moved = rng.choice(inside) + rng.choice(AFTER_US)
+    moved = max(ground.first_us, min(moved, ground.last_us - found[at].for_us))
+    return [*found[:at], replace(found[at], at_us=moved), *found[at + 1 :]]
+
+
+def _lengthened(rng: Random, ground: Ground, found: Found, _: Parent, __: Parent) -> Found:
+    if not found:
+        return found
+    at = rng.randrange(len(found))
+    most_us = min(ground.nemesis.longest_us, ground.last_us - found[at].at_us)
+    if found[at].kind == "reset" or most_us < ground.nemesis.shortest_us:
+        return found
+    for_us = length(rng, ground, most_us) // STEP_US * STEP_US
+    return [*found[:at], replace(found[at], for_us=for_us), *found[at + 1 :]]
+
+
+def _retargeted(rng: Random, ground: Ground, found: Found, _: Parent, __: Parent) -> Found:
+    """One of the same kind, at the same time, elsewhere."""
+    if not found:
+        return found
+    at = rng.randrange(len(found))
+    rest = [*found[:at], *found[at + 1 :]]
+    drawn = draw(rng, ground, [found[at].kind], rest) if found[at].kind in ground.kinds else None
+    if drawn is None:
+        return found
+    return [*rest, replace(drawn, at_us=found[at].at_us, for_us=found[at].for_us)]
+
+
+def _added(rng: Random, ground: Ground, found: Found, parent: Parent, other: Parent) -> Found:
+    drawn = draw(rng, ground, ground.kinds, found)
+    if drawn is None:
+        return found
+    return _shifted_last(rng, ground, [*found, drawn], parent)
+
+
+def _shifted_last(rng: Random, ground: Ground, found: Found, parent: Parent) -> Found:
+    inside = [moment for moment in parent.moments_us if ground.first_us <= moment < ground.last_us]
+    if not inside or rng.random() < 0.4:
+        return found
+    at_us = rng.choice(inside) + rng.choice(AFTER_US)
+    at_us = max(ground.first_us, min(at_us, ground.last_us - found[-1].for_us))
+    moved = [*found[:-1], replace(found[-1], at_us=at_us)]
+    return moved if breach(moved, ground) is None else found
+
+
+def _removed(rng: Random, _: Ground, found: Found, __: Parent, ___: Parent) -> Found:
+    if len(found) < 2:
+        return found
+    at = rng.randrange(len(found))
+    return [*found[:at], *found[at + 1 :]]
+
+
+def _merged(rng: Random, ground: Ground, found: Found, _: Parent, other: Parent) -> Found:
+    """Also some of what the other case has, as far as the bounds allow it."""
+    for each in rng.sample(other.case.disturbances, min(3, len(other.case.disturbances))):
+        if breach([*found, each], ground) is None:
+            found = [*found, each]
+    return found
+
+
+_WAYS: Sequence[Callable[[Random, Ground, Found, Parent, Parent], Found]] = (
+    _shifted,
+    _shifted,
+    _lengthened,
+    _retargeted,
+    _added,
+    _added,
+    _removed,
+    _merged,
+)

@@ -1,0 +1,189 @@
+"""The least case that still breaks what a larger one broke: delta debugging (Zeller and Hildebrandt, 2002).
+
+In turn: a shorter run, fewer disturbances, settings back to what the experiment has, fewer processes and
+regions, a lower rate, fewer targets of a disturbance, shorter ones. Candidates are tried in a fixed order,
+and the first that still breaks is taken, so the result does not depend on how many are tried at once. What a
+system need not survive is never tried.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from experiments.hunting.bounds import is_valid
+from experiments.hunting.case import STEP_US, Case, Disturbance
+from experiments.model import Experiment
+from experiments.nemesis import Nemesis
+from experiments.roles import DEFAULT
+from topologies.quantities import DURATION, EVENT_RATE
+
+RUNS_MAX = 150
+"""Cases that are tried for one finding."""
+FirstFailing = Callable[[Sequence[Case]], int | None]
+"""The place of the first of these cases that still breaks, or None."""
+SMALLER = ("two-regions", "three-regions")
+RATES = (5, 10, 50)
+SLOW_PER_S = 10
+CHEAP = ("duration", "workload.rate")
+
+
+@dataclass(slots=True)
+class Shrinking:
+    """The shrinking of one case. runs: how many cases were tried so far."""
+
+    base: Experiment
+    nemesis: Nemesis
+    first_failing: FirstFailing
+    runs_max: int = RUNS_MAX
+    together: int = 2
+    runs: int = 0
+
+    def shrink(self, case: Case) -> Case:
+        """The least case found. `case` breaks."""
+        for cheaper in (self._shorter, self._slower):
+            case = self._taken(case, cheaper)
+        case = self._fewer(case)
+        case = self._taken(case, self._shorter)
+        case = self._taken(case, self._plainer)
+        case = self._taken(case, self._smaller)
+        case = self._taken(case, self._single)
+        case = self._taken(case, self._brief)
+        case = self._fewer(case)
+        return self._taken(case, self._shorter)
+
+    def _taken(self, case: Case, candidates: Callable[[Case], Iterator[Case]]) -> Case:
+        """The case after all steps of one kind that still break, until none does."""
+        while True:
+            smaller = self._first(list(candidates(case)))
+            if smaller is None:
+                return case
+            case = smaller
+
+    def _first(self, candidates: Sequence[Case]) -> Case | None:
+        valid = [each for each in candidates if is_valid(each, self.base, self.nemesis)]
+        for at in range(0, len(valid), self.together):
+            some = valid[at : at + self.together]
+            if self.runs + len(some) > self.runs_max:
+                return None
+            self.runs += len(some)
+            found = self.first_failing(some)
+            if found is not None:
+                return some[found]
+        return None
+
+    def _fewer(self, case: Case) -> Case:
+        """With as few disturbances as possible: ddmin."""
+        parts = 2
+        nothing = self._first([replace(case, disturbances=())]) if case.disturbances else None
+        if nothing is not None:
+            return nothing
+        while len(case.disturbances) >= 2:
+            pieces = _pieces(case.disturbances, parts)
+            subsets = [replace(case, disturbances=piece) for piece in pieces]
+            rests = [
+                replace(case, disturbances=_without(case.disturbances, piece))
+                for piece in pieces
+                if parts > 2
+            ]
+            found = self._first([*subsets, *rests])
+            if found is not None:
+                parts = 2 if found in subsets else max(parts - 1, 2)
+                case = found
+            elif parts >= len(case.disturbances):
+                return case
+            else:
+                parts = min(parts * 2, len(case.disturbances))
+        return case
+
+    def _shorter(self, case: Case) -> Iterator[Case]:
+        """A run that ends soon after the last disturbance."""
+        ends_us = max((each.end_us for each in case.disturbances), default=self.nemesis.start_us)
+        least_us = ends_us + self.nemesis.quiet_us + self.nemesis.shortest_us
+        now_us = self._duration_us(case)
+        for duration_us in (least_us, (least_us + now_us) // 2):
+            rounded_us = -(-duration_us // 100_000) * 100_000
+            if rounded_us <= now_us * 0.9:
+                yield _with(case, "duration", DURATION.format(rounded_us))
+
+    def _slower(self, case: Case) -> Iterator[Case]:
+        """So few events that all further runs take little time."""
+        if self._rate(case) > SLOW_PER_S:
+            yield _with(case, "workload.rate", EVENT_RATE.format(SLOW_PER_S))
+
+    def _plainer(self, case: Case) -> Iterator[Case]:
+        """Settings as the experiment has them."""
+        odd = [path for path in case.settings if path not in CHEAP]
+        if len(odd) > 1:
+            yield replace(
+                case, settings={path: case.settings[path] for path in CHEAP if path in case.settings}
+            )
+        for path in odd:
+            yield replace(case, settings={key: value for key, value in case.settings.items() if key != path})
+
+    def _smaller(self, case: Case) -> Iterator[Case]:
+        """Fewer regions, processes and events."""
+        topology = str(case.settings.get("topology", self.base.topology))
+        for name in SMALLER:
+            if name == topology:
+                break
+            if "topology" in case.settings or topology not in SMALLER:
+                yield _with(case, "topology", name)
+        if list(self.base.roles) == [DEFAULT]:
+            for role, count in self.base.roles[DEFAULT].items():
+                now = case.settings.get(f"roles.{role}", count)
+                for fewer in range(1, int(now)):
+                    yield _with(case, f"roles.{role}", fewer)
+        for less in RATES:
+            if less < self._rate(case):
+                yield _with(case, "workload.rate", EVENT_RATE.format(less))
+
+    def _single(self, case: Case) -> Iterator[Case]:
+        """Disturbances of one process each, and from one other."""
+        for at, each in enumerate(case.disturbances):
+            if each.kind in {"crash", "pause", "leave", "reset"} and len(each.target) > 1:
+                for process in each.target:
+                    yield _with_one(case, at, replace(each, target=(process,)))
+            if each.kind == "separate" and len(each.others) > 1:
+                for process in each.others:
+                    yield _with_one(case, at, replace(each, others=(process,)))
+
+    def _brief(self, case: Case) -> Iterator[Case]:
+        """Shorter disturbances, down to the shortest that the nemesis has."""
+        for at, each in enumerate(case.disturbances):
+            for part in (4, 2):
+                for_us = each.for_us // part // STEP_US * STEP_US
+                if for_us >= self.nemesis.shortest_us:
+                    yield _with_one(case, at, replace(each, for_us=for_us))
+
+    def _rate(self, case: Case) -> float:
+        """Events a second; 0 where the workload has no such field."""
+        written = case.settings.get("workload.rate")
+        whole = case.settings.get("workload")
+        if written is None and isinstance(whole, dict):
+            written = whole.get("rate")
+        if written is not None:
+            return float(EVENT_RATE.parse(written))
+        return float(getattr(self.base.workload, "rate_per_s", None) or 0)
+
+    def _duration_us(self, case: Case) -> int:
+        written = case.settings.get("duration")
+        return int(DURATION.parse(written)) if written is not None else self.base.duration_us
+
+
+def _with(case: Case, path: str, value: object) -> Case:
+    settings = {**case.settings, path: value}
+    ordered = sorted(settings.items(), key=lambda item: (item[0].count("."), item[0]))
+    return replace(case, settings=dict(ordered))
+
+
+def _with_one(case: Case, at: int, each: Disturbance) -> Case:
+    return replace(case, disturbances=(*case.disturbances[:at], each, *case.disturbances[at + 1 :]))
+
+
+def _pieces(some: Sequence[Disturbance], parts: int) -> list[tuple[Disturbance, ...]]:
+    ends = [len(some) * part // parts for part in range(parts + 1)]
+    return [tuple(some[low:high]) for low, high in pairwise(ends) if high > low]
+
+
+def _without(some: Sequence[Disturbance], piece: Sequence[Disturbance]) -> tuple[Disturbance, ...]:
+    return tuple(each for each in some if each not in piece)

@@ -1,0 +1,150 @@
+"""A case as an experiment: its settings, and its disturbances as faults like those that people write."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from experiments.hunting.case import STEP_US, Case, Disturbance
+from experiments.model import Experiment
+from experiments.overrides import with_value
+from experiments.parameters import is_durable
+from experiments.roles import DEFAULT
+from topologies.document import Document
+from topologies.errors import InputError
+from topologies.model import Topology
+from topologies.quantities import DURATION
+
+Given = dict[str, Any]  # a fault as in a file
+HUNTED = "hunt"
+LOST = "events.lost"
+OF_MANY_RUNS = ("sweep", "variants", "repeat", "expect_sweep")
+
+
+def base_of(experiment: Experiment) -> Experiment:
+    """What cases are made from: the experiment without faults of its own and without sweeps."""
+    data = experiment.to_json()
+    for field in (*OF_MANY_RUNS, "nemesis", "faults", "arrivals", "departures"):
+        data.pop(field, None)
+    data["expect"] = [each for each in data.get("expect", ()) if _counts(str(each))]
+    return Experiment.model_validate(_shorter(data))
+
+
+def experiment_of(base: Experiment, case: Case, topology: Topology) -> Experiment:
+    """The experiment that a case is. Raises InputError if its settings are not possible."""
+    faults = [fault for each in named(case.disturbances) for fault in faults_of(*each, topology)]
+    faults.sort(key=lambda fault: DURATION.parse(fault["at"]))
+    experiment = with_settings(base, case.settings)
+    data = _shorter(experiment.to_json())
+    if forgets(experiment, case):
+        said = [each for each in data.get("expect", ()) if not str(each).startswith(LOST)]
+        data["expect"] = [*said, f"{LOST} >= 0"]
+    return _validated({**data, "seed": case.seed, "faults": faults})
+
+
+def forgets(experiment: Experiment, case: Case) -> bool:
+    """Whether a region loses what only it had: then losses are none of its system's. experiment: with the
+    case's settings.
+    """
+    kinds = {each.kind for each in case.disturbances}
+    durable = is_durable(experiment.system, experiment.all_parameters())
+    return "power-and-disks" in kinds or ("power" in kinds and not durable)
+
+
+def with_settings(base: Experiment, settings: Mapping[str, Any]) -> Experiment:
+    """The experiment with these values by dotted path. Raises InputError if they are not possible."""
+    if not settings:
+        return base
+    document = Document(HUNTED, _shorter(base.to_json()), {})
+    for path, value in settings.items():
+        document = with_value(document, path, value, HUNTED)
+    return _validated(document.data)
+
+
+def named(disturbances: tuple[Disturbance, ...]) -> Iterator[tuple[str, Disturbance]]:
+    """Each with the name that its faults have."""
+    for number, each in enumerate(disturbances, 1):
+        yield f"h{number:02}-{each.kind}", each
+
+
+def faults_of(name: str, each: Disturbance, topology: Topology) -> Iterator[Given]:
+    """The faults that a disturbance stands for, in order of time."""
+    at, lasting = _text(each.at_us), _text(each.for_us)
+    over = {"name": name, "at": at, "for": lasting}
+    match each.kind:
+        case "cut":
+            yield {**over, "cut": list(each.target), "direction": each.direction}
+        case "isolate":
+            yield {**over, "isolate": each.target[0], "direction": each.direction}
+        case "partition":
+            yield {**over, "partition": [list(each.target), list(each.others)], "direction": each.direction}
+        case "flap":
+            yield {**over, "flap": list(each.target), "down": _text(each.amount), "up": _text(each.amount)}
+        case "delay":
+            yield {**over, "set": list(each.target), "direction": each.direction, "delay": _text(each.amount)}
+        case "loss":
+            loss = f"{each.amount / 10:g}%"
+            yield {**over, "set": list(each.target), "direction": each.direction, "loss": loss}
+        case "separate":
+            yield {**over, "separate": each.target[0], "from": list(each.others), "direction": each.direction}
+        case "reset":
+            for process, one in _each(each, name):
+                yield {"name": one, "at": at, "reset": process}
+        case _:
+            yield from _of_processes(each, name, topology)
+
+
+def _of_processes(each: Disturbance, name: str, topology: Topology) -> Iterator[Given]:
+    first, then = {
+        "crash": ("kill", "restart"),
+        "pause": ("stop", "continue"),
+        "leave": ("leave", "restart"),
+        "power": ("kill", "restart"),
+        "power-and-disks": ("kill", "replace"),
+    }[each.kind]
+    if each.kind.startswith("power"):
+        region = each.target[0].partition("/")[0]
+        if len(topology.regions) > 1:  # silent, so that no connection is reset
+            yield {"name": name, "at": _text(each.at_us), "for": _text(each.for_us), "isolate": region}
+    for process, one in _each(each, name, also=each.kind.startswith("power")):
+        yield {"name": one, **_begin(each), first: process}
+        yield {"name": f"{one}-end", "at": _text(each.end_us), then: process}
+
+
+def _begin(each: Disturbance) -> Given:
+    """When it begins: at its time, or after something."""
+    after = each.after
+    if after is None:
+        return {"at": _text(each.at_us)}
+    when = {"process": after.process, "sends": after.sends, "times": after.times}
+    return {"at": _text(after.since_us), "when": when}
+
+
+def _each(each: Disturbance, name: str, *, also: bool = False) -> Iterator[tuple[str, str]]:
+    """Its processes, each with the name of its fault. also: the plain name is taken."""
+    for process in each.target:
+        one = len(each.target) == 1 and not also
+        yield process, name if one else f"{name}-{process.replace('/', '-')}"
+
+
+def _counts(expectation: str) -> bool:
+    """Whether it is about what a hunt looks at."""
+    return expectation.startswith(("events.", "subscriptions."))
+
+
+def _shorter(data: dict[str, Any]) -> dict[str, Any]:
+    """Roles as they are written where all regions have the same, so that paths lead to them."""
+    if list(data["roles"]) == [DEFAULT]:
+        return {**data, "roles": data["roles"][DEFAULT]}
+    return data
+
+
+def _validated(data: Any) -> Experiment:
+    try:
+        return Experiment.model_validate(data)
+    except ValidationError as error:
+        raise InputError(HUNTED, None, "", error.errors()[0]["msg"]) from None
+
+
+def _text(us: int) -> str:
+    return f"{us}us" if us % STEP_US else f"{us // STEP_US}ms"

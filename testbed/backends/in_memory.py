@@ -1,0 +1,169 @@
+"""Carries out a plan in virtual time and keeps everything in memory: no files, for runs by the thousand.
+
+What happens is what `testbed.backends.simulator` does, to the message; only where the nodes' records go to
+differs. A machine that raises ends the run: that is a result here, not an error.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from experiments.plan import Plan
+from experiments.run_record import Outcome, RunRecord, Times
+from experiments.rundir import RunDirectory
+from node.core import machine as m
+from node.core.errors import NodeFailureError
+from node.sim.process import Node
+from node.sim.sim_network import Build, Sent
+from node.systems import build_machine
+from testbed.backends.simulated_files import Files, NodeFiles, time_ns
+from testbed.backends.simulator import Simulation, infrequent_collections
+from testbed.errors import TestbedError
+from testbed.interrupts import noted_interrupts
+from testbed.runner.record import RecordWriter
+
+NOWHERE = Path("/nonexistent")  # where files of this run would be; nothing is read or written there
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """What a process said, and when: microseconds of virtual time."""
+
+    time_us: int
+    process: str
+    event: str
+    level: str
+    fields: dict[str, Any]
+
+
+@dataclass(slots=True)
+class HostOutput:
+    """What one host's process wrote down, over all of its lives: as in its files, without their headers."""
+
+    records: bytearray = field(default_factory=bytearray)
+    marks: bytearray = field(default_factory=bytearray)
+    measures: bytearray = field(default_factory=bytearray)
+
+
+@dataclass(frozen=True, slots=True)
+class RunInMemory:
+    """A run that was carried out. failure: of the machine that ended it, or why it did not begin."""
+
+    record: RunRecord
+    hosts: dict[str, HostOutput]
+    logs: list[LogLine]
+    failure: str | None = None
+
+    def time_us(self, t_ns: int) -> int:
+        """A time of the record as microseconds of virtual time."""
+        return (t_ns - time_ns(0)) // 1000
+
+
+class Watcher:
+    """Sees what happens in a run while it goes on; this one looks away."""
+
+    def sent(self, source: Node, target: Node, effect: m.Send) -> None:
+        """A process hands messages to a connection."""
+
+    def logged(self, time_us: int, node: Node, line: m.Log) -> None:
+        """A process says something."""
+
+    def begin(self, now: "Clock") -> None:
+        """The run begins; `now` knows the time."""
+
+
+class Clock:
+    """The time of a simulation, in microseconds, for who sees only what happens."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+
+    @property
+    def now_us(self) -> int:
+        """Virtual time."""
+        return self._simulation.now_us
+
+    @property
+    def zero_us(self) -> int | None:
+        """When time 0 of the run is; None before that is known."""
+        return self._simulation.zero_us or None
+
+
+def simulate_in_memory(
+    plan: Plan,
+    described: dict[str, Any],
+    *,
+    build: Build = build_machine,
+    watcher: Watcher | None = None,
+) -> RunInMemory:
+    """Carry out a plan. described: the `experiment` and `topology` as run.json has them.
+
+    Raises KeyboardInterrupt when the user interrupts it.
+    """
+    record, files = _Record(plan, described), _Files(watcher)
+    sent: Sent | None = None if watcher is None else watcher.sent
+    failure = None
+    with infrequent_collections(), noted_interrupts() as interrupts:
+        simulation = Simulation(plan, record, files, build, interrupts, sent=sent)
+        if watcher is not None:
+            watcher.begin(Clock(simulation))
+        try:
+            simulation.carry_out()
+        except (NodeFailureError, TestbedError) as error:
+            failure = str(error)
+            record.note(outcome=Outcome.CRASHED)
+    return RunInMemory(record.content, files.outputs(plan), files.lines, failure)
+
+
+class _Record(RecordWriter):
+    """A run's record that is written nowhere."""
+
+    def __init__(self, plan: Plan, described: dict[str, Any]) -> None:
+        self.directory = RunDirectory(NOWHERE)
+        self.content = RunRecord(
+            plan,
+            run=plan.experiment,
+            **described,
+            seed=plan.seed,
+            links=plan.links_kind,
+            times=Times(started_ns=time_ns(0)),
+        )
+
+    def tell(self, did: str, **fields: Any) -> None:
+        """Nobody listens."""
+
+    def save(self) -> None:
+        """Nothing is written."""
+
+
+class _Files(Files):
+    """What the nodes write down, by host."""
+
+    def __init__(self, watcher: Watcher | None) -> None:
+        super().__init__(RunDirectory(NOWHERE))
+        self.lines: list[LogLine] = []
+        self._watcher = watcher
+
+    def log(self, node: Node, time_us: int, line: m.Log) -> None:
+        """Keep a line."""
+        self.lines.append(LogLine(time_us, node.spec.name, line.event, line.level, dict(line.fields)))
+        if self._watcher is not None:
+            self._watcher.logged(time_us, node, line)
+
+    def write(self) -> None:
+        """Keep everything."""
+
+    def begin(self, host: str) -> None:
+        """Nothing is made."""
+
+    def outputs(self, plan: Plan) -> dict[str, HostOutput]:
+        """What each host's processes wrote down, life by life."""
+        found = {process.host: HostOutput() for process in plan.processes}
+        for node, files in self._files.items():
+            self._add(found[node.spec.host], files)
+        return found
+
+    def _add(self, output: HostOutput, files: NodeFiles) -> None:
+        output.records += files.records
+        output.marks += files.marks
+        output.measures += files.measures

@@ -1,0 +1,77 @@
+"""The messages around what broke, as text: a column for each process, a line for each message.
+
+Shown are the processes to which it happened, those that were disturbed, and whom these spoke with most. Kinds
+of message that steady traffic consists of are left out, but for those of the first moments of a disturbance.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments.hunting.case import Case
+
+LINES_MAX = 120
+COLUMNS_MAX = 7
+WIDTH = 16
+AROUND_US = 300_000
+"""Of a span of time: shown before its first and after its last disturbance."""
+STEADY = 40
+"""So often within the span, a kind of message is steady."""
+
+
+def kept_us(case: Case) -> tuple[int, int]:
+    """Of which span of a case's run messages are shown, in microseconds since time 0."""
+    first = min((each.at_us for each in case.disturbances), default=0)
+    last = max((each.end_us for each in case.disturbances), default=first + AROUND_US)
+    return first - AROUND_US, last + 2 * AROUND_US
+
+
+def diagram(messages: Sequence[Mapping[str, Any]], case: Case, concerned: Sequence[str]) -> str:
+    """The messages of a span as text. concerned: the processes to which it happened."""
+    chosen = _columns(messages, case, concerned)
+    among = [each for each in messages if each["source"] in chosen and each["target"] in chosen]
+    often = Counter(each["kind"] for each in among)
+    shown = [each for each in among if often[each["kind"]] <= STEADY] or among
+    left_out = sorted(kind for kind, count in often.items() if count > STEADY)
+    events: list[tuple[int, str]] = [(each["time_us"], _arrow(each, chosen)) for each in shown]
+    events = events[:LINES_MAX] + [
+        (at_us, f"-- {text}") for each in case.disturbances for at_us, text in _edges(each)
+    ]
+    lines = ["seconds   " + "".join(name[-WIDTH + 1 :].center(WIDTH) for name in chosen)]
+    lines += [f"{at_us / 1e6:8.4f}  {text}".rstrip() for at_us, text in sorted(events)]
+    if len(shown) > LINES_MAX:
+        lines.append(f"… and {len(shown) - LINES_MAX} more")
+    if left_out and shown is not among:
+        lines.append(f"left out, as there are many: {', '.join(left_out)}")
+    return "\n".join(lines) + "\n"
+
+
+def _edges(each: Any) -> list[tuple[int, str]]:
+    what = f"{each.kind} of {', '.join(each.target)}"
+    ends = [(each.end_us, f"end of {what}")] if each.for_us else []
+    return [(each.at_us, what), *ends]
+
+
+def _columns(messages: Sequence[Mapping[str, Any]], case: Case, concerned: Sequence[str]) -> list[str]:
+    disturbed = [name for each in case.disturbances for name in (*each.target, *each.others) if "/" in name]
+    first = list(dict.fromkeys([*concerned[:2], *disturbed]))[: COLUMNS_MAX - 2]
+    spoke: Counter[str] = Counter()
+    for each in messages:
+        if each["source"] in first:
+            spoke[each["target"]] += 1
+        if each["target"] in first or not first:
+            spoke[each["source"]] += 1
+    others = [name for name, _ in spoke.most_common() if name not in first]
+    return sorted([*first, *others[: COLUMNS_MAX - len(first)]])
+
+
+def _arrow(message: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """`    o-----Kind---->    ` from one column's middle to another's."""
+    source, target = (columns.index(message[name]) for name in ("source", "target"))
+    low, high = sorted((source, target))
+    begin, end = low * WIDTH + WIDTH // 2, high * WIDTH + WIDTH // 2
+    if source == target:
+        return " " * begin + f"o {message['kind']} to itself"
+    inside = f" {message['kind']} ".center(end - begin - 1, "-")
+    ends = ("o", ">") if source < target else ("<", "o")
+    return " " * begin + ends[0] + inside + ends[1]

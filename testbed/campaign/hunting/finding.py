@@ -1,0 +1,115 @@
+"""What a hunt found: a folder with the experiment that replays it, what broke, and the messages."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from experiments.hunting.case import Case, case_from_json, case_to_json
+from experiments.hunting.huntdir import HuntDirectory
+from experiments.hunting.written import experiment_of
+from experiments.json_files import read_json, write_json
+from experiments.model import Experiment
+from experiments.roles import DEFAULT
+from experiments.whole_files import write_whole
+from testbed.campaign.hunting.sentence import signature
+from topologies.errors import InputError
+from topologies.loader import load_topology
+
+EXPERIMENT, FINDING, TEXT, DIAGRAM = "experiment.yaml", "finding.json", "finding.txt", "diagram.txt"
+WHEN = "experiment-when.yaml"
+"""The same, with faults that wait for what processes do, where that breaks too."""
+PLAIN = re.compile(r"[^a-z0-9]+")
+NAME_MAX = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that breaks. said: in one sentence. verdict: of the whole analysis of such a run. waiting:
+    the case with faults that wait for what processes do, if that breaks, too.
+    """
+
+    case: Case
+    found_as: Case
+    violation: Mapping[str, Any]
+    said: str
+    diagram: str
+    verdict: str
+    run: int
+    after_s: float
+    shrinking_runs: int
+    waiting: Case | None = None
+
+    @property
+    def signature(self) -> str:
+        """See `sentence.signature`."""
+        return signature(self.violation, self.case)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in finding.json."""
+        return {
+            "signature": self.signature,
+            "said": self.said,
+            "violation": dict(self.violation),
+            "verdict": self.verdict,
+            "case": case_to_json(self.case),
+            "found_as": case_to_json(self.found_as),
+            "run": self.run,
+            "after_s": round(self.after_s, 1),
+            "shrinking_runs": self.shrinking_runs,
+            "faults": len(self.case.disturbances),
+        }
+
+
+def write_finding(directory: HuntDirectory, base: Experiment, finding: Finding) -> Path:
+    """Write a finding's folder; finding.json last, so that one without is none. Raises OSError."""
+    number = sum(1 for _ in directory.findings.iterdir()) + 1
+    name = PLAIN.sub("-", finding.signature.lower()).strip("-")[:NAME_MAX].strip("-")
+    folder = directory.findings / f"{number:02d}-{name}"
+    folder.mkdir(exist_ok=True)
+    written = experiment_yaml(base, finding.case, finding.said, f"finding-{number:02d}")
+    write_whole(folder / EXPERIMENT, written)
+    if finding.waiting is not None:
+        waiting = experiment_yaml(base, finding.waiting, finding.said, f"finding-{number:02d}-when")
+        write_whole(folder / WHEN, waiting)
+    write_whole(folder / DIAGRAM, finding.diagram)
+    write_whole(folder / TEXT, f"{finding.said}\n\n{_how(folder)}\n{finding.diagram}")
+    write_json(folder / FINDING, finding.to_json())
+    return folder
+
+
+def read_finding(folder: Path) -> dict[str, Any]:
+    """finding.json of a finding's folder. Raises InputError."""
+    content = read_json(folder / FINDING)
+    case_from_json(content.get("case"), folder / FINDING)
+    for name in ("violation", "said", "signature"):
+        if name not in content:
+            raise InputError(str(folder / FINDING), None, name, "is missing")
+    return content
+
+
+def experiment_yaml(base: Experiment, case: Case, said: str, name: str) -> str:
+    """The experiment that a case is, as people write one."""
+    topology = load_topology(str(case.settings.get("topology", base.topology)))
+    data = experiment_of(base, case, topology).to_json()
+    if list(data["roles"]) == [DEFAULT]:
+        data["roles"] = data["roles"][DEFAULT]
+    for field in ("captures", "paper", "on", "repeat"):
+        data.pop(field, None)
+    data["name"] = name
+    data["description"] = said[:500]
+    known = {key: value for key, value in data.items() if value not in ({}, [], ())}
+    text: str = yaml.safe_dump(known, sort_keys=False, allow_unicode=True, width=110)
+    return text
+
+
+def _how(folder: Path) -> str:
+    file = folder / EXPERIMENT
+    return (
+        f"in virtual time, always the same:   cutset run {file} --on simulator\n"
+        f"on real processes, with packets:    cutset run {file}\n"
+        f"how often on real processes:        cutset hunt --replay {folder} --times 10\n"
+    )

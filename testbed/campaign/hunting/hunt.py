@@ -1,0 +1,266 @@
+"""The loop of a hunt: cases to all processors, what came of them into the corpus, what broke shrunk and
+written down. It stops at a time or a count, and goes on from its folder.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from experiments.hunting.case import Case, case_to_json
+from experiments.hunting.drawing import Drawing
+from experiments.hunting.huntdir import HuntDirectory
+from experiments.hunting.shrinking import Shrinking
+from experiments.hunting.triggering import triggered
+from experiments.json_files import write_json
+from experiments.model import Experiment
+from experiments.nemesis import Nemesis
+from testbed.campaign.hunting.diagram import diagram, kept_us
+from testbed.campaign.hunting.finding import Finding, write_finding
+from testbed.campaign.hunting.guide import Guide
+from testbed.campaign.hunting.pool import Done, Pool
+from testbed.campaign.hunting.sentence import primary, sentence
+
+TELL_S = 5.0
+SAVE_S = 2.0
+SHRUNK_MAX = 3
+"""So many runs that break alike are shrunk; more are counted."""
+FIGURES = ("lost", "duplicated", "out_of_order", "stray", "corrupted", "resurrected")
+"""What the whole analysis has to confirm."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a hunt is. elapsed_s: over all of its sittings. causes: how often what broke alike was seen."""
+
+    runs: int = 0
+    elapsed_s: float = 0.0
+    refused: int = 0
+    unfinished: int = 0
+    violations: int = 0
+    unconfirmed: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+    shrunk: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, content: dict[str, Any]) -> "Progress":
+        """As it stands in progress.json."""
+        numbers = {name: content.get(name, 0) for name in ("runs", "elapsed_s", "refused", "unfinished")}
+        more = {name: content.get(name, 0) for name in ("violations", "unconfirmed")}
+        causes, shrunk = (Counter(content.get(name, {})) for name in ("causes", "shrunk"))
+        return cls(**numbers, **more, causes=causes, shrunk=shrunk)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in progress.json."""
+        names = ("runs", "refused", "unfinished", "violations", "unconfirmed")
+        counts = {name: getattr(self, name) for name in names}
+        return {
+            **counts,
+            "elapsed_s": round(self.elapsed_s, 1),
+            "causes": dict(self.causes),
+            "shrunk": dict(self.shrunk),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop: seconds and runs of all sittings together, and so many findings."""
+
+    seconds: float | None = None
+    runs: int | None = None
+    findings: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    number: int
+    case: Case
+    violations: Sequence[dict[str, Any]]
+
+
+class Hunt:
+    """One sitting of a hunt."""
+
+    def __init__(
+        self,
+        base: Experiment,
+        nemesis: Nemesis,
+        drawing: Drawing,
+        directory: HuntDirectory,
+        pool: Pool,
+        *,
+        limits: Limits,
+        seed: int,
+        guided: bool,
+        say: Callable[[str], None],
+    ) -> None:
+        self._base, self._nemesis, self._directory, self._pool = base, nemesis, directory, pool
+        self._limits, self._say = limits, say
+        self.guide = Guide(drawing, seed, guided=guided)
+        for interesting in directory.kept():
+            self.guide.add(interesting)
+        self.progress = Progress.of(directory.progress())
+        self._signatures = {str(each["signature"]) for each in directory.found()}
+        self._before_s = self.progress.elapsed_s
+        self._began_s = self._told_s = self._saved_s = time.monotonic()
+        self._given = self.progress.runs
+        self._broken: list[_Broken] = []
+        self.new_findings: list[Finding] = []
+
+    def carry_out(self) -> None:
+        """Hunt until a limit. Raises KeyboardInterrupt; what was seen until then is kept."""
+        try:
+            while not self._is_over():
+                self._give()
+                for done in self._pool.wait(TELL_S):
+                    self._take(done)
+                if self._broken and not self._pool.busy:
+                    self._look_into(self._broken.pop(0))
+                self._tell()
+        finally:
+            self._save()
+
+    # --- Cases
+
+    def _is_over(self) -> bool:
+        limits, progress = self._limits, self.progress
+        if self._broken:
+            return False
+        enough = limits.findings is not None and len(self.new_findings) >= limits.findings
+        late = limits.seconds is not None and self._elapsed_s() >= limits.seconds
+        return enough or late or (limits.runs is not None and progress.runs >= limits.runs)
+
+    def _give(self) -> None:
+        while self._pool.idle and not self._broken:
+            if self._limits.runs is not None and self._given >= self._limits.runs:
+                return
+            case = self.guide.next(self._given)
+            self._pool.give((self._given, case), _request("try", case))
+            self._given += 1
+
+    def _take(self, done: Done) -> None:
+        number, case = done.job
+        progress, answer = self.progress, done.answer
+        progress.runs += 1
+        if answer is None:
+            progress.unfinished += 1
+            self._say(f"run {number} did not finish: seed {case.seed}")
+            return
+        if "refused" in answer:
+            progress.refused += 1
+            return
+        interesting = self.guide.take(case, answer["features"], answer["actions"])
+        if interesting is not None:
+            self._directory.keep(self.guide.size, interesting)
+        if answer["violations"]:
+            self._note(_Broken(number, case, answer["violations"]))
+
+    def _note(self, broken: _Broken) -> None:
+        self.progress.violations += 1
+        cause = _cause(broken.violations)
+        self.progress.causes[cause] += 1
+        if self.progress.shrunk[cause] < SHRUNK_MAX:
+            self.progress.shrunk[cause] += 1
+            self._broken.append(broken)
+
+    # --- What broke
+
+    def _look_into(self, broken: _Broken) -> None:
+        """Shrink what broke and write it down, unless the same is there already."""
+        after_s = self._elapsed_s()
+        kind = primary(broken.violations)["kind"]
+        self._say(f"run {broken.number}: {kind}; shrinking")
+        shrinking = Shrinking(
+            self._base,
+            self._nemesis,
+            lambda cases: self._first_failing(cases, kind),
+            together=self._pool.size,
+        )
+        case = shrinking.shrink(broken.case)
+        shown, confirmed = self._pool.all_of(
+            [{**_request("try", case), "kept_us": kept_us(case)}, _request("confirm", case)]
+        )
+        if shown is None or confirmed is None or not shown.get("violations"):
+            self.progress.unconfirmed += 1
+            self._say(f"run {broken.number}: what broke did not break again")
+            return
+        violation = primary([each for each in shown["violations"] if each["kind"] == kind])
+        if kind in FIGURES and confirmed["verdict"] == "passed":
+            self.progress.unconfirmed += 1
+            self._say(f"run {broken.number}: {kind}, which the whole analysis does not find")
+            return
+        concerned = [each["client"] for each in violation["examples"]]
+        finding = Finding(
+            case=case,
+            found_as=broken.case,
+            violation=violation,
+            said=sentence(violation, case),
+            diagram=diagram(shown["messages"], case, concerned),
+            verdict=confirmed["verdict"],
+            run=broken.number,
+            after_s=after_s,
+            shrinking_runs=shrinking.runs,
+            waiting=self._waiting(case, shown["messages"], kind),
+        )
+        if finding.signature in self._signatures:
+            self._say(f"run {broken.number}: the same as found before ({finding.signature})")
+            return
+        self._signatures.add(finding.signature)
+        self.new_findings.append(finding)
+        folder = write_finding(self._directory, self._base, finding)
+        self._say(f"found: {finding.said}\n       {folder}")
+
+    def _waiting(self, case: Case, messages: Sequence[dict[str, Any]], kind: str) -> Case | None:
+        """The case with faults that wait for what processes do, if it breaks, too."""
+        waiting = triggered(case, messages, kept_us(case)[0])
+        if waiting is None or self._first_failing([waiting], kind) is None:
+            return None
+        return waiting
+
+    def _first_failing(self, cases: Sequence[Case], kind: str) -> int | None:
+        answers = self._pool.all_of([_request("try", case) for case in cases])
+        for place, answer in enumerate(answers):
+            if answer is not None and any(each["kind"] == kind for each in answer.get("violations", ())):
+                return place
+        return None
+
+    # --- What is told
+
+    def _elapsed_s(self) -> float:
+        return self._before_s + time.monotonic() - self._began_s
+
+    def _tell(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._saved_s > SAVE_S:
+            self._saved_s = now_s
+            self._save()
+        if now_s - self._told_s > TELL_S:
+            self._told_s = now_s
+            self._say(self.text())
+
+    def text(self) -> str:
+        """How far it is, in a line."""
+        progress, elapsed_s = self.progress, self._elapsed_s()
+        rate = progress.runs / elapsed_s if elapsed_s else 0.0
+        return (
+            f"{elapsed_s:6.0f} s  {progress.runs} runs, {rate:.2f}/s  {len(self.guide.seen)} features seen,"
+            f" {self.guide.size} cases kept  {progress.violations} runs broke,"
+            f" {len(self._signatures)} findings"
+        )
+
+    def _save(self) -> None:
+        self.progress.elapsed_s = self._elapsed_s()
+        write_json(self._directory.progress_json, self.progress.to_json())
+
+
+def _request(do: str, case: Case) -> dict[str, Any]:
+    return {"do": do, "case": case_to_json(case)}
+
+
+def _cause(violations: Sequence[dict[str, Any]]) -> str:
+    """What runs that break alike have in common before they are shrunk."""
+    first = primary(violations)
+    roles = sorted({each["role"] for each in first["examples"]})
+    said = first["said"].split("\n")[0] if first["kind"] == "crashed" else ""
+    return " ".join([first["kind"], *roles, *("".join(c for c in said if not c.isdigit()).split())])

@@ -1,0 +1,166 @@
+"""Whether a run in memory kept what its system promises, by the same definitions as the analysis of files.
+
+Deliveries are compared by `analysis.timelines`, on arrays. What the experiment expects of `events` and
+`subscriptions` counts in place of what the contract implies, as in summary.json. Beyond that:
+
+- *crashed*: a machine raised an error, among them its own assertions of what must always hold;
+- *malformed*: what processes wrote down does not fit the plan;
+- *died*: a process ended without being told to;
+- *stalled*: after the last disturbance, the quiet time and the drain not everything had come;
+- *silent*: a publisher that runs published nothing in the last part of the quiet time, though it was to.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from analysis.errors import AnalysisError
+from analysis.timelines.arrays import ints
+from analysis.timelines.confirmations import summary as confirmations_summary
+from analysis.timelines.outputs import findings_of, last_published_ns
+from analysis.timelines.run_metadata import RunMetadata, read_metadata
+from analysis.timelines.summary import Findings, event_figures, wanted_of
+from experiments.declared import Trait
+from experiments.draining import settles_by_time
+from experiments.expectations import Expectation
+from testbed.backends.in_memory import RunInMemory
+
+EXAMPLES_MAX = 5
+SILENT_US = 4_000_000
+"""The end of the quiet time: who publishes nothing in it is stuck, where more than a few events are due."""
+SILENT_EVENTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A client and a stream with which it was so."""
+
+    client: str
+    role: str
+    stream: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """What was broken. kind: a figure of summary.json's `events` without its path, or as above."""
+
+    kind: str
+    count: int
+    said: str
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What an oracle says of a run. figures: `events` of summary.json."""
+
+    violations: tuple[Violation, ...]
+    figures: dict[str, int | None]
+
+
+def judge(run: RunInMemory) -> Judgement:
+    """Hold a run against its promise."""
+    if run.failure is not None:
+        return Judgement((Violation("crashed", 1, run.failure, _crashed_at(run)),), {})
+    metadata = read_metadata(run.record)
+    try:
+        found = findings_of(run.hosts, run.record.plan, metadata)
+    except AnalysisError as error:
+        return Judgement((Violation("malformed", 1, str(error)),), {})
+    figures = event_figures(found)
+    subscriptions = confirmations_summary(found.confirmations) if found.confirmations.num_rows else {}
+    summary = {"events": figures, "subscriptions": subscriptions}
+    violations = [
+        _violation(expectation, summary, found, metadata)
+        for text in wanted_of(run.record, metadata, figures["published"])
+        if (expectation := Expectation.parse(text)).path.startswith(("events.", "subscriptions."))
+        and not expectation.evaluate(summary)["held"]
+    ]
+    violations += _of_processes(run)
+    if run.record.times.drained_ns is None and not settles_by_time(metadata.declared.contract):
+        missing = tuple(_missing(found, metadata))
+        violations.append(Violation("stalled", len(missing), "not everything had come in the end", missing))
+    violations += _silent(run, metadata)
+    return Judgement(tuple(violations), figures)
+
+
+def _violation(
+    expectation: Expectation, summary: dict[str, Any], found: Findings, metadata: RunMetadata
+) -> Violation:
+    section, _, name = expectation.path.partition(".")
+    value = summary[section].get(name)
+    examples = tuple(_examples(name, found, metadata)) if section == "events" else ()
+    return Violation(name, int(value or 0), f"{expectation.text} does not hold: {value}", examples)
+
+
+def _examples(name: str, found: Findings, metadata: RunMetadata) -> Iterator[Example]:
+    table = found.deliveries
+    if table is None or name not in table.column_names:
+        return
+    counts = ints(table, name)
+    order = [index for index in np.argsort(-counts, kind="stable").tolist() if counts[index] > 0]
+    for index in order[:EXAMPLES_MAX]:
+        client, stream = (table.column(each)[index].as_py() for each in ("client", "stream"))
+        yield Example(
+            _process(client, metadata),
+            metadata.hosts[client].role,
+            metadata.stream_names.get(stream, str(stream)),
+            int(counts[index]),
+        )
+
+
+def _missing(found: Findings, metadata: RunMetadata) -> Iterator[Example]:
+    """Who has not all of a stream, as examples of what did not come."""
+    table = found.deliveries
+    if table is None:
+        return
+    counts = ints(table, "published") - ints(table, "covered")
+    order = [index for index in np.argsort(-counts, kind="stable").tolist() if counts[index] > 0]
+    for index in order[:EXAMPLES_MAX]:
+        client, stream = (table.column(each)[index].as_py() for each in ("client", "stream"))
+        name = metadata.stream_names.get(stream, str(stream))
+        yield Example(_process(client, metadata), metadata.hosts[client].role, name, int(counts[index]))
+
+
+def _process(host: str, metadata: RunMetadata) -> str:
+    return next((name for name, its in metadata.host_of.items() if its == host), host)
+
+
+def _crashed_at(run: RunInMemory) -> tuple[Example, ...]:
+    name = (run.failure or "").partition(" failed")[0]
+    known = {process.name: process.role for process in run.record.plan.processes}
+    return (Example(name, known[name], "", 1),) if name in known else ()
+
+
+def _of_processes(run: RunInMemory) -> Iterator[Violation]:
+    roles = {process.name: process.role for process in run.record.plan.processes}
+    died = [process.name for process in run.record.processes if process.died]
+    if died:
+        examples = tuple(Example(name, roles[name], "", 1) for name in died[:EXAMPLES_MAX])
+        yield Violation("died", len(died), f"{died[0]} ended by itself", examples)
+
+
+def _silent(run: RunInMemory, metadata: RunMetadata) -> Iterator[Violation]:
+    """Publishers that are there in the end, and stopped publishing before."""
+    stopped_ns, plan = metadata.stopped_ns, run.record.plan
+    rate = plan.workload.get("rate_per_s")
+    publishers = [name for name in metadata.having(Trait.PUBLISHER) if name not in metadata.gone]
+    if stopped_ns is None or not isinstance(rate, (int, float)) or not publishers:
+        return
+    due = rate * SILENT_US / 1e6 / max(1, len(publishers))
+    since_ns = stopped_ns - SILENT_US * 1000
+    if due < SILENT_EVENTS or metadata.last_change_ns > since_ns:
+        return
+    times = {name: last_published_ns(run.hosts, name) for name in publishers}
+    silent = [name for name, t_ns in times.items() if t_ns is not None and t_ns < since_ns]
+    if silent:
+        examples = tuple(_as_example(name, metadata) for name in silent[:EXAMPLES_MAX])
+        said = f"{examples[0].client} published nothing in the last {SILENT_US / 1e6:g} s"
+        yield Violation("silent", len(silent), said, examples)
+
+
+def _as_example(host: str, metadata: RunMetadata) -> Example:
+    return Example(_process(host, metadata), metadata.hosts[host].role, "", 1)

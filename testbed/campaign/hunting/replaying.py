@@ -1,0 +1,158 @@
+"""A finding again, several times: how often it breaks on real processes, or whether it is gone.
+
+On real processes nothing is deterministic: what is said is a rate with its interval, and of a fix, how many
+clean runs in a row make it credible that what broke at such a rate is gone. All that was made is counted in
+the finding's `replays.json`, by where it ran, so that later replays add to it.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from analysis.intervals import clean_runs_needed, wilson_interval
+from experiments.json_files import read_json, write_json
+from experiments.loader import load_experiment
+from testbed.campaign import exit_codes
+from testbed.campaign.backend_selection import LOCAL, open_backend
+from testbed.campaign.hunting.finding import EXPERIMENT, WHEN, read_finding
+from testbed.campaign.one_run import Request, make, prepare
+from testbed.campaign.progress import follower
+from topologies.errors import InputError
+from topologies.loader import load_topology
+
+REPLAYS = "replays.json"
+RUNS = "replays"
+CLEAN_MAX = 1_000
+"""Runs in a row that are made, at most, before something counts as gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many runs were made, and how many broke."""
+
+    runs: int = 0
+    broke: int = 0
+
+    def with_one(self, *, broke: bool) -> "Counted":
+        """After one more."""
+        return Counted(self.runs + 1, self.broke + broke)
+
+    @property
+    def text(self) -> str:
+        """The rate and its interval, in words."""
+        low, high = wilson_interval(self.broke, self.runs)
+        runs = f"{self.runs} run{'s' if self.runs != 1 else ''}"
+        return f"broke in {self.broke} of {runs}: a rate of {low:.0%} to {high:.0%} (Wilson, 95 %)"
+
+
+def replay(folder: Path, times: int, backend: str) -> int:
+    """Replay a finding so often and say how often it broke; the exit code: 1 if it ever did.
+
+    Raises InputError.
+    """
+    finding = read_finding(folder)
+    counted = read_counts(folder).get(backend, Counted())
+    again = 0
+    click.echo(finding["said"], err=True)
+    for number in range(1, times + 1):
+        broke = _one(folder, finding, backend)
+        again += broke
+        counted = counted.with_one(broke=broke)
+        _keep(folder, backend, counted)
+        click.echo(f"run {number} of {times}: {'broke' if broke else 'held'}", err=True)
+    click.echo(counted.text)
+    return exit_codes.FAILED if again else exit_codes.FINE
+
+
+def fixed(folder: Path, backend: str) -> int:
+    """Replay a finding until it breaks, or so often that it is credible that it is gone; the exit code.
+
+    Raises InputError if it never broke there: nothing says then how often it would.
+    """
+    finding = read_finding(folder)
+    counted = read_counts(folder).get(backend, Counted())
+    needed = clean_needed(counted, folder, backend)
+    click.echo(f"{finding['said']}\n{counted.text}: {needed} clean runs in a row are needed", err=True)
+    for number in range(1, needed + 1):
+        if _one(folder, finding, backend):
+            click.echo(f"not gone: broke in run {number}")
+            return exit_codes.FAILED
+        click.echo(f"run {number} of {needed}: held", err=True)
+    low = _low(counted)
+    click.echo(
+        f"gone, as far as {needed} clean runs can say: were it still there, at a rate of {low:.0%} or more,"
+        " they would be a chance of 5 % or less"
+    )
+    return exit_codes.FINE
+
+
+def clean_needed(counted: Counted, folder: Path, backend: str) -> int:
+    """How many clean runs make "gone" credible. Raises InputError if it never broke, or too seldom."""
+    if not counted.broke:
+        said = f"never broke on {backend}: replay it there first, before the fix, to learn how often it does"
+        raise InputError(str(folder), None, "", said)
+    needed = clean_runs_needed(_low(counted))
+    if needed > CLEAN_MAX:
+        said = f"breaks too seldom, or was replayed too little: {needed} clean runs would be needed"
+        raise InputError(str(folder), None, "", said)
+    return needed
+
+
+def read_counts(folder: Path) -> dict[str, Counted]:
+    """What was counted so far, by where it ran. Raises InputError."""
+    path = folder / REPLAYS
+    if not path.is_file():
+        return {}
+    found = {}
+    for backend, counts in read_json(path).items():
+        match counts:
+            case {"runs": int(runs), "broke": int(broke)} if 0 <= broke <= runs:
+                found[backend] = Counted(runs, broke)
+            case _:
+                raise InputError(str(path), None, backend, "should have `runs`, and how many of them `broke`")
+    return found
+
+
+def _low(counted: Counted) -> float:
+    """A rate that it has at least; cautious, since the number of clean runs rests on it."""
+    return max(wilson_interval(counted.broke, counted.runs)[0], math.ulp(1.0))
+
+
+def _keep(folder: Path, backend: str, counted: Counted) -> None:
+    known = {**read_counts(folder), backend: counted}
+    write_json(
+        folder / REPLAYS, {name: {"runs": each.runs, "broke": each.broke} for name, each in known.items()}
+    )
+
+
+def _one(folder: Path, finding: dict[str, Any], backend_name: str) -> bool:
+    """One run of a finding's experiment; whether it broke as it did when it was found."""
+    waiting = folder / WHEN
+    file = waiting if backend_name == LOCAL and waiting.is_file() else folder / EXPERIMENT
+    experiment = load_experiment(str(file))
+    topology = load_topology(experiment.topology)
+    request = Request(experiment, topology, experiment.seed, "auto")
+    with open_backend(backend_name, _say) as backend, follower("replay") as follow:
+        run = prepare(request, backend, folder / RUNS)
+        made = make(run, backend, follow)
+    drained = made.ended.record.times.drained_ns is not None
+    return made.summary is not None and broke_again(finding["violation"], made.summary, drained=drained)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def broke_again(violation: dict[str, Any], summary: dict[str, Any], *, drained: bool) -> bool:
+    """Whether a run broke what the finding says. drained: whether everything had come in the end."""
+    kind = violation["kind"]
+    if kind == "stalled":
+        return not drained
+    if kind in summary["events"]:
+        return bool(summary["events"][kind])
+    if kind == "unconfirmed":
+        return bool(summary.get("subscriptions", {}).get(kind))
+    return summary["verdict"] in {"failed", "crashed"}

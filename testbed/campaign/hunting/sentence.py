@@ -1,0 +1,123 @@
+"""What broke, in one sentence: to whom, what, after which disturbances."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from experiments.hunting.case import ON_REGIONS, Case, Disturbance
+
+SERIOUS = (
+    "crashed",
+    "malformed",
+    "died",
+    "corrupted",
+    "resurrected",
+    "stray",
+    "duplicated",
+    "out_of_order",
+    "published_twice",
+    "unordered_publishers",
+    "lost",
+    "stalled",
+    "silent",
+)
+"""Kinds of violation; of several in one run the first counts."""
+DID: Mapping[str, str] = {
+    "lost": "{who} never got {count} of stream {stream}",
+    "duplicated": "{who} got {count} of stream {stream} more than once",
+    "out_of_order": "{who} got {count} of stream {stream} out of order",
+    "stray": "{who} got {count} of stream {stream} that it was not to get",
+    "corrupted": "{who} got {count} of stream {stream} that were not as published",
+    "resurrected": "{who} got {count} of stream {stream} after their tombstones",
+    "stalled": "{who} still lacked {count} of stream {stream} when the drain was over",
+    "silent": "{who} published nothing any more",
+    "died": "{who} ended by itself",
+}
+PAST: Mapping[str, str] = {
+    "cut": "the link {link} was cut{way} for {length}",
+    "isolate": "region {target} was isolated{way} for {length}",
+    "partition": "{target} was kept from {others} for {length}",
+    "flap": "the link {link} flapped for {length}",
+    "delay": "the link {link} was {amount} slow{way} for {length}",
+    "loss": "the link {link} lost packets{way} for {length}",
+    "crash": "{target} was killed and started again {length} later",
+    "pause": "{target} was stopped for {length}",
+    "leave": "{target} left and came back {length} later",
+    "separate": "{target} was kept from {others}{way} for {length}",
+    "reset": "the connections of {target} were reset",
+    "power": "region {region} lost power for {length}",
+    "power-and-disks": "region {region} lost power and disks for {length}",
+}
+
+
+def primary(violations: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The one that counts."""
+    known = {kind: place for place, kind in enumerate(SERIOUS)}
+    return min(violations, key=lambda each: known.get(each["kind"], len(known)))
+
+
+def sentence(violation: Mapping[str, Any], case: Case) -> str:
+    """What broke and after what."""
+    return f"{_what(violation)}{_after(case.disturbances)}{_with(case)}."
+
+
+def signature(violation: Mapping[str, Any], case: Case) -> str:
+    """The same for findings that are likely to have one cause: what broke, to which roles, after what of
+    which roles.
+    """
+    roles = sorted({each["role"] for each in violation["examples"]})
+    causes = sorted({_short(each) for each in case.disturbances})
+    return " ".join([violation["kind"], *roles, "after", *(causes or ["nothing"])])
+
+
+def _what(violation: Mapping[str, Any]) -> str:
+    examples = violation["examples"]
+    form = DID.get(violation["kind"])
+    if not examples or form is None:
+        return str(violation["said"]).partition("\n")[0]
+    first = examples[0]
+    count = "an event" if first["count"] == 1 else f"{first['count']} events"
+    said = form.format(who=first["client"], count=count, stream=first["stream"])
+    return said + (" (and others)" if len(examples) > 1 else "")
+
+
+def _after(disturbances: Sequence[Disturbance]) -> str:
+    if not disturbances:
+        return ", without any disturbance"
+    parts = [_past(disturbances[0])]
+    for before, each in pairwise(disturbances):
+        parts.append(("while " if each.at_us < before.end_us else "and then ") + _past(each))
+    return ", after " + ", ".join(parts)
+
+
+def _past(each: Disturbance) -> str:
+    way = "" if each.direction == "both" else f" ({each.direction} only)"
+    return PAST[each.kind].format(
+        link="-".join(each.target),
+        target=_list(each.target),
+        region=each.target[0].partition("/")[0],
+        others=_list(each.others),
+        way=way,
+        length=_seconds(each.for_us),
+        amount=f"{each.amount / 1000:g} ms",
+    )
+
+
+def _with(case: Case) -> str:
+    odd = {path: value for path, value in case.settings.items() if path not in {"duration", "workload.rate"}}
+    return f" (with {', '.join(f'{path} {value}' for path, value in odd.items())})" if odd else ""
+
+
+def _short(each: Disturbance) -> str:
+    if each.kind in ON_REGIONS:
+        return each.kind
+    roles = sorted({name.partition("/")[2].rpartition("-")[0] for name in each.target if "/" in name})
+    return "-".join([each.kind, *roles])
+
+
+def _list(names: Sequence[str]) -> str:
+    return "".join(names) if len(names) < 2 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _seconds(us: int) -> str:
+    return f"{us / 1e6:.3g} s"

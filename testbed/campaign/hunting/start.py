@@ -1,0 +1,143 @@
+"""Begins a hunt, or goes on with one: what is hunted, what may go wrong there, and the folder of it all."""
+
+import contextlib
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from experiments.checks import problems
+from experiments.declared import programs_of
+from experiments.hunting.drawing import Drawing
+from experiments.hunting.huntdir import HuntDirectory
+from experiments.hunting.knobs import knobs_of
+from experiments.hunting.written import base_of
+from experiments.json_files import read_json, write_json
+from experiments.model import Experiment
+from experiments.nemesis import Nemesis
+from experiments.rundir import RUNS
+from testbed.campaign import exit_codes
+from testbed.campaign.hunting.hunt import Hunt, Limits
+from testbed.campaign.hunting.pool import Pool
+from testbed.campaign.in_use import sole_writer
+from testbed.errors import MachineError
+from testbed.interrupts import handling, interrupt
+from topologies.errors import InputError
+from topologies.loader import load_topology
+
+HUNTS = RUNS / "hunts"
+
+
+@dataclass(frozen=True, slots=True)
+class HuntRequest:
+    """What a user asked for. folder: of the hunt; one is made below `runs/hunts` unless given. given: the
+    words by which it can be asked for again.
+    """
+
+    experiment: Experiment
+    folder: Path | None
+    limits: Limits
+    seed: int
+    guided: bool
+    workers: int | None
+    build: str | None
+    modules: Sequence[Path]
+    name: str
+
+
+def hunt(request: HuntRequest) -> int:
+    """Hunt, and say what was found; the exit code. Raises InputError, MachineError, KeyboardInterrupt."""
+    refuse_unusable(request.experiment)
+    base, nemesis = base_of(request.experiment), nemesis_of(request.experiment)
+    directory = _directory(request)
+    with sole_writer(directory.path), contextlib.ExitStack() as stack:
+        _check_same(directory, request, base, nemesis)
+        click.echo(f"hunt {directory.path}", err=True)
+        drawing = Drawing(base, nemesis, knobs_of(base, nemesis))
+        setup = {
+            "experiment": base.to_json(),
+            "build": request.build,
+            "modules": [str(module.absolute()) for module in request.modules],
+        }
+        stack.enter_context(handling({signal.SIGTERM: interrupt}))
+        pool = stack.enter_context(Pool(setup, request.workers))
+        hunting = Hunt(
+            base,
+            nemesis,
+            drawing,
+            directory,
+            pool,
+            limits=request.limits,
+            seed=request.seed,
+            guided=request.guided,
+            say=lambda text: click.echo(text, err=True),
+        )
+        try:
+            hunting.carry_out()
+        except KeyboardInterrupt:
+            click.echo(f"interrupted: cutset hunt {request.name} -o {directory.path} goes on", err=True)
+            raise
+        click.echo(hunting.text(), err=True)
+    return _summed_up(directory)
+
+
+def refuse_unusable(experiment: Experiment) -> None:
+    """Raises InputError for what cannot be hunted in virtual time."""
+
+    def refuse(field: str, said: str) -> None:
+        raise InputError(experiment.name, None, field, said)
+
+    if programs_of(experiment.system) is not None:
+        refuse("system", f"{experiment.system} is a system of programs, which cannot be hunted yet")
+    if experiment.traffic:
+        refuse("traffic", "is made of real packets, which virtual time does not have")
+    for path, said in problems(experiment, load_topology(experiment.topology)):
+        refuse(".".join(map(str, path)), said)
+    nemesis = nemesis_of(experiment)
+    if found := nemesis.time_problem(experiment.duration_us):
+        refuse("duration", f"{found}: a longer one is needed")
+
+
+def nemesis_of(experiment: Experiment) -> Nemesis:
+    """What may go wrong: as the experiment says, or the usual."""
+    return experiment.nemesis or Nemesis.model_validate({})
+
+
+def _directory(request: HuntRequest) -> HuntDirectory:
+    now = datetime.now(UTC)
+    directory = HuntDirectory(request.folder or HUNTS / f"{request.experiment.name}-{now:%Y%m%dT%H%M%SZ}")
+    try:
+        directory.make()
+    except OSError as error:
+        raise MachineError(f"cannot write the hunt at {directory.path}: {error.strerror}") from error
+    return directory
+
+
+def _check_same(directory: HuntDirectory, request: HuntRequest, base: Experiment, nemesis: Nemesis) -> None:
+    """Raises InputError if the folder is of another hunt."""
+    what: dict[str, Any] = {
+        "experiment": base.to_json(),
+        "nemesis": nemesis.model_dump(mode="json", by_alias=True, exclude_none=True),
+        "seed": request.seed,
+        "guided": request.guided,
+    }
+    if not directory.hunt_json.is_file():
+        write_json(directory.hunt_json, what)
+        return
+    there = read_json(directory.hunt_json)
+    for field, value in what.items():
+        if there.get(field) != value:
+            said = "is of another hunt: give another folder, or the same experiment and options"
+            raise InputError(str(directory.hunt_json), None, field, said)
+
+
+def _summed_up(directory: HuntDirectory) -> int:
+    found = directory.found()
+    for finding, file in zip(found, sorted(directory.findings.glob("*/finding.json")), strict=True):
+        click.echo(f"{file.parent}\n  {finding['said']}")
+    click.echo(f"{len(found)} finding{'s' if len(found) != 1 else ''} in {directory.path}")
+    return exit_codes.FAILED if found else exit_codes.FINE

@@ -1,0 +1,130 @@
+"""`cutset hunt`: searches for the least faults that break what a system promises."""
+
+import re
+from pathlib import Path
+
+import click
+
+from testbed.cli.options import TextParameter, read_chosen
+
+UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
+
+
+def _length(text: str) -> float:
+    """`90s`, `10m` or `2h`, in seconds."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)", text.strip(), re.ASCII)
+    if found is None:
+        raise ValueError(text)
+    return float(found[1]) * UNITS[found[2]]
+
+
+LENGTH = TextParameter("TIME", _length, "time, as 90s, 10m or 2h")
+USUAL_S = 600.0
+
+
+@click.command(name="hunt")
+@click.argument("experiment", required=False)
+@click.option(
+    "--set", "overrides", multiple=True, metavar="PATH=VALUE", help="Override a field; may be repeated."
+)
+@click.option("--topology", help="Another topology than the experiment's: a name or a file.")
+@click.option("--seed", type=click.IntRange(0), help="Where the hunt's randomness begins; 1 unless given.")
+@click.option("--for", "seconds", type=LENGTH, help="Stop after so long, as 10m; unless given 10 minutes.")
+@click.option("--runs", type=click.IntRange(1, 10_000_000), help="Stop after so many runs.")
+@click.option("--findings", type=click.IntRange(1, 100), help="Stop after so many findings.")
+@click.option(
+    "-o",
+    "--out",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The hunt's folder, below runs/hunts unless given; one that is there goes on.",
+)
+@click.option("--unguided", is_flag=True, help="Draw each case by itself, whatever others showed.")
+@click.option(
+    "--workers", type=click.IntRange(1, 1024), help="Processes; one for each processor unless given."
+)
+@click.option(
+    "--replay",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FINDING",
+    help="Instead of hunting, make a finding's experiment again and say how often it breaks.",
+)
+@click.option(
+    "--times", type=click.IntRange(1, 1000), default=5, show_default=True, help="So often, with --replay."
+)
+@click.option(
+    "--fixed",
+    is_flag=True,
+    help="With --replay: as often as makes it credible that it is gone, or until it breaks.",
+)
+@click.option(
+    "--on", "backend", default="local", show_default=True, metavar="PLACE", help="Where, with --replay."
+)
+@click.option("--build", hidden=True, help="What makes the machines, as module:function.")
+@click.pass_context
+def command(  # noqa: PLR0917 (click passes them by name)
+    context: click.Context,
+    experiment: str | None,
+    overrides: tuple[str, ...],
+    topology: str | None,
+    seed: int | None,
+    seconds: float | None,
+    runs: int | None,
+    findings: int | None,
+    folder: Path | None,
+    unguided: bool,
+    workers: int | None,
+    replay: Path | None,
+    times: int,
+    fixed: bool,
+    backend: str,
+    build: str | None,
+) -> int:
+    """Search for faults that break what a system promises, and shrink them to the least that do.
+
+    EXPERIMENT is a name (see `cutset list`) or a YAML file, best one with a `nemesis`, which says what may go
+    wrong. Runs in virtual time, on all processors, with disturbances of links, processes and regions,
+    settings and sizes drawn anew each time; cases that showed something new are changed a little and run
+    again.
+
+    Each finding is a folder with an experiment that replays it, one sentence and a diagram of the messages
+    (docs/hunt.md).
+
+    With --replay a finding is made again on real processes, several times: what comes of it is a rate with
+    its interval. --fixed then says how many clean runs make it credible that it is gone, and makes them.
+
+    Exit codes: 0 nothing was found, 1 something was, 2 bad input, 3 this machine cannot do it, 130
+    interrupted; what was seen until then is kept.
+    """
+    if replay is not None:
+        return _again(replay, times, backend, fixed=fixed)
+    if experiment is None:
+        raise click.UsageError("Missing argument 'EXPERIMENT' (or --replay FINDING).", context)
+    from testbed.campaign.hunting.hunt import Limits
+    from testbed.campaign.hunting.start import HuntRequest, hunt
+
+    file = read_chosen(experiment, overrides, topology)
+    usual = USUAL_S if runs is None and findings is None else None
+    modules = (context.parent.params.get("modules") or ()) if context.parent is not None else ()
+    return hunt(
+        HuntRequest(
+            experiment=file.experiment,
+            folder=folder,
+            limits=Limits(seconds if seconds is not None else usual, runs, findings),
+            seed=1 if seed is None else seed,
+            guided=not unguided,
+            workers=workers,
+            build=build,
+            modules=modules,
+            name=experiment,
+        )
+    )
+
+
+def _again(folder: Path, times: int, backend: str, *, fixed: bool) -> int:
+    """Replay a finding."""
+    from testbed.campaign.backend_selection import check_backend
+    from testbed.campaign.hunting import replaying
+
+    check_backend(backend)
+    return replaying.fixed(folder, backend) if fixed else replaying.replay(folder, times, backend)

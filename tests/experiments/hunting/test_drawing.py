@@ -1,0 +1,165 @@
+"""Cases are drawn within what systems promise to survive, and a seed means the same case every time."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from experiments.checks import problems
+from experiments.declared import Trait
+from experiments.hunting.bounds import FORGETTING_MAX, breach, is_valid
+from experiments.hunting.case import FORGETTING, Case, Disturbance, case_from_json, case_to_json
+from experiments.hunting.drawing import Drawing
+from experiments.hunting.knobs import knobs_of
+from experiments.hunting.mutating import Parent, mutated
+from experiments.hunting.written import base_of, experiment_of
+from experiments.loader import load_experiment
+from topologies.errors import InputError
+
+NAMES = ("nemesis", "scribe-nemesis", "meghdoot-nemesis", "nemesis-power")
+_MADE: dict[str, Drawing] = {}
+
+
+def drawing_of(name: str) -> Drawing:
+    if name not in _MADE:
+        experiment = load_experiment(name)
+        base = base_of(experiment)
+        _MADE[name] = Drawing(base, experiment.nemesis, knobs_of(base, experiment.nemesis))
+    return _MADE[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(seed=st.integers(0, 1 << 40))
+@settings(max_examples=25)
+def test_what_a_seed_means_can_run_and_must_be_survived(name, seed):
+    drawing, nemesis = drawing_of(name), load_experiment(name).nemesis
+    case = drawing.case(seed)
+    ground = drawing.ground(case.settings)
+    assert breach(case.disturbances, ground) is None
+    experiment = experiment_of(base_of(load_experiment(name)), case, ground.topology)
+    assert not list(problems(experiment, ground.topology))
+    quiet_us = experiment.duration_us - nemesis.quiet_us
+    assert all(nemesis.start_us <= each.at_us <= each.end_us <= quiet_us for each in case.disturbances)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(seed=st.integers(0, 1 << 40))
+@settings(max_examples=15)
+def test_the_same_seed_means_the_same_case_also_read_back(name, seed):
+    case = drawing_of(name).case(seed)
+    assert drawing_of(name).case(seed) == case
+    assert case_from_json(json.loads(json.dumps(case_to_json(case)))) == case
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(seeds=st.tuples(*[st.integers(0, 1 << 40)] * 3))
+@settings(max_examples=15)
+def test_a_changed_case_stays_within_the_bounds(name, seeds):
+    from random import Random
+
+    drawing = drawing_of(name)
+    one, other = (Parent(drawing.case(seed), (3_000_000, 4_500_000)) for seed in seeds[:2])
+    case = mutated(Random(seeds[2]), drawing, one, other)
+    assert case == mutated(Random(seeds[2]), drawing, one, other)
+    if case is not None:
+        assert breach(case.disturbances, drawing.ground(case.settings)) is None
+
+
+def test_one_replica_at_least_is_left_alone():
+    ground = drawing_of("nemesis").ground({})
+    assert ground.declared.has("proxy", Trait.REPLICATED)
+    all_but_one = Disturbance("crash", 3_000_000, 500_000, ("r0/proxy-0", "r0/proxy-1"))
+    assert breach([all_but_one], ground) is None
+    soon = Disturbance("pause", 4_000_000, 500_000, ("r0/proxy-2",))  # the others have not settled
+    assert breach([all_but_one, soon], ground) == "no replica of r0 is left alone"
+
+
+def test_servers_without_replicas_lose_their_memory_a_few_at_a_time():
+    ground = drawing_of("scribe-nemesis").ground({})
+    names = [f"r{number}/member-0" for number in range(FORGETTING_MAX + 1)]
+    crashes = [Disturbance(FORGETTING[0], 3_000_000, 500_000, (name,)) for name in names]
+    assert breach(crashes[:-1], ground) is None
+    assert breach(crashes, ground) == "too many servers lose their memory at once"
+
+
+def test_where_content_decides_regions_stay_connected():
+    ground = drawing_of("meghdoot-nemesis").ground({})
+    cuts = [Disturbance("cut", 3_000_000, 500_000, link) for link in ground.links if "r0" in link]
+    assert breach(cuts[:-1], ground) is None
+    assert breach(cuts, ground) == "regions are cut off from each other"
+    assert not {"isolate", "partition"} & set(ground.kinds)
+
+
+def test_a_region_loses_power_only_where_replicas_are_for_that():
+    assert "power" not in drawing_of("scribe-nemesis").ground({}).kinds
+    assert "power" in drawing_of("nemesis").ground({}).kinds
+
+
+@pytest.mark.parametrize(
+    ("change", "at_fault"),
+    [
+        ({"kind": "quake"}, "kind"),
+        ({"at_us": -1}, "at_us"),
+        ({"target": [7]}, "target"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_a_case_that_is_none_is_one_line_with_the_field(change, at_fault):
+    case = Case(1, {}, (Disturbance("cut", 3_000_000, 500_000, ("r0", "r1")),))
+    content = case_to_json(case)
+    content["disturbances"][0] |= change
+    with pytest.raises(InputError) as error:
+        case_from_json(content, "corpus/000001.json")
+    assert at_fault in error.value.field
+    assert "\n" not in str(error.value)
+
+
+def test_what_need_not_be_survived_is_not_valid():
+    experiment = load_experiment("nemesis")
+    base, nemesis = base_of(experiment), experiment.nemesis
+    case = Case(1, {}, (Disturbance("cut", 3_000_000, 500_000, ("r0", "r1")),))
+    assert is_valid(case, base, nemesis)
+    assert not is_valid(replace(case, settings={"parameters.view_size": 0}), base, nemesis)
+    late = Disturbance("cut", base.duration_us - nemesis.quiet_us, 1_000, ("r0", "r1"))
+    assert not is_valid(replace(case, disturbances=(late,)), base, nemesis)
+    nowhere = Disturbance("cut", 3_000_000, 500_000, ("r0", "r9"))
+    assert not is_valid(replace(case, disturbances=(nowhere,)), base, nemesis)
+
+
+@pytest.mark.parametrize(
+    ("kind", "durable", "lost"),
+    [
+        ("power", True, "== 0"),
+        ("power", False, ">= 0"),
+        ("power-and-disks", True, ">= 0"),
+        ("crash", False, "== 0"),
+    ],
+)
+def test_losses_count_unless_a_region_loses_what_only_it_had(kind, durable, lost):
+    experiment = load_experiment("nemesis")
+    base = base_of(experiment)
+    ground = drawing_of("nemesis").ground({})
+    target = ("r0/client-0",) if kind == "crash" else tuple(ground.of_region["r0"])
+    disturbance = Disturbance(kind, 3_000_000, 500_000, target)
+    assert breach([disturbance], ground) is None
+    case = Case(1, {"parameters.durable": durable}, (disturbance,))
+    made = experiment_of(base, case, ground.topology)
+    assert f"events.lost {lost}" in {each.text for each in made.expect}
+    assert {"events.duplicated == 0", "events.corrupted == 0"} <= {each.text for each in made.expect}
+
+
+def test_a_disturbance_is_put_right_after_what_was_new_to_the_microsecond():
+    from random import Random
+
+    drawing = drawing_of("nemesis")
+    cut = Disturbance("cut", 6_000_000, 1_000_000, ("r0", "r1"))
+    parent = Parent(Case(1, {}, (cut,)), (7_123_457,))
+    cases = [mutated(Random(seed), drawing, parent, parent) for seed in range(60)]
+    times = {each.at_us for case in cases if case is not None for each in case.disturbances}
+    assert 7_123_457 in times
+    case = next(case for case in cases if case and any(d.at_us == 7_123_457 for d in case.disturbances))
+    ground = drawing.ground(case.settings)
+    made = experiment_of(base_of(load_experiment("nemesis")), case, ground.topology)
+    assert 7_123_457 in {fault.at_us for fault in made.faults}

@@ -1,0 +1,73 @@
+"""A case is shrunk to what it takes, whatever else was there, and always to the same."""
+
+from dataclasses import replace
+
+import pytest
+
+from experiments.hunting.case import Case, Disturbance, by_time
+from experiments.hunting.shrinking import Shrinking
+from experiments.hunting.written import base_of
+from experiments.loader import load_experiment
+
+EXPERIMENT = load_experiment("nemesis")
+BASE, NEMESIS = base_of(EXPERIMENT), EXPERIMENT.nemesis
+CUT = Disturbance("cut", 6_000_000, 2_000_000, ("r0", "r1"), (), "forward")
+KILL = Disturbance("crash", 7_000_000, 900_000, ("r0/client-0", "r0/client-1"))
+NOISE = [
+    Disturbance("delay", 2_000_000 + 700_000 * number, 400_000, ("r1", "r2"), amount=50_000)
+    for number in range(9)
+]
+CASE = Case(
+    7, {"parameters.fanout": 4, "roles.proxy": 5, "workload.rate": "100/s"}, by_time([CUT, KILL, *NOISE])
+)
+
+
+def needs_both(case: Case) -> bool:
+    """Breaks if a client of r0 is killed while that link is cut for half a second or more."""
+    cuts = [each for each in case.disturbances if each.kind == "cut" and each.for_us >= 500_000]
+    kills = [each for each in case.disturbances if each.kind == "crash" and "r0/client-1" in each.target]
+    return any(cut.at_us <= kill.at_us < cut.end_us + 1_500_000 for cut in cuts for kill in kills)
+
+
+def shrunk(case: Case, breaks, **given) -> tuple[Case, Shrinking]:
+    def first_failing(cases):
+        return next((place for place, each in enumerate(cases) if breaks(each)), None)
+
+    shrinking = Shrinking(BASE, NEMESIS, first_failing, **given)
+    return shrinking.shrink(case), shrinking
+
+
+@pytest.mark.parametrize("together", [1, 2, 7])
+def test_only_what_it_takes_is_left_however_many_are_tried_at_once(together):
+    case, shrinking = shrunk(CASE, needs_both, together=together)
+    assert [each.kind for each in case.disturbances] == ["cut", "crash"]
+    cut, kill = case.disturbances
+    assert kill.target == ("r0/client-1",)
+    assert cut.for_us == 500_000
+    assert "parameters.fanout" not in case.settings
+    assert case.settings["workload.rate"] == "5/s"
+    assert case.settings["roles.proxy"] == 1
+    assert shrinking.runs <= shrinking.runs_max
+    assert case == shrunk(CASE, needs_both, together=1)[0]
+
+
+def test_what_needs_no_disturbance_has_none_in_the_end():
+    case, _ = shrunk(CASE, lambda case: case.settings.get("parameters.fanout") == 4)
+    assert case.disturbances == ()
+    assert case.settings["parameters.fanout"] == 4
+
+
+def test_it_stops_after_so_many_runs():
+    case, shrinking = shrunk(CASE, needs_both, runs_max=3)
+    assert shrinking.runs <= 3
+    assert needs_both(case)
+
+
+def test_a_shorter_run_keeps_the_quiet_time_at_its_end():
+    case, _ = shrunk(replace(CASE, disturbances=(CUT,)), lambda case: bool(case.disturbances))
+    ends_s = max(each.end_us for each in case.disturbances) / 1e6
+    assert (
+        float(case.settings["duration"].removesuffix("ms").removesuffix("s"))
+        / (1000 if case.settings["duration"].endswith("ms") else 1)
+        >= ends_s + NEMESIS.quiet_us / 1e6
+    )

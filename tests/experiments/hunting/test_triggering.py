@@ -1,0 +1,52 @@
+"""Disturbances that begin after what their processes have sent, in place of at a time."""
+
+from experiments.checks import problems
+from experiments.hunting.case import After, Case, Disturbance, case_from_json, case_to_json
+from experiments.hunting.triggering import triggered
+from experiments.hunting.written import base_of, experiment_of
+from experiments.loader import load_experiment
+from topologies.loader import load_topology
+
+KILL = Disturbance("crash", 5_000_000, 1_000_000, ("r0/proxy-0",))
+CUT = Disturbance("cut", 4_000_000, 2_000_000, ("r0", "r1"))
+CASE = Case(1, {}, (CUT, KILL))
+
+
+def message(time_us: int, source: str, kind: str) -> dict[str, object]:
+    return {"time_us": time_us, "source": source, "kind": kind}
+
+
+MESSAGES = [
+    message(4_100_000, "r0/proxy-0", "FOLLOW"),
+    message(4_200_000, "r0/proxy-1", "FOLLOW"),
+    message(4_980_000, "r0/proxy-0", "HELLO"),
+    message(4_999_900, "r0/proxy-0", "FOLLOW"),
+    message(5_000_100, "r0/proxy-0", "HELLO"),
+]
+
+
+def test_it_begins_after_the_last_message_before_it_and_all_else_stays():
+    found = triggered(CASE, MESSAGES, 3_700_000)
+    assert found.disturbances[0] == CUT
+    assert found.disturbances[1].after == After("r0/proxy-0", "FOLLOW", 2, 3_700_000)
+    assert case_from_json(case_to_json(found)) == found
+
+
+def test_it_is_written_as_people_would_and_can_run():
+    base, topology = base_of(load_experiment("nemesis")), load_topology("three-regions")
+    experiment = experiment_of(base, triggered(CASE, MESSAGES, 3_700_000), topology)
+    kill = next(fault for fault in experiment.faults if fault.kind == "kill")
+    assert (kill.at_us, kill.when.sends, kill.when.times) == (3_700_000, "FOLLOW", 2)
+    again = next(fault for fault in experiment.faults if fault.kind == "restart")
+    assert again.at_us == KILL.end_us
+    assert not list(problems(experiment, topology))
+
+
+def test_a_message_within_another_is_named():
+    found = triggered(CASE, [message(4_999_900, "r0/proxy-0", "ROUTED:HELLO")], 0)
+    assert found.disturbances[1].after == After("r0/proxy-0", "HELLO", 1, 0)
+
+
+def test_where_nothing_was_sent_shortly_before_there_is_none():
+    assert triggered(CASE, MESSAGES[:2], 3_700_000) is None
+    assert triggered(Case(1, {}, (CUT,)), MESSAGES, 3_700_000) is None

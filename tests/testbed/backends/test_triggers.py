@@ -1,0 +1,101 @@
+"""Faults that wait until something happens, in virtual time: right after it, every time the same."""
+
+import pytest
+
+from experiments.loader import read_experiment
+from experiments.rundir import RunDirectory
+from testbed.backends.simulator import simulate
+from testbed.backends.ssh_hosts import SshBackend
+from testbed.cli import main
+from testbed.planning import make_plan
+from testbed.runner.run_control import prepare
+from topologies.errors import InputError
+from topologies.loader import load_topology
+
+KILLED = """
+name: triggered
+topology: two-regions
+system: sprinkler
+roles: {proxy: 1, driver: 1, client: 2, configuration: 1}
+workload: {event_size: 10B, rate: 20/s}
+duration: 8s
+captures: none
+faults:
+  - {name: kill, at: 1s, when: {process: r1/client-0, sends: VIEW, times: 3}, kill: r1/client-0}
+  - {name: again, at: 6s, restart: r1/client-0}
+"""
+
+
+def written(tmp_path, text=KILLED):
+    file = tmp_path / "triggered.yaml"
+    file.write_text(text)
+    return file
+
+
+def carried_out(tmp_path, text=KILLED):
+    experiment = read_experiment(str(written(tmp_path, text))).experiment
+    plan = make_plan(experiment, load_topology(experiment.topology), seed=3, links_kind="auto")
+    run = prepare(tmp_path, plan, {"experiment": experiment.model_dump(mode="json"), "topology": {}})
+    simulate(run, lambda _: None)
+    return run.read_run()
+
+
+@pytest.mark.slow
+def test_it_happens_right_after_what_it_waits_for_and_every_time_then(tmp_path):
+    one, other = carried_out(tmp_path), carried_out(tmp_path)
+    killed = {change.fault: applied for change, applied in one.carried_out}["kill"]
+    since_s = (killed.applied_ns - one.times.zero_ns) / 1e9
+    assert 1 < since_s < 6  # a client gossips once a second
+    assert one.changes == other.changes
+    times = [process.exit.time_ns for process in one.processes if process.name == "r1/client-0"]
+    assert times[0] == killed.applied_ns
+
+
+@pytest.mark.slow
+def test_what_never_happens_is_never_done(tmp_path):
+    record = carried_out(tmp_path, KILLED.replace("times: 3", "times: 1000"))
+    assert "kill" not in {change.fault for change, _ in record.carried_out}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("VIEW", "VEIW", "there is no message VEIW: did you mean VIEW?"),
+        ("process: r1/client-0", "process: r7/client-0", "there is no process r7/client-0"),
+        ("at: 1s, when: {process: r1/client-0, sends: VIEW, times: 3}, ", "", "is missing"),
+        ("times: 3", "times: 0", "greater"),
+    ],
+)
+def test_what_is_wrong_with_it_is_one_line(tmp_path, old, new, said):
+    with pytest.raises(InputError, match="faults") as error:
+        read_experiment(str(written(tmp_path, KILLED.replace(old, new))))
+    assert said in str(error.value)
+
+
+@pytest.mark.network
+def test_a_real_process_stands_still_until_it_is_done(tmp_path):
+    """Killed by itself; and another one stopped, after which it goes on."""
+    stopped = """
+  - {name: stop, at: 1s, when: {process: r0/client-0, sends: VIEW}, stop: r0/client-1}
+  - {name: go-on, at: 6s, continue: r0/client-1}
+"""
+    file = str(written(tmp_path, KILLED + stopped))
+    assert main.run(["run", file, "--out", str(tmp_path), "--no-analyze"]) == 0
+    (run,) = (RunDirectory(path.parent) for path in tmp_path.glob("*/run.json"))
+    record = run.read_run()
+    carried_out = {change.fault: applied for change, applied in record.carried_out}
+    assert set(carried_out) == {"kill", "again", "stop", "go-on"}
+    for name in ("kill", "stop"):
+        late_ns = carried_out[name].applied_ns - carried_out[name].requested_ns
+        assert 0 <= late_ns < 1_000_000_000
+    ends = {process.name: process.exit for process in record.processes}
+    assert ends["r0/client-0"].code == 0  # it went on: who stands still in the end is killed
+    assert all(end.expected for end in ends.values())
+
+
+def test_machines_of_an_inventory_refuse_it_in_one_line(tmp_path):
+    experiment = read_experiment(str(written(tmp_path))).experiment
+    plan = make_plan(experiment, load_topology(experiment.topology), seed=3, links_kind="auto")
+    with pytest.raises(InputError, match="kill waits for what a process sends") as error:
+        SshBackend.adapted(None, plan)
+    assert "\n" not in str(error.value)

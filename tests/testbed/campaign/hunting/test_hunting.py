@@ -1,0 +1,148 @@
+"""A hunt finds what is planted, shrinks it, writes it down to be replayed, and goes on where it stopped."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from experiments.child_python import python_command
+from experiments.hunting.case import case_from_json
+from experiments.hunting.huntdir import HuntDirectory
+from experiments.loader import read_experiment
+from testbed.campaign import exit_codes
+from testbed.cli import main
+
+SMALL = ["--set", "nemesis.vary=null", "--set", "duration=14s", "--set", "workload.rate=10/s"]
+LITTLE = [
+    *SMALL,
+    "--set",
+    "roles={proxy: 1, driver: 1, client: 2, configuration: 1}",
+    "--topology",
+    "two-regions",
+]
+READINGS = "tests.node.protocols.sprinkler.readings"
+
+
+def hunt(folder: Path, *options: str) -> int:
+    return main.run(["hunt", "nemesis", "-o", str(folder), *options])
+
+
+@pytest.mark.slow
+def test_what_is_planted_is_found_shrunk_and_replays(tmp_path, capfd):
+    build = f"{READINGS}:never_asking_the_proxy"
+    asked = [*SMALL, "--runs", "60", "--findings", "1"]
+    assert hunt(tmp_path / "hunt", *asked, "--build", build) == exit_codes.FAILED
+    (folder,) = (tmp_path / "hunt/findings").iterdir()
+    finding = json.loads((folder / "finding.json").read_text())
+    assert finding["violation"]["kind"] == "lost"
+    assert finding["verdict"] == "failed"
+    assert finding["faults"] <= 3
+    assert "never got" in finding["said"]
+    assert finding["said"] in capfd.readouterr().out
+    assert finding["said"] in (folder / "finding.txt").read_text()
+    assert "o-" in (folder / "diagram.txt").read_text()
+    experiment = read_experiment(str(folder / "experiment.yaml")).experiment
+    assert experiment.seed == case_from_json(finding["case"]).seed
+    assert (
+        main.run(["run", str(folder / "experiment.yaml"), "--on", "simulator", "--out", str(tmp_path)]) == 0
+    )
+
+
+@pytest.mark.slow
+def test_it_stops_after_so_many_runs_finds_nothing_in_what_is_right_and_goes_on(tmp_path, capfd):
+    assert hunt(tmp_path, *LITTLE, "--runs", "4", "--workers", "2") == exit_codes.FINE
+    directory = HuntDirectory(tmp_path)
+    assert directory.progress()["runs"] == 4
+    kept = list(directory.kept())
+    assert kept
+    assert "0 findings" in capfd.readouterr().out
+    assert hunt(tmp_path, *LITTLE, "--runs", "6", "--workers", "2") == exit_codes.FINE
+    assert directory.progress()["runs"] == 6
+    assert list(directory.kept())[: len(kept)] == kept
+
+
+def test_another_hunt_s_folder_is_refused_in_one_line(tmp_path, capsys):
+    tmp_path.joinpath("hunt.json").write_text('{"seed": 7}')
+    assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.BAD_INPUT
+    assert "is of another hunt" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("{", "is not JSON"), ('{"new": {}, "cost": 1, "case": {"seed": "x"}}', "seed"), ("{}", "what was new")],
+)
+def test_a_corpus_file_that_is_none_is_one_clear_line(tmp_path, capfd, content, said):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "000001.json").write_text(content)
+    assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.BAD_INPUT
+    (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("cutset: ")]
+    assert "000001.json" in line
+    assert said in line
+
+
+@pytest.mark.parametrize(
+    ("experiment", "said"),
+    [("link-failure-mosquitto", "system of programs"), ("nemesys", "no experiment of this name")],
+)
+def test_what_cannot_be_hunted_is_refused_in_one_line(tmp_path, capsys, experiment, said):
+    assert main.run(["hunt", experiment, "-o", str(tmp_path / "hunt")]) == exit_codes.BAD_INPUT
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "hunt").exists()
+
+
+@pytest.mark.slow
+def test_processes_that_end_at_once_end_the_hunt_in_one_line(tmp_path, capfd):
+    assert hunt(tmp_path, *LITTLE, "--build", "no.such:build") == exit_codes.FAILED
+    lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("cutset: ")]
+    assert len(lines) == 1
+    assert "ended before they gave an answer" in lines[0]
+
+
+def children(of: int) -> list[int]:
+    listed = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(of)], capture_output=True, text=True, check=False
+    )
+    return [int(text) for text in listed.stdout.split()]
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it_and_its_processes_and_what_was_seen_is_kept(tmp_path):
+    command = python_command("testbed.cli.main", "hunt", "nemesis", "-o", str(tmp_path), *LITTLE)
+    environment = {**os.environ, "PYTHONPATH": str(Path(main.__file__).parents[2])}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        directory = HuntDirectory(tmp_path)
+        ends_s = time.monotonic() + 120
+        while not any(directory.corpus.glob("*.json")):
+            assert time.monotonic() < ends_s
+            assert process.poll() is None
+            time.sleep(0.1)  # until the first case was run: nothing tells
+        workers = children(process.pid)
+        assert workers
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == exit_codes.INTERRUPTED
+    assert f"-o {tmp_path} goes on" in said
+    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
+    assert directory.progress()["runs"] >= 1
+    assert list(directory.kept())
+
+
+@pytest.mark.slow
+def test_its_processes_run_the_code_that_it_runs_itself(tmp_path):
+    """A changed copy of the code is hunted by running its command: `python -m testbed.cli.main hunt …`."""
+    from testbed.campaign.hunting.pool import Pool
+
+    setup = {"experiment": {}, "build": None, "modules": []}
+    with Pool(setup, 1) as pool:
+        (pid,) = [worker.process.pid for worker in pool._workers]
+        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    root = str(Path(main.__file__).parents[2])
+    assert any(each.startswith(f"PYTHONPATH={root}".encode()) for each in environment)
+    assert sys.executable

@@ -1,0 +1,130 @@
+"""The oracle of runs in memory says what the whole analysis says, of good and of broken builds."""
+
+import pytest
+
+from analysis.pipeline import analyze_here
+from experiments.hunting.case import Case, Disturbance
+from experiments.hunting.drawing import Drawing
+from experiments.hunting.knobs import knobs_of
+from experiments.hunting.written import base_of, experiment_of
+from experiments.loader import load_experiment
+from node.systems import build_machine
+from testbed.backends.coverage import Coverage, phases
+from testbed.backends.in_memory import simulate_in_memory
+from testbed.backends.simulator import simulate
+from testbed.campaign.hunting.oracle import judge
+from testbed.planning import make_plan
+from testbed.runner.run_control import prepare
+from tests.node.protocols.sprinkler.readings import forgetting_repetitions, never_asking_the_proxy
+from topologies.loader import load_topology
+
+LEAVING = Case(
+    654596856,
+    {"duration": "11500ms", "roles.proxy": 1, "workload.rate": "5/s"},
+    (Disturbance("leave", 2_815_000, 450_000, ("r2/client-0", "r2/client-1", "r2/client-2")),),
+)
+QUICK = {"duration": "14s"}
+
+
+def both(name: str, case: Case, tmp_path, build=build_machine):
+    """A judgement, and the summary of the same run with files."""
+    base = base_of(load_experiment(name))
+    topology = load_topology(str(case.settings.get("topology", base.topology)))
+    experiment = experiment_of(base, case, topology)
+    plan = make_plan(experiment, topology, seed=case.seed, links_kind="auto")
+    spans = [(each.kind, each.at_us, each.end_us) for each in case.disturbances]
+    described = {"experiment": experiment.to_json(), "topology": {}}
+    run = simulate_in_memory(plan, described, build=build, watcher=Coverage(phases(spans)))
+    directory = prepare(tmp_path, plan, {"experiment": experiment.model_dump(mode="json"), "topology": {}})
+    simulate(directory, lambda _: None, build=build)
+    return judge(run), analyze_here(directory, progress=lambda _: None)
+
+
+def agree(judged, summary) -> bool:
+    broken = {
+        each["text"].split()[0].partition(".")[2] for each in summary["expectations"] if not each["held"]
+    }
+    return judged.figures == summary["events"] and broken == {
+        each.kind for each in judged.violations if each.kind not in {"stalled", "silent", "died", "crashed"}
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nemesis", "scribe-nemesis", "meghdoot-nemesis"])
+def test_a_system_that_keeps_its_promise_is_found_to_and_every_figure_is_the_analysis_own(name, tmp_path):
+    experiment = load_experiment(name)
+    base = base_of(experiment)
+    drawing = Drawing(base, experiment.nemesis, knobs_of(base, experiment.nemesis))
+    cases = (drawing.case(seed) for seed in range(100))
+    case = next(
+        each for each in cases if len(each.disturbances) > 2 and each.settings.get("duration") == "14s"
+    )
+    judged, summary = both(name, case, tmp_path)
+    assert judged.violations == ()
+    assert agree(judged, summary)
+    assert summary["verdict"] == "passed"
+
+
+@pytest.mark.slow
+def test_a_loss_is_one_for_both(tmp_path):
+    judged, summary = both("nemesis", LEAVING, tmp_path, never_asking_the_proxy)
+    assert "lost" in {each.kind for each in judged.violations}
+    assert agree(judged, summary)
+    lost = next(each for each in judged.violations if each.kind == "lost")
+    assert lost.examples[0].client.startswith("r2/client-")
+    assert lost.examples[0].role == "client"
+
+
+@pytest.mark.slow
+def test_repetitions_are_for_both(tmp_path):
+    kill = Disturbance("crash", 4_000_000, 1_000_000, ("r0/proxy-0",))
+    cut = Disturbance("cut", 3_500_000, 2_000_000, ("r0", "r1"))
+    case = Case(8, {"duration": "14s", "workload.rate": "100/s"}, (cut, kill))
+    judged, summary = both("nemesis", case, tmp_path, forgetting_repetitions)
+    assert agree(judged, summary)
+
+
+@pytest.mark.slow
+def test_a_machine_that_raises_is_a_violation_that_names_it(tmp_path):
+    def build(spec, rng):
+        machine = build_machine(spec, rng)
+        if spec.name == "r1/client-0":
+            taken = machine.handle
+            machine.handle = lambda given, now_us: 1 / 0 if now_us > 5_000_000 else taken(given, now_us)
+        return machine
+
+    base = base_of(load_experiment("nemesis"))
+    topology = load_topology(base.topology)
+    experiment = experiment_of(base, Case(1, QUICK | {"workload.rate": "5/s"}, ()), topology)
+    plan = make_plan(experiment, topology, seed=1, links_kind="auto")
+    run = simulate_in_memory(plan, {"experiment": experiment.to_json(), "topology": {}}, build=build)
+    (violation,) = judge(run).violations
+    assert violation.kind == "crashed"
+    assert "ZeroDivisionError" in violation.said
+    assert violation.examples[0].client == "r1/client-0"
+
+
+@pytest.mark.slow
+def test_a_machine_that_goes_round_in_circles_is_a_violation_not_a_run_without_end():
+    from node.core import machine as m
+
+    def build(spec, rng):
+        machine = build_machine(spec, rng)
+        taken = machine.handle
+
+        def handle(given, now_us):
+            yield from taken(given, now_us)
+            if spec.role == "client" and isinstance(given, m.Received) and now_us > 5_000_000:
+                yield m.Send(given.connection, given.messages)
+
+        machine.handle = handle
+        return machine
+
+    base = base_of(load_experiment("nemesis"))
+    topology = load_topology(base.topology)
+    case = Case(1, QUICK | {"workload.rate": "5/s"}, ())
+    experiment = experiment_of(base, case, topology)
+    plan = make_plan(experiment, topology, seed=1, links_kind="auto")
+    described = {"experiment": experiment.to_json(), "topology": {}}
+    run = simulate_in_memory(plan, described, build=build, watcher=Coverage(phases([])))
+    assert judge(run).violations[0].kind == "crashed"

@@ -1,0 +1,57 @@
+"""What replays of a finding say: a rate with its interval, and how many clean runs make "gone" credible."""
+
+import json
+
+import pytest
+
+from analysis.intervals import clean_runs_needed, wilson_interval
+from testbed.campaign.hunting.replaying import Counted, broke_again, clean_needed, read_counts
+from topologies.errors import InputError
+
+
+def test_the_interval_is_wilsons():
+    low, high = wilson_interval(8, 10)
+    assert (round(low, 4), round(high, 4)) == (0.4902, 0.9433)  # Newcombe (1998), by hand
+    assert wilson_interval(0, 10)[0] == 0
+    assert wilson_interval(10, 10)[1] == pytest.approx(1)
+    with pytest.raises(ValueError, match="no rate"):
+        wilson_interval(0, 0)
+
+
+@pytest.mark.parametrize(("rate", "runs"), [(1, 1), (0.5, 5), (0.1, 29), (0.01, 299)])
+def test_so_many_clean_runs_leave_a_chance_of_five_percent(rate, runs):
+    assert clean_runs_needed(rate) == runs
+    assert (1 - rate) ** runs <= 0.05 + 1e-9
+    assert rate == 1 or (1 - rate) ** (runs - 1) > 0.05
+
+
+def test_what_never_broke_cannot_be_said_to_be_gone(tmp_path):
+    with pytest.raises(InputError, match="never broke on local: replay it there first"):
+        clean_needed(Counted(10, 0), tmp_path, "local")
+    with pytest.raises(InputError, match="clean runs would be needed"):
+        clean_needed(Counted(5_000, 1), tmp_path, "local")
+    assert clean_needed(Counted(10, 10), tmp_path, "local") == clean_runs_needed(wilson_interval(10, 10)[0])
+
+
+def test_counts_are_kept_by_where_it_ran(tmp_path):
+    (tmp_path / "replays.json").write_text(json.dumps({"local": {"runs": 4, "broke": 3}}))
+    assert read_counts(tmp_path) == {"local": Counted(4, 3)}
+    assert Counted(4, 3).with_one(broke=True) == Counted(5, 4)
+    assert Counted(4, 3).text == "broke in 3 of 4 runs: a rate of 30% to 95% (Wilson, 95 %)"
+    (tmp_path / "replays.json").write_text(json.dumps({"local": {"runs": 4, "broke": 5}}))
+    with pytest.raises(InputError, match="of them `broke`"):
+        read_counts(tmp_path)
+
+
+def test_a_run_broke_again_if_it_broke_what_was_found():
+    summary = {
+        "events": {"lost": 3, "duplicated": 0},
+        "verdict": "failed",
+        "subscriptions": {"unconfirmed": 0},
+    }
+    assert broke_again({"kind": "lost"}, summary, drained=True)
+    assert not broke_again({"kind": "duplicated"}, summary, drained=True)
+    assert not broke_again({"kind": "unconfirmed"}, summary, drained=True)
+    assert not broke_again({"kind": "stalled"}, summary, drained=True)
+    assert broke_again({"kind": "stalled"}, summary, drained=False)
+    assert broke_again({"kind": "crashed"}, summary, drained=True)

@@ -1,0 +1,48 @@
+"""What broke is said in one sentence, and alike for what is likely to have one cause."""
+
+import pytest
+
+from experiments.hunting.case import Case, Disturbance
+from testbed.campaign.hunting.sentence import primary, sentence, signature
+
+CUT = Disturbance("cut", 4_000_000, 2_100_000, ("r0", "r2"), (), "forward")
+KILL = Disturbance("crash", 5_000_000, 300_000, ("r0/proxy-1",))
+POWER = Disturbance("power", 8_000_000, 500_000, ("r1/proxy-0", "r1/client-0"))
+
+
+def violation(kind: str = "lost", count: int = 12, said: str = "") -> dict[str, object]:
+    example = {"client": "r1/client-2", "role": "client", "stream": "r0", "count": count}
+    return {"kind": kind, "count": count, "said": said, "examples": [example]}
+
+
+def test_a_sentence_says_who_lacks_what_after_what():
+    said = sentence(violation(), Case(1, {"roles.proxy": 2, "duration": "14s"}, (CUT, KILL, POWER)))
+    assert said == (
+        "r1/client-2 never got 12 events of stream r0, after the link r0-r2 was cut (forward only) for 2.1 s,"
+        " while r0/proxy-1 was killed and started again 0.3 s later, and then region r1 lost power for 0.5 s"
+        " (with roles.proxy 2)."
+    )
+
+
+def test_without_disturbances_that_is_said():
+    assert sentence(violation(count=1), Case(1, {}, ())) == (
+        "r1/client-2 never got an event of stream r0, without any disturbance."
+    )
+
+
+@pytest.mark.parametrize("kind", ["crashed", "unheard-of"])
+def test_what_has_no_form_is_said_as_it_was(kind):
+    said = sentence(violation(kind, said="r0/proxy-0 failed: KeyError\n  more"), Case(1, {}, (KILL,)))
+    assert said.startswith("r0/proxy-0 failed: KeyError, after r0/proxy-1 was killed")
+
+
+def test_a_cause_is_what_broke_to_whom_after_what_of_whom():
+    assert (
+        signature(violation(), Case(1, {}, (CUT, KILL, POWER))) == "lost client after crash-proxy cut power"
+    )
+    assert signature(violation(), Case(2, {}, ())) == "lost client after nothing"
+
+
+def test_the_most_serious_counts():
+    kinds = ["stalled", "lost", "duplicated", "unheard-of"]
+    assert primary([violation(kind) for kind in kinds])["kind"] == "duplicated"
