@@ -110,6 +110,11 @@ def case_to_json(case: Case) -> dict[str, Any]:
     }
 
 
+def disturbances_from_json(content: Any, file: object) -> tuple[Disturbance, ...]:
+    """Disturbances as they stand in JSON. Raises InputError with the field."""
+    return from_json(tuple[Disturbance, ...], content, file)
+
+
 def case_from_json(content: Any, file: object = "case") -> Case:
     """The case that `case_to_json` wrote. Raises InputError with the field."""
     return from_json(Case, content, file)

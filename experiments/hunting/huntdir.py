@@ -8,11 +8,17 @@ whole, so that it goes on wherever it was interrupted.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from experiments.hunting.case import Case, case_from_json, case_to_json
+from experiments.hunting.case import (
+    Case,
+    Disturbance,
+    case_from_json,
+    case_to_json,
+    disturbances_from_json,
+)
 from experiments.json_files import read_json, write_json
 from topologies.errors import InputError
 
@@ -23,12 +29,13 @@ FINDINGS_MAX = 200
 @dataclass(frozen=True, slots=True)
 class Interesting:
     """A case that showed something new: what, and when in microseconds since time 0. cost: of its run, in
-    actions of the simulation.
+    actions of the simulation. starving: what would have kept some of its deliveries from coming.
     """
 
     case: Case
     new: Mapping[str, int]
     cost: int = 0
+    starving: tuple[tuple[Disturbance, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,7 @@ class HuntDirectory:
             "case": case_to_json(interesting.case),
             "new": dict(interesting.new),
             "cost": interesting.cost,
+            "starving": [[asdict(each) for each in some] for some in interesting.starving],
         }
         write_json(self.corpus / f"{number:06d}.json", content)
 
@@ -81,7 +89,8 @@ class HuntDirectory:
             cost = content.get("cost")
             if type(cost) is not int or cost < 0:
                 raise InputError(str(file), None, "cost", "should be a whole number")
-            yield Interesting(case_from_json(content.get("case"), file), new, cost)
+            starving = tuple(disturbances_from_json(some, file) for some in content.get("starving", ()))
+            yield Interesting(case_from_json(content.get("case"), file), new, cost, starving)
 
     def progress(self) -> dict[str, Any]:
         """How far it is; nothing yet if it has not begun. Raises InputError."""

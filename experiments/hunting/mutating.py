@@ -17,10 +17,13 @@ AFTER_US = (0, 0, 1, 200, 600, 2_000, 10_000, 100_000)
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """A case, and when what was new in it happened: microseconds since time 0."""
+    """A case; when what was new in it happened, in microseconds since time 0; and what would have kept some
+    of its deliveries from coming (`lineage`).
+    """
 
     case: Case
     moments_us: tuple[int, ...]
+    starving: tuple[tuple[Disturbance, ...], ...] = ()
 
 
 def mutated(rng: Random, drawing: Drawing, parent: Parent, other: Parent) -> Case | None:
@@ -122,6 +125,16 @@ def _merged(rng: Random, ground: Ground, found: Found, _: Parent, other: Parent)
     return found
 
 
+def _starved(rng: Random, ground: Ground, found: Found, parent: Parent, _: Parent) -> Found:
+    """Also what keeps an event from a client by all ways that it had, as far as the bounds allow it."""
+    for each in rng.choice(parent.starving) if parent.starving else ():
+        for_us = min(each.for_us, ground.last_us - each.at_us, ground.nemesis.longest_us) // STEP_US * STEP_US
+        fitting = replace(each, for_us=for_us)
+        if for_us > 0 and breach([*found, fitting], ground) is None:
+            found = [*found, fitting]
+    return found
+
+
 _WAYS: Sequence[Callable[[Random, Ground, Found, Parent, Parent], Found]] = (
     _shifted,
     _shifted,
@@ -131,4 +144,7 @@ _WAYS: Sequence[Callable[[Random, Ground, Found, Parent, Parent], Found]] = (
     _added,
     _removed,
     _merged,
+    _starved,
+    _starved,
+    _starved,
 )

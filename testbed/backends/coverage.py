@@ -1,10 +1,10 @@
 """What happened in a run, for who wants to know whether it was new.
 
 A *feature* is a text: a kind of message that a role sent (and of the message within), or an event of its
-log, after which other one of the same process, and in which phase (before any disturbance, during some of
-these kinds, after the last one), and how often, by powers of 16. Steady traffic gives the same features in
-every run; what a disturbance brings about gives others. Kept with each feature is when it first occurred, so
-that faults can be put there.
+log, on which input, and in which phase (before any disturbance, during some, after the last one), and how
+often, by powers of 16; of log events also during which kinds of disturbance. Steady traffic gives the same
+features in every run; what a disturbance brings about gives others. Kept with each feature is when it first
+occurred, so that faults can be put there.
 
 Also keeps the messages of a span of time for diagrams, if asked for.
 """
@@ -22,6 +22,8 @@ from testbed.backends.in_memory import Clock, Watcher
 
 SETTLING_US = 1_000_000  # after a disturbance's end: what follows it is still of it
 BEFORE, DURING, AFTER = "before", "during", "after"
+LOGGED = "log "
+"""How the kind of what is logged begins."""
 MESSAGES_MAX = 200_000
 """That are kept for a diagram."""
 SENDS_MAX = 100_000
@@ -71,7 +73,6 @@ class Coverage(Watcher):
     _first_us: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
     _names: dict[type, tuple[str, str]] = field(default_factory=dict)
     _sends: dict[str, tuple[int, int]] = field(default_factory=dict)
-    _last: dict[str, str] = field(default_factory=dict)
     _clock: Clock | None = None
     _zero_us: int | None = None
     _phase: str = BEFORE
@@ -104,7 +105,7 @@ class Coverage(Watcher):
 
     def logged(self, time_us: int, node: Node, line: m.Log) -> None:
         """See `Watcher`."""
-        self._note(node, line.event, self._since_us())
+        self._note(node, f"{LOGGED}{line.event}", self._since_us())
 
     def features(self) -> dict[str, int]:
         """All features of the run, and when each first occurred: microseconds since time 0."""
@@ -113,21 +114,28 @@ class Coverage(Watcher):
         for (role, _, kind, phase), count in self._counts.items():
             often[role, kind, _broad(phase)] += count
         for key, at_us in self._first_us.items():
-            role, before, kind, phase = key
-            for text in _features(role, before, kind, phase, often[role, kind, _broad(phase)]):
+            role, cause, kind, phase = key
+            for text in _features(role, cause, kind, phase, often[role, kind, _broad(phase)]):
                 found[text] = min(at_us, found.get(text, at_us))
         return found
 
     def _note(self, node: Node, kind: str, since_us: int) -> None:
-        name = node.spec.name
-        key = (node.spec.role, self._last.get(name, ""), kind, self._phase)
-        self._last[name] = kind
+        key = (node.spec.role, self._cause(node.given), kind, self._phase)
         counts = self._counts
         if key in counts:
             counts[key] += 1
         else:
             counts[key] = 1
             self._first_us[key] = since_us
+
+    def _cause(self, given: m.Input | None) -> str:
+        """The kind of an input: of the first message that came, or the name of a timer."""
+        match given:
+            case m.Received():
+                return self._kind(given.messages[0])
+            case m.TimerFired():
+                return given.timer[0]
+        return type(given).__name__
 
     def _kind(self, message: Any) -> str:
         """The name of a message, and of the one that it holds, if any."""
@@ -158,13 +166,13 @@ class Coverage(Watcher):
         return since_us
 
 
-def _features(role: str, before: str, kind: str, phase: str, count: int) -> Iterator[str]:
+def _features(role: str, cause: str, kind: str, phase: str, count: int) -> Iterator[str]:
     """What is said of what a role did, so often in all: coarse enough that most runs show little new."""
     broad = _broad(phase)
     if broad != BEFORE:  # how often until then says only how long that was
         yield f"{role} {kind} {broad} {_size(count)}"
-    yield f"{role} {before}>{kind} {broad}"
-    for each in phase.split("+") if broad == DURING else ():
+    yield f"{role} {cause}>{kind} {broad}"
+    for each in phase.split("+") if broad == DURING and kind.startswith(LOGGED) else ():
         yield f"{role} {kind} during {each}"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from random import Random
 
-from experiments.hunting.case import Case
+from experiments.hunting.case import Case, Disturbance
 from experiments.hunting.drawing import Drawing
 from experiments.hunting.huntdir import Interesting
 from experiments.hunting.mutating import Parent, mutated
@@ -44,12 +44,21 @@ class Guide:
         made = mutated(rng, self._drawing, self._parent(parent), self._parent(other))
         return made or self._drawing.case(drawn)
 
-    def take(self, case: Case, features: Mapping[str, int], cost: int) -> Interesting | None:
-        """Note what a case showed; the case with what was new, if anything was."""
+    def take(
+        self,
+        case: Case,
+        features: Mapping[str, int],
+        cost: int,
+        starving: tuple[tuple[Disturbance, ...], ...] = (),
+    ) -> Interesting | None:
+        """Note what a case showed; the case with what was new, if anything was.
+
+        starving: as of `Interesting`.
+        """
         new = {feature: at_us for feature, at_us in features.items() if feature not in self.seen}
         if not new:
             return None
-        interesting = Interesting(case, new, cost)
+        interesting = Interesting(case, new, cost, starving)
         self.add(interesting)
         return interesting
 
@@ -73,4 +82,4 @@ class Guide:
     def _parent(self, at: int) -> Parent:
         interesting = self._corpus[at]
         moments = sorted({at_us for at_us in interesting.new.values() if at_us >= 0})
-        return Parent(interesting.case, tuple(moments[-MOMENTS_MAX:]))
+        return Parent(interesting.case, tuple(moments[-MOMENTS_MAX:]), interesting.starving)

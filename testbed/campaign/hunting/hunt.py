@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from experiments.hunting.case import Case, case_to_json
+from experiments.hunting.case import Case, case_to_json, disturbances_from_json
 from experiments.hunting.drawing import Drawing
 from experiments.hunting.huntdir import HuntDirectory
 from experiments.hunting.shrinking import Shrinking
@@ -150,7 +150,8 @@ class Hunt:
         if "refused" in answer:
             progress.refused += 1
             return
-        interesting = self.guide.take(case, answer["features"], answer["actions"])
+        starving = tuple(disturbances_from_json(some, "case") for some in answer["starving"])
+        interesting = self.guide.take(case, answer["features"], answer["actions"], starving)
         if interesting is not None:
             self._directory.keep(self.guide.size, interesting)
         if answer["violations"]:

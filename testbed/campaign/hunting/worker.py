@@ -11,11 +11,18 @@ import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
+from random import Random
 from typing import Any
 
-from experiments.hunting.case import Case, case_from_json
+from experiments.declared import Trait
+from experiments.hunting.case import Case, Disturbance, case_from_json
+from experiments.hunting.lineage import Transfer, starving
 from experiments.hunting.written import experiment_of
 from experiments.model import Experiment
+from experiments.plan import Plan
+from experiments.plan_routes import hops
+from node.systems import codec_of, reading_of
+from testbed.backends.carried import Carried, Together
 from testbed.backends.coverage import Coverage, phases
 from testbed.backends.in_memory import simulate_in_memory
 from testbed.backends.simulator import simulate
@@ -25,6 +32,8 @@ from testbed.runner.run_control import prepare
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
+USUAL_US = 1_000_000
+"""How long what keeps an event from a client goes on, where the system has no times of its own."""
 DEFAULT_BUILD = "node.systems:build_machine"
 
 
@@ -66,19 +75,32 @@ class Server:
         plan = make_plan(experiment, topology, seed=case.seed, links_kind="auto")
         spans = [(each.kind, each.at_us, each.end_us) for each in case.disturbances]
         coverage = Coverage(phases(spans), kept_us=kept_us)
+        reading = reading_of(plan.system)
+        carried = Carried(codec_of(plan.system), frozenset(reading.carries if reading else ()))
         described = {"experiment": experiment.to_json(), "topology": {}}
-        run = simulate_in_memory(plan, described, build=self._build, watcher=coverage)
+        run = simulate_in_memory(plan, described, build=self._build, watcher=Together(coverage, carried))
         judged = judge(run)
         simulation = run.record.simulation
         return {
             "violations": [asdict(each) for each in judged.violations],
             "figures": judged.figures,
             "features": coverage.features(),
+            "starving": [
+                [asdict(each) for each in some] for some in self._starving(plan, case, carried.transfers)
+            ],
             "messages": [asdict(each) for each in coverage.messages],
             "wall_s": simulation.wall_s if simulation else 0.0,
             "actions": simulation.actions if simulation else 0,
             "virtual_s": simulation.virtual_s if simulation else 0.0,
         }
+
+    def _starving(self, plan: Plan, case: Case, transfers: list[Transfer]) -> list[tuple[Disturbance, ...]]:
+        clients = [
+            process.name for process in plan.processes if plan.declared.has(process.role, Trait.SUBSCRIBER)
+        ]
+        rng = Random(f"lineage {case.seed}")  # noqa: S311  to be replayed, not to be kept secret
+        times_us = [int(value) for name, value in plan.parameters.items() if name.endswith("_us") and value]
+        return starving(transfers, clients, hops(plan), rng, times_us or [USUAL_US])
 
     def _confirmed(self, case: Case) -> dict[str, Any]:
         """Run a case as `cutset run --on simulator` does, with all of the analysis."""
