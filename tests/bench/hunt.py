@@ -1,0 +1,118 @@
+"""How well `cutset hunt` finds planted defects (`tests/hunt`): how many of them within a budget each, after
+how long, and how small what it hands over is. Beside it, on the same budget, a hunt without guidance, and
+the nemesis' seeds one after the other.
+
+Ten minutes for each of some forty defects three times over are a day. The environment says otherwise:
+CUTSET_HUNT_S, the seconds for each; CUTSET_HUNT_MUTANTS, names with commas between; CUTSET_HUNT_WAYS, some of
+guided, unguided, nemesis. Those that are set aside count apart.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.child_python import python_command
+from tests.hunt.planted import Mutant, mutants, planted_copy, planted_environment
+
+EXPERIMENTS = {"sprinkler": "nemesis", "scribe": "scribe-nemesis", "meghdoot": "meghdoot-nemesis"}
+BUDGET_S = float(os.environ.get("CUTSET_HUNT_S", "600"))
+WAYS = tuple(os.environ.get("CUTSET_HUNT_WAYS", "guided,unguided,nemesis").split(","))
+FEW = 3
+"""Faults, of nine in ten of what is found."""
+GRACE_S = 600.0
+"""For what is shrunk when the budget is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of one defect. after_s: when it was found, None if it was not. faults: that were left."""
+
+    mutant: Mutant
+    after_s: float | None
+    faults: int | None = None
+
+
+def measure() -> list[dict[str, Any]]:
+    """Rows for `make bench`."""
+    return [row for way in WAYS for row in _rows(way, list(_found(way)))]
+
+
+def _found(way: str) -> Iterator[Result]:
+    asked = os.environ.get("CUTSET_HUNT_MUTANTS")
+    names = asked.split(",") if asked else [mutant.name for mutant in mutants()]
+    for mutant in mutants():
+        if mutant.name not in names:
+            continue
+        with tempfile.TemporaryDirectory(prefix="cutset-bench-") as folder:
+            copy = planted_copy(mutant, Path(folder) / "copy")
+            found = _nemesis if way == "nemesis" else _hunted
+            result = found(mutant, copy, Path(folder) / "hunt", way)
+        after = "not found" if result.after_s is None else f"{result.after_s:.0f} s, {result.faults} faults"
+        sys.stderr.write(f"  {way} {mutant.system} {mutant.name}: {after}\n")
+        yield result
+
+
+def _hunted(mutant: Mutant, copy: Path, out: Path, way: str) -> Result:
+    options = ["--for", f"{BUDGET_S:g}s", "--findings", "1", "-o", str(out)]
+    options += ["--unguided"] if way == "unguided" else []
+    _run(copy, "testbed.cli.main", "hunt", EXPERIMENTS[mutant.system], *options)
+    findings = sorted(out.glob("findings/*/finding.json"))
+    if not findings:
+        return Result(mutant, None)
+    content = json.loads(findings[0].read_text())
+    return Result(mutant, content["after_s"], len(content["case"]["disturbances"]))
+
+
+def _nemesis(mutant: Mutant, copy: Path, _: Path, __: str) -> Result:
+    said = _run(copy, "tests.bench.nemesis_seeds", EXPERIMENTS[mutant.system], f"{BUDGET_S:g}")
+    after_s, faults = json.loads(said)
+    return Result(mutant, after_s, faults)
+
+
+def _run(copy: Path, module: str, *arguments: str) -> str:
+    done = subprocess.run(
+        python_command(module, *arguments),
+        cwd=copy,
+        env=planted_environment(copy),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        timeout=BUDGET_S + GRACE_S,
+        check=False,
+    )
+    return done.stdout
+
+
+def _rows(way: str, results: Sequence[Result]) -> Iterator[dict[str, Any]]:
+    for aside in (False, True):
+        some = [each for each in results if each.mutant.is_set_aside is aside]
+        if not some:
+            continue
+        found = [each for each in some if each.after_s is not None]
+        what = f"{way}: {'of those set aside' if aside else 'defects'}, {BUDGET_S:g} s each"
+        share = 7 / 10 if aside else 25 / 30
+        yield {
+            "name": f"{what}, found of {len(some)}",
+            "value": len(found),
+            "asked": share * len(some) if way == "guided" else None,
+            "unit": "",
+        }
+        if not found:
+            continue
+        times = [each.after_s for each in found if each.after_s is not None]
+        yield {"name": f"{what}, median time", "value": statistics.median(times), "unit": "s"}
+        few = sum(1 for each in found if each.faults is not None and each.faults <= FEW)
+        if way != "nemesis":
+            yield {
+                "name": f"{what}, at most {FEW} faults after shrinking",
+                "value": few / len(found),
+                "asked": 0.9,
+                "unit": "of 1",
+            }
