@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from experiments.hunting.huntable import refuse_unusable
 from experiments.loader import FOLDER as EXPERIMENTS
 from experiments.loader import ExperimentFile, read_experiment
 from experiments.sweep import OF_MANY_RUNS
@@ -24,6 +25,7 @@ from topologies.loader import FOLDER as TOPOLOGIES
 from topologies.strict import DurationUs, Flag, Name, StrictModel, WholeNumber, problem
 
 FOLDER = Path(__file__).parent / "suites"
+SIMULATOR = "simulator"
 ENTRIES_MAX = 500
 REPEAT_MAX = 100
 BUDGET_US_MIN = 10_000_000
@@ -45,6 +47,10 @@ class Entry(StrictModel):
     """How many runs it makes, each with a seed of its own."""
     sweep: Flag = False
     """Whether it is the experiment's whole sweep, with its repetitions, as one run; not in the history."""
+    hunt_us: DurationUs | None = Field(None, ge=BUDGET_US_MIN, le=BUDGET_US_MAX)
+    """For how long it hunts, in place of a run, for faults that break what the experiment's system promises;
+    in virtual time, and not in the history.
+    """
     on: str | None = Field(None, max_length=4096)
     """Where it runs: local, simulator, or a path to an inventory, relative to this file; unless given, as the
     experiment says.
@@ -56,10 +62,23 @@ class Entry(StrictModel):
     allow_failure: Flag = False
     """Whether the night is fine although it fails; it is shown all the same."""
 
+    @property
+    def is_single(self) -> bool:
+        """Whether it makes single runs, which enter the history."""
+        return not self.sweep and self.hunt_us is None
+
     @model_validator(mode="after")
     def _one_point(self) -> Self:
         if self.sweep and self.repeat > 1:
             raise problem("a sweep is one run: set.repeat says how often each combination runs", "repeat")
+        if self.hunt_us is not None:
+            for field, given in (
+                ("sweep", self.sweep),
+                ("repeat", self.repeat > 1),
+                ("on", self.on is not None),
+            ):
+                if given:
+                    raise problem("a hunt is one run, in virtual time", field)
         for path in self.settings:
             if not self.sweep and path.split(".")[0] in OF_MANY_RUNS:
                 raise problem("an entry is one point: give `repeat` to the entry", "set", path)
@@ -103,6 +122,8 @@ class SuiteFile:
 
     def place(self, entry: Entry) -> str:
         """Where the entry runs; of an inventory a path that counts from anywhere."""
+        if entry.hunt_us is not None:
+            return SIMULATOR
         on = entry.on or self.experiments[entry.name].experiment.on
         return str((self.folder / on).absolute()) if "/" in on or on.endswith((".yaml", ".yml")) else on
 
@@ -141,6 +162,8 @@ def _experiment_of(entry: Entry, number: int, document: Document, folder: Path) 
             overrides.append(f"topology={_found('topology', TOPOLOGIES, entry.topology, folder)}")
         experiment = _found("experiment", EXPERIMENTS, entry.experiment, folder)
         file = read_experiment(experiment, overrides, leave_out=() if entry.sweep else OF_MANY_RUNS)
+        if entry.hunt_us is not None:
+            refuse_unusable(file.experiment)
     except InputError as error:
         path = ("entries", number, *_field_of(error, entry))
         said = error.problem if error.file.startswith("--set ") else str(error)

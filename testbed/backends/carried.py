@@ -8,6 +8,7 @@ from experiments.hunting.lineage import Transfer
 from node.core import machine as m
 from node.core.message_layout import Codec
 from node.sim.process import Node
+from node.systems import codec_of, reading_of
 from testbed.backends.in_memory import Clock, Watcher
 
 TRANSFERS_MAX = 200_000
@@ -24,6 +25,12 @@ class Carried(Watcher):
     transfers: list[Transfer] = field(default_factory=list)
     _reads: dict[type, Callable[[Any], Events | None]] = field(default_factory=dict)
     _clock: Clock | None = None
+
+    @classmethod
+    def of(cls, system: str) -> "Carried":
+        """For a run of this system."""
+        reading = reading_of(system)
+        return cls(codec_of(system), frozenset(reading.carries if reading else ()))
 
     def begin(self, now: Clock) -> None:
         """See `Watcher`."""

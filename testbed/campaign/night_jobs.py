@@ -18,6 +18,7 @@ from experiments.child_python import python_command
 from experiments.json_files import read_json
 from experiments.nights import NightRun
 from experiments.rundir import RunDirectory
+from experiments.suite import SIMULATOR
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.night import Night
 from testbed.campaign.night_one import BackendOf, failed, finished, prepared, stopped_after
@@ -25,7 +26,7 @@ from testbed.campaign.progress import Follower, follower
 from testbed.campaign.run_results import broken
 from testbed.campaign.sweep_tasks import SimulatePoint, result_file
 from testbed.errors import TestbedError
-from testbed.nightly.planning import SIMULATOR, budget_left_s
+from testbed.nightly.planning import budget_left_s
 
 LOOK_S = 0.1
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
@@ -49,7 +50,7 @@ def make_side_by_side(night: Night, jobs: int, backend_of: BackendOf) -> None:
     Raises KeyboardInterrupt, and MachineError if a disk is full.
     """
     waiting = [
-        run for run in night.record.pending if run.backend == SIMULATOR and not night.entry_of(run).sweep
+        run for run in night.record.pending if run.backend == SIMULATOR and night.entry_of(run).is_single
     ]
     on: list[_Job] = []
     with _ended(on), follower(terse=f"{len(waiting)} runs in virtual time") as follow:

@@ -25,6 +25,7 @@ from testbed.campaign.campaign_text import position
 from testbed.campaign.exit_codes import EXPECTED_ERRORS
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.night import Night
+from testbed.campaign.night_hunt import hunted
 from testbed.campaign.one_run import PerformedRun, Request, conclude, make, prepare, write_page
 from testbed.campaign.progress import Follower, follower
 from testbed.campaign.run_results import broken, concluded, why_not_analysed
@@ -45,6 +46,8 @@ WORST_FIRST: dict[Verdict, Failure] = {
     "invalid": Failure.FIDELITY,
 }
 """The verdicts on a sweep of which one run has them, and what they say of all of it."""
+HUNT_END_S = 300.0
+"""What a hunt found when its time was over is still shrunk."""
 BackendOf = Callable[[str], "Backend"]
 """The place of this name, opened if need be. Raises InputError, MachineError."""
 
@@ -75,15 +78,22 @@ def finish_one(night: Night, run: NightRun) -> bool:
     return _limited(night, run, finish, max(AROUND_A_RUN_S, budget_left_s(run, night.record, night.file)))
 
 
-def make_sweep(night: Night, run: NightRun) -> bool:
-    """Make a whole sweep, with one page and one verdict; returns as `make_one` does.
+def make_whole(night: Night, run: NightRun) -> bool:
+    """Make a whole sweep, with one page and one verdict, or hunt; returns as `make_one` does.
 
-    It does not enter the history: what is followed from night to night are single points. One that a crash
-    tore is made again from the beginning.
+    It does not enter the history: what is followed from night to night are single points. A sweep that a
+    crash tore is made again from the beginning; a hunt goes on.
     """
     began_s = time.monotonic()
     limit_s = budget_left_s(run, night.record, night.file)
-    made, goes_on = _bounded(night, run, limit_s, lambda: _swept(night, run, began_s))
+    hunt_us = night.entry_of(run).hunt_us
+
+    def work() -> NightRun:
+        if hunt_us is None:
+            return _swept(night, run, began_s)
+        return hunted(night, _begun(night, run), min(hunt_us / 1e6, limit_s), began_s)
+
+    made, goes_on = _bounded(night, run, limit_s + HUNT_END_S * (hunt_us is not None), work)
     if made is None:
         return False
     click.echo(night.leave(made), err=True)

@@ -28,7 +28,7 @@ from testbed.campaign.backend_selection import check_backend, open_backend
 from testbed.campaign.night import Night, earlier_durations_s, make_room
 from testbed.campaign.night_end import NightEnd, conclude, end_night, tell_of_none
 from testbed.campaign.night_jobs import make_side_by_side
-from testbed.campaign.night_one import BackendOf, make_one, make_sweep, set_torn_aside, settle_torn
+from testbed.campaign.night_one import BackendOf, make_one, make_whole, set_torn_aside, settle_torn
 from testbed.campaign.night_options import NightOptions
 from testbed.campaign.night_text import show_planned
 from testbed.errors import MachineError
@@ -190,8 +190,8 @@ def _make_all(night: Night, request: NightRequest) -> bool:
             night.check_room()
             if not night.fits(run):
                 continue
-            whole = night.entry_of(run).sweep
-            if not (make_sweep(night, run) if whole else make_one(night, run, backend_of)):
+            single = night.entry_of(run).is_single
+            if not (make_one(night, run, backend_of) if single else make_whole(night, run)):
                 return False
             make_room(night, request.options.keep_bytes)
     return True

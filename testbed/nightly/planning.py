@@ -10,13 +10,12 @@ from datetime import date
 
 from experiments.campaign import State
 from experiments.nights import NightRecord, NightRun, run_title
-from experiments.suite import Entry, SuiteFile
+from experiments.suite import SIMULATOR, Entry, SuiteFile
 from experiments.sweepdir import runs
 from testbed.sweeps import digest_of, plain
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
-SIMULATOR = "simulator"
 SEED_BYTES = 4
 TRIES_MAX = 3
 """How often a run may take the night down with it before it is left out."""
@@ -57,13 +56,16 @@ def digest(file: SuiteFile) -> str:
         topology = load_topology(experiment.topology)
         content.append(
             [entry.name, entry.repeat, entry.links, file.place(entry), plain(experiment), plain(topology)]
+            + ([entry.hunt_us] if entry.hunt_us is not None else [])
         )
     return digest_of(content)
 
 
 def check_jobs(jobs: int, file: SuiteFile) -> None:
     """Refuse --jobs if no runs of the suite may run at once. Raises InputError."""
-    if jobs > 1 and all(file.place(entry) != SIMULATOR for entry in file.suite.entries):
+    if jobs > 1 and all(
+        file.place(entry) != SIMULATOR or not entry.is_single for entry in file.suite.entries
+    ):
         raise InputError("--jobs", None, "", f"{file.suite.suite} has nothing in virtual time, and {ALONE}")
 
 
@@ -97,7 +99,9 @@ class DurationEstimate:
     def _guess_s(file: SuiteFile, entry: Entry) -> float:
         experiment = file.experiments[entry.name].experiment
         guess_s = experiment.duration_us / 1e6 + AROUND_A_RUN_S
-        if entry.sweep:
+        if entry.hunt_us is not None:
+            guess_s = entry.hunt_us / 1e6 + AROUND_A_RUN_S
+        elif entry.sweep:
             guess_s *= len(runs(experiment.axes, experiment.repeat, 0))
         return guess_s if entry.budget_us is None else min(guess_s, entry.budget_us / 1e6 / entry.repeat)
 

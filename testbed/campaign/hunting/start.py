@@ -10,9 +10,8 @@ from typing import Any
 
 import click
 
-from experiments.checks import problems
-from experiments.declared import programs_of
 from experiments.hunting.drawing import Drawing
+from experiments.hunting.huntable import nemesis_of, refuse_unusable
 from experiments.hunting.huntdir import HuntDirectory
 from experiments.hunting.knobs import knobs_of
 from experiments.hunting.written import base_of
@@ -27,7 +26,6 @@ from testbed.campaign.in_use import sole_writer
 from testbed.errors import MachineError
 from testbed.interrupts import handling, interrupt
 from topologies.errors import InputError
-from topologies.loader import load_topology
 
 HUNTS = RUNS / "hunts"
 
@@ -83,28 +81,6 @@ def hunt(request: HuntRequest) -> int:
             raise
         click.echo(hunting.text(), err=True)
     return _summed_up(directory)
-
-
-def refuse_unusable(experiment: Experiment) -> None:
-    """Raises InputError for what cannot be hunted in virtual time."""
-
-    def refuse(field: str, said: str) -> None:
-        raise InputError(experiment.name, None, field, said)
-
-    if programs_of(experiment.system) is not None:
-        refuse("system", f"{experiment.system} is a system of programs, which cannot be hunted yet")
-    if experiment.traffic:
-        refuse("traffic", "is made of real packets, which virtual time does not have")
-    for path, said in problems(experiment, load_topology(experiment.topology)):
-        refuse(".".join(map(str, path)), said)
-    nemesis = nemesis_of(experiment)
-    if found := nemesis.time_problem(experiment.duration_us):
-        refuse("duration", f"{found}: a longer one is needed")
-
-
-def nemesis_of(experiment: Experiment) -> Nemesis:
-    """What may go wrong: as the experiment says, or the usual."""
-    return experiment.nemesis or Nemesis.model_validate({})
 
 
 def _directory(request: HuntRequest) -> HuntDirectory:

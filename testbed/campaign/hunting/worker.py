@@ -21,7 +21,6 @@ from experiments.hunting.written import experiment_of
 from experiments.model import Experiment
 from experiments.plan import Plan
 from experiments.plan_routes import hops
-from node.systems import codec_of, reading_of
 from testbed.backends.carried import Carried, Together
 from testbed.backends.coverage import Coverage, phases
 from testbed.backends.in_memory import simulate_in_memory
@@ -75,8 +74,7 @@ class Server:
         plan = make_plan(experiment, topology, seed=case.seed, links_kind="auto")
         spans = [(each.kind, each.at_us, each.end_us) for each in case.disturbances]
         coverage = Coverage(phases(spans), kept_us=kept_us)
-        reading = reading_of(plan.system)
-        carried = Carried(codec_of(plan.system), frozenset(reading.carries if reading else ()))
+        carried = Carried.of(plan.system)
         described = {"experiment": experiment.to_json(), "topology": {}}
         run = simulate_in_memory(plan, described, build=self._build, watcher=Together(coverage, carried))
         judged = judge(run)

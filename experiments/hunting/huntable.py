@@ -1,0 +1,30 @@
+"""Whether an experiment can be hunted, and what may go wrong there."""
+
+from experiments.checks import problems
+from experiments.declared import programs_of
+from experiments.model import Experiment
+from experiments.nemesis import Nemesis
+from topologies.errors import InputError
+from topologies.loader import load_topology
+
+
+def refuse_unusable(experiment: Experiment) -> None:
+    """Raises InputError for what cannot be hunted in virtual time."""
+
+    def refuse(field: str, said: str) -> None:
+        raise InputError(experiment.name, None, field, said)
+
+    if programs_of(experiment.system) is not None:
+        refuse("system", f"{experiment.system} is a system of programs, which cannot be hunted yet")
+    if experiment.traffic:
+        refuse("traffic", "is made of real packets, which virtual time does not have")
+    for path, said in problems(experiment, load_topology(experiment.topology)):
+        refuse(".".join(map(str, path)), said)
+    nemesis = nemesis_of(experiment)
+    if found := nemesis.time_problem(experiment.duration_us):
+        refuse("duration", f"{found}: a longer one is needed")
+
+
+def nemesis_of(experiment: Experiment) -> Nemesis:
+    """What may go wrong: as the experiment says, or the usual."""
+    return experiment.nemesis or Nemesis.model_validate({})
