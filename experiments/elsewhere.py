@@ -14,10 +14,19 @@ from typing import TYPE_CHECKING
 from experiments.json_files import read_json
 from experiments.key_log import PRIVATE
 from experiments.packing import ENDING, RUN, SWEEP
-from experiments.rundir import INDEX, is_key_log, is_run_name
+from experiments.rundir import INDEX, RunDirectory, is_key_log, is_run_name
 from experiments.scratch import scratch
 from experiments.stores import COPIED_BYTES, copy, name_of, reached, told
-from experiments.unpacking import DEPTH_MAX, FREE_SHARE, MEMBERS_MAX, check_same, here_already, unpacked
+from experiments.sweepdir import SweepDirectory
+from experiments.unpacking import (
+    DEPTH_MAX,
+    FREE_SHARE,
+    JSON_BYTES_MAX,
+    MEMBERS_MAX,
+    check_same,
+    here_already,
+    unpacked,
+)
 from topologies.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,10 +73,14 @@ def _copied(url: str, folder: Path, into: Path) -> tuple[Path, bool]:
         raise InputError(url, None, "", f"should be a run's directory, or name one packed, *{ENDING}")
     making = folder / name
     making.mkdir()
-    copy(store, f"{path}/{kind}", making / kind, store.get_file_info(f"{path}/{kind}").size)
+    size = store.get_file_info(f"{path}/{kind}").size
+    if size > JSON_BYTES_MAX:
+        raise InputError(url, None, "", f"is no run: its {kind} has {size:,} bytes")
+    copy(store, f"{path}/{kind}", making / kind, size)
     if (into / name).exists():
         check_same(url, into / name, read_json(making / kind))
         return into / name, False
+    _check_record(making, kind)
     files = _files(store, path, url)
     _check_room(url, sum(size for _, size in files), folder)
     for place in {making / file for file, _ in files}:
@@ -83,6 +96,14 @@ def _copied(url: str, folder: Path, into: Path) -> tuple[Path, bool]:
         keys.chmod(PRIVATE)
     making.rename(into / name)
     return into / name, True
+
+
+def _check_record(making: Path, kind: str) -> None:
+    """Raises InputError if a run's or a sweep's record is none."""
+    if kind == RUN:
+        RunDirectory(making).read_run()
+    else:
+        SweepDirectory(making).read()
 
 
 def _files(store: "FileSystem", path: str, url: str) -> list[tuple[str, int]]:

@@ -8,22 +8,21 @@ whole, so that it goes on wherever it was interrupted.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from experiments.hunting.case import (
-    Case,
-    Disturbance,
-    case_from_json,
-    case_to_json,
-    disturbances_from_json,
-)
+from pydantic import ConfigDict, Field
+
+from experiments.hunting.case import Case, Disturbance
 from experiments.json_files import read_json, write_json
+from experiments.validated_json import STRICT, Count, Free, from_json, to_json
 from topologies.errors import InputError
 
 CORPUS_MAX = 20_000
 FINDINGS_MAX = 200
+Instant = Annotated[int, Field(gt=-(1 << 62), lt=1 << 62)]
+Starving = tuple[tuple[Disturbance, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +31,40 @@ class Interesting:
     actions of the simulation. starving: what would have kept some of its deliveries from coming.
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
     case: Case
-    new: Mapping[str, int]
-    cost: int = 0
-    starving: tuple[tuple[Disturbance, ...], ...] = ()
+    new: Mapping[str, Instant]
+    cost: Count = 0
+    starving: Starving = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A case whose run broke something, before it is shrunk: which run it was, and what the oracle said."""
+
+    number: Count
+    case: Case
+    violations: tuple[Free, ...]
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a hunt is. elapsed_s: over all of its sittings. causes: how often what broke alike was seen;
+    shrunk: how often it was shrunk. waiting: what is to be shrunk.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    runs: Count = 0
+    elapsed_s: Annotated[float, Field(ge=0, le=1e9)] = 0.0
+    refused: Count = 0
+    unfinished: Count = 0
+    violations: Count = 0
+    unconfirmed: Count = 0
+    causes: dict[str, Count] = field(default_factory=dict)
+    shrunk: dict[str, Count] = field(default_factory=dict)
+    waiting: list[Broken] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,33 +98,39 @@ class HuntDirectory:
         for folder in (self.path, self.corpus, self.findings):
             folder.mkdir(parents=True, exist_ok=True)
 
-    def keep(self, number: int, interesting: Interesting) -> None:
+    def keep(self, interesting: Interesting) -> None:
         """Keep a case of the corpus. Raises OSError."""
-        content = {
-            "case": case_to_json(interesting.case),
-            "new": dict(interesting.new),
-            "cost": interesting.cost,
-            "starving": [[asdict(each) for each in some] for some in interesting.starving],
-        }
-        write_json(self.corpus / f"{number:06d}.json", content)
+        last = max((int(file.stem) for file in self._corpus_files()), default=0)
+        write_json(self.corpus / f"{last + 1:06d}.json", to_json(interesting))
 
     def kept(self) -> Iterator[Interesting]:
         """All of the corpus, in order. Raises InputError for a file that is none of it."""
-        for file in sorted(self.corpus.glob("[0-9]*.json"))[:CORPUS_MAX]:
-            content = read_json(file)
-            new = content.get("new")
-            if not isinstance(new, dict) or not all(type(value) is int for value in new.values()):
-                raise InputError(str(file), None, "new", "should say what was new, and when")
-            cost = content.get("cost")
-            if type(cost) is not int or cost < 0:
-                raise InputError(str(file), None, "cost", "should be a whole number")
-            starving = tuple(disturbances_from_json(some, file) for some in content.get("starving", ()))
-            yield Interesting(case_from_json(content.get("case"), file), new, cost, starving)
+        for file in self._corpus_files()[:CORPUS_MAX]:
+            yield from_json(Interesting, _read(file), file)
 
-    def progress(self) -> dict[str, Any]:
+    def _corpus_files(self) -> list[Path]:
+        return sorted(file for file in self.corpus.glob("*.json") if file.stem.isdecimal())
+
+    def progress(self) -> Progress:
         """How far it is; nothing yet if it has not begun. Raises InputError."""
-        return read_json(self.progress_json) if self.progress_json.is_file() else {}
+        if not self.progress_json.exists():
+            return Progress()
+        return from_json(Progress, _read(self.progress_json), self.progress_json)
 
-    def found(self) -> list[dict[str, Any]]:
-        """finding.json of each finding, in order. Raises InputError."""
-        return [read_json(file) for file in sorted(self.findings.glob("*/finding.json"))[:FINDINGS_MAX]]
+    def found(self) -> list[tuple[Path, dict[str, Any]]]:
+        """The folder of each finding, and its finding.json, in order. Raises InputError."""
+        found = []
+        for file in sorted(self.findings.glob("*/finding.json"))[:FINDINGS_MAX]:
+            content = _read(file)
+            for name in ("said", "signature"):
+                if not isinstance(content.get(name), str):
+                    raise InputError(str(file), None, name, "should be a text")
+            found.append((file.parent, content))
+        return found
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """A JSON object in a plain file; of a pipe nothing might ever come. Raises InputError."""
+    if not file.is_file():
+        raise InputError(str(file), None, "", "is no file")
+    return read_json(file)

@@ -18,7 +18,6 @@ from node.sim.sim_network import Build, Sent
 from node.systems import build_machine
 from testbed.backends.simulated_files import Files, NodeFiles, time_ns
 from testbed.backends.simulator import Simulation, infrequent_collections
-from testbed.errors import TestbedError
 from testbed.interrupts import noted_interrupts
 from testbed.runner.record import RecordWriter
 
@@ -98,7 +97,7 @@ def simulate_in_memory(
 ) -> RunInMemory:
     """Carry out a plan. described: the `experiment` and `topology` as run.json has them.
 
-    Raises KeyboardInterrupt when the user interrupts it.
+    Raises KeyboardInterrupt when the user interrupts it, TestbedError if the nodes do not get ready.
     """
     record, files = _Record(plan, described), _Files(watcher)
     sent: Sent | None = None if watcher is None else watcher.sent
@@ -109,7 +108,7 @@ def simulate_in_memory(
             watcher.begin(Clock(simulation))
         try:
             simulation.carry_out()
-        except (NodeFailureError, TestbedError) as error:
+        except NodeFailureError as error:
             failure = str(error)
             record.note(outcome=Outcome.CRASHED)
     return RunInMemory(record.content, files.outputs(plan), files.lines, failure)

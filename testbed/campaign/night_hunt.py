@@ -9,7 +9,7 @@ from experiments.campaign import Failure, State, Verdict
 from experiments.hunting.huntdir import HuntDirectory
 from experiments.nights import NightRun
 from experiments.sanitize import sanitize
-from testbed.campaign.hunting.hunt import Limits, Progress
+from testbed.campaign.hunting.hunt import Limits
 from testbed.campaign.hunting.start import HuntRequest, hunt
 from testbed.campaign.night import Night
 from testbed.sweeps import digest_of, plain
@@ -28,7 +28,7 @@ def hunted(night: Night, run: NightRun, hunt_s: float, began_s: float) -> NightR
     experiment = night.file.experiments[run.entry].experiment
     name = f"{run.entry}-{digest_of(plain(experiment))[:DIGEST_CHARS]}"
     directory = HuntDirectory(night.directory.runs / HUNTS / name)
-    before = Progress.of(directory.progress())
+    before = directory.progress()
     request = HuntRequest(
         experiment=experiment,
         folder=directory.path,
@@ -38,7 +38,7 @@ def hunted(night: Night, run: NightRun, hunt_s: float, began_s: float) -> NightR
         workers=None,
         build=None,
         modules=(),
-        name=experiment.name,
+        words=(experiment.name,),
     )
     hunt(request)
     return concluded(run, directory, time.monotonic() - began_s)
@@ -47,7 +47,7 @@ def hunted(night: Night, run: NightRun, hunt_s: float, began_s: float) -> NightR
 def concluded(run: NightRun, directory: HuntDirectory, took_s: float) -> NightRun:
     """A run that has hunted: it fails where anything was found. Raises InputError."""
     found = directory.found()
-    said = [str(finding["said"]) for finding in found]
+    said = [str(finding["said"]) for _, finding in found]
     more = [f"and {len(said) - SAID_MAX} more"] if len(said) > SAID_MAX else []
     where = [f"cutset hunt --replay {directory.findings}/…"] if found else []
     verdict: Verdict = "failed" if found else "passed"

@@ -116,9 +116,19 @@ def command(  # noqa: PLR0917 (click passes them by name)
             workers=workers,
             build=build,
             modules=modules,
-            name=experiment,
+            words=_words(experiment, overrides, topology, seed, guided=not unguided),
         )
     )
+
+
+def _words(
+    experiment: str, overrides: tuple[str, ...], topology: str | None, seed: int | None, *, guided: bool
+) -> list[str]:
+    """What decides what is hunted, as it was said."""
+    words = [experiment, *(word for each in overrides for word in ("--set", each))]
+    words += [] if topology is None else ["--topology", topology]
+    words += [] if seed is None else ["--seed", str(seed)]
+    return words if guided else [*words, "--unguided"]
 
 
 def _again(folder: Path, times: int, backend: str, *, fixed: bool) -> int:

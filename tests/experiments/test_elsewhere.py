@@ -2,6 +2,7 @@
 
 import errno
 import json
+import shutil
 from pathlib import Path
 from typing import IO
 
@@ -117,6 +118,18 @@ def test_a_directory_in_s3_is_brought_once_without_what_is_made_anew(
     assert (place / KEY_LOG).stat().st_mode & 0o777 == 0o600
     assert main.run(["analyze", url]) in {0, 1}
     assert "was brought before" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("record", ["junk", "[]", "{}", ""])
+def test_a_directory_whose_record_is_none_does_not_take_the_place_of_a_good_one(
+    run: RunDirectory, tmp_path: Path, record: str
+) -> None:
+    bad = RunDirectory(shutil.copytree(run.path, tmp_path / "bad" / NAME))
+    bad.run_json.write_text(record)
+    with pytest.raises(InputError) as raised:
+        bring(bad.path.as_uri(), tmp_path / "runs")
+    assert raised.value.file == bad.path.as_uri()
+    assert bring(run.path.as_uri(), tmp_path / "runs") == (tmp_path / "runs" / NAME, True)
 
 
 def test_a_directory_that_breaks_off_leaves_nothing_and_another_run_is_left_alone(

@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from analysis.capture.pcap.compressed import unpacking_problem
-from analysis.capture.pcap.format import PCAP, Format
+from analysis.capture.pcap.format import FILE_HEADER_BYTES, PCAP, Format
 from analysis.capture.pcap.fragments import Fragment
 from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.scan import Scan, Split
@@ -45,8 +45,17 @@ class CaptureIndex:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is of one classic pcap file, whose records need nothing that stands before them."""
-        return len(self.sections) == 1 and self.sections[0].kind == PCAP
+        """Whether it is of one classic pcap file, whose records need nothing that stands before them, and it
+        says of all of them where they are.
+        """
+        places = [FILE_HEADER_BYTES, *(place for split in self.splits for place in (split.offset, split.end))]
+        joined = all(end == begin for end, begin in zip(places[::2], places[1::2], strict=False))
+        return (
+            len(self.sections) == 1
+            and self.sections[0].kind == PCAP
+            and joined
+            and places[-1] == self.good_bytes
+        )
 
     @property
     def packets(self) -> int:
@@ -112,10 +121,25 @@ def _identity(capture: Path) -> tuple[int, int]:
 
 def parse_index(content: bytes) -> CaptureIndex:
     """An index as it stands in a file. Raises ValueError if it is torn, of another schema, or none."""
-    fields = json.loads(content)
+    try:
+        fields = json.loads(content)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
     if not isinstance(fields, dict) or fields.pop("schema", None) != SCHEMA:
         raise ValueError("another schema")
-    return _reader().validate_python(fields)
+    found = _reader().validate_python(fields)
+    end = 0
+    for split in found.splits:
+        if not (0 <= split.section < len(found.sections) and end <= split.offset < split.end):
+            raise ValueError("splits that cannot be")
+        end = split.end
+    if not found.sections or not all(form.interfaces for form in found.sections if form.kind == PCAP):
+        raise ValueError("no sections")
+    if not end <= found.good_bytes <= found.file_bytes:
+        raise ValueError("it goes on beyond its capture")
+    if [form.kind for form in found.sections] == [PCAP] and not found.is_plain:
+        raise ValueError("it leaves something out")
+    return found
 
 
 @cache

@@ -3,19 +3,19 @@ written down. It stops at a time or a count, and goes on from its folder.
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from experiments.hunting.case import Case, case_to_json, disturbances_from_json
 from experiments.hunting.drawing import Drawing
-from experiments.hunting.huntdir import HuntDirectory
+from experiments.hunting.huntdir import Broken, HuntDirectory
 from experiments.hunting.shrinking import Shrinking
 from experiments.hunting.triggering import triggered
 from experiments.json_files import write_json
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
+from experiments.validated_json import to_json
 from testbed.campaign.hunting.diagram import diagram, kept_us
 from testbed.campaign.hunting.finding import Finding, write_finding
 from testbed.campaign.hunting.guide import Guide
@@ -30,39 +30,6 @@ FIGURES = ("lost", "duplicated", "out_of_order", "stray", "corrupted", "resurrec
 """What the whole analysis has to confirm."""
 
 
-@dataclass(slots=True)
-class Progress:
-    """How far a hunt is. elapsed_s: over all of its sittings. causes: how often what broke alike was seen."""
-
-    runs: int = 0
-    elapsed_s: float = 0.0
-    refused: int = 0
-    unfinished: int = 0
-    violations: int = 0
-    unconfirmed: int = 0
-    causes: Counter[str] = field(default_factory=Counter)
-    shrunk: Counter[str] = field(default_factory=Counter)
-
-    @classmethod
-    def of(cls, content: dict[str, Any]) -> "Progress":
-        """As it stands in progress.json."""
-        numbers = {name: content.get(name, 0) for name in ("runs", "elapsed_s", "refused", "unfinished")}
-        more = {name: content.get(name, 0) for name in ("violations", "unconfirmed")}
-        causes, shrunk = (Counter(content.get(name, {})) for name in ("causes", "shrunk"))
-        return cls(**numbers, **more, causes=causes, shrunk=shrunk)
-
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in progress.json."""
-        names = ("runs", "refused", "unfinished", "violations", "unconfirmed")
-        counts = {name: getattr(self, name) for name in names}
-        return {
-            **counts,
-            "elapsed_s": round(self.elapsed_s, 1),
-            "causes": dict(self.causes),
-            "shrunk": dict(self.shrunk),
-        }
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """When to stop: seconds and runs of all sittings together, and so many findings."""
@@ -70,13 +37,6 @@ class Limits:
     seconds: float | None = None
     runs: int | None = None
     findings: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Broken:
-    number: int
-    case: Case
-    violations: Sequence[dict[str, Any]]
 
 
 class Hunt:
@@ -100,12 +60,11 @@ class Hunt:
         self.guide = Guide(drawing, seed, guided=guided)
         for interesting in directory.kept():
             self.guide.add(interesting)
-        self.progress = Progress.of(directory.progress())
-        self._signatures = {str(each["signature"]) for each in directory.found()}
+        self.progress = directory.progress()
+        self._signatures = {str(each["signature"]) for _, each in directory.found()}
         self._before_s = self.progress.elapsed_s
         self._began_s = self._told_s = self._saved_s = time.monotonic()
         self._given = self.progress.runs
-        self._broken: list[_Broken] = []
         self.new_findings: list[Finding] = []
 
     def carry_out(self) -> None:
@@ -115,8 +74,10 @@ class Hunt:
                 self._give()
                 for done in self._pool.wait(TELL_S):
                     self._take(done)
-                if self._broken and not self._pool.busy:
-                    self._look_into(self._broken.pop(0))
+                waiting = self.progress.waiting
+                if waiting and not self._pool.busy:
+                    self._look_into(waiting[0])
+                    del waiting[0]
                 self._tell()
         finally:
             self._save()
@@ -125,14 +86,14 @@ class Hunt:
 
     def _is_over(self) -> bool:
         limits, progress = self._limits, self.progress
-        if self._broken:
+        if progress.waiting:
             return False
         enough = limits.findings is not None and len(self.new_findings) >= limits.findings
         late = limits.seconds is not None and self._elapsed_s() >= limits.seconds
         return enough or late or (limits.runs is not None and progress.runs >= limits.runs)
 
     def _give(self) -> None:
-        while self._pool.idle and not self._broken:
+        while self._pool.idle and not self.progress.waiting:
             if self._limits.runs is not None and self._given >= self._limits.runs:
                 return
             case = self.guide.next(self._given)
@@ -149,25 +110,28 @@ class Hunt:
             return
         if "refused" in answer:
             progress.refused += 1
+            if progress.refused == 1:
+                self._say(f"run {number} was refused, as others may be: {answer['refused']}")
             return
         starving = tuple(disturbances_from_json(some, "case") for some in answer["starving"])
         interesting = self.guide.take(case, answer["features"], answer["actions"], starving)
         if interesting is not None:
-            self._directory.keep(self.guide.size, interesting)
+            self._directory.keep(interesting)
         if answer["violations"]:
-            self._note(_Broken(number, case, answer["violations"]))
+            self._note(Broken(number, case, tuple(answer["violations"])))
 
-    def _note(self, broken: _Broken) -> None:
+    def _note(self, broken: Broken) -> None:
         self.progress.violations += 1
         cause = _cause(broken.violations)
-        self.progress.causes[cause] += 1
-        if self.progress.shrunk[cause] < SHRUNK_MAX:
-            self.progress.shrunk[cause] += 1
-            self._broken.append(broken)
+        causes, shrunk = self.progress.causes, self.progress.shrunk
+        causes[cause] = causes.get(cause, 0) + 1
+        if shrunk.get(cause, 0) < SHRUNK_MAX:
+            shrunk[cause] = shrunk.get(cause, 0) + 1
+            self.progress.waiting.append(broken)
 
     # --- What broke
 
-    def _look_into(self, broken: _Broken) -> None:
+    def _look_into(self, broken: Broken) -> None:
         """Shrink what broke and write it down, unless the same is there already."""
         after_s = self._elapsed_s()
         kind = primary(broken.violations)["kind"]
@@ -244,15 +208,16 @@ class Hunt:
         """How far it is, in a line."""
         progress, elapsed_s = self.progress, self._elapsed_s()
         rate = progress.runs / elapsed_s if elapsed_s else 0.0
+        refused = f", {progress.refused} refused" if progress.refused else ""
         return (
-            f"{elapsed_s:6.0f} s  {progress.runs} runs, {rate:.2f}/s  {len(self.guide.seen)} features seen,"
-            f" {self.guide.size} cases kept  {progress.violations} runs broke,"
-            f" {len(self._signatures)} findings"
+            f"{elapsed_s:6.0f} s  {progress.runs} runs{refused}, {rate:.2f}/s "
+            f" {len(self.guide.seen)} features seen, {self.guide.size} cases kept "
+            f" {progress.violations} runs broke, {len(self._signatures)} findings"
         )
 
     def _save(self) -> None:
         self.progress.elapsed_s = self._elapsed_s()
-        write_json(self._directory.progress_json, self.progress.to_json())
+        write_json(self._directory.progress_json, to_json(self.progress))
 
 
 def _request(do: str, case: Case) -> dict[str, Any]:

@@ -20,11 +20,13 @@ from testbed.campaign.backend_selection import LOCAL, open_backend
 from testbed.campaign.hunting.finding import EXPERIMENT, WHEN, read_finding
 from testbed.campaign.one_run import Request, make, prepare
 from testbed.campaign.progress import follower
+from testbed.errors import MachineError, TestbedError
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
 REPLAYS = "replays.json"
 RUNS = "replays"
+CRASHED = "crashed"
 CLEAN_MAX = 1_000
 """Runs in a row that are made, at most, before something counts as gone."""
 
@@ -137,7 +139,13 @@ def _one(folder: Path, finding: dict[str, Any], backend_name: str) -> bool:
     request = Request(experiment, topology, experiment.seed, "auto")
     with open_backend(backend_name, _say) as backend, follower("replay") as follow:
         run = prepare(request, backend, folder / RUNS)
-        made = make(run, backend, follow)
+        try:
+            made = make(run, backend, follow)
+        except TestbedError as error:
+            if finding["violation"]["kind"] != CRASHED or isinstance(error, MachineError):
+                raise
+            _say(f"crashed: {error}")
+            return True
     drained = made.ended.record.times.drained_ns is not None
     return made.summary is not None and broke_again(finding["violation"], made.summary, drained=drained)
 

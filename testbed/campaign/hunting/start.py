@@ -1,6 +1,7 @@
 """Begins a hunt, or goes on with one: what is hunted, what may go wrong there, and the folder of it all."""
 
 import contextlib
+import shlex
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from experiments.json_files import read_json, write_json
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.rundir import RUNS
+from experiments.sanitize import sanitize
 from testbed.campaign import exit_codes
 from testbed.campaign.hunting.hunt import Hunt, Limits
 from testbed.campaign.hunting.pool import Pool
@@ -32,8 +34,8 @@ HUNTS = RUNS / "hunts"
 
 @dataclass(frozen=True, slots=True)
 class HuntRequest:
-    """What a user asked for. folder: of the hunt; one is made below `runs/hunts` unless given. given: the
-    words by which it can be asked for again.
+    """What a user asked for. folder: of the hunt; one is made below `runs/hunts` unless given. words: by
+    which the same can be asked for again, without the folder.
     """
 
     experiment: Experiment
@@ -44,7 +46,7 @@ class HuntRequest:
     workers: int | None
     build: str | None
     modules: Sequence[Path]
-    name: str
+    words: Sequence[str]
 
 
 def hunt(request: HuntRequest) -> int:
@@ -77,7 +79,8 @@ def hunt(request: HuntRequest) -> int:
         try:
             hunting.carry_out()
         except KeyboardInterrupt:
-            click.echo(f"interrupted: cutset hunt {request.name} -o {directory.path} goes on", err=True)
+            again = shlex.join(["cutset", "hunt", *request.words, "-o", str(directory.path)])
+            click.echo(f"interrupted: {again} goes on", err=True)
             raise
         click.echo(hunting.text(), err=True)
     return _summed_up(directory)
@@ -101,7 +104,7 @@ def _check_same(directory: HuntDirectory, request: HuntRequest, base: Experiment
         "seed": request.seed,
         "guided": request.guided,
     }
-    if not directory.hunt_json.is_file():
+    if not directory.hunt_json.exists():
         write_json(directory.hunt_json, what)
         return
     there = read_json(directory.hunt_json)
@@ -113,7 +116,7 @@ def _check_same(directory: HuntDirectory, request: HuntRequest, base: Experiment
 
 def _summed_up(directory: HuntDirectory) -> int:
     found = directory.found()
-    for finding, file in zip(found, sorted(directory.findings.glob("*/finding.json")), strict=True):
-        click.echo(f"{file.parent}\n  {finding['said']}")
+    for folder, finding in found:
+        click.echo(f"{folder}\n  {sanitize(finding['said'])}")
     click.echo(f"{len(found)} finding{'s' if len(found) != 1 else ''} in {directory.path}")
     return exit_codes.FAILED if found else exit_codes.FINE

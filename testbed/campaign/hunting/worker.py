@@ -26,6 +26,7 @@ from testbed.backends.coverage import Coverage, phases
 from testbed.backends.in_memory import simulate_in_memory
 from testbed.backends.simulator import simulate
 from testbed.campaign.hunting.oracle import judge
+from testbed.errors import TestbedError
 from testbed.planning import make_plan
 from testbed.runner.run_control import prepare
 from topologies.errors import InputError
@@ -65,7 +66,7 @@ class Server:
             if request["do"] == "confirm":
                 return self._confirmed(case)
             return self._tried(case, request.get("kept_us"))
-        except InputError as error:
+        except (InputError, TestbedError) as error:
             return {"refused": str(error)}
 
     def _tried(self, case: Case, kept_us: tuple[int, int] | None) -> dict[str, Any]:

@@ -91,24 +91,61 @@ def test_patterns_and_single_captures_mean_what_they_mean_here(s3: str, captures
         assert rows(there) == expected
 
 
-@pytest.mark.parametrize("lie", ["other places", "other size", "no index", "no splits there"])
-def test_an_index_that_lies_gives_no_wrong_rows(s3: str, captures: Path, lie: str) -> None:
+LIES = {
+    "no index": lambda _: 1,
+    "other size": lambda said: said | {"file_bytes": said["file_bytes"] + 1},
+    "beyond the end": lambda said: (
+        said | {"splits": [*said["splits"][:-1], said["splits"][-1] | {"end": 10**9}]}
+    ),
+    "twice": lambda said: said | {"splits": said["splits"] * 2},
+    "no splits": lambda said: said | {"splits": []},
+    "one is missing": lambda said: said | {"splits": said["splits"][1:]},
+    "no sections": lambda said: said | {"sections": []},
+    "another section": lambda said: said | {"splits": [split | {"section": 5} for split in said["splits"]]},
+    "other times": lambda said: (
+        said | {"splits": [split | {"first_ns": 5, "last_ns": 6} for split in said["splits"]]}
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_an_index_that_cannot_be_is_not_believed(s3: str, captures: Path, lie: str) -> None:
+    index = sidecar(captures / "indexed.pcap")
+    index.write_text(json.dumps(LIES[lie](json.loads(index.read_text()))))
+    url = stored(captures, s3, lie.replace(" ", "-"))
+    assert rows(url) == rows(str(captures))
+    index.write_text("[" * 200_000)
+    assert len(rows(str(captures))) == 3 * PACKETS_EACH
+
+
+def test_a_capture_in_place_of_another_of_its_size_is_not_read_by_its_index(s3: str, captures: Path) -> None:
+    later = at_intervals((segment(n, bytes(10)) for n in range(PACKETS_EACH)), START_NS + 10**15)
+    write_pcap(captures / "indexed.pcap", later)
+    times = TimeRange(START_NS + 10**14)
+    assert len(rows(stored(captures, s3, "replaced"), times)) == PACKETS_EACH
+
+
+def test_a_capture_that_is_replaced_after_planning_is_no_more_read(s3: str, captures: Path) -> None:
+    url = stored(captures, s3, "changing")
+    reader = PcapReader(url, spark_schema(PACKETS))
+    planned = reader.partitions()
+    write_pcap(captures / "plain.pcap", at_intervals(segment(n, bytes(99)) for n in range(PACKETS_EACH)))
+    stored(captures, s3, "changing")
+    with pytest.raises(CaptureError, match="is another file than when"):
+        [list(reader.read(each)) for each in planned]
+
+
+def test_where_an_index_lies_and_is_believed_no_wrong_rows_come(s3: str, captures: Path) -> None:
     index = sidecar(captures / "indexed.pcap")
     said = json.loads(index.read_text())
-    if lie == "other places":
-        for before, after in pairwise(said["splits"]):
+    half = len(said["splits"]) // 2
+    for number, (before, after) in enumerate(pairwise(said["splits"]), 1):
+        if number not in {half, len(said["splits"]) - 1}:  # where it is looked at
             before["end"] = after["offset"] = after["offset"] + 2
-    elif lie == "other size":
-        said["file_bytes"] += 1
-    elif lie == "no splits there":
-        said["splits"][-1]["end"] = said["file_bytes"] + 1000
-    index.write_text("{" if lie == "no index" else json.dumps(said))
-    url = stored(captures, s3, lie.replace(" ", "-"))
-    if lie == "other places":
-        with pytest.raises(CaptureError, match=f"indexed.pcap{INDEX}, is of another capture: remove it"):
-            rows(url)
-    else:
-        assert len(rows(url)) == 3 * PACKETS_EACH
+    index.write_text(json.dumps(said))
+    url = stored(captures, s3, "lying")
+    with pytest.raises(CaptureError, match=f"indexed.pcap{INDEX}, is of another capture: remove it"):
+        rows(url)
 
 
 def test_a_stream_by_url_and_a_store_that_is_not_there_are_refused(s3: str) -> None:

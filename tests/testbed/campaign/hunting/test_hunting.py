@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -57,12 +58,12 @@ def test_what_is_planted_is_found_shrunk_and_replays(tmp_path, capfd):
 def test_it_stops_after_so_many_runs_finds_nothing_in_what_is_right_and_goes_on(tmp_path, capfd):
     assert hunt(tmp_path, *LITTLE, "--runs", "4", "--workers", "2") == exit_codes.FINE
     directory = HuntDirectory(tmp_path)
-    assert directory.progress()["runs"] == 4
+    assert directory.progress().runs == 4
     kept = list(directory.kept())
     assert kept
     assert "0 findings" in capfd.readouterr().out
     assert hunt(tmp_path, *LITTLE, "--runs", "6", "--workers", "2") == exit_codes.FINE
-    assert directory.progress()["runs"] == 6
+    assert directory.progress().runs == 6
     assert list(directory.kept())[: len(kept)] == kept
 
 
@@ -75,7 +76,7 @@ def test_another_hunt_s_folder_is_refused_in_one_line(tmp_path, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "said"),
-    [("{", "is not JSON"), ('{"new": {}, "cost": 1, "case": {"seed": "x"}}', "seed"), ("{}", "what was new")],
+    [("{", "is not JSON"), ('{"new": {}, "cost": 1, "case": {"seed": "x"}}', "seed"), ("{}", "case")],
 )
 def test_a_corpus_file_that_is_none_is_one_clear_line(tmp_path, capfd, content, said):
     corpus = tmp_path / "corpus"
@@ -105,6 +106,16 @@ def test_processes_that_end_at_once_end_the_hunt_in_one_line(tmp_path, capfd):
     assert "ended before they gave an answer" in lines[0]
 
 
+@pytest.mark.slow
+def test_settings_with_which_nothing_gets_ready_are_refused_and_no_finding(tmp_path, capfd):
+    options = ["--set", "nemesis.vary={roles.proxy: [0]}", "--set", "duration=14s", "--runs", "2"]
+    assert hunt(tmp_path, *options, "--workers", "2") == exit_codes.FINE
+    said = capfd.readouterr()
+    assert "not ready after" in said.err
+    assert "2 runs, 2 refused" in said.err or HuntDirectory(tmp_path).progress().refused
+    assert "0 findings" in said.out
+
+
 def children(of: int) -> list[int]:
     listed = subprocess.run(
         ["ps", "-o", "pid=", "--ppid", str(of)], capture_output=True, text=True, check=False
@@ -128,9 +139,10 @@ def test_ctrl_c_ends_it_and_its_processes_and_what_was_seen_is_kept(tmp_path):
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == exit_codes.INTERRUPTED
+    assert f"cutset hunt nemesis {shlex.join(LITTLE[:4])}" in said
     assert f"-o {tmp_path} goes on" in said
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
-    assert directory.progress()["runs"] >= 1
+    assert directory.progress().runs >= 1
     assert list(directory.kept())
 
 
