@@ -239,7 +239,9 @@ def test_a_small_run_of_real_processes_holds_and_a_planted_number_does_not(
     capsys.readouterr()
     code = reproduce(archive, *options)
     said = capsys.readouterr().out
-    assert "archived: tiny, seed 1, with real processes, passed\nhere: 4 passed; 4 in all" in said
+    # Where others have the processors a repeat may be invalid, and then counts for nothing.
+    here = r"here: ([2-4] passed(, [12] invalid)?|[12] invalid, [2-4] passed); 4 in all"
+    assert re.search(rf"archived: tiny, seed 1, with real processes, passed\n{here}", said)
     found = verdicts(said)
     assert {"verdict", "events.lost", "throughput.events_per_s", "latency.p50_ms"} <= found.keys()
     off = {figure for figure, verdict in found.items() if verdict != "HOLDS"}
