@@ -38,14 +38,18 @@ def test_both_ends_give_the_link_up_and_link_again(run, router):
 
 def test_what_is_lost_was_to_cross_the_link(run):
     """How long differs: some runs lose the events of a lease, others all of one direction until the heal."""
-    events = run.read_summary()["events"]
+    summary = run.read_summary()
+    events = summary["events"]
     assert events["published"] > 1500
     lost = {
         (row["client"], row["stream"]): row["lost"]
         for row in pq.read_table(run.table("deliveries")).to_pylist()
         if row["lost"]
     }
-    assert set(lost) == {("r1-subscriber-0", 2), ("r2-subscriber-0", 1)}
+    over_the_link = {("r1-subscriber-0", 2), ("r2-subscriber-0", 1)}
+    assert set(lost) >= over_the_link
+    if summary["fidelity"]["valid"]:  # where others have the processors, other leases end, too
+        assert set(lost) == over_the_link
     assert sum(lost.values()) == events["lost"]
     assert events["stray"] == events["corrupted"] == events["published_twice"] == 0
     assert run.read_summary()["agreement"]["held"] is True
