@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 from experiments.declared import Trait
 from experiments.expectations import number_of
-from experiments.plan import NUMBER_MAX, Plan
+from experiments.plan import Plan
+from experiments.plan_values import NUMBER_MAX
 from experiments.rundir import RunDirectory
 from experiments.sweep import axes
 from experiments.sweepdir import SweepDirectory, SweepRecord, SweepRun

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from experiments.changes import ProcessAction, ProcessChange
 from experiments.churn import COUNT_MAX, Arrivals, Churn, Departures
-from experiments.plan import ChurnPlan, ProcessAction, ProcessChange
+from experiments.plan import ChurnPlan
 from experiments.roles import RoleCounts, counts_in
 
 _ENDS = {"leave": ProcessAction.LEAVE, "crash": ProcessAction.KILL}

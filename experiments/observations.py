@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from experiments.changes import Direction
 from experiments.plain_name import plain_name
-from experiments.plan import Direction
 from experiments.validated_json import Count, FileName, Name, Text, TimeNs
 from topologies.errors import InputError
 

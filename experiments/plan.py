@@ -9,13 +9,19 @@ the run, when all nodes are ready and the drivers start.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
-from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import ConfigDict, Field
 
+from experiments.changes import (
+    Change,
+    Direction,
+    LinkChange,
+    ProcessAction,
+    ProcessChange,
+)
 from experiments.declared import Declared, oldest
+from experiments.plan_values import NUMBER_MAX, Address, Impairments, Network, Number, Port, Trace
 from experiments.validated_json import (
     STRICT,
     Count,
@@ -32,119 +38,10 @@ from experiments.workload_fields import workload_problems
 from node.core.program import Programs
 from node.core.specification import Subscription
 from topologies.errors import InputError
-from topologies.link_parameters import DELAY_US_MAX, LinkParameters
-from topologies.link_trace import LinkTrace, steps_of
+from topologies.link_parameters import LinkParameters
+from topologies.link_trace import LinkTrace
 
-NUMBER_MAX = (1 << 32) - 1
-"""Of places among others of a kind."""
 SETTLE_US_MAX = 10**11
-
-
-class LinkState(StrEnum):
-    """Whether frames cross: BLACKHOLE drops every frame silently, also those in flight.
-
-    DOWN takes the interfaces down, too, so that the kernels at both ends know.
-    """
-
-    UP = "up"
-    BLACKHOLE = "blackhole"
-    DOWN = "down"
-
-
-class Direction(StrEnum):
-    """FORWARD is from `LinkPlan.a` to `LinkPlan.b`; a host's LAN link is forward from host to region."""
-
-    FORWARD = "forward"
-    BACKWARD = "backward"
-
-
-class ProcessAction(StrEnum):
-    """What a fault does to a node process: SIGKILL, SIGSTOP, SIGCONT, start it again after its end, the same
-    on an empty disk, tell all others that it will not come back, start it for the first time, let it end,
-    keep its packets from others of its region, reset its connections, block some of its packets, or fill its
-    file system.
-    """
-
-    KILL = "kill"
-    STOP = "stop"
-    CONTINUE = "continue"
-    RESTART = "restart"
-    REPLACE = "replace"
-    GIVE_UP = "give-up"
-    JOIN = "join"
-    LEAVE = "leave"
-    SEPARATE = "separate"
-    REJOIN = "rejoin"
-    RESET = "reset"
-    BLOCK = "block"
-    UNBLOCK = "unblock"
-    FILL = "fill"
-    UNFILL = "unfill"
-
-    @property
-    def is_of_environment(self) -> bool:
-        """Whether it is done to a process's packets or file system, and not to itself."""
-        return self in _OF_ENVIRONMENT
-
-
-_OF_ENVIRONMENT = {
-    ProcessAction.SEPARATE,
-    ProcessAction.REJOIN,
-    ProcessAction.RESET,
-    ProcessAction.BLOCK,
-    ProcessAction.UNBLOCK,
-    ProcessAction.FILL,
-    ProcessAction.UNFILL,
-}
-
-
-def _sound(parameters: LinkParameters) -> LinkParameters:
-    """Raises ValueError if no link can be so."""
-    wrong = {
-        "delay_us": not 0 <= parameters.delay_us <= 2 * DELAY_US_MAX,
-        "jitter_us": not 0 <= parameters.jitter_us <= 2 * DELAY_US_MAX,
-        "jitter_correlation": not 0 <= parameters.jitter_correlation <= 1,
-        "loss": not 0 <= parameters.loss <= 1,
-        "rate_bits_per_s": not 0 < (parameters.rate_bits_per_s or 1) < 1 << 62,
-        "queue_packets": not 0 < (parameters.queue_packets or 1) < 1 << 31,
-        "loss_burst_packets": not 0 < (parameters.loss_burst_packets or 1) < 1 << 31,
-        "mtu_bytes": not 0 < parameters.mtu_bytes < 1 << 16,
-    }
-    for name, is_so in wrong.items():
-        if is_so:
-            raise ValueError(f"no link has a {name} of {getattr(parameters, name)}")
-    return parameters
-
-
-def _sound_trace(trace: LinkTrace) -> LinkTrace:
-    """Raises ValueError if no link can follow it."""
-    for name, steps, most in (("rate", trace.rate, 1 << 62), ("delay", trace.delay, 2 * DELAY_US_MAX)):
-        if steps is None:
-            continue
-        if not 0 < steps.period_us < 1 << 62 or len(steps.values) != steps_of(steps.period_us):
-            raise ValueError(f"a trace of {steps.period_us} us has no {len(steps.values)} steps")
-        if not all(0 <= value < most for value in steps.values):
-            raise ValueError(f"no link has a {name} of its trace's")
-    if trace.rate is not None and not any(trace.rate.values):
-        raise ValueError("its trace lets nothing through")
-    return trace
-
-
-def _address(text: str) -> str:
-    return str(IPv4Address(text))
-
-
-def _network(text: str) -> str:
-    return str(IPv4Network(text))
-
-
-Number = Annotated[int, Field(ge=0, le=NUMBER_MAX)]
-Port = Annotated[int, Field(ge=1, le=65_535)]
-Address = Annotated[str, AfterValidator(_address)]
-Network = Annotated[str, AfterValidator(_network)]
-Impairments = Annotated[LinkParameters, AfterValidator(_sound)]
-Trace = Annotated[LinkTrace, AfterValidator(_sound_trace)]
-
 
 GATEWAY_ROLE, TRAFFIC_ROLE = "gateway", "traffic-host"
 """Of hosts without a process of the system's."""
@@ -234,60 +131,6 @@ class CapturePlan:
     side: Name | None = None  # the region at whose side of the emulator it listens
     in_parts: bool = False  # of a second each, for who watches the run; one file in the end
     wire: bool = False  # behind the emulator, on the way to another machine: headers only, to compare clocks
-
-
-@dataclass(frozen=True, slots=True)
-class LinkChange:
-    """From `at_us` on, this direction of this link is in `state` with `parameters`, because of `fault`."""
-
-    at_us: TimeUs
-    fault: Name
-    link: Name
-    direction: Direction
-    state: LinkState
-    parameters: Annotated[Impairments, Field(alias="shape")]  # its name in run.json
-
-
-@dataclass(frozen=True, slots=True)
-class Trigger:
-    """A process sends a message of this name for the so-manieth time since the change's `at_us`."""
-
-    process: Name
-    sends: Name
-    times: Annotated[int, Field(ge=1)] = 1
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessChange:
-    """At `at_us`, `action` is done to `process`, because of `fault`."""
-
-    at_us: TimeUs
-    fault: Name
-    process: Name
-    action: ProcessAction
-    peers: tuple[Name, ...] = ()
-    """From whom its packets are kept, to whom they go again, or whose connections are reset."""
-    port: Port | None = None
-    """Of the connections that are reset, or the packets that are blocked."""
-    rule: Name | None = None
-    """Of a block or fill: the fault that begins or ends here."""
-    new: bool = False
-    """Of a block: whether it is for attempts to connect alone."""
-    refuse: bool = False
-    """Of a block: whether connections are answered with a RST."""
-    when: Trigger | None = None
-    """After what it is done; at its time unless given."""
-
-
-def _kind_of_change(change: Any) -> str:
-    is_process = "process" in change if isinstance(change, dict) else isinstance(change, ProcessChange)
-    return "process" if is_process else "link"
-
-
-Change = Annotated[
-    Annotated[LinkChange, Tag("link")] | Annotated[ProcessChange, Tag("process")],
-    Discriminator(_kind_of_change),
-]
 
 
 @dataclass(frozen=True, slots=True)

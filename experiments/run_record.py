@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, ConfigDict, Field
 
+from experiments.changes import Change
 from experiments.expectations import Expectation
 from experiments.json_files import parse_json, read_text
 from experiments.observations import (
@@ -28,7 +29,7 @@ from experiments.observations import (
     ProcessRecord,
     Shipment,
 )
-from experiments.plan import Change, Plan, as_now, check_plan
+from experiments.plan import Plan, as_now, check_plan
 from experiments.validated_json import (
     STRICT,
     Count,

@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from experiments.backend_names import SIMULATOR
 from experiments.hunting.huntable import refuse_unusable
 from experiments.loader import FOLDER as EXPERIMENTS
 from experiments.loader import ExperimentFile, read_experiment
@@ -25,7 +26,6 @@ from topologies.loader import FOLDER as TOPOLOGIES
 from topologies.strict import DurationUs, Flag, Name, StrictModel, WholeNumber, problem
 
 FOLDER = Path(__file__).parent / "suites"
-SIMULATOR = "simulator"
 ENTRIES_MAX = 500
 REPEAT_MAX = 100
 BUDGET_US_MIN = 10_000_000

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 
 from pydantic import PlainSerializer, TypeAdapter
 
-from experiments.plan import CapturePlan, Change, Direction, LinkChange, LinkPlan, Plan, ProcessAction
+from experiments.changes import Change, Direction, LinkChange, ProcessAction
+from experiments.plan import CapturePlan, LinkPlan, Plan
 from testbed.tunnel import Tunnel
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace

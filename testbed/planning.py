@@ -15,6 +15,7 @@ from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
+from experiments.changes import Direction, LinkChange, ProcessChange
 from experiments.checks import problems
 from experiments.declared import Trait, programs_of
 from experiments.faults import Fault
@@ -25,12 +26,9 @@ from experiments.plan import (
     TRAFFIC_ROLE,
     BurstPlan,
     CapturePlan,
-    Direction,
     HostPlan,
-    LinkChange,
     LinkPlan,
     Plan,
-    ProcessChange,
     ProcessPlan,
     RegionPlan,
     StreamPlan,

@@ -3,19 +3,21 @@
 from dataclasses import replace
 from typing import Any
 
+from experiments.changes import (
+    Direction,
+    LinkChange,
+    LinkState,
+    ProcessAction,
+    ProcessChange,
+)
 from experiments.json_files import read_json, write_json
 from experiments.observations import CaptureRecord, ChangeRecord, MachineShare, ProcessExit, ProcessRecord
 from experiments.plan import (
     CapturePlan,
-    Direction,
     FaultPlan,
     HostPlan,
-    LinkChange,
     LinkPlan,
-    LinkState,
     Plan,
-    ProcessAction,
-    ProcessChange,
     ProcessPlan,
     RegionPlan,
     StreamPlan,

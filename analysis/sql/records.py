@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from experiments.plan import Direction, LinkPlan
+from experiments.changes import Direction
+from experiments.plan import LinkPlan
 from experiments.run_record import RunRecord
 from experiments.rundir import RunDirectory
 from topologies.errors import InputError

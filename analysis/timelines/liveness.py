@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from experiments.plan import Plan, ProcessAction, ProcessChange
+from experiments.changes import ProcessAction, ProcessChange
+from experiments.plan import Plan
 from experiments.run_record import RunRecord
 
 ENDING = frozenset({ProcessAction.KILL, ProcessAction.LEAVE})

@@ -7,8 +7,8 @@ from statistics import median
 
 from analysis.timelines.periods import Period
 from analysis.timelines.run_metadata import RunMetadata
+from experiments.changes import LinkChange
 from experiments.observations import CaptureRecord, Probe
-from experiments.plan import LinkChange
 from experiments.run_record import RunRecord
 
 CPU_LIMIT = 0.95

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from experiments.plan import Direction, LinkChange, LinkState
+from experiments.changes import Direction, LinkChange, LinkState
 from experiments.run_record import RunRecord
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace, TraceSteps

@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 
 from analysis.timelines.arrays import Bools, Ints, ints
 from analysis.timelines.periods import LinkDirection
-from experiments.plan import Direction, Plan
+from experiments.changes import Direction
+from experiments.plan import Plan
 from experiments.plan_routes import hops
 
 PACKET_COLUMNS = (

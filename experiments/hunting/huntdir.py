@@ -19,6 +19,8 @@ from experiments.json_files import read_json, write_json
 from experiments.validated_json import STRICT, Count, Free, from_json, to_json
 from topologies.errors import InputError
 
+HUNTS = "hunts"
+"""The folder of hunts, in the folder of runs."""
 CORPUS_MAX = 20_000
 FINDINGS_MAX = 200
 Instant = Annotated[int, Field(gt=-(1 << 62), lt=1 << 62)]

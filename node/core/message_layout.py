@@ -24,7 +24,7 @@ that this column's lists have, or its first one:
 
 import re
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from operator import attrgetter
@@ -278,6 +278,20 @@ class Codec:
     def size_bytes(self, message: Any) -> int:
         """Length of the message's whole frame, without making it."""
         return self._sizes_bytes[type(message)](message)
+
+    def holds(self, message: Any, name: str) -> bool:
+        """Whether a message has this name, or one within it has."""
+        return any(layout.name == name for layout, _ in self.within(message))
+
+    def within(self, message: Any) -> Iterator[tuple[Layout, Any]]:
+        """A message with its layout, and then what it holds, from the outside in."""
+        layout = self._by_class.get(type(message))
+        while layout is not None:
+            yield layout, message
+            if layout.codec is None:
+                return
+            message = getattr(message, layout.tail_name)
+            layout = self._by_class.get(type(message))
 
     def decode(self, frame: Frame, depth: int = 0) -> Any:
         """The frame's message, which stands within `depth` others; raises RemoteProtocolError."""

@@ -31,7 +31,7 @@ class Watching:
         self, watches: Iterable[Watch], codec: Codec, tell: Callable[[dict[str, Any]], bool]
     ) -> None:
         self._waiting = [_Waiting(watch, watch.times) for watch in watches]
-        self._layouts = {layout.message: layout for layout in codec.by_type.values()}
+        self._codec = codec
         self._tell = tell
         self._zero_ns: int | None = None
 
@@ -45,15 +45,9 @@ class Watching:
             return
         since_us = (time.time_ns() - self._zero_ns) // 1000
         for each in [each for each in self._waiting if each.watch.at_us <= since_us]:
-            each.left -= sum(self._is(message, each.watch.sends) for message in effect.messages)
+            each.left -= sum(self._codec.holds(message, each.watch.sends) for message in effect.messages)
             if each.left <= 0:
                 self._waiting.remove(each)
                 told = self._tell({"did": "reached", "index": each.watch.index, "time_ns": time.time_ns()})
                 if told:
                     os.kill(os.getpid(), signal.SIGSTOP)
-
-    def _is(self, message: Any, name: str) -> bool:
-        layout = self._layouts[type(message)]
-        if layout.name == name:
-            return True
-        return layout.codec is not None and self._is(getattr(message, layout.tail_name), name)

@@ -1,6 +1,5 @@
 """Notes in a simulated run which messages carried which events, for who asks what a delivery rested on."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,17 +19,16 @@ Events = tuple[int, int, int]
 class Carried(Watcher):
     """Watches one run. codec: of its messages. carrying: the names of those that carry events."""
 
-    codec: Codec | None
+    codec: Codec
     carrying: frozenset[str]
     transfers: list[Transfer] = field(default_factory=list)
-    _reads: dict[type, Callable[[Any], Events | None]] = field(default_factory=dict)
     _clock: Clock | None = None
 
     @classmethod
     def of(cls, system: str) -> "Carried":
         """For a run of this system."""
         reading = reading_of(system)
-        return cls(codec_of(system), frozenset(reading.carries if reading else ()))
+        return cls(codec_of(system) or Codec([]), frozenset(reading.carries if reading else ()))
 
     def begin(self, now: Clock) -> None:
         """See `Watcher`."""
@@ -49,31 +47,12 @@ class Carried(Watcher):
                 self.transfers.append(Transfer(at_us, source.spec.name, target.spec.name, *events))
 
     def _events(self, message: Any) -> Events | None:
-        kind = type(message)
-        read = self._reads.get(kind)
-        if read is None:
-            read = self._reads[kind] = self._read_of(kind)
-        return read(message)
-
-    def _read_of(self, kind: type) -> Callable[[Any], Events | None]:
-        """How the events of this kind of message are read; those of one that holds another are that one's."""
-        known = {} if self.codec is None else self.codec.by_type
-        layouts = (layout for layout in known.values() if layout.message is kind)
-        layout = next(layouts, None)
-        if layout is not None and layout.name in self.carrying:
-            return _named
-        if layout is not None and layout.codec is not None:
-            return lambda message: self._events(getattr(message, layout.tail_name))
-        return _none
-
-
-def _named(message: Any) -> Events:
-    first = message.first_seq
-    return message.stream, first, first + getattr(message, "count", 1)
-
-
-def _none(_: Any) -> None:
-    return None
+        """The events that a message carries, or one within it."""
+        for layout, inner in self.codec.within(message):
+            if layout.name in self.carrying:
+                first = inner.first_seq
+                return inner.stream, first, first + getattr(inner, "count", 1)
+        return None
 
 
 class Together(Watcher):

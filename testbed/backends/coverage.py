@@ -16,8 +16,9 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.errors import NodeFailureError
+from node.core.message_layout import Codec
 from node.sim.process import Node
-from node.systems import codecs
+from node.systems import codec_of
 from testbed.backends.in_memory import Clock, Watcher
 
 SETTLING_US = 1_000_000  # after a disturbance's end: what follows it is still of it
@@ -64,19 +65,26 @@ class SeenMessage:
 
 @dataclass(slots=True)
 class Coverage(Watcher):
-    """Watches one run. kept_us: of which span, since time 0, messages are kept."""
+    """Watches one run. codec: of its messages. kept_us: of which span, since time 0, messages are kept."""
 
+    codec: Codec
     phases: Sequence[Phase]
     kept_us: tuple[int, int] | None = None
     messages: list[SeenMessage] = field(default_factory=list)
     _counts: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
     _first_us: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
-    _names: dict[type, tuple[str, str]] = field(default_factory=dict)
     _sends: dict[str, tuple[int, int]] = field(default_factory=dict)
     _clock: Clock | None = None
     _zero_us: int | None = None
     _phase: str = BEFORE
     _coming: deque[Phase] = field(default_factory=deque)
+
+    @classmethod
+    def of(
+        cls, system: str, spans: Iterable[tuple[str, int, int]], kept_us: tuple[int, int] | None = None
+    ) -> "Coverage":
+        """For a run of this system. spans: as of `phases`."""
+        return cls(codec_of(system) or Codec([]), phases(spans), kept_us)
 
     def begin(self, now: Clock) -> None:
         """See `Watcher`."""
@@ -138,20 +146,8 @@ class Coverage(Watcher):
         return type(given).__name__
 
     def _kind(self, message: Any) -> str:
-        """The name of a message, and of the one that it holds, if any."""
-        kind = type(message)
-        known = self._names.get(kind)
-        if known is None:
-            known = self._names[kind] = self._named(kind)
-        name, holds = known
-        return f"{name}:{self._kind(getattr(message, holds))}" if holds else name
-
-    def _named(self, kind: type) -> tuple[str, str]:
-        for codec in codecs().values():
-            for layout in codec.by_type.values():
-                if layout.message is kind:
-                    return layout.name, layout.tail_name if layout.codec is not None else ""
-        return kind.__name__, ""
+        """The name of a message, and of those that it holds."""
+        return ":".join(layout.name for layout, _ in self.codec.within(message)) or type(message).__name__
 
     def _since_us(self) -> int:
         """Microseconds since time 0; negative before."""

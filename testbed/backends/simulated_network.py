@@ -3,7 +3,14 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from experiments.plan import Direction, LinkChange, LinkPlan, LinkState, Plan, ProcessAction, ProcessChange
+from experiments.changes import (
+    Direction,
+    LinkChange,
+    LinkState,
+    ProcessAction,
+    ProcessChange,
+)
+from experiments.plan import LinkPlan, Plan
 from experiments.plan_routes import hops
 from experiments.rundir import RunDirectory
 from node.core.specification import Member, NodeSpec

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from experiments.changes import ProcessChange
 from experiments.draining import settles_by_time
-from experiments.plan import Plan, ProcessChange
+from experiments.plan import Plan
 from experiments.run_record import SIMULATOR, Outcome, Phase
 from experiments.run_record import Simulation as SimulationRecord
 from experiments.rundir import RunDirectory

@@ -6,13 +6,14 @@ happens is never done; the run's record says so by leaving it out.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from experiments.plan import Plan, Trigger
+from experiments.changes import Trigger
+from experiments.plan import Plan
 from node.core import machine as m
+from node.core.message_layout import Codec
 from node.sim.process import Node
 from node.sim.sim_network import Sent
-from node.systems import codecs
+from node.systems import codec_of
 
 
 @dataclass(slots=True)
@@ -29,9 +30,7 @@ class Triggers:
         self.any = bool(plan.triggered)
         self._fire, self._shown = fire, sent
         self._waiting: list[_Waiting] = []
-        self._layouts = (
-            {layout.message: layout for layout in codecs()[plan.system].by_type.values()} if self.any else {}
-        )
+        self._codec = codec_of(plan.system) or Codec([])
 
     def arm(self, index: int, trigger: Trigger) -> None:
         """Wait from now on."""
@@ -46,13 +45,7 @@ class Triggers:
         if self._shown is not None:
             self._shown(source, target, effect)
         for each in [each for each in self._waiting if each.trigger.process == source.spec.name]:
-            each.left -= sum(self._is(message, each.trigger.sends) for message in effect.messages)
+            each.left -= sum(self._codec.holds(message, each.trigger.sends) for message in effect.messages)
             if each.left <= 0:
                 self._waiting.remove(each)
                 self._fire(each.index)
-
-    def _is(self, message: Any, name: str) -> bool:
-        layout = self._layouts[type(message)]
-        if layout.name == name:
-            return True
-        return layout.codec is not None and self._is(getattr(message, layout.tail_name), name)

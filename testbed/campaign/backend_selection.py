@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from experiments.backend_names import LOCAL, SIMULATOR
+
 if TYPE_CHECKING:
     from testbed.backends.backend import Backend
 
-LOCAL = "local"
-SIMULATOR = "simulator"
 OPTION = "--on"
 
 

@@ -16,8 +16,8 @@ import time
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from experiments.backend_names import LOCAL
 from experiments.child_python import python_command
-from testbed.campaign.backend_selection import LOCAL
 from topologies.errors import InputError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from experiments.campaign import Failure, State, Verdict
-from experiments.hunting.huntdir import HuntDirectory
+from experiments.hunting.huntdir import HUNTS, HuntDirectory
 from experiments.nights import NightRun
 from experiments.sanitize import sanitize
 from testbed.campaign.hunting.hunt import Limits
@@ -14,8 +14,6 @@ from testbed.campaign.hunting.start import HuntRequest, hunt
 from testbed.campaign.night import Night
 from testbed.sweeps import digest_of, plain
 
-HUNTS = "hunts"
-"""The folder of hunts, in the folder of runs."""
 DIGEST_CHARS = 8
 SEED = 1
 """Of all nights: a hunt that goes on has the one it began with."""

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.pages.report import write_report
+from experiments.backend_names import SIMULATOR
 from experiments.child_python import python_command
 from experiments.json_files import read_json
 from experiments.nights import NightRun
 from experiments.rundir import RunDirectory
-from experiments.suite import SIMULATOR
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.night import Night
 from testbed.campaign.night_one import BackendOf, failed, finished, prepared, stopped_after

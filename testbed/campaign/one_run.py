@@ -13,12 +13,13 @@ from typing import Any, Protocol
 
 import click
 
+from experiments.backend_names import LOCAL
 from experiments.capture_parts import join_all
 from experiments.model import Experiment
 from experiments.plan import Plan
 from experiments.rundir import RunDirectory
 from testbed.backends.backend import Backend
-from testbed.campaign.backend_selection import LOCAL, open_backend
+from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.live_view import LiveWatcher, watched
 from testbed.campaign.outcome import exit_code, show_outcome

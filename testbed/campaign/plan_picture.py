@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from experiments.plan import ChurnPlan, FaultPlan, LinkChange, LinkPlan, LinkState, Plan
+from experiments.changes import LinkChange, LinkState
+from experiments.plan import ChurnPlan, FaultPlan, LinkPlan, Plan
 from testbed.campaign.plan_text import link_parameters_text, owned
 from topologies.layout import Box, Line, layout, placed, spaced
 from topologies.palette import colour_of

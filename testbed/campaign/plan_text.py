@@ -11,24 +11,26 @@ from pathlib import Path
 
 import click
 
+from experiments.backend_names import LOCAL, SIMULATOR
+from experiments.changes import (
+    Direction,
+    LinkChange,
+    LinkState,
+    ProcessChange,
+    Trigger,
+)
 from experiments.child_python import python_command
 from experiments.contract import differences
 from experiments.declared import Trait, declared_with
 from experiments.plan import (
     TRAFFIC_ROLE,
     ChurnPlan,
-    Direction,
-    LinkChange,
     LinkPlan,
-    LinkState,
     Plan,
-    ProcessChange,
     TrafficPlan,
-    Trigger,
 )
 from experiments.rundir import RunDirectory
 from experiments.sweep import value_text, values_text
-from testbed.campaign.backend_selection import LOCAL, SIMULATOR
 from testbed.captures import CapturePoint, tcpdump_command
 from testbed.forecast import capture_bytes_per_s, disk_needed_bytes
 from testbed.machines.inventory import load_inventory

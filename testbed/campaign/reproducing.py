@@ -14,13 +14,14 @@ import click
 
 from analysis.history.regressions.series import MEASURED
 from analysis.reproduction import judge
+from experiments.backend_names import LOCAL, SIMULATOR
 from experiments.campaign import State
 from experiments.plain_name import plain_name
 from experiments.run_record import Outcome, RunRecord
 from experiments.sweepdir import SweepDirectory, SweepRecord, SweepRun, runs
 from testbed.campaign import exit_codes
 from testbed.campaign.archived_run import ArchivedRun, digest_of_file
-from testbed.campaign.backend_selection import LOCAL, SIMULATOR, open_backend
+from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.one_run import RunRequest, planned
 from testbed.campaign.reproduction_text import Reproduced, show_interrupted, show_reproduced

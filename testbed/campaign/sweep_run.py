@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from experiments.backend_names import LOCAL, SIMULATOR
 from experiments.run_record import Outcome
 from experiments.sweep import VARIANT
 from experiments.sweepdir import SweepDirectory, SweepRun
 from testbed.campaign import exit_codes
-from testbed.campaign.backend_selection import LOCAL, SIMULATOR, open_backend
+from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.campaign_text import position, title
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.one_run import make

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from analysis.errors import AnalysisError
+from experiments.backend_names import SIMULATOR
 from experiments.json_files import read_json, write_json
 from experiments.rundir import RunDirectory
 from experiments.sweepdir import SweepRun
-from testbed.campaign.backend_selection import SIMULATOR, open_backend
+from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.progress import Follower, follower
 from testbed.campaign.run_results import broken, concluded

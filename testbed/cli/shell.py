@@ -38,8 +38,8 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
     Exit codes: 0 the run passed, 1 it did not, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
+    from experiments.backend_names import LOCAL
     from experiments.loader import read_experiment
-    from testbed.campaign.backend_selection import LOCAL
     from testbed.campaign.shell_run import run_shell
     from testbed.faults.interactive import ignored_fields
     from testbed.sweeps import RunSelection

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from experiments.changes import LinkChange, ProcessChange
 from experiments.checks import problems
 from experiments.faults import KIND_NAMES, Fault
 from experiments.model import DURATION_US_MIN, Experiment
-from experiments.plan import LinkChange, LinkPlan, Plan, ProcessChange
+from experiments.plan import LinkPlan, Plan
 from experiments.traffic import SECOND_US
 from testbed.errors import TestbedError
 from testbed.faults.timeline import FOREVER_US

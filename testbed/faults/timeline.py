@@ -25,6 +25,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from experiments.changes import (
+    Direction,
+    LinkChange,
+    LinkState,
+    ProcessAction,
+    ProcessChange,
+    Trigger,
+)
 from experiments.faults import (
     Block,
     Cut,
@@ -43,15 +51,7 @@ from experiments.faults import (
     SetLink,
     TriggeredFault,
 )
-from experiments.plan import (
-    Direction,
-    FaultPlan,
-    LinkChange,
-    LinkState,
-    ProcessAction,
-    ProcessChange,
-    Trigger,
-)
+from experiments.plan import FaultPlan
 from topologies.link_parameters import LinkParameters
 from topologies.model import Link, Topology
 

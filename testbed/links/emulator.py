@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from experiments.changes import Direction, LinkChange
 from experiments.observations import LinkCounters
-from experiments.plan import Direction, LinkChange, LinkPlan, Plan
+from experiments.plan import LinkPlan, Plan
 from testbed.assignment import Assignment, transparent
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace

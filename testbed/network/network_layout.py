@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import TypeVar
 
-from experiments.plan import CapturePlan, Direction, HostPlan, Plan
+from experiments.changes import Direction
+from experiments.plan import CapturePlan, HostPlan, Plan
 from experiments.plan_routes import next_links
 from testbed.assignment import Assignment, parameters_here, traces_here, whole_plan
 from testbed.links.emulator import LinkWiring, links_without_emulator

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 
+from experiments.backend_names import SIMULATOR
 from experiments.campaign import State
 from experiments.nights import NightRecord, NightRun, run_title
-from experiments.suite import SIMULATOR, Entry, SuiteFile
+from experiments.suite import Entry, SuiteFile
 from experiments.sweepdir import runs
 from testbed.sweeps import digest_of, plain
 from topologies.errors import InputError

@@ -4,8 +4,9 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from experiments.changes import ProcessChange
 from experiments.declared import Trait
-from experiments.plan import Plan, ProcessChange, ProcessPlan
+from experiments.plan import Plan, ProcessPlan
 from experiments.rundir import RunDirectory
 from node.core.program import Programs
 from testbed.programs import launches_of, members_of

@@ -8,7 +8,7 @@ the change was, as of any other: the record has both times, and a change that is
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from experiments.plan import ProcessAction, ProcessChange
+from experiments.changes import ProcessAction, ProcessChange
 from testbed.faults.application import AppliedChange, Change, Numbered, apply_one
 from testbed.links.emulator import Applied
 from testbed.processes import NodeProcess, Processes

@@ -8,12 +8,14 @@ filters. Rows are those of `analysis.schemas.PACKETS`, or of a narrower schema g
 does not prune the columns of Python sources by itself. No payload travels; it is found by `offset`.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -91,8 +93,10 @@ class PcapSource(DataSource):
 
     @property
     def _path(self) -> str:
-        """Where the captures are. Hadoop's URL of a file here is its path."""
-        return self.options.get("path", "").removeprefix("file://")
+        """Where the captures are. Hadoop's URL of a file here, with two slashes or without, is its path."""
+        given = self.options.get("path", "")
+        local = re.fullmatch(r"file:(?://)?(/.*)", given, re.DOTALL)
+        return given if local is None else unquote(local[1])
 
     def _pick(self) -> Pick | None:
         port = self.options.get(SEGMENTS)

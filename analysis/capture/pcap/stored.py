@@ -58,16 +58,18 @@ class StoredSpan:
     @contextmanager
     def fetched(self) -> Iterator[Iterator[Span]]:
         """The spans in it, which can be read until the end of the block. Raises CaptureError."""
-        with _captured(self.url), scratch(FETCHING, local_folder()) as folder:
-            free = shutil.disk_usage(folder).free
-            if self.end - self.start > free * FREE_SHARE:
-                said = f"only {free:,} bytes are free in {folder.parent}"
-                raise CaptureError(
-                    f"{self.path}: {self.end - self.start:,} bytes are to be fetched, and {said}"
-                )
+        with scratch(FETCHING, local_folder()) as folder:
             file = folder / PurePosixPath(self.path).name
-            self._fetch(file)
+            with _captured(self.url):
+                self._check_room(folder)
+                self._fetch(file)
             yield self._whole(file) if self.span is None else self._part(self.span, file)
+
+    def _check_room(self, folder: Path) -> None:
+        free, needed = shutil.disk_usage(folder).free, self.end - self.start
+        if needed > free * FREE_SHARE:
+            said = f"only {free:,} bytes are free in {folder.parent}"
+            raise CaptureError(f"{self.path}: {needed:,} bytes are to be fetched, and {said}")
 
     def _fetch(self, file: Path) -> None:
         store, _ = reached(self.url)

@@ -22,7 +22,8 @@ from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.schemas import LOST
 from analysis.timelines.run_metadata import read_metadata
-from experiments.plan import ProcessChange, ProcessPlan
+from experiments.changes import ProcessChange
+from experiments.plan import ProcessPlan
 from experiments.rundir import RunDirectory, run_argument
 from topologies.errors import InputError
 from topologies.palette import colour_of

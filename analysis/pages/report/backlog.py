@@ -24,7 +24,8 @@ from analysis.pages.report.paper import paper_section
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.pages.report.tables import Column, Table, figure, label, quantity, table
 from analysis.timelines.run_metadata import MENDING
-from experiments.plan import Direction, LinkPlan
+from experiments.changes import Direction
+from experiments.plan import LinkPlan
 
 BEFORE_S = 5.0  # what "before the fault" means for rates, as for the recovery's baselines
 SHOWN_MAX = 400  # there may be thousands of streams: those of which most was held back

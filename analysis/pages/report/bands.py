@@ -16,17 +16,15 @@ from math import inf
 from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.timelines.run_metadata import MENDING
-from experiments.plan import (
+from experiments.changes import (
     Change,
     Direction,
-    FaultPlan,
     LinkChange,
-    LinkPlan,
     LinkState,
-    Plan,
     ProcessAction,
     ProcessChange,
 )
+from experiments.plan import FaultPlan, LinkPlan, Plan
 from topologies.link_parameters import LinkParameters
 
 NAME_ROWS = 3

@@ -13,10 +13,11 @@ from typing import Any
 import click
 
 from analysis.intervals import clean_runs_needed, wilson_interval
+from experiments.backend_names import LOCAL
 from experiments.json_files import read_json, write_json
 from experiments.loader import load_experiment
 from testbed.campaign import exit_codes
-from testbed.campaign.backend_selection import LOCAL, open_backend
+from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.hunting.finding import EXPERIMENT, WHEN, read_finding
 from testbed.campaign.one_run import Request, make, prepare
 from testbed.campaign.progress import follower

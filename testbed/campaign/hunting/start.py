@@ -13,7 +13,7 @@ import click
 
 from experiments.hunting.drawing import Drawing
 from experiments.hunting.huntable import nemesis_of, refuse_unusable
-from experiments.hunting.huntdir import HuntDirectory
+from experiments.hunting.huntdir import HUNTS, HuntDirectory
 from experiments.hunting.knobs import knobs_of
 from experiments.hunting.written import base_of
 from experiments.json_files import read_json, write_json
@@ -28,8 +28,6 @@ from testbed.campaign.in_use import sole_writer
 from testbed.errors import MachineError
 from testbed.interrupts import handling, interrupt
 from topologies.errors import InputError
-
-HUNTS = RUNS / "hunts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +85,8 @@ def hunt(request: HuntRequest) -> int:
 
 
 def _directory(request: HuntRequest) -> HuntDirectory:
-    now = datetime.now(UTC)
-    directory = HuntDirectory(request.folder or HUNTS / f"{request.experiment.name}-{now:%Y%m%dT%H%M%SZ}")
+    name = f"{request.experiment.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    directory = HuntDirectory(request.folder or RUNS / HUNTS / name)
     try:
         directory.make()
     except OSError as error:

@@ -22,7 +22,7 @@ from experiments.model import Experiment
 from experiments.plan import Plan
 from experiments.plan_routes import hops
 from testbed.backends.carried import Carried, Together
-from testbed.backends.coverage import Coverage, phases
+from testbed.backends.coverage import Coverage
 from testbed.backends.in_memory import simulate_in_memory
 from testbed.backends.simulator import simulate
 from testbed.campaign.hunting.oracle import judge
@@ -74,7 +74,7 @@ class Server:
         topology, experiment = self._experiment(case)
         plan = make_plan(experiment, topology, seed=case.seed, links_kind="auto")
         spans = [(each.kind, each.at_us, each.end_us) for each in case.disturbances]
-        coverage = Coverage(phases(spans), kept_us=kept_us)
+        coverage = Coverage.of(plan.system, spans, kept_us)
         carried = Carried.of(plan.system)
         described = {"experiment": experiment.to_json(), "topology": {}}
         run = simulate_in_memory(plan, described, build=self._build, watcher=Together(coverage, carried))

@@ -35,7 +35,7 @@ def seen(case: Case, kept_us=None) -> Seen:
     experiment = experiment_of(base, case, topology)
     plan = make_plan(experiment, topology, seed=case.seed, links_kind="auto")
     spans = [(each.kind, each.at_us, each.end_us) for each in case.disturbances]
-    coverage = Coverage(phases(spans), kept_us=kept_us)
+    coverage = Coverage.of(plan.system, spans, kept_us)
     simulate_in_memory(plan, {"experiment": experiment.to_json(), "topology": {}}, watcher=coverage)
     return Seen(coverage.features(), coverage.messages)
 

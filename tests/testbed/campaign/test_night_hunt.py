@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from experiments.campaign import Failure, State
-from experiments.hunting.huntdir import HuntDirectory
+from experiments.hunting.huntdir import HUNTS, HuntDirectory
 from experiments.json_files import read_json, write_json
 from experiments.nights import NightRun
-from testbed.campaign.night_hunt import HUNTS, SAID_MAX, concluded
+from testbed.campaign.night_hunt import SAID_MAX, concluded
 from tests.testbed.campaign.night_fixtures import Nights
 
 RUN = NightRun(name="hunted r0", entry="hunted", experiment="tiny", backend="simulator", seed=1)

@@ -4,7 +4,13 @@ import asyncio
 
 import pytest
 
-from experiments.plan import Direction, LinkChange, LinkState, ProcessAction, ProcessChange
+from experiments.changes import (
+    Direction,
+    LinkChange,
+    LinkState,
+    ProcessAction,
+    ProcessChange,
+)
 from testbed.errors import TestbedError
 from testbed.faults.application import LATE_NS, AppliedChange, Change, apply_changes, apply_concurrently
 from testbed.links.emulator import Applied

@@ -2,8 +2,8 @@
 
 from pydantic import TypeAdapter
 
+from experiments.changes import ProcessAction
 from experiments.faults import Fault, Faults
-from experiments.plan import ProcessAction
 from testbed.faults.timeline import fill_changes, process_changes, until_us
 
 FILL, UNFILL = ProcessAction.FILL, ProcessAction.UNFILL

@@ -1,6 +1,6 @@
 """The exact lines of links that netem emulates."""
 
-from experiments.plan import Direction
+from experiments.changes import Direction
 from testbed.links.emulator import LinkWiring
 from testbed.links.netem_commands import (
     delay_line,

@@ -1,6 +1,6 @@
 """The exact lines of links with a direction that another machine emulates."""
 
-from experiments.plan import Direction
+from experiments.changes import Direction
 from testbed.links.emulator import LinkWiring
 from testbed.links.relay.controller import one_way_lines, remove_lines
 from topologies.link_parameters import LinkParameters

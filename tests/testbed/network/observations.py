@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
-from experiments.plan import Direction, LinkChange, LinkState, Plan
+from experiments.changes import Direction, LinkChange, LinkState
+from experiments.plan import Plan
 from testbed.links.emulator import Applied
 from testbed.network import Network
 from testbed.network.namespaces import in_each_namespace

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from experiments.plan import ProcessAction, ProcessChange
+from experiments.changes import ProcessAction, ProcessChange
 from testbed.links.selection import select_emulator
 from testbed.network import Network
 from tests.testbed.network.observations import in_host

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from experiments.plan import LinkState
+from experiments.changes import LinkState
 from testbed.links.selection import select_emulator
 from testbed.network import Network
 from tests.testbed.network.observations import reachable, set_link

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
+from experiments.changes import LinkChange
 from experiments.loader import load_experiment
-from experiments.plan import LinkChange
 from experiments.rundir import RunDirectory
 from testbed.errors import TestbedError
 from testbed.faults.application import Change

@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from experiments.plan import Direction, LinkChange, LinkState, ProcessAction, ProcessChange
+from experiments.changes import (
+    Direction,
+    LinkChange,
+    LinkState,
+    ProcessAction,
+    ProcessChange,
+)
 from testbed.links.emulator import Applied
 from testbed.runner.running import until_duration_is_over
 from topologies.link_parameters import LinkParameters

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -147,6 +148,15 @@ def test_an_unknown_column_or_another_type_is_refused_by_name() -> None:
         arrow_schema(StructType().add("t_ns", LongType()).add("lenght", LongType()))
     with pytest.raises(CaptureError, match="'length' of packets is int"):
         arrow_schema(StructType().add("length", LongType()))
+
+
+@pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
+def test_the_url_of_a_folder_here_is_its_path(captures: Path, tmp_path: Path, form: str) -> None:
+    folder = tmp_path / "a 50% copy"
+    folder.symlink_to(captures)
+    url = form.format(folder if form == "{}" else quote(str(folder)))
+    reader = PcapSource({"path": url}).reader(spark_schema(PACKETS))
+    assert sum(batch.num_rows for each in reader.partitions() for batch in reader.read(each)) == 1000
 
 
 def test_captures_are_found_by_folder_file_or_pattern(captures: Path) -> None:

@@ -158,6 +158,16 @@ def test_a_stream_by_url_and_a_store_that_is_not_there_are_refused(s3: str) -> N
             rows(url)
 
 
+def test_what_is_wrong_with_reading_is_not_laid_to_the_store(s3: str, captures: Path) -> None:
+    reader = PcapReader(stored(captures, s3, "read"), spark_schema(PACKETS))
+    first = reader.partitions()[0]
+    batches = reader.read(first)
+    next(batches)
+    with pytest.raises(ValueError, match="of who reads"):
+        batches.throw(ValueError("of who reads"))  # type: ignore[attr-defined]
+    assert not list(local_folder().glob(f"{FETCHING}*"))
+
+
 @pytest.mark.spark
 def test_spark_asks_captures_in_s3(s3: str, spark: SparkSession, captures: Path) -> None:
     register(spark)

@@ -14,14 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.timelines import schemas
+from experiments.changes import Direction, LinkChange, LinkState
 from experiments.plan import (
     CapturePlan,
-    Direction,
     FaultPlan,
     HostPlan,
-    LinkChange,
     LinkPlan,
-    LinkState,
     Plan,
     ProcessPlan,
     RegionPlan,

@@ -7,15 +7,15 @@ import pytest
 
 from analysis.pages.report.bands import bands
 from analysis.pages.report.run_reader import AnalysedRun
-from experiments.observations import ChangeRecord
-from experiments.plan import (
+from experiments.changes import (
     Direction,
-    FaultPlan,
     LinkChange,
     LinkState,
     ProcessAction,
     ProcessChange,
 )
+from experiments.observations import ChangeRecord
+from experiments.plan import FaultPlan
 from experiments.run_record import RunRecord, Times
 from tests.analysis.pages.report.report_scenario import DEFAULT, ZERO_NS
 from tests.analysis.pages.report.synthetic_run import make_plan

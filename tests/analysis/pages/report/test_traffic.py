@@ -15,8 +15,9 @@ from analysis.pages.report.page import render
 from analysis.pages.report.run_reader import AnalysedRun, read_record
 from analysis.pages.report.traffic import traffic_spans, traffic_table
 from analysis.pages.systems.numbers import FIGURES
+from experiments.changes import Direction
 from experiments.observations import LinkCounts
-from experiments.plan import TRAFFIC_ROLE, BurstPlan, Direction, HostPlan, TrafficPlan
+from experiments.plan import TRAFFIC_ROLE, BurstPlan, HostPlan, TrafficPlan
 from experiments.rundir import RunDirectory
 
 BACKUP = TrafficPlan(

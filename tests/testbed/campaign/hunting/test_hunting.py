@@ -112,7 +112,7 @@ def test_settings_with_which_nothing_gets_ready_are_refused_and_no_finding(tmp_p
     assert hunt(tmp_path, *options, "--workers", "2") == exit_codes.FINE
     said = capfd.readouterr()
     assert "not ready after" in said.err
-    assert "2 runs, 2 refused" in said.err or HuntDirectory(tmp_path).progress().refused
+    assert HuntDirectory(tmp_path).progress().refused == 2
     assert "0 findings" in said.out
 
 

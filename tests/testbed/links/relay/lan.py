@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.plan import Direction, LinkChange, LinkState
+from experiments.changes import Direction, LinkChange, LinkState
 from testbed.links.emulator import Applied, LinkWiring
 from testbed.links.relay.controller import RelayEmulator
 from testbed.network import Network

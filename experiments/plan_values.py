@@ -1,0 +1,62 @@
+"""Values of a plan that are more than numbers and texts, and what they may be: addresses, ports, links'
+impairments, traces.
+"""
+
+from ipaddress import IPv4Address, IPv4Network
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from topologies.link_parameters import DELAY_US_MAX, LinkParameters
+from topologies.link_trace import LinkTrace, steps_of
+
+NUMBER_MAX = (1 << 32) - 1
+"""Of places among others of a kind."""
+
+
+def _sound(parameters: LinkParameters) -> LinkParameters:
+    """Raises ValueError if no link can be so."""
+    wrong = {
+        "delay_us": not 0 <= parameters.delay_us <= 2 * DELAY_US_MAX,
+        "jitter_us": not 0 <= parameters.jitter_us <= 2 * DELAY_US_MAX,
+        "jitter_correlation": not 0 <= parameters.jitter_correlation <= 1,
+        "loss": not 0 <= parameters.loss <= 1,
+        "rate_bits_per_s": not 0 < (parameters.rate_bits_per_s or 1) < 1 << 62,
+        "queue_packets": not 0 < (parameters.queue_packets or 1) < 1 << 31,
+        "loss_burst_packets": not 0 < (parameters.loss_burst_packets or 1) < 1 << 31,
+        "mtu_bytes": not 0 < parameters.mtu_bytes < 1 << 16,
+    }
+    for name, is_so in wrong.items():
+        if is_so:
+            raise ValueError(f"no link has a {name} of {getattr(parameters, name)}")
+    return parameters
+
+
+def _sound_trace(trace: LinkTrace) -> LinkTrace:
+    """Raises ValueError if no link can follow it."""
+    for name, steps, most in (("rate", trace.rate, 1 << 62), ("delay", trace.delay, 2 * DELAY_US_MAX)):
+        if steps is None:
+            continue
+        if not 0 < steps.period_us < 1 << 62 or len(steps.values) != steps_of(steps.period_us):
+            raise ValueError(f"a trace of {steps.period_us} us has no {len(steps.values)} steps")
+        if not all(0 <= value < most for value in steps.values):
+            raise ValueError(f"no link has a {name} of its trace's")
+    if trace.rate is not None and not any(trace.rate.values):
+        raise ValueError("its trace lets nothing through")
+    return trace
+
+
+def _address(text: str) -> str:
+    return str(IPv4Address(text))
+
+
+def _network(text: str) -> str:
+    return str(IPv4Network(text))
+
+
+Number = Annotated[int, Field(ge=0, le=NUMBER_MAX)]
+Port = Annotated[int, Field(ge=1, le=65_535)]
+Address = Annotated[str, AfterValidator(_address)]
+Network = Annotated[str, AfterValidator(_network)]
+Impairments = Annotated[LinkParameters, AfterValidator(_sound)]
+Trace = Annotated[LinkTrace, AfterValidator(_sound_trace)]
