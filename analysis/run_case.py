@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.capture.clocks.machine_clocks import on_reference
@@ -97,5 +98,9 @@ def counted_clients(case: Case) -> tuple[str, ...]:
 
 def damaged(case: Case) -> dict[str, str]:
     """The hosts whose captures are not whole, and why."""
-    decoding, captures = (pq.read_table(case.run.table(name)) for name in ("decoding", "captures"))
-    return damaged_hosts(case.record, decoding, captures)
+    return damaged_hosts(case.record, decoding(case), pq.read_table(case.run.table("captures")))
+
+
+def decoding(case: Case) -> pa.Table:
+    """How far each connection could be decoded: `analysis.schemas.DECODING`."""
+    return pq.read_table(case.run.table("decoding"))

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from analysis.capture.clocks import run_clocks as clock_notes
 from analysis.capture.clocks.machine_clocks import read_details
-from analysis.run_case import Case, damaged
+from analysis.run_case import Case, damaged, decoding
 from analysis.timelines import (
     convergence,
     failover_events,
@@ -17,7 +17,7 @@ from analysis.timelines import (
     traffic,
     wan,
 )
-from analysis.timelines.agreement import compare, unfit_hosts
+from analysis.timelines.agreement import compare, reset_hosts, unfit_hosts
 from analysis.timelines.expected import by_topic
 from analysis.timelines.link_causes import with_causes
 from analysis.timelines.run_metadata import RunMetadata
@@ -72,7 +72,9 @@ def findings_of(case: Case, results: Results) -> Findings:
         convergence=convergence.headline(results["convergence"], case.logged, metadata),
         fidelity=links,
         routes=recovery_table.routes(recovery),
-        agreement=compare(results["coverage"], results["deliveries"], metadata, unfit)
+        agreement=compare(
+            results["coverage"], results["deliveries"], metadata, unfit, reset_hosts(decoding(case))
+        )
         if comparable
         else None,
         damaged=torn,

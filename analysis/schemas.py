@@ -143,6 +143,7 @@ DECODING = table_schema(
     ("stray_segments", BIGINT, False, "with sequence numbers that cannot belong to the connection"),
     ("missing_bytes", BIGINT, False, "in no record"),
     ("snapped_bytes", BIGINT, False, "beyond the snap length"),
+    ("reset", BOOLEAN, False, "whether its sender broke the connection off (RST, RFC 9293 3.5.2)"),
     ("messages", BIGINT, False, "decoded"),
     ("malformed", BIGINT, False, "frames whose body is not what their type says"),
     ("unfinished_bytes", BIGINT, False, "start of a message whose end was not captured"),

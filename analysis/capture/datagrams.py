@@ -147,6 +147,7 @@ def _count(way: _Way) -> dict[str, Any]:
     return {
         **{name: value.as_py() for name, value in way.names.items()},
         **dict.fromkeys((*nothing, "snapped_bytes", "connection"), 0),
+        "reset": False,
         "segments": way.datagrams,
         "bytes": way.bytes,
         **asdict(way.counts),

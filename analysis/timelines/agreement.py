@@ -1,7 +1,7 @@
 """Checks that counts from packets and from the nodes' own records agree where the captures are complete."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -60,11 +60,15 @@ def coverage(stream: int, events: pa.Table, got: pa.Table, metadata: RunMetadata
 
 
 def compare(
-    packets: pa.Table, deliveries: pa.Table, metadata: RunMetadata, unfit: Mapping[str, str]
+    packets: pa.Table,
+    deliveries: pa.Table,
+    metadata: RunMetadata,
+    unfit: Mapping[str, str],
+    reset: Collection[str] = (),
 ) -> Agreement:
     """Hold rows of `COVERAGE`, from packets, against rows of `DELIVERIES`, from the nodes' records.
 
-    unfit: hosts whose captures cannot tell, and why.
+    unfit: hosts whose captures cannot tell, and why. reset: from `reset_hosts`; their packets may show more.
     """
     seen = {(row["host"], row["stream"]): (row["events"], row["digest"]) for row in packets.to_pylist()}
     said = {}
@@ -75,11 +79,13 @@ def compare(
     problems, compared = [], 0
     for key in sorted(set(seen) | set(said)):
         host, stream = key
-        if host in unfit or (host == PUBLISHED and set(unfit) & _publishing(metadata, stream)):
+        concerned = _publishing(metadata, stream) if host == PUBLISHED else {host}
+        if concerned.intersection(unfit):
             continue
         compared += 1
         from_packets, from_records = seen.get(key, (0, 0)), said.get(key, (0, 0))
-        if not _agree(from_packets, from_records, metadata):
+        may_be_unread = not metadata.whole or bool(concerned.intersection(reset))
+        if not _agree(from_packets, from_records, may_be_unread):
             problems.append(_disagreement(key, from_packets, from_records))
     left_out = tuple(f"{host}: {reason}" for host, reason in sorted(unfit.items()))
     return Agreement(
@@ -117,6 +123,15 @@ def damaged_hosts(record: RunRecord, decoding: pa.Table, captures: pa.Table) -> 
     return found
 
 
+def reset_hosts(decoding: pa.Table) -> frozenset[str]:
+    """Hosts at which a connection was reset, by either end: what their kernels had of it may not have been
+    read (RFC 9293 3.10.7.4), and a program that first tries to write learns of the end before it reads.
+    decoding: table of analysis.schemas.
+    """
+    reset = decoding.filter(pc.field("reset") & (pc.field("bytes") > 0))
+    return frozenset(reset.column("host").to_pylist())
+
+
 def unfit_hosts(record: RunRecord, metadata: RunMetadata, damaged: Mapping[str, str]) -> dict[str, str]:
     """Hosts of which packets and records cannot be compared, and why. damaged: from `damaged_hosts`."""
     captures = [capture for capture in record.listed_captures if capture.host]
@@ -141,10 +156,10 @@ def _publishing(metadata: RunMetadata, stream: int) -> set[str]:
     return publishing.union(metadata.of_region(metadata.owner[stream], Trait.SERVER))
 
 
-def _agree(packets: tuple[int, int], records: tuple[int, int], metadata: RunMetadata) -> bool:
+def _agree(packets: tuple[int, int], records: tuple[int, int], may_be_unread: bool) -> bool:
     if packets == records or (packets[0] == records[0] == 0):
         return True
-    return not metadata.whole and packets[0] > records[0]
+    return may_be_unread and packets[0] > records[0]
 
 
 def _disagreement(key: tuple[str, int], packets: tuple[int, int], records: tuple[int, int]) -> str:

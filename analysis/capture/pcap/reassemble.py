@@ -90,6 +90,7 @@ class Connection:
         syn = bool(first.flags[0] & SYN)
         self.number = number
         self.synchronised = syn  # SYN was captured, so offset 0 is the beginning
+        self.reset = False
         self.segments = 0  # with payload
         self.stray_segments = 0
         self.repeated_segments = 0
@@ -109,7 +110,9 @@ class Connection:
 
     def add(self, segments: Segments) -> None:
         """Take the connection's next segments, in the order of capture."""
-        segments = segments.take((segments.length > 0) & (segments.flags & RST == 0))
+        resets = segments.flags & RST != 0
+        self.reset |= bool(resets.any())
+        segments = segments.take((segments.length > 0) & ~resets)
         segments, positions = self._place(segments)
         if not positions.size:
             return

@@ -1,27 +1,27 @@
-"""TCP segments among the packets of a capture: those that carry payload or begin a connection."""
+"""TCP segments among the packets of a capture: those that carry payload, or begin or reset a connection."""
 
 import numpy as np
 
 from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.format import Integers
-from analysis.capture.pcap.reassemble import SYN
+from analysis.capture.pcap.reassemble import RST, SYN
 
 TCP = 6
 
 
 def segment_rows(columns: Columns, port: int | None) -> Integers:
-    """The numbers of packets from or to a port (None: any) that are TCP segments which carry payload or begin
-    a connection.
+    """The numbers of packets from or to a port (None: any) that are TCP segments which carry payload, or
+    begin or reset a connection.
     """
     wanted = columns["proto"] == TCP
     if port is not None:
         wanted &= (columns["sport"] == port) | (columns["dport"] == port)
-    return np.flatnonzero(wanted & ((columns["payload_length"] > 0) | (columns["flags"] & SYN != 0)))
+    return np.flatnonzero(wanted & ((columns["payload_length"] > 0) | (columns["flags"] & (SYN | RST) != 0)))
 
 
 def pick_segments(columns: Columns, port: int | None) -> Columns:
     """The columns of `DIRECTION` and of `Segments` of packets from or to a port (None: any) that carry
-    payload or begin a connection.
+    payload, or begin or reset a connection.
     """
     rows = segment_rows(columns, port)
     payload_at = columns["payload_offset"][rows].astype(np.int64)

@@ -270,5 +270,6 @@ def _count(flow: _Flow) -> dict[str, Any]:
         "stray_segments": connection.stray_segments,
         "missing_bytes": connection.missing_bytes,
         "snapped_bytes": connection.snapped_bytes,
+        "reset": connection.reset,
         **asdict(flow.decoder.counts),
     }

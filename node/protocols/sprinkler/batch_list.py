@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from node.protocols.sprinkler.batches import Batch
 
-TIDIED_FROM = 512  # empty places at the head of the lists
+TIDIED_FROM = 16  # empty places at the head of the lists
 BATCH_BYTES = 280  # of memory for a batch besides its payload: its objects, and places in lists
 PLACE_BYTES = 64  # of these for the places, which stay for a while when the batch has gone
 TIME = attrgetter("time_us")

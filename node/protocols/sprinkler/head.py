@@ -29,7 +29,6 @@ from node.protocols.sprinkler.messages import (
     Counter,
     Events,
     Kind,
-    Predicate,
     Publication,
     Publish,
     Published,
@@ -151,7 +150,7 @@ class Head:
         known = node.publications.known(publisher, message.first_request)
         if known is not None:
             self._repeated(channel, known)
-        elif not node.history.has_room(message.payload, collects=message.predicate != Predicate.NONE):
+        elif not node.history.has_room(message):
             self._log_full()
             reason = f"history is full ({node.history.limit_bytes} bytes)"
             node.put_off(channel, message, Refusal.HISTORY_FULL, reason)
@@ -184,9 +183,9 @@ class Head:
             if self.sources.resume(batch.stream, self._node.now_us):
                 cnt, first_seq = stream.cnt, batch.first_seq
                 self._node.log("hole", "warning", stream=batch.stream, cnt=cnt, first_seq=first_seq)
-        elif not self._node.history.has_room(batch.payload):
+        elif not self._node.history.has_room(batch):
             self._log_full()
-            self.sources.stop(batch.stream, batch.payload)
+            self.sources.stop(batch.stream, batch)
         else:
             if batch.kind == Kind.EPOCH:
                 if not self.sources.may_cross(batch.stream, self._node.now_us):

@@ -276,10 +276,13 @@ class History:
         """Bytes of memory that all streams take, payload and all."""
         return sum([stream.used_bytes for stream in self.streams.values()])
 
-    def has_room(self, payload: Payload, *, collects: bool = False) -> bool:
-        """Whether a batch with this payload may be kept. collects: it makes room, so some is left for it."""
+    def has_room(self, batch: Batch | Publish) -> bool:
+        """Whether a batch may be kept. For events that collect some is left, since they make room: for those
+        of other regions, too, or a stream that fills the rest would keep them out for good.
+        """
+        collects = batch.predicate != Predicate.NONE
         limit_bytes = self.limit_bytes + self.limit_bytes // COLLECTING_SHARE * collects
-        return self.used_bytes + BATCH_BYTES + len(payload) <= limit_bytes
+        return self.used_bytes + BATCH_BYTES + len(batch.payload) <= limit_bytes
 
     def refusal(self, publish: Publish) -> str | None:
         """Why this may not be published: it would undo what was collected (paper 2.1)."""

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from node.protocols.sprinkler.batches import Batch
 from node.protocols.sprinkler.crossing import Crossing, with_rest
 from node.protocols.sprinkler.expects import Expects, Offer, Path, Why, choose
-from node.protocols.sprinkler.history import History, Payload
+from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.messages import Counter
 from node.protocols.sprinkler.parameters import Parameters
 
@@ -78,7 +79,7 @@ class Source:
         self.overdue: set[str] = set()  # left for not keeping up, with the same path since
         self.left: str | None = None  # the last source, for the log
         self.resumed_us: int | None = None  # when a hole was last answered with a new SUBSCRIBE
-        self.without_room: Payload | None = None  # of the batch for which there was none
+        self.without_room: Batch | None = None  # for which there was none
 
 
 class Sources:
@@ -233,10 +234,10 @@ class Sources:
         """The largest counter that a connected proxy advertised, or 0."""
         return max((offer.cnt for offer in self._sources[stream].offers.values()), default=0)
 
-    def stop(self, stream: int, payload: Payload) -> None:
-        """Take no more of this stream for now: there is no room for a batch with this payload."""
+    def stop(self, stream: int, batch: Batch) -> None:
+        """Take no more of this stream for now: there is no room for this batch."""
         source = self._sources[stream]
-        source.without_room = payload
+        source.without_room = batch
         if source.source is not None:
             self._surroundings.unsubscribe(source.source, stream)
 

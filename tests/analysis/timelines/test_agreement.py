@@ -7,7 +7,7 @@ import pytest
 
 from analysis.schemas import CAPTURES, DECODING
 from analysis.timelines import schemas
-from analysis.timelines.agreement import PUBLISHED, compare, damaged_hosts, unfit_hosts
+from analysis.timelines.agreement import PUBLISHED, compare, damaged_hosts, reset_hosts, unfit_hosts
 from analysis.timelines.run_metadata import read_metadata
 from experiments.run_record import record_from_json
 from node.core.declaration import Marked
@@ -18,7 +18,7 @@ FACTS = read_metadata(run_record())
 
 def decoding(**counts):
     numbers = dict.fromkeys(DECODING.names, 0) | {"capture": "r0-client-0-eth0", "host": "r0-client-0"}
-    names = {"direction": "in", "src": "10.0.0.2", "dst": "10.0.0.4", "stopped": None}
+    names = {"direction": "in", "src": "10.0.0.2", "dst": "10.0.0.4", "stopped": None, "reset": False}
     return pa.Table.from_pylist([numbers | names | counts], schema=DECODING)
 
 
@@ -86,9 +86,9 @@ def delivery(client, stream, covered, digest, published=10, published_digest=7):
     return row | {"published": published, "published_digest": published_digest}
 
 
-def held(packets, deliveries, unfit=()):
+def held(packets, deliveries, unfit=(), reset=()):
     said = pa.Table.from_pylist(deliveries, schema=schemas.DELIVERIES)
-    return compare(coverage(*packets), said, FACTS, dict.fromkeys(unfit, "")).held
+    return compare(coverage(*packets), said, FACTS, dict.fromkeys(unfit, ""), reset).held
 
 
 def test_what_packets_and_records_say_must_be_the_same():
@@ -108,6 +108,19 @@ def test_what_was_published_needs_whole_captures_of_its_proxies_and_drivers():
     assert held(packets, [delivery("r0-client-0", 0, 10, 7)]) is False
     assert held(packets, [delivery("r0-client-0", 0, 10, 7)], unfit=["r0-proxy-0"]) is True
     assert held(packets, [delivery("r0-client-0", 0, 10, 7)], unfit=["r1-proxy-0"]) is False
+
+
+def test_what_a_reset_connection_had_need_not_have_been_read():
+    packets = [(PUBLISHED, 0, 10, 7), ("r0-client-0", 0, 10, 7)]
+    fewer = [delivery("r0-client-0", 0, 9, 8)]
+    assert held(packets, fewer, reset=["r0-client-0"]) is True
+    assert held(packets, fewer, reset=["r1-client-0"]) is False
+    assert held(packets, [delivery("r0-client-0", 0, 11, 8)], reset=["r0-client-0"]) is False
+
+
+def test_a_connection_that_was_refused_had_nothing():
+    assert reset_hosts(decoding(reset=True, bytes=5)) == {"r0-client-0"}
+    assert reset_hosts(decoding(reset=True)) == reset_hosts(decoding(bytes=5)) == frozenset()
 
 
 def test_nothing_comparable_is_no_verdict():

@@ -24,7 +24,7 @@ description: A small run in virtual time.
 topology: two-regions
 system: sprinkler
 roles: {{proxy: 1, driver: 1, client: 1}}
-parameters: {{flush_interval: 20ms}}
+parameters: {{flush_interval: 20ms{more}}}
 workload: {{event_size: 10B, rate: 2000/s, collect: {{{collect}}}{keys}}}
 duration: 4s
 captures: none
@@ -37,10 +37,10 @@ RULES = ["last: 1000", "last: 1000, one_of: 500", "older_than: 500ms", "older_th
 BY_KEY = ["same_key: 8", "same_key: 8, one_of: 3"]
 
 
-def carried_out(folder, collect, keys=""):
+def carried_out(folder, collect, keys="", more=""):
     """The run's facts, and what drivers and clients left."""
     path = folder / "collecting.yaml"
-    path.write_text(EXPERIMENT.format(collect=collect, keys=keys))
+    path.write_text(EXPERIMENT.format(collect=collect, keys=keys, more=more))
     experiment = read_experiment(str(path), []).experiment
     plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
     run = prepare(folder, plan, {"experiment": {}, "topology": {}})
@@ -63,6 +63,14 @@ def checked(metadata, published, got, marks):
 
 def total(rows, name):
     return pc.sum(rows.column(name)).as_py()
+
+
+@pytest.mark.parametrize("limit", ["10kB", "60kB"])
+def test_a_small_history_goes_on_taking_what_others_publish(limit, tmp_path):
+    """It is always full, but what makes room comes in, of its own and of the other region's stream."""
+    facts = carried_out(tmp_path, "last: 100", more=f", history_limit: {limit}")
+    assert checked(*facts)[0] == {}
+    assert pc.sum(facts[1].column("count")).as_py() > 15_000
 
 
 @pytest.mark.parametrize("collect", RULES)

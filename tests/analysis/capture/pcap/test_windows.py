@@ -148,6 +148,14 @@ def test_what_came_long_ago_is_given_out_before_the_capture_ends(path: Path) -> 
     assert [row["stream_offset"] for row in rows["messages"]] == [n * len(data) for n in range(100)]
 
 
+def test_a_connection_that_its_sender_broke_off_is_reset_and_the_next_on_its_ports_is_not(path: Path) -> None:
+    first = [Sent(START_NS, 7, SYN, b"", 0), Sent(START_NS + 1, 8, ACK, b"data", 4)]
+    reset = [Sent(START_NS + 2, 12, RST, b"", 0)]
+    second = [Sent(START_NS + 3, 99, SYN, b"", 0), Sent(START_NS + 4, 100, ACK, b"more", 4)]
+    rows = windowed(path, [*first, *reset, *second], [2, 3], AT_ONCE)["decoding"]
+    assert [(row["reset"], row["bytes"], row["segments"]) for row in rows] == [(True, 4, 1), (False, 4, 1)]
+
+
 @given(seed=st.integers(0, 2**32), pieces_max=st.integers(1, 20))
 @settings(max_examples=15)
 def test_behind_a_hole_no_more_waits_than_is_allowed(path: Path, seed: int, pieces_max: int) -> None:

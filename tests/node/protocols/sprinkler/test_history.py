@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from node.protocols.sprinkler.batch_list import BATCH_BYTES
 from node.protocols.sprinkler.batches import pack_events, unpack_events
 from node.protocols.sprinkler.history import History
-from node.protocols.sprinkler.messages import CODEC, Events, Kind
+from node.protocols.sprinkler.messages import CODEC, Events, Kind, Predicate
 
 batches = st.lists(st.lists(st.binary(max_size=12), min_size=1, max_size=8), max_size=30)
 
@@ -54,5 +54,14 @@ def test_small_payloads_do_not_keep_the_chunk_that_they_came_in():
 def test_room_is_what_the_limit_leaves():
     history = History([0], limit_bytes=10 + 2 * BATCH_BYTES)
     history.append(Events(Kind.DATA, 0, 0, 1, 1, 6, 0, 0, b"sixsix"))
-    assert history.has_room(b"four")
-    assert not history.has_room(b"fives")
+    assert history.has_room(Events(Kind.DATA, 0, 0, 2, 1, 4, 0, 0, b"four"))
+    assert not history.has_room(Events(Kind.DATA, 0, 0, 2, 1, 5, 0, 0, b"fives"))
+
+
+def test_events_that_collect_have_room_in_a_full_history_whosever_they_are():
+    history = History([0, 1], limit_bytes=16 * (BATCH_BYTES + 10))
+    for seq in range(1, 17):
+        history.append(Events(Kind.DATA, 0, 0, seq, 1, 10, 0, 0, bytes(10)))
+    for stream in (0, 1):
+        assert not history.has_room(Events(Kind.DATA, Predicate.NONE, stream, 17, 1, 10, 0, 0, bytes(10)))
+        assert history.has_room(Events(Kind.GC, Predicate.LAST, stream, 17, 1, 10, 5, 0, bytes(10)))

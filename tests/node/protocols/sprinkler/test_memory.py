@@ -26,11 +26,12 @@ def fill(history, count, size, *, collects=None, distinct=1, limit_batches=10**6
         if collects is not None:
             keys = rng.integers(0, distinct, count).tolist()
             payload = memoryview(b"".join(b"%0*d" % (size, key) for key in keys))
-        if not history.has_room(payload):
-            return number
         kind, predicate, argument = (Kind.GC, *collects) if collects else (Kind.DATA, Predicate.NONE, 0)
         time_us = NOW_US + number * 1000
-        history.append(Events(kind, predicate, 0, seq, count, size, argument, time_us, payload))
+        batch = Events(kind, predicate, 0, seq, count, size, argument, time_us, payload)
+        if not history.has_room(batch):
+            return number
+        history.append(batch)
         seq += count
         history.commit(0, seq - 1)
         history.collect_some()

@@ -7,7 +7,7 @@ import pytest
 from node.core.epochs import first_of
 from node.protocols.sprinkler.batches import epoch_mark
 from node.protocols.sprinkler.history import History
-from node.protocols.sprinkler.messages import Counter
+from node.protocols.sprinkler.messages import Counter, Events, Kind
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.sources import Sources
 
@@ -94,7 +94,7 @@ def test_a_source_that_was_told_to_wait_is_asked_to_go_on_when_its_epoch_is_take
 
 def test_a_stream_for_which_there_was_no_room_is_taken_again_when_there_is(bench):
     bench.history.limit_bytes = 1_000
-    bench.sources.stop(STREAM, bytes(1_000))
+    bench.sources.stop(STREAM, Events(Kind.DATA, 0, STREAM, 96, 1, 1_000, 0, 0, bytes(1_000)))
     bench.says("slow", 1_000, 105)
     assert bench.asked[-1] == ("slow", None)
     bench.history.limit_bytes = 2_000
