@@ -1,9 +1,10 @@
 """Which settings a hunt draws, beside those that the experiment's nemesis varies, and from which values.
 
 Times and counts of the system's parameters at half and twice what they are, so that what a system promises
-within bounded time still fits into a run; choices and switches that the experiment does not settle itself;
-the duration, the rate, how many processes there are, and the topology. A value that the experiment, or the
-system, refuses is left out by whoever draws.
+within bounded time still fits into a run; limits of memory and large counts also at a small share, where a
+short run reaches them; choices and switches that the experiment does not settle itself; the duration, the
+rate, how many processes there are, and the topology. A value that the experiment, or the system, refuses is
+left out by whoever draws.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,11 +20,14 @@ from experiments.roles import DEFAULT
 from experiments.workloads.stream import StreamWorkload
 from topologies.errors import InputError
 from topologies.loader import load_topology
-from topologies.quantities import DURATION, EVENT_RATE, Quantity, quantity_of, yaml_name
+from topologies.quantities import DURATION, EVENT_RATE, SIZE, Quantity, quantity_of, yaml_name
 
 Settings = dict[str, Any]
 TOPOLOGIES = ("two-regions", "three-regions", "four-regions", "line-3", "ring-4", "star-4")
 FACTORS = (0.5, 2)
+SMALL_FACTORS = (1 / 1024, 1 / 64)
+"""Also of limits of memory, and of counts from `MANY` on, unless they limit what is promised."""
+MANY = 64
 RATE_FACTORS = (0.02, 0.02, 0.02, 0.02, 0.05, 0.05, 0.05, 1)
 INSTEAD_OF_NONE = (4, 16)
 """Of counts that are 0."""
@@ -62,15 +66,19 @@ def _parameters(base: Experiment) -> Iterator[tuple[str, list[Any]]]:
         name, value = yaml_name(each.name), current[each.name]
         if each.name in system.declared.ports:
             continue
-        if values := _values(
-            value, types[each.name], quantity_of(each.name), settled=name in base.parameters
-        ):
+        quantity = quantity_of(each.name)
+        is_large = (quantity is None and types[each.name] is int and value >= MANY) or quantity is SIZE
+        may_be_small = is_large and each.name not in system.promise_limits
+        factors = (*SMALL_FACTORS, *FACTORS) if may_be_small else FACTORS
+        if values := _values(value, types[each.name], quantity, factors, settled=name in base.parameters):
             yield f"parameters.{name}", values
 
 
-def _values(value: Any, kind: Any, quantity: Quantity | None, *, settled: bool) -> list[Any]:
+def _values(
+    value: Any, kind: Any, quantity: Quantity | None, factors: Sequence[float], *, settled: bool
+) -> list[Any]:
     if quantity is not None:
-        scaled = [value * factor for factor in FACTORS]
+        scaled = [value * factor for factor in factors]
         return [quantity.format(round(each) if quantity.whole else each) for each in scaled]
     if kind is bool:
         return [] if settled else [not value]
@@ -79,9 +87,9 @@ def _values(value: Any, kind: Any, quantity: Quantity | None, *, settled: bool) 
     if kind is int:
         if not value:
             return list(INSTEAD_OF_NONE)
-        return sorted({max(1, round(value * factor)) for factor in FACTORS} - {value})
+        return sorted({max(1, round(value * factor)) for factor in factors} - {value})
     if kind is float:
-        return [value * factor for factor in FACTORS]
+        return [value * factor for factor in factors]
     return []
 
 

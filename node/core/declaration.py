@@ -282,6 +282,7 @@ class System:
     parameters, what was acknowledged survives that all who have it lose power, on their disks.
     studies: experiments with very many machines, by name. distributions: installed packages that its nodes
     import, by their names in package indexes; other machines get them together with the code.
+    promise_limits: parameters that limit what is promised, as how much is kept: beyond them it is less.
     """
 
     declared: Declared
@@ -296,6 +297,7 @@ class System:
     is_durable: Callable[[Mapping[str, Any]], bool] = _never
     studies: Mapping[str, Study] = field(default_factory=dict)
     distributions: tuple[str, ...] = ()
+    promise_limits: tuple[str, ...] = ()
 
     def problem(self) -> str | None:
         """What is wrong with the declaration, or None."""
@@ -306,8 +308,10 @@ class System:
         if isinstance(self.distributions, str):
             return f"distributions should be a tuple of names, not {self.distributions!r:.40}"
         known = {each.name for each in fields(self.parameters)}
-        if unknown := [port for port in self.declared.ports if port not in known]:
-            return f"ports: there is no parameter {unknown[0]!r:.40}"
+        for of in ("ports", "promise_limits"):
+            named = self.declared.ports if of == "ports" else self.promise_limits
+            if unknown := [name for name in named if name not in known]:
+                return f"{of}: there is no parameter {unknown[0]!r:.40}"
         if unknown := [role for role in self.declared.roles if role not in self.machines]:
             return f"role {unknown[0]} has no machine"
         if self.codec is None:

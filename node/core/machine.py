@@ -377,3 +377,8 @@ class Machine(Protocol):
 
     def progress(self) -> Progress:
         """How far this node got."""
+
+    def check(self) -> None:
+        """Assert what must hold between any two inputs, limits of memory among it: AssertionError says what
+        does not. It costs time and changes nothing; virtual time asks for it now and then.
+        """

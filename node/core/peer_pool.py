@@ -104,6 +104,9 @@ class PeerMachine(Protocol):
     def progress(self) -> m.Progress:
         """How far this node got."""
 
+    def check(self) -> None:
+        """See `node.core.machine.Machine`."""
+
 
 @dataclass(frozen=True, slots=True)
 class PoolLimits:
@@ -144,6 +147,15 @@ class PeerPool:
     def progress(self) -> m.Progress:
         """See `node.core.machine.Machine`."""
         return self.machine.progress()
+
+    def check(self) -> None:
+        """See `node.core.machine.Machine`."""
+        assert len(self._addresses) <= self._limits.connections, "more connections than the pool may have"
+        assert set(self._addresses.values()) <= set(self._peers), "a connection with nobody"
+        for address, peer in self._peers.items():
+            assert len(peer.waiting) <= self._limits.waiting, "more waits for a peer than may"
+            assert peer.connection is None or self._addresses.get(peer.connection) == address, "the wrong one"
+        self.machine.check()
 
     def handle(self, given: m.Input, now_us: int) -> Sequence[m.Effect]:
         """See `node.core.machine.Machine`."""

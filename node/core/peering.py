@@ -209,6 +209,15 @@ class PeeringMachine(Generic[C]):
         elif channel.room_bytes < -self._limits.overdraft_bytes:
             self.drop(channel, "does not read")
 
+    def check(self) -> None:
+        """See `node.core.machine.Machine`."""
+        lowest_bytes = -self._limits.overdraft_bytes - self.frame_limit_bytes
+        for name, channel in self.channels.items():
+            assert self.connections.get(channel.connection) is channel, "a channel without its connection"
+            assert channel.name == name, "a channel under another name"
+        for channel in self.connections.values():
+            assert channel.room_bytes >= lowest_bytes, "more was handed to a connection than it may be"
+
     def keep_connected(self, targets: Iterable[Target]) -> None:
         """From now on be connected with these processes, and with no others of our own accord.
 

@@ -64,6 +64,9 @@ class SmallMachine:
         """How far this node got."""
         return m.Progress()
 
+    def check(self) -> None:
+        """See `node.core.machine.Machine`."""
+
     # --- What it does it with
 
     def emit(self, *effects: m.Effect) -> None:

@@ -110,6 +110,14 @@ class Network:
         node = self.nodes[name] = Node(spec, machine, self._uptimes_us.get(name, 0))
         self.clock.at(self.clock.now_us, self._begin, node)
 
+    def check(self) -> None:
+        """Ask every machine whether what must hold between two inputs does. Raises NodeFailureError."""
+        for name, node in self.nodes.items():
+            try:
+                node.machine.check()
+            except AssertionError as error:
+                raise NodeFailureError(f"{name} failed: {failure_text(error)}") from error
+
     def kill(self, name: str) -> None:
         """Kill the process; its host resets its connections."""
         node = self.nodes.pop(name)
@@ -145,8 +153,13 @@ class Network:
         """Give one node an input."""
         self._give(self.nodes[name], given)
 
+    def go(self, name: str, start_us: int, late_us: int = 0) -> None:
+        """Tell one node that drivers begin at this virtual time, which it is told by its own clock."""
+        node = self.nodes[name]
+        self._give(node, m.Go(start_us + node.ahead_us, late_us))
+
     def tell(self, given: m.Input, role: str | None = None) -> None:
-        """Give all nodes (of a role) an input, as the launcher does with Go, StopDrivers and Finish."""
+        """Give all nodes (of a role) an input, as the launcher does with StopDrivers and Finish."""
         for node in list(self.nodes.values()):
             if role in {None, node.spec.role}:
                 self._give(node, given)

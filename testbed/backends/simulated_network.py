@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from random import Random
 
 from experiments.changes import (
     Direction,
@@ -26,6 +27,8 @@ from testbed.runner.specs import node_specs
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace, RateCurve
 
+UPTIME_MAX_US = 30 * 24 * 3600 * 1_000_000
+
 
 def make_network(
     plan: Plan,
@@ -48,9 +51,15 @@ def make_network(
         start=False,
         observer=observer,
         seed=plan.seed,
+        uptimes_us={process.name: uptime_us(process.name, plan.seed) for process in plan.processes},
         renewed=renewed,
         sent=sent,
     )
+
+
+def uptime_us(name: str, seed: int) -> int:
+    """How long a process's machine has been up when the run begins: no two clocks say the same."""
+    return Random(f"up {seed} {name}").randrange(UPTIME_MAX_US)  # noqa: S311  to be drawn again
 
 
 def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:

@@ -39,6 +39,7 @@ from topologies.errors import InputError
 READY_US = 30_000_000  # for all processes to be ready
 LEAD_US = 2_000_000  # from "go" to time 0, so that gossip has mixed the views of thousands of newcomers
 STEP_US = 50_000  # between looks at whether a phase is over
+CHECK_US = 1_000_000  # between looks at whether all machines are as they must be
 TELL_PERIOD_S = 0.5  # of this machine's time, between two reports of progress
 YOUNG_OBJECTS = 500_000  # that come and go before Python looks for cycles: messages are many, cycles few
 
@@ -126,7 +127,7 @@ class Simulation:
         self._network = make_network(plan, record.directory, observer, build, shown)
         self._processes = SimulatedProcesses(self._network, plan.declared)
         self._faults = SimulatedFaults(plan, self._network, self._processes)
-        self.zero_us = 0
+        self.zero_us = self._checked_us = 0
         self._runs = False  # whether who becomes ready is told to go
         self._told_s = 0.0
         self._told: tuple[int, float] = (0, 0.0)  # when, and how many events each client had then
@@ -168,7 +169,8 @@ class Simulation:
         zero_us = self.zero_us = self.now_us + LEAD_US
         self._record.time("zero_ns", time_ns(zero_us))
         self._faults.begin_traces(zero_us)
-        self._network.tell(m.Go(zero_us))
+        for name in list(self._network.nodes):
+            self._network.go(name, zero_us)
         self._runs = True
         self._record.phase(Phase.RUNNING)
         duration_us = self._plan.duration_us
@@ -225,6 +227,9 @@ class Simulation:
         """Advance virtual time, and report progress."""
         while self.now_us < until_us:
             self._network.run(min(until_us, self.now_us + STEP_US))
+            if self.now_us >= self._checked_us + CHECK_US:
+                self._checked_us = self.now_us
+                self._network.check()
             self._tell_progress()
             self._interrupts.check()
 
@@ -267,7 +272,7 @@ class Simulation:
 
     def _go(self, node: Node) -> None:
         if self._network.nodes.get(node.spec.name) is node:
-            self._network.give(node.spec.name, m.Go(self.now_us, self.now_us - self.zero_us))
+            self._network.go(node.spec.name, self.now_us, self.now_us - self.zero_us)
 
     def _finished(self, node: Node) -> None:
         self._processes.ended(node.spec.name, code=0, signal=None)

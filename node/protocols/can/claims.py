@@ -170,6 +170,18 @@ class Claims:
         past = self._past.get(holder.node.address, 0)
         return holder.sequence < past or (holder.sequence == past and not self.concerns(holder))
 
+    def check(self) -> None:
+        """Assert that a node's own zones have no volume in common, and that the table has what is known."""
+        zones = tuple(self.own.versions)
+        for number, zone in enumerate(zones):
+            assert not any(zone.intersects(other) for other in zones[:number]), "its own zones overlap"
+        own = self.own.node.address
+        assert own not in self.others, "a neighbour of itself"
+        known = {(own, zone) for zone in zones}
+        known |= {(address, zone) for address, holder in self.others.items() for zone in holder.versions}
+        assert known == set(self.table), "zones that the table does not know, or others"
+        assert len(self.acquaintances) <= ACQUAINTANCES_MAX, "more acquaintances than may be"
+
     def _replace(self, address: Address, before: Versions, after: Versions) -> None:
         for zone in before:
             if zone not in after:

@@ -179,6 +179,13 @@ class MeghdootNode:
         is_silent = self._schedule.is_stopped and self.broker.publisher.is_silent
         return m.Progress(published, dict(self._delivered), is_silent)
 
+    def check(self) -> None:
+        """See `node.core.machine.Machine`."""
+        self.can.claims.check()
+        self.broker.publisher.check()
+        self.broker.keeping.stores.check()
+        assert not self.post.here, "what it sent itself was not taken"
+
     def _contacts(self) -> list[Address]:
         """Whom to join through; nobody for the very first peer."""
         return [int(IPv4Address(each.address)) for each in self._spec.members if each.name != self._spec.name]

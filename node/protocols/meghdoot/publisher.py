@@ -95,6 +95,14 @@ class Publisher:
             return True
         return len(known.pending) < self._parameters.window and known.spreading < known.window.size
 
+    def check(self) -> None:
+        """Assert that what is on its way is in order, and counted right."""
+        for each in self.publications.values():
+            spreading = sum([not pending.is_answered for pending in each.pending.values()])
+            assert each.spreading == spreading, "events on their way counted wrong"
+            assert list(each.pending) == sorted(each.pending), "events not in their order"
+            assert not each.pending or next(reversed(each.pending)) <= each.last, "numbered ahead"
+
     @property
     def is_silent(self) -> bool:
         """Whether everything is everywhere, or with a publisher for a subscriber that has failed."""

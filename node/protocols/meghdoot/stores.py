@@ -80,6 +80,10 @@ class Stores:
         """Whether others have all that they were sent."""
         return not self._lots
 
+    def check(self) -> None:
+        """Assert that no more has no answer than may."""
+        assert len(self._lots) <= OUTSTANDING_MAX, "more lots without an answer than may be"
+
     def tick(self) -> None:
         """Forget what has no answer."""
         now_us = self._mail.now_us - self._mail.late_us

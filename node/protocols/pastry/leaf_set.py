@@ -59,6 +59,15 @@ class LeafSet:
         self.is_ring = not smaller.isdisjoint(larger) or not (smaller and larger)
         self._ids = {self.own.id, *smaller, *larger}
 
+    def check(self) -> None:
+        """Assert that both sides are in order, no longer than they may be, and without the node itself."""
+        own = self.own.id
+        for side, sign in ((self.smaller, -1), (self.larger, 1)):
+            away = [sign * (each.id - own) % RING for each in side]
+            assert len(side) <= self._half, "more leafs than may be"
+            assert 0 not in away, "a leaf of itself"
+            assert away == sorted(set(away)), "leafs that are not in order"
+
     def would_take(self, node: NodeHandle) -> bool:
         """Whether `add` would take it in."""
         if node.id in self._ids:

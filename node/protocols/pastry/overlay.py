@@ -117,6 +117,10 @@ class Pastry:
         }
         self._carrier.takes(self.reach, takes)
 
+    def check(self) -> None:
+        """Assert what must hold of the nodes that this one knows."""
+        self.leaf_set.check()
+
     @property
     def leaf_set(self) -> LeafSet:
         """The node's neighbours on the ring."""

@@ -54,6 +54,7 @@ SYSTEM = System(
     parameters=Parameters,
     machines=dict.fromkeys(("publisher", "member", "forwarder"), "node.protocols.scribe.node:pooled"),
     promise=promise,
+    promise_limits=("buffer_us", "buffer_events"),
     waits=waits,
     roles_problem=roles_problem,
     codec="node.protocols.scribe.messages:CODEC",

@@ -160,6 +160,14 @@ class ScribeNode:
         }
         return m.Progress(published, delivered, self._schedule.is_stopped and self.publisher.is_silent)
 
+    def check(self) -> None:
+        """See `node.core.machine.Machine`."""
+        self.pastry.check()
+        for topic in self.trees.topics.values():
+            topic.check(self.pastry.own)
+        self.roots.check()
+        self.publisher.check()
+
     def _contacts(self) -> list[Address]:
         """Whom to join through; nobody for the very first node."""
         return [int(IPv4Address(each.address)) for each in self._spec.members if each.name != self._spec.name]

@@ -51,6 +51,12 @@ class Publisher:
         known = self.publications.get(stream)
         return known is None or len(known.unanswered) < self._parameters.window
 
+    def check(self) -> None:
+        """Assert that nothing is on its way that is acknowledged."""
+        for each in self.publications.values():
+            assert all(batch.first_seq > each.acknowledged for batch in each.unanswered), "sent again in vain"
+            assert each.acknowledged <= each.last, "acknowledged what was not published"
+
     @property
     def is_silent(self) -> bool:
         """Whether everything is acknowledged."""

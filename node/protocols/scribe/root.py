@@ -87,6 +87,13 @@ class Roots:
         if topic.is_root:
             self._answer(topic, message.stream)
 
+    def check(self) -> None:
+        """Assert that publishers were told of no more than there is."""
+        for (key, stream), told in self._answered.items():
+            topic = self._trees.topics.get(key)
+            assert topic is not None, "acknowledged a topic that is not here"
+            assert told <= topic.next_of(stream), "acknowledged what is not here"
+
     def new_leafs(self) -> None:
         """Others may be nearest to roots now."""
         self._nearest.clear()

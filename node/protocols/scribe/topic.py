@@ -7,13 +7,14 @@ came back numbers in another epoch (`node.core.epochs`); each batch says which e
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import takewhile
+from dataclasses import dataclass, field, replace
+from itertools import islice, pairwise, takewhile
 
 from node.core.peer_pool import Address
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.messages import Create, Multicast, Position
 
+CHECKED = 64  # of the newest batches, when someone asks whether all is as it must be
 EARLY_MAX = 1_024  # batches of a stream that came before their time; further ones are fetched again
 
 
@@ -21,7 +22,7 @@ EARLY_MAX = 1_024  # batches of a stream that came before their time; further on
 class StreamState:
     """What a node holds of a stream. `next`: the first sequence number that it does not have.
 
-    early: by the number for which they wait.
+    early: by the number for which they wait, which is beyond `next`.
     """
 
     next: int = 1
@@ -42,13 +43,27 @@ class StreamState:
             if len(self.early) < EARLY_MAX:
                 self.early[batch.after + 1] = batch
             return
-        following: Multicast | None = batch if batch.first_seq >= self.next else None
-        while following is not None:
-            self.kept.append((now_us, following))
-            self.events += following.count
-            self.next = following.first_seq + following.count
-            yield following
-            following = self.early.pop(self.next, None)
+        if batch.first_seq >= self.next:
+            yield from self._follow(batch, now_us)
+
+    def _follow(self, batch: Multicast | None, now_us: int) -> Iterator[Multicast]:
+        """Hold a batch that is in order, and those that waited for it."""
+        while batch is not None:
+            if batch.after < self.next - 1:  # where it was sent, less was known of the epoch before
+                batch = replace(batch, after=self.next - 1)
+            self.kept.append((now_us, batch))
+            self.events += batch.count
+            self.next = batch.first_seq + batch.count
+            yield batch
+            batch = self._due()
+
+    def _due(self) -> Multicast | None:
+        """Of what came early the batch that is next; what has come by another way since then is dropped."""
+        for first in sorted(first for first in self.early if first <= self.next):
+            batch = self.early.pop(first)
+            if batch.first_seq >= self.next:
+                return batch
+        return None
 
     def pass_by(self, batch: Multicast) -> Iterator[Multicast]:
         """Keep nothing and wait for nothing: the batch, unless it or a later one came before.
@@ -65,9 +80,17 @@ class StreamState:
             self.next = seq
             self.kept.clear()
             self.events = 0
-            self.early = {first: batch for first, batch in self.early.items() if first >= seq}
-            if seq in self.early:
-                yield from self.take(self.early.pop(seq), now_us)
+            yield from self._follow(self._due(), now_us)
+
+    def check(self) -> None:
+        """Assert that what is kept is in order, and no more waits than may."""
+        assert len(self.early) <= EARLY_MAX, "more came early than is to be kept"
+        assert all(first > self.next for first in self.early), "waits for what is there"
+        newest = [batch for _, batch in islice(reversed(self.kept), CHECKED)][::-1]
+        for batch, following in pairwise(newest):
+            assert batch.first_seq + batch.count - 1 == following.after, "events kept with a gap"
+        assert not newest or newest[-1].first_seq + newest[-1].count <= self.next, "kept beyond its end"
+        assert self.events >= sum([batch.count for batch in newest]), "counted wrong"
 
     def since(self, seq: int) -> Sequence[Multicast]:
         """The batches from a sequence number on that are kept: mostly none, or a few of the newest."""
@@ -150,6 +173,15 @@ class Topic:
     def is_needed(self) -> bool:
         """Whether the node has to be in the tree."""
         return self.is_member or bool(self.children) or self.is_handing_over
+
+    def check(self, own: NodeHandle) -> None:
+        """Assert what must hold of this topic at a node."""
+        assert not (self.is_root and self.parent is not None), "a root with a parent"
+        assert own.address not in self.children, "its own child"
+        assert self.parent_address != own.address, "its own parent"
+        assert own.id not in self.path, "below itself"
+        for state in self.streams.values():
+            state.check()
 
     @property
     def has_gap(self) -> bool:

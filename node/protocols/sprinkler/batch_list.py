@@ -14,6 +14,7 @@ from node.protocols.sprinkler.batches import Batch
 TIDIED_FROM = 16  # empty places at the head of the lists
 BATCH_BYTES = 280  # of memory for a batch besides its payload: its objects, and places in lists
 PLACE_BYTES = 64  # of these for the places, which stay for a while when the batch has gone
+CHECKED = 64  # of the newest batches, when someone asks whether all is as it must be
 TIME = attrgetter("time_us")
 
 
@@ -37,6 +38,19 @@ class BatchList:
     def used_bytes(self) -> int:
         """Memory that is used, as far as it grows with what is kept."""
         return self.bytes + BATCH_BYTES * len(self) + PLACE_BYTES * self.start
+
+    def check(self) -> None:
+        """Assert that the newest batches are in order, and that what is counted is not less than they are."""
+        newest = self.batches[max(self.start, len(self.batches) - CHECKED) :]
+        ends = self.last_seqs[len(self.batches) - len(newest) :]
+        before = 0
+        for batch, last in zip(newest, ends, strict=True):
+            assert batch is not None, "an empty place among batches"
+            assert before < batch.first_seq <= last, "batches that overlap, or not in order"
+            before = last
+        newest_bytes = sum([len(batch.payload) for batch in newest if batch is not None])
+        assert self.bytes >= newest_bytes, "bytes counted wrong"
+        assert len(self.batches) == len(self.last_seqs) == len(self.dead), "lists that differ"
 
     def append(self, batch: Batch, last_seq: int) -> None:
         """Add a batch, which ends with `last_seq`."""

@@ -165,6 +165,12 @@ class Client(Participant):
         else:
             self.dissemination.timer_fired(timer)
 
+    def check(self) -> None:
+        """See `node.core.machine.Machine`."""
+        super().check()
+        self.recv.check()
+        self.requests.check()
+
     def settle(self) -> None:
         """Notify of what was delivered, send what the application published, ask for what it has room for."""
         self.dissemination.flush()

@@ -33,4 +33,5 @@ SYSTEM = System(
     reading="analysis.systems.sprinkler:READING",
     roles_problem=roles_problem,
     is_durable=is_durable,
+    promise_limits=("history_limit_bytes", "publishers_limit"),
 )

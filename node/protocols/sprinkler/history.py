@@ -107,6 +107,13 @@ class StreamHistory:
             live -= gone if self._keys is None else self._keys.alive_until(batch, self.collected)
         return live
 
+    def check(self) -> None:
+        """Assert the invariants that can be seen from here."""
+        assert self.committed <= self.cnt, "committed what is not stored"
+        assert self.collected <= self.committed, "collected what may be lost"
+        assert not self._list or self._list.last_seqs[-1] <= self.cnt, "stored beyond cnt (paper 3.1)"
+        self._list.check()
+
     def append(self, batch: Batch) -> None:
         """Store a batch that follows directly on cnt. Placeholders are not: cnt says that they were there."""
         assert batch.first_seq == self.cnt + 1
@@ -283,6 +290,11 @@ class History:
         collects = batch.predicate != Predicate.NONE
         limit_bytes = self.limit_bytes + self.limit_bytes // COLLECTING_SHARE * collects
         return self.used_bytes + BATCH_BYTES + len(batch.payload) <= limit_bytes
+
+    def check(self) -> None:
+        """Assert what must hold of all streams."""
+        for stream in self.streams.values():
+            stream.check()
 
     def refusal(self, publish: Publish) -> str | None:
         """Why this may not be published: it would undo what was collected (paper 2.1)."""

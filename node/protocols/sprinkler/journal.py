@@ -94,6 +94,11 @@ class Volatile:
     def note_failed(self) -> None:
         """The disk takes nothing until the next `note_synced`."""
 
+    def check(self) -> None:
+        """Assert that no more counts as stored than there is."""
+        for number, stream in self._history.streams.items():
+            assert self.stored(number) <= stream.cnt, "stored more than there is"
+
     def stored(self, stream: int) -> int:
         """How far the stream is on disk for good; here, as far as it is in memory."""
         return self._history.streams[stream].cnt

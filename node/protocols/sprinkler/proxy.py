@@ -321,6 +321,13 @@ class Proxy(Participant):
         """Dissemination's, or the end of a restoration's wait, for which `settle` looks."""
         self.tail.dissemination.timer_fired(timer)
 
+    def check(self) -> None:
+        """See `node.core.machine.Machine`."""
+        super().check()
+        self.history.check()
+        self.publications.check()
+        self.journal.check()
+
     def settle(self) -> None:
         """Pass on what came with this input."""
         assert self.head is None or self.chain.chain.head == self.name, "a head that is not the chain's"

@@ -106,6 +106,12 @@ class Publications:
         """Whether the follower was sent everything."""
         return all(self._sent.get(stream, 0) == len(order) for stream, order in self._orders.items())
 
+    def check(self) -> None:
+        """Assert that there are no more than may be, and that they are counted right."""
+        assert len(self._taken) <= self._kept_publishers, "more publishers than are to be remembered"
+        assert all(len(taken) <= self._kept_batches for taken in self._taken.values()), "more than under way"
+        assert self._live == sum(map(len, self._taken.values())), "publications counted wrong"
+
     def _forget_earlier(self, publisher: Publisher) -> None:
         """The process has started again: nobody repeats what it published before."""
         stream, name, incarnation = publisher

@@ -97,6 +97,10 @@ class Recv:
             found.append(batch)
         return found
 
+    def check(self) -> None:
+        """Assert that it keeps no more than it may."""
+        assert self.bytes <= self._limit_bytes, "more is kept than may be"
+
     def _discard(self) -> None:
         """discardEvent of Fig. 3."""
         batch = self._order.popleft().discard_oldest()

@@ -211,6 +211,13 @@ class Requests:
             self._measure(progress, batch)
         self._node.deliver(batch, cnt)
 
+    def check(self) -> None:
+        """Assert that no more waits for its turn than may, and that it is counted right."""
+        for progress in self.streams.values():
+            assert progress.early_bytes <= self._share_bytes, "more came early than is to be kept"
+            early_bytes = sum([len(batch.payload) for batch in progress.early])
+            assert progress.early_bytes == early_bytes, "bytes that came early counted wrong"
+
     def _keep_early(self, progress: Progress, batch: Batch) -> None:
         """Requested events before their turn. Those over the bound are asked for again later."""
         if batch.first_seq >= progress.next:

@@ -17,6 +17,7 @@ from experiments.hunting.mutating import Parent, mutated
 from experiments.hunting.written import base_of, experiment_of
 from experiments.loader import load_experiment
 from topologies.errors import InputError
+from topologies.loader import load_topology
 
 NAMES = ("nemesis", "scribe-nemesis", "meghdoot-nemesis", "nemesis-power")
 _MADE: dict[str, Drawing] = {}
@@ -163,3 +164,20 @@ def test_a_disturbance_is_put_right_after_what_was_new_to_the_microsecond():
     ground = drawing.ground(case.settings)
     made = experiment_of(base_of(load_experiment("nemesis")), case, ground.topology)
     assert 7_123_457 in {fault.at_us for fault in made.faults}
+
+
+@pytest.mark.parametrize(("streams", "spared"), [(2, False), ([{"region": "r0", "publishers": ["r1"]}], True)])
+def test_who_outlives_a_region_that_forgets_may_publish_again_what_had_no_answer(streams, spared):
+    base = base_of(load_experiment("nemesis-streams"))
+    lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0/proxy-0",))
+    case = Case(1, {"workload.streams": streams}, (lost,))
+    said = {each.text for each in experiment_of(base, case, load_topology(base.topology)).expect}
+    assert "events.lost >= 0" in said
+    assert ("events.duplicated >= 0" in said) == spared != ("events.duplicated == 0" in said)
+
+
+def test_limits_of_memory_are_drawn_where_a_run_reaches_them_unless_they_limit_what_is_promised():
+    knobs = knobs_of(base_of(load_experiment("nemesis")), load_experiment("nemesis").nemesis)
+    assert knobs["parameters.burst_limit"] == ["256B", "4096B", "131072B", "524288B"]
+    assert knobs["parameters.window_batches"] == [1, 16, 512, 2048]
+    assert len(knobs["parameters.history_limit"]) == 2

@@ -53,6 +53,9 @@ class Forgetful:
     def progress(self):
         return self._machine.progress()
 
+    def check(self):
+        self._machine.check()
+
     def handle(self, given, now_us):
         for effect in self._machine.handle(given, now_us):
             is_event = isinstance(effect, m.Record) and effect.kind == RecordKind.DELIVERED

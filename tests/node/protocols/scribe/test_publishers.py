@@ -87,6 +87,31 @@ def test_what_is_missing_of_an_epoch_is_waited_for_before_the_next_one():
     assert state.since(2) == [two, three]
 
 
+def test_what_waited_for_a_number_that_is_passed_by_another_way_waits_no_longer():
+    """One root knew less of the epoch before than another."""
+    state, second = StreamState(), first_of(1)
+    two = Multicast(0, 0, 2, 1, 1, b"")
+    begins = Multicast(0, 0, second, 1, 1, b"")
+    follows = Multicast(0, 0, second + 1, second, 1, b"")
+    one_to_three = Multicast(0, 0, 1, 0, 3, b"")
+    for early in (two, begins, follows):
+        assert list(state.take(early, 0)) == []
+    *_, first, last = state.take(one_to_three, 0)
+    assert (first.first_seq, first.after) == (second, 3)
+    assert last is follows
+    assert not state.early
+    state.check()
+
+
+def test_what_is_given_up_may_be_followed_by_what_waited_for_less():
+    state, second = StreamState(), first_of(1)
+    assert list(state.take(Multicast(0, 0, second, 4, 1, b""), 0)) == []
+    assert list(state.take(Multicast(0, 0, 7, 6, 1, b""), 0)) == []
+    assert [batch.first_seq for batch in state.skip_to(6, 0)] == [second]
+    assert not state.early
+    state.check()
+
+
 def test_a_peer_that_does_not_know_its_last_number_finds_out():
     peers = Peers()
     topic, got = 1 << 127, []
