@@ -166,7 +166,9 @@ def test_a_disturbance_is_put_right_after_what_was_new_to_the_microsecond():
     assert 7_123_457 in {fault.at_us for fault in made.faults}
 
 
-@pytest.mark.parametrize(("streams", "spared"), [(2, False), ([{"region": "r0", "publishers": ["r1"]}], True)])
+@pytest.mark.parametrize(
+    ("streams", "spared"), [(2, False), ([{"region": "r0", "publishers": ["r1"]}], True)]
+)
 def test_who_outlives_a_region_that_forgets_may_publish_again_what_had_no_answer(streams, spared):
     base = base_of(load_experiment("nemesis-streams"))
     lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0/proxy-0",))
