@@ -24,7 +24,7 @@ from experiments.faults import (
     When,
 )
 from experiments.model import Experiment
-from experiments.parameters import roles_problem, waits
+from experiments.parameters import is_durable, roles_problem, waits
 from experiments.roles import COUNT_MAX, DEFAULT, counts_in
 from experiments.traffic import RATE_BITS_PER_S_MAX
 from experiments.workloads.stream import StreamWorkload
@@ -256,10 +256,11 @@ def _others_problems(number: int, fault: PacketFault, known: set[str]) -> Iterat
 
 
 def _disk_problem(experiment: Experiment, fault: Fill) -> str | None:
-    """A file system can be filled where a process has one of its own."""
+    """A file system can be filled where a process has one of its own, or, in virtual time, a disk."""
     programs, role = programs_of(experiment.system), role_of(fault.process)
     if programs is None:
-        return f"processes of {experiment.system} have no file system of their own: only programs can"
+        durable = is_durable(experiment.system, experiment.all_parameters())
+        return None if durable else f"processes of {experiment.system} keep nothing on disk as it is here"
     if programs.roles[role].limits.storage_bytes is None:
         return (
             f"{role} has no file system of its own: give it `limits: {{storage: 100MB}}` in {programs.file}"

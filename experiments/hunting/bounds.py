@@ -34,6 +34,7 @@ from experiments.hunting.written import experiment_of, with_settings
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.nemesis_schedule import all_roles, overlap, regions_of, victims
+from experiments.parameters import is_durable
 from topologies.errors import InputError
 from topologies.loader import load_topology
 from topologies.model import Topology
@@ -41,7 +42,7 @@ from topologies.routes import connected
 
 FORGETTING_MAX = 2
 OUTAGES: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "power", "power-and-disks")
-TAKING: tuple[Kind, ...] = ("crash", "pause", "leave", *ON_REGIONS)
+TAKING: tuple[Kind, ...] = ("crash", "pause", "leave", "fill", *ON_REGIONS)
 """What needs its processes for itself."""
 Span = tuple[int, int]
 
@@ -92,17 +93,23 @@ class Ground:
         if self.links:
             found += [kind for kind in ON_LINKS if kind != "partition" or len(self.topology.regions) > 2]
         if any(self.groups.values()):
-            found += [kind for kind in ON_PROCESSES if kind != "leave" or self.leaving]
+            found += [kind for kind in ON_PROCESSES if self.of_kind(kind)]
         replicated = bool(self.declared.having(Trait.REPLICATED))
         found += [kind for kind in ON_REGIONS if replicated or kind in self.nemesis.kinds]
         if self.declared.contract.audience == "content":
             found = [kind for kind in found if kind not in {"isolate", "partition"}]
         return tuple(found)
 
-    @cached_property
-    def leaving(self) -> tuple[str, ...]:
-        """Roles whose processes may leave and come back."""
-        return tuple(role for role in self.groups if self.declared.has(role, Trait.TRANSIENT))
+    def of_kind(self, kind: Kind) -> tuple[str, ...]:
+        """Roles to whose processes it may be done: not all leave and come back, or have disks to be full."""
+        if kind == "leave":
+            return tuple(role for role in self.groups if self.declared.has(role, Trait.TRANSIENT))
+        if kind == "fill":
+            durable = is_durable(self.experiment.system, self.experiment.all_parameters())
+            return tuple(
+                role for role in self.groups if durable and self.declared.has(role, Trait.REPLICATED)
+            )
+        return tuple(self.groups)
 
     @cached_property
     def timeouts_us(self) -> tuple[int, ...]:

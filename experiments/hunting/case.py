@@ -25,12 +25,13 @@ Kind = Literal[
     "leave",
     "separate",
     "reset",
+    "fill",
     "power",
     "power-and-disks",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ON_LINKS: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "delay", "loss")
-ON_PROCESSES: tuple[Kind, ...] = ("crash", "pause", "leave", "separate", "reset")
+ON_PROCESSES: tuple[Kind, ...] = ("crash", "pause", "leave", "separate", "reset", "fill")
 ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
 FORGETTING: tuple[Kind, ...] = ("crash", "leave", "power", "power-and-disks")
 """What ends processes, and with them what they have in memory."""

@@ -129,8 +129,7 @@ def _disturbance(rng: Random, ground: Ground, kind: Kind, at_us: int, for_us: in
     if kind in ON_REGIONS:
         region = rng.choice([name for name, processes in ground.of_region.items() if processes])
         return Disturbance(kind, at_us, for_us, tuple(ground.of_region[region]))
-    roles = ground.leaving if kind == "leave" else tuple(ground.groups)
-    group = rng.choice(ground.groups[rng.choice(roles)])
+    group = rng.choice(ground.groups[rng.choice(ground.of_kind(kind))])
     if kind == "separate":
         process = rng.choice(group)
         others = [name for name in ground.of_region[process.partition("/")[0]] if name != process]

@@ -140,7 +140,7 @@ class Shrinking:
     def _single(self, case: Case) -> Iterator[Case]:
         """Disturbances of one process each, and from one other."""
         for at, each in enumerate(case.disturbances):
-            if each.kind in {"crash", "pause", "leave", "reset"} and len(each.target) > 1:
+            if each.kind in {"crash", "pause", "leave", "reset", "fill"} and len(each.target) > 1:
                 for process in each.target:
                     yield _with_one(case, at, replace(each, target=(process,)))
             if each.kind == "separate" and len(each.others) > 1:

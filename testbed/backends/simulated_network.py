@@ -157,6 +157,8 @@ class SimulatedFaults:
             ProcessAction.GIVE_UP: processes.give_up,
             ProcessAction.JOIN: processes.start,
             ProcessAction.LEAVE: processes.leave,
+            ProcessAction.FILL: processes.fill,
+            ProcessAction.UNFILL: processes.free,
         }
 
     def begin_traces(self, zero_us: int) -> None:

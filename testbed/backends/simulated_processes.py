@@ -69,6 +69,17 @@ class SimulatedProcesses:
         if self._running(name).stopped:
             self._network.resume(name)
 
+    def fill(self, name: str) -> None:
+        """Leave no room on its disk, also in its next lives."""
+        self._network.disks.of(name).is_full = True
+
+    def free(self, name: str) -> None:
+        """Leave room on its disk again."""
+        node = self._network.nodes.get(name)
+        self._network.disks.of(name).is_full = False
+        if node is not None:
+            self._network.disks.free(node)
+
     def leave(self, name: str) -> None:
         """Let a process finish in an orderly way. Raises TestbedError if it does not run."""
         self._running(name)

@@ -45,6 +45,7 @@ PAST: Mapping[str, str] = {
     "leave": "{target} left and came back {length} later",
     "separate": "{target} was kept from {others}{way} for {length}",
     "reset": "the connections of {target} were reset",
+    "fill": "the disk of {target} was full for {length}",
     "power": "region {region} lost power for {length}",
     "power-and-disks": "region {region} lost power and disks for {length}",
 }

@@ -8,9 +8,11 @@ import pytest
 from experiments.json_files import read_json
 from experiments.loader import read_experiment
 from experiments.rundir import RunDirectory
+from testbed.backends.backend import LocalBackend
 from testbed.backends.simulator import simulate
 from testbed.planning import make_plan
 from testbed.runner.run_control import prepare
+from topologies.errors import InputError
 from topologies.loader import load_topology
 
 ALONE_FOR_A_WHILE = """
@@ -64,3 +66,54 @@ def test_a_word_ends_the_wait_for_a_replica_that_is_lost(tmp_path: Path, act: st
     run = prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
     simulate(run, lambda message: None)
     check(run, act)
+
+
+FULL_FOR_A_WHILE = """
+name: full-disk
+topology: two-regions
+system: sprinkler
+parameters: {durable: true, flush_interval: 50ms, advertisement_period: 300ms}
+roles: {proxy: 2, driver: 1, client: 1, configuration: 1}
+workload: {event_size: 10B, rate: 100/s}
+duration: 8s
+captures: none
+faults:
+  - {at: 1s, for: 2s, fill: r0/proxy-1}
+  - {at: 5s, kill: r0/proxy-1}
+  - {at: 6s, restart: r0/proxy-1}
+"""
+
+
+def test_a_replica_whose_disk_is_full_leaves_its_chain_and_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "full-disk.yaml"
+    path.write_text(FULL_FOR_A_WHILE)
+    file = read_experiment(str(path), []).experiment
+    plan = make_plan(file, load_topology(file.topology), seed=1, links_kind="auto")
+    run = prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
+    simulate(run, lambda message: None)
+    lines = [json.loads(line) for line in run.log("r0-configuration-0").read_text().splitlines()]
+    (removed,) = [line for line in lines if line.get("why") == "disk full"]
+    assert removed["replica"] == "r0/proxy-1"
+    assert [line["event"] for line in lines if line["event"] in {"replica_joined", "replica_returned"}] == [
+        "replica_joined",
+        "replica_returned",
+    ]
+    times = run.read_run().times
+    assert times.drained_ns is not None
+
+
+def test_only_virtual_time_has_disks_of_nodes_that_can_be_filled(tmp_path: Path) -> None:
+    path = tmp_path / "full-disk.yaml"
+    path.write_text(FULL_FOR_A_WHILE)
+    file = read_experiment(str(path), []).experiment
+    plan = make_plan(file, load_topology(file.topology), seed=1, links_kind="auto")
+    with pytest.raises(InputError, match="no file system of its own to be filled: take --on simulator"):
+        LocalBackend().adapted(plan)
+
+
+def test_a_node_that_keeps_nothing_has_no_disk_to_be_filled(tmp_path: Path) -> None:
+    path = tmp_path / "full-disk.yaml"
+    path.write_text(FULL_FOR_A_WHILE.replace("durable: true, ", ""))
+    with pytest.raises(InputError, match="keep nothing on disk as it is here"):
+        file = read_experiment(str(path), []).experiment
+        make_plan(file, load_topology(file.topology), seed=1, links_kind="auto")
