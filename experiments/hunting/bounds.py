@@ -22,6 +22,7 @@ from functools import cached_property
 from experiments.checks import problems, role_of
 from experiments.declared import Declared, Trait
 from experiments.hunting.case import (
+    COMING_AND_GOING,
     FORGETTING,
     ON_LINKS,
     ON_PROCESSES,
@@ -42,7 +43,7 @@ from topologies.routes import connected
 
 FORGETTING_MAX = 2
 OUTAGES: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "power", "power-and-disks")
-TAKING: tuple[Kind, ...] = ("crash", "pause", "leave", "fill", *ON_REGIONS)
+TAKING: tuple[Kind, ...] = ("crash", "pause", "fill", *COMING_AND_GOING, *ON_REGIONS)
 """What needs its processes for itself."""
 Span = tuple[int, int]
 
@@ -102,7 +103,7 @@ class Ground:
 
     def of_kind(self, kind: Kind) -> tuple[str, ...]:
         """Roles to whose processes it may be done: not all leave and come back, or have disks to be full."""
-        if kind == "leave":
+        if kind in COMING_AND_GOING:
             return tuple(role for role in self.groups if self.declared.has(role, Trait.TRANSIENT))
         if kind == "fill":
             durable = is_durable(self.experiment.system, self.experiment.all_parameters())
@@ -178,7 +179,14 @@ def _taken(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tupl
     for each in disturbances:
         if each.kind in TAKING:
             for process in each.target:
-                yield process, (each.at_us, each.end_us + ground.nemesis.settle_us), each.kind
+                yield process, _span(each, ground), each.kind
+
+
+def _span(each: Disturbance, ground: Ground) -> Span:
+    """While its processes cannot be disturbed by anything else: they are not there, or settle."""
+    begin_us = 0 if each.kind == "join" else each.at_us
+    end_us = ground.experiment.duration_us if each.kind == "depart" else each.end_us
+    return begin_us, end_us + ground.nemesis.settle_us
 
 
 def _lost_replicas(taken: Sequence[tuple[str, Span, Kind]], ground: Ground) -> str | None:

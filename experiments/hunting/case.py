@@ -23,6 +23,8 @@ Kind = Literal[
     "crash",
     "pause",
     "leave",
+    "join",
+    "depart",
     "separate",
     "reset",
     "fill",
@@ -31,9 +33,15 @@ Kind = Literal[
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ON_LINKS: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "delay", "loss")
-ON_PROCESSES: tuple[Kind, ...] = ("crash", "pause", "leave", "separate", "reset", "fill")
+ON_PROCESSES: tuple[Kind, ...] = (
+    "crash", "pause", "leave", "join", "depart", "separate", "reset", "fill"
+)  # fmt: skip
 ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
-FORGETTING: tuple[Kind, ...] = ("crash", "leave", "power", "power-and-disks")
+COMING_AND_GOING: tuple[Kind, ...] = ("leave", "join", "depart")
+"""Left and came back, was not there before, left for good: of processes that may."""
+AT_ONCE: tuple[Kind, ...] = ("join", "depart", "reset")
+"""What is over when it has begun."""
+FORGETTING: tuple[Kind, ...] = ("crash", "leave", "depart", "power", "power-and-disks")
 """What ends processes, and with them what they have in memory."""
 DISTURBANCES_MAX = 60
 STEP_US = 1_000  # drawn times are whole milliseconds; right after something happened, microseconds count

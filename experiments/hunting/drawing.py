@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from experiments.hunting.bounds import Ground, breach, ground_of
 from experiments.hunting.case import (
+    AT_ONCE,
     ON_LINKS,
     ON_REGIONS,
     STEP_US,
@@ -138,7 +139,7 @@ def _disturbance(rng: Random, ground: Ground, kind: Kind, at_us: int, for_us: in
         kept = others if rng.random() < 0.5 else [rng.choice(others)]
         return Disturbance(kind, at_us, for_us, (process,), tuple(kept), _direction(rng))
     chosen = tuple(sorted(rng.sample(group, _size(rng, len(group)))))
-    return Disturbance(kind, at_us, 0 if kind == "reset" else for_us, chosen)
+    return Disturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, chosen)
 
 
 def _on_links(rng: Random, ground: Ground, kind: Kind, at_us: int, for_us: int) -> Disturbance:

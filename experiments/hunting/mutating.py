@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from experiments.hunting.bounds import Ground, breach
-from experiments.hunting.case import DISTURBANCES_MAX, STEP_US, Case, Disturbance, by_time
+from experiments.hunting.case import AT_ONCE, DISTURBANCES_MAX, STEP_US, Case, Disturbance, by_time
 from experiments.hunting.drawing import Drawing, draw, length
 from topologies.errors import InputError
 
@@ -75,7 +75,7 @@ def _lengthened(rng: Random, ground: Ground, found: Found, _: Parent, __: Parent
         return found
     at = rng.randrange(len(found))
     most_us = min(ground.nemesis.longest_us, ground.last_us - found[at].at_us)
-    if found[at].kind == "reset" or most_us < ground.nemesis.shortest_us:
+    if found[at].kind in AT_ONCE or most_us < ground.nemesis.shortest_us:
         return found
     for_us = length(rng, ground, most_us) // STEP_US * STEP_US
     return [*found[:at], replace(found[at], for_us=for_us), *found[at + 1 :]]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from experiments.hunting.bounds import is_valid
-from experiments.hunting.case import STEP_US, Case, Disturbance
+from experiments.hunting.case import ON_PROCESSES, STEP_US, Case, Disturbance
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.roles import DEFAULT
@@ -140,7 +140,7 @@ class Shrinking:
     def _single(self, case: Case) -> Iterator[Case]:
         """Disturbances of one process each, and from one other."""
         for at, each in enumerate(case.disturbances):
-            if each.kind in {"crash", "pause", "leave", "reset", "fill"} and len(each.target) > 1:
+            if each.kind in ON_PROCESSES and len(each.target) > 1:
                 for process in each.target:
                     yield _with_one(case, at, replace(each, target=(process,)))
             if each.kind == "separate" and len(each.others) > 1:

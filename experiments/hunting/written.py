@@ -104,6 +104,9 @@ def faults_of(name: str, each: Disturbance, topology: Topology) -> Iterator[Give
         case "reset":
             for process, one in _each(each, name):
                 yield {"name": one, "at": at, "reset": process}
+        case "join" | "depart":
+            for process, one in _each(each, name):
+                yield {"name": one, "at": at, "join" if each.kind == "join" else "leave": process}
         case "fill":
             for process, one in _each(each, name):
                 yield {"name": one, "at": at, "for": lasting, "fill": process}

@@ -43,6 +43,8 @@ PAST: Mapping[str, str] = {
     "crash": "{target} was killed and started again {length} later",
     "pause": "{target} was stopped for {length}",
     "leave": "{target} left and came back {length} later",
+    "join": "{target} joined",
+    "depart": "{target} left for good",
     "separate": "{target} was kept from {others}{way} for {length}",
     "reset": "the connections of {target} were reset",
     "fill": "the disk of {target} was full for {length}",
