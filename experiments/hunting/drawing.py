@@ -23,17 +23,17 @@ from experiments.hunting.case import (
     Kind,
     by_time,
 )
+from experiments.hunting.knobs import costly
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from topologies.errors import InputError
 
 ATTEMPTS = 40  # to find a place for a disturbance, or settings that are possible; then there is one fewer
 COUNTS = (1, 2, 3, 4, 5, 6, 8, 8, 11, 14)
-CHEAPER = ("duration", "workload.rate")
-"""Settings that decide what a run costs, drawn nearly always, and mostly for little: many short runs with few
-events find more than a few long ones.
-"""
 CHEAPLY = 0.95
+"""How often settings that decide what a run costs are drawn, mostly for little: many short runs with few
+events and processes find more than a few large ones.
+"""
 WEIGHTS: Mapping[Kind, int] = {"cut": 3, "crash": 3, "separate": 2, "pause": 2}
 """Of kinds, where it is not 1: partial partitions and single processes first."""
 NARROW: tuple[Direction, ...] = ("forward", "backward")
@@ -46,6 +46,7 @@ class Drawing:
 
     def __init__(self, base: Experiment, nemesis: Nemesis, knobs: Mapping[str, Sequence[Any]]) -> None:
         self._base, self._nemesis, self._knobs = base, nemesis, knobs
+        self._costly = costly(base)
 
     def case(self, seed: int) -> Case:
         """The case of a seed."""
@@ -68,8 +69,12 @@ class Drawing:
         varied = [path for path in self._knobs if path in self._nemesis.vary and rng.random() < 0.8]
         others = [path for path in self._knobs if path not in self._nemesis.vary]
         few = rng.sample(others, min(len(others), rng.choice((0, 0, 1, 1, 2, 3))))
-        few += [path for path in CHEAPER if path in self._knobs and rng.random() < CHEAPLY]
-        return {path: rng.choice(self._knobs[path]) for path in sorted({*varied, *few}, key=_outermost)}
+        few += [path for path in self._costly if path in self._knobs and rng.random() < CHEAPLY]
+        return {path: self._value(rng, path) for path in sorted({*varied, *few}, key=_outermost)}
+
+    def _value(self, rng: Random, path: str) -> Any:
+        values = self._knobs[path]
+        return values[min(rng.randrange(len(values)) for _ in range(2 if path in self._costly else 1))]
 
     def _ground(self, rng: Random) -> tuple[Ground, dict[str, Any]]:
         for _ in range(ATTEMPTS):

@@ -28,7 +28,7 @@ FACTORS = (0.5, 2)
 SMALL_FACTORS = (1 / 1024, 1 / 64)
 """Also of limits of memory, and of counts from `MANY` on, unless they limit what is promised."""
 MANY = 64
-RATE_FACTORS = (0.02, 0.02, 0.02, 0.02, 0.05, 0.05, 0.05, 1)
+RATE_FACTORS = (0.02, 0.05, 1)
 INSTEAD_OF_NONE = (4, 16)
 """Of counts that are 0."""
 RATE_MIN = 5
@@ -46,6 +46,12 @@ def knobs_of(base: Experiment, nemesis: Nemesis) -> dict[str, list[Any]]:
         if possible:
             found[path] = possible
     return found
+
+
+def costly(base: Experiment) -> tuple[str, ...]:
+    """Settings that decide what a run costs."""
+    roles = known(base.system).declared.having(Trait.SUBSCRIBER)
+    return ("duration", "workload.rate", *(f"roles.{role}" for role in roles))
 
 
 def _is_possible(base: Experiment, settings: Settings, nemesis: Nemesis) -> bool:
@@ -127,4 +133,5 @@ def _counts(base: Experiment, counts: Mapping[str, int]) -> Iterator[tuple[str, 
     declared = known(base.system).declared
     for role, count in counts.items():
         if count and not declared.has(role, Trait.COORDINATOR):
-            yield f"roles.{role}", sorted({1, count, count + 1})
+            few = {1, 2} if declared.has(role, Trait.SUBSCRIBER) else {1}
+            yield f"roles.{role}", sorted({*few, count, count + 1})
