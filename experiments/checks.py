@@ -24,7 +24,7 @@ from experiments.faults import (
     When,
 )
 from experiments.model import Experiment
-from experiments.parameters import is_durable, roles_problem, waits
+from experiments.parameters import event_limit_bytes, is_durable, roles_problem, waits
 from experiments.roles import COUNT_MAX, DEFAULT, counts_in
 from experiments.traffic import RATE_BITS_PER_S_MAX
 from experiments.workloads.stream import StreamWorkload
@@ -52,6 +52,12 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
         yield ("workload", "publishers"), f"is more than there are regions, {regions}"
     for where, said in workload.problems(regions, experiment.duration_us):
         yield ("workload", *where), said
+    limit_bytes = event_limit_bytes(experiment.system, experiment.all_parameters())
+    if limit_bytes is not None and workload.event_size_bytes > limit_bytes:
+        yield (
+            ("workload", "event_size"),
+            f"is more than an event of {experiment.system} may have: {limit_bytes} B",
+        )
     yield from _stream_problems(experiment, topology, processes)
     if len(processes) > PROCESSES_MAX:
         yield ("roles",), f"makes {len(processes)} processes: at most {PROCESSES_MAX} are possible"
@@ -259,8 +265,10 @@ def _disk_problem(experiment: Experiment, fault: Fill) -> str | None:
     """A file system can be filled where a process has one of its own, or, in virtual time, a disk."""
     programs, role = programs_of(experiment.system), role_of(fault.process)
     if programs is None:
-        durable = is_durable(experiment.system, experiment.all_parameters())
-        return None if durable else f"processes of {experiment.system} keep nothing on disk as it is here"
+        if not is_durable(experiment.system, experiment.all_parameters()):
+            return f"processes of {experiment.system} keep nothing on disk as it is here"
+        keeping = experiment.declared().having(Trait.REPLICATED, Trait.COORDINATOR)
+        return None if role in keeping else f"a {role} keeps nothing on disk"
     if programs.roles[role].limits.storage_bytes is None:
         return (
             f"{role} has no file system of its own: give it `limits: {{storage: 100MB}}` in {programs.file}"

@@ -21,6 +21,7 @@ PORT_MAX = 65_535
 
 __all__ = [
     "complete_parameters",
+    "event_limit_bytes",
     "is_durable",
     "known_systems",
     "parameters_schema",
@@ -44,6 +45,11 @@ def roles_problem(system: str, counts: Mapping[str, int]) -> str | None:
 def waits(system: str, parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
     """What no round trip may be longer than, with a known system's parameters, all of them."""
     return tuple(known(system).waits(parameters))
+
+
+def event_limit_bytes(system: str, parameters: Mapping[str, Any]) -> int | None:
+    """How large an event of a known system may be, with these parameters, all of them; None: any."""
+    return known(system).event_limit_bytes(parameters)
 
 
 def is_durable(system: str, parameters: Mapping[str, Any]) -> bool:

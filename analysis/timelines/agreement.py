@@ -84,7 +84,8 @@ def compare(
             continue
         compared += 1
         from_packets, from_records = seen.get(key, (0, 0)), said.get(key, (0, 0))
-        may_be_unread = not metadata.whole or bool(concerned.intersection(reset))
+        told = {name for name in concerned if host != PUBLISHED or metadata.has(name, Trait.PUBLISHER)}
+        may_be_unread = not metadata.whole or bool(told.intersection(reset))
         if not _agree(from_packets, from_records, may_be_unread):
             problems.append(_disagreement(key, from_packets, from_records))
     left_out = tuple(f"{host}: {reason}" for host, reason in sorted(unfit.items()))
@@ -151,9 +152,8 @@ def _publishing(metadata: RunMetadata, stream: int) -> set[str]:
     """
     if stream not in metadata.owner:
         return set()
-    drivers = metadata.having(Trait.PUBLISHER)
-    publishing = {name for name in drivers if metadata.publishing(stream) & metadata.named_as(name)}
-    return publishing.union(metadata.of_region(metadata.owner[stream], Trait.SERVER))
+    servers = metadata.of_region(metadata.owner[stream], Trait.SERVER)
+    return {*metadata.publishing_hosts(stream), *servers}
 
 
 def _agree(packets: tuple[int, int], records: tuple[int, int], may_be_unread: bool) -> bool:

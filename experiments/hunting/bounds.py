@@ -9,7 +9,7 @@ what only it had, losses are no breach (`written.forgets`), and all else is.
 Beyond that, for what a nemesis seldom draws and a search does:
 
 - where no role is replicated, servers keep for each other what they have: at most `FORGETTING_MAX` of them
-  lose their memory before the others have noticed and settled;
+  lose their memory, or come and have none yet, before the others have noticed and settled;
 - where who gets an event depends on its content, regions that are cut off from each other cannot hear of
   each other's new subscriptions, and no system can make up for that: links that are up both ways connect
   all regions at any time.
@@ -213,10 +213,11 @@ def _lost_memory(taken: Sequence[tuple[str, Span, Kind]], ground: Ground) -> str
     declared = ground.declared
     if declared.having(Trait.REPLICATED):
         return None
+    settle_us = ground.nemesis.settle_us
     spans = [
-        span
+        (span[1] - settle_us, span[1]) if kind == "join" else span
         for process, span, kind in taken
-        if kind in FORGETTING and declared.has(role_of(process), Trait.SERVER)
+        if kind in (*FORGETTING, "join") and declared.has(role_of(process), Trait.SERVER)
     ]
     return "too many servers lose their memory at once" if _most_at_once(spans) > FORGETTING_MAX else None
 

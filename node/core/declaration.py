@@ -266,6 +266,10 @@ def _no_waits(parameters: Mapping[str, Any]) -> Iterable[Wait]:
     return ()
 
 
+def _any_size(parameters: Mapping[str, Any]) -> int | None:
+    return None
+
+
 def _never(parameters: Mapping[str, Any]) -> bool:
     """Everything is kept in memory alone."""
     return False
@@ -282,6 +286,7 @@ class System:
     parameters, what was acknowledged survives that all who have it lose power, on their disks.
     studies: experiments with very many machines, by name. distributions: installed packages that its nodes
     import, by their names in package indexes; other machines get them together with the code.
+    event_limit_bytes: with these parameters, how large an event may be; None: as large as any.
     promise_limits: parameters that limit what is promised, as how much is kept: beyond them it is less.
     """
 
@@ -297,6 +302,7 @@ class System:
     is_durable: Callable[[Mapping[str, Any]], bool] = _never
     studies: Mapping[str, Study] = field(default_factory=dict)
     distributions: tuple[str, ...] = ()
+    event_limit_bytes: Callable[[Mapping[str, Any]], int | None] = _any_size
     promise_limits: tuple[str, ...] = ()
 
     def problem(self) -> str | None:

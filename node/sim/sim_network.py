@@ -115,7 +115,7 @@ class Network:
         for name, node in self.nodes.items():
             try:
                 node.machine.check()
-            except AssertionError as error:
+            except Exception as error:
                 raise NodeFailureError(f"{name} failed: {failure_text(error)}") from error
 
     def kill(self, name: str) -> None:

@@ -30,16 +30,21 @@ class Backend(Protocol):
         """
 
 
+def refuse_full_disks(plan: Plan) -> None:
+    """Raises InputError for a plan that fills disks of real nodes: they have no file systems of their own."""
+    changes = [each for each in plan.changes if isinstance(each, ProcessChange)]
+    filled = [each.process for each in changes if each.action is ProcessAction.FILL]
+    if filled and plan.programs is None:
+        said = f"{filled[0]} has no file system of its own to be filled: take --on simulator"
+        raise InputError(plan.experiment, None, "faults", said)
+
+
 class LocalBackend:
     """Real processes in a sandbox on this machine."""
 
     def adapted(self, plan: Plan) -> Plan:
         """See `Backend`: any plan, unchanged, but for disks of nodes, which are this machine's."""
-        changes = [each for each in plan.changes if isinstance(each, ProcessChange)]
-        filled = [each.process for each in changes if each.action is ProcessAction.FILL]
-        if filled and plan.programs is None:
-            said = f"{filled[0]} has no file system of its own to be filled: take --on simulator"
-            raise InputError(plan.experiment, None, "faults", said)
+        refuse_full_disks(plan)
         return plan
 
     def check(self, out: Path, plan: Plan) -> None:

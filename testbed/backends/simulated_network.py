@@ -142,7 +142,7 @@ class SimulatedFaults:
     """
 
     def __init__(self, plan: Plan, network: Network, processes: SimulatedProcesses) -> None:
-        self._network = network
+        self._network, self._processes = network, processes
         self._hosts = {process.name: process.host for process in plan.processes}
         self._links = {link.name: link for link in plan.links}
         self._port = plan.port
@@ -157,8 +157,6 @@ class SimulatedFaults:
             ProcessAction.GIVE_UP: processes.give_up,
             ProcessAction.JOIN: processes.start,
             ProcessAction.LEAVE: processes.leave,
-            ProcessAction.FILL: processes.fill,
-            ProcessAction.UNFILL: processes.free,
         }
 
     def begin_traces(self, zero_us: int) -> None:
@@ -178,6 +176,10 @@ class SimulatedFaults:
             elif change.action is ProcessAction.RESET:
                 if change.port in {None, self._port}:  # all that a simulated process has
                     self._network.reset(change.process, change.peers)
+            elif change.action is ProcessAction.FILL:
+                self._processes.fill(change.process, change.fault)
+            elif change.action is ProcessAction.UNFILL:
+                self._processes.free(change.process, change.rule)
             elif change.peers:
                 self._change_pairs(change)
             else:

@@ -30,6 +30,7 @@ class SimulatedProcesses:
         self._lives: list[Life] = []
         self._last: dict[str, Life] = {}
         self._leaving: set[str] = set()
+        self._filled: dict[str, set[str]] = {}  # disks without room, by which faults
         self._finishing = False
 
     def start(self, name: str) -> None:
@@ -45,6 +46,7 @@ class SimulatedProcesses:
         """Start a process on an empty disk. Raises TestbedError if it still runs."""
         if not self._runs(name):
             self._network.disks.lose(name)
+            self._filled.pop(name, None)
         self.start(name)
 
     def give_up(self, name: str) -> None:
@@ -69,12 +71,17 @@ class SimulatedProcesses:
         if self._running(name).stopped:
             self._network.resume(name)
 
-    def fill(self, name: str) -> None:
-        """Leave no room on its disk, also in its next lives."""
+    def fill(self, name: str, fault: str) -> None:
+        """Leave no room on its disk until `fault` is over, or it gets another disk."""
+        self._filled.setdefault(name, set()).add(fault)
         self._network.disks.of(name).is_full = True
 
-    def free(self, name: str) -> None:
-        """Leave room on its disk again."""
+    def free(self, name: str, fault: str | None) -> None:
+        """There is room on its disk again, unless another fault leaves none."""
+        filled = self._filled.get(name, set())
+        filled.discard(fault or "")
+        if filled:
+            return
         node = self._network.nodes.get(name)
         self._network.disks.of(name).is_full = False
         if node is not None:

@@ -46,6 +46,8 @@ class ProgramDisks:
 
     def fill(self, name: str, fault: str) -> None:
         """Leave no room on a process's file system until `fault` is over. Raises TestbedError."""
+        if name not in self._disks:
+            raise TestbedError(f"{name} has no file system of its own")
         path, _ = self._disks[name]
         for attempt in range(1, ATTEMPTS_MAX + 1):
             there = os.statvfs(path)
@@ -59,6 +61,8 @@ class ProgramDisks:
 
     def free(self, name: str, fault: str | None) -> None:
         """There is room again, unless another fault leaves none. Raises TestbedError."""
+        if name not in self._disks:
+            return
         self._filled[name] -= {fault}
         if self._filled[name]:
             return

@@ -116,6 +116,10 @@ class MeghdootPeer:
         """See `node.core.peer_pool.PeerMachine`."""
         return self._node.progress()
 
+    def check(self) -> None:
+        """See `node.core.machine.Machine`."""
+        self._node.check()
+
     def _ask(self, request: Callable[[], Any]) -> None:
         self._requests.append(request)
         if not self._is_busy:

@@ -58,12 +58,19 @@ class StreamState:
             batch = self._due()
 
     def _due(self) -> Multicast | None:
-        """Of what came early the batch that is next; what has come by another way since then is dropped."""
-        for first in sorted(first for first in self.early if first <= self.next):
-            batch = self.early.pop(first)
-            if batch.first_seq >= self.next:
-                return batch
-        return None
+        """Of what came early the batch that is next, those of this epoch first; what has come by another way
+        since then is dropped.
+        """
+        due = [self.early.pop(first) for first in list(self.early) if first <= self.next]
+        batch = min(
+            (each for each in due if each.first_seq >= self.next),
+            key=lambda each: each.first_seq,
+            default=None,
+        )
+        for each in due:
+            if batch is not None and each.first_seq > batch.first_seq:
+                self.early[max(each.after + 1, batch.first_seq + batch.count)] = each
+        return batch
 
     def pass_by(self, batch: Multicast) -> Iterator[Multicast]:
         """Keep nothing and wait for nothing: the batch, unless it or a later one came before.
@@ -80,6 +87,7 @@ class StreamState:
             self.next = seq
             self.kept.clear()
             self.events = 0
+            self.early = {first: batch for first, batch in self.early.items() if first >= seq}
             yield from self._follow(self._due(), now_us)
 
     def check(self) -> None:

@@ -201,7 +201,7 @@ class Trees:
     def adopt(self, topic: Topic, join: Join) -> bool:
         """Take the sender of a join for a child; whether that was done."""
         child = NodeHandle(join.id, join.address)
-        if topic.is_below(join.id, join.address):
+        if join.address == self.pastry.own.address or topic.is_below(join.id, join.address):
             self.pastry.send(Refused(topic.key), child.address)
             return False
         if not self.access.may_join(topic, join) or self.balance.hands_on(topic, join):

@@ -33,5 +33,6 @@ SYSTEM = System(
     reading="analysis.systems.sprinkler:READING",
     roles_problem=roles_problem,
     is_durable=is_durable,
+    event_limit_bytes=lambda parameters: int(parameters["batch_limit_bytes"]),
     promise_limits=("history_limit_bytes", "publishers_limit"),
 )

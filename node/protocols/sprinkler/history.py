@@ -284,9 +284,12 @@ class History:
         return sum([stream.used_bytes for stream in self.streams.values()])
 
     def has_room(self, batch: Batch | Publish) -> bool:
-        """Whether a batch may be kept. For events that collect some is left, since they make room: for those
-        of other regions, too, or a stream that fills the rest would keep them out for good.
+        """Whether a batch may be kept; placeholders always may, as they are not. For events that collect some
+        is left, since they make room: for those of other regions, too, or a stream that fills the rest would
+        keep them out for good.
         """
+        if batch.kind in PLACEHOLDERS:
+            return True
         collects = batch.predicate != Predicate.NONE
         limit_bytes = self.limit_bytes + self.limit_bytes // COLLECTING_SHARE * collects
         return self.used_bytes + BATCH_BYTES + len(batch.payload) <= limit_bytes

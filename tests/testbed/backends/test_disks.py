@@ -111,6 +111,33 @@ def test_only_virtual_time_has_disks_of_nodes_that_can_be_filled(tmp_path: Path)
         LocalBackend().adapted(plan)
 
 
+def test_two_faults_that_fill_one_disk_end_each_by_itself(tmp_path: Path) -> None:
+    path = tmp_path / "full-disk.yaml"
+    twice = FULL_FOR_A_WHILE.replace("faults:\n", "faults:\n  - {at: 1500ms, for: 500ms, fill: r0/proxy-1}\n")
+    path.write_text(twice)
+    file = read_experiment(str(path), []).experiment
+    plan = make_plan(file, load_topology(file.topology), seed=1, links_kind="auto")
+    run = prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
+    simulate(run, lambda message: None)
+    lines = [json.loads(line) for line in run.log("r0-configuration-0").read_text().splitlines()]
+    (joined,) = [line for line in lines if line["event"] == "replica_joined"]
+    assert joined["t_ns"] - (run.read_run().times.zero_ns or 0) > 3e9
+
+
+def test_a_client_has_no_disk_to_be_filled(tmp_path: Path) -> None:
+    path = tmp_path / "full-disk.yaml"
+    path.write_text(FULL_FOR_A_WHILE.replace("fill: r0/proxy-1", "fill: r0/client-0"))
+    with pytest.raises(InputError, match="a client keeps nothing on disk"):
+        read_experiment(str(path), [])
+
+
+def test_an_event_that_no_batch_can_hold_is_refused_beforehand(tmp_path: Path) -> None:
+    path = tmp_path / "full-disk.yaml"
+    path.write_text(FULL_FOR_A_WHILE.replace("durable: true", "durable: true, batch_limit: 9B"))
+    with pytest.raises(InputError, match="is more than an event of sprinkler may have: 9 B"):
+        read_experiment(str(path), [])
+
+
 def test_a_node_that_keeps_nothing_has_no_disk_to_be_filled(tmp_path: Path) -> None:
     path = tmp_path / "full-disk.yaml"
     path.write_text(FULL_FOR_A_WHILE.replace("durable: true, ", ""))

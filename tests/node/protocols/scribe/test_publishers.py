@@ -103,12 +103,28 @@ def test_what_waited_for_a_number_that_is_passed_by_another_way_waits_no_longer(
     state.check()
 
 
-def test_what_is_given_up_may_be_followed_by_what_waited_for_less():
+def test_after_what_is_given_up_comes_the_rest_of_its_epoch_and_then_the_next_one():
+    """A root that knew less of an epoch sent the next one first."""
     state, second = StreamState(), first_of(1)
-    assert list(state.take(Multicast(0, 0, second, 4, 1, b""), 0)) == []
-    assert list(state.take(Multicast(0, 0, 7, 6, 1, b""), 0)) == []
-    assert [batch.first_seq for batch in state.skip_to(6, 0)] == [second]
-    assert not state.early
+    state.next = 3
+    ten, eleven = (Multicast(0, 0, first, first - 1, 1, b"") for first in (10, 11))
+    for after in (5, 11):
+        assert list(state.take(Multicast(0, 0, second, after, 1, b""), 0)) == []
+    for early in (ten, eleven):
+        assert list(state.take(early, 0)) == []
+    *rest, begins = state.skip_to(10, 0)
+    assert rest == [ten, eleven]
+    assert (begins.first_seq, begins.after) == (second, 11)
+    state.check()
+
+
+def test_the_rest_of_an_epoch_that_is_there_comes_before_the_next_one():
+    state, second = StreamState(), first_of(1)
+    begins = Multicast(0, 0, second, 1, 1, b"")
+    three, one_and_two = Multicast(0, 0, 3, 2, 1, b""), Multicast(0, 0, 1, 0, 2, b"")
+    for early in (begins, three):
+        assert list(state.take(early, 0)) == []
+    assert [batch.first_seq for batch in state.take(one_and_two, 0)] == [1, 3, second]
     state.check()
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from node.protocols.sprinkler.batch_list import BATCH_BYTES
-from node.protocols.sprinkler.batches import pack_events, unpack_events
+from node.protocols.sprinkler.batches import epoch_mark, pack_events, tombstone, unpack_events
 from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.messages import CODEC, Events, Kind, Predicate
 
@@ -56,6 +56,12 @@ def test_room_is_what_the_limit_leaves():
     history.append(Events(Kind.DATA, 0, 0, 1, 1, 6, 0, 0, b"sixsix"))
     assert history.has_room(Events(Kind.DATA, 0, 0, 2, 1, 4, 0, 0, b"four"))
     assert not history.has_room(Events(Kind.DATA, 0, 0, 2, 1, 5, 0, 0, b"fives"))
+
+
+def test_what_is_not_kept_needs_no_room():
+    history = History([0], limit_bytes=1)
+    assert history.has_room(tombstone(0, 1, 5))
+    assert history.has_room(epoch_mark(0, 1, 1))
 
 
 def test_events_that_collect_have_room_in_a_full_history_whosever_they_are():
