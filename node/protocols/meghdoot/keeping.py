@@ -112,6 +112,20 @@ class Keeping:
             return  # it has said something else since
         self._put_where_it_must_be(told)
 
+    def _install_again(self, late: Installation) -> None:
+        """Something that was sent for a word got lost, or the answer: its subscriber may wait for much longer
+        until it says the word again.
+        """
+        key = late.subscriber, late.word.number
+        del self._installing[key]
+        known = self.subscriptions.get(key)
+        if (
+            known is not None
+            and known.version == late.word.version
+            and self._owns(self.space.point(known.ranges))
+        ):
+            self._put_where_it_must_be(known)
+
     def _put_where_it_must_be(self, told: Subscription) -> None:
         now_us = self._mail.now_us
         word = Word(told.number, told.version)
@@ -285,8 +299,8 @@ class Keeping:
         now_us = self._mail.now_us
         said_by_us = now_us - self._mail.late_us
         self.stores.tick()
-        for key in [key for key, each in self._installing.items() if each.until_us <= said_by_us]:
-            del self._installing[key]
+        for late in [each for each in self._installing.values() if each.until_us <= said_by_us]:
+            self._install_again(late)
         for replica, copying in list(self._replicated.items()):
             if copying.waits and copying.again_us <= now_us:
                 self.copy_to(replica)

@@ -84,13 +84,17 @@ class Carrier(Generic[R]):
             self.reach.unheard(address, relays)
 
     def unreachable(self, given: Unreachable, now_us: int) -> None:
-        """A connection was lost, or could not be opened."""
+        """A connection was lost, or could not be opened: what was handed to the node, and is not known to be
+        its own, waits for its answer or goes another way. It knows by its number what came all the same.
+        """
         self.reach.now_us = now_us
         if given.is_refused:
             self.reach.refused(given.address)
         node = self._known(given.address)
         if node is not None:
-            self.reach.probe(node)
+            ask = self.reach.probe if given.is_refused else self.reach.probe_again
+            ask(node)
+            self.hand_on_anew(node)
 
     def timer(self, timer: m.Timer) -> bool:
         """A timer fired; whether it is of a probe or a hop."""
@@ -117,9 +121,9 @@ class Carrier(Generic[R]):
             self.reach.probe(late.node, is_missed=True)
             self._pass_on(late.route)
 
-    def hand_on_anew(self, failed: NodeHandle) -> None:
-        """What was handed to a node that failed goes another way."""
-        for handed in self.hops.handed_to(failed):
+    def hand_on_anew(self, node: NodeHandle) -> None:
+        """What was handed to a node that failed, or whose connection is lost, is passed on once more."""
+        for handed in self.hops.handed_to(node):
             self._pass_on(handed.route)
 
     def wait(self, route: R) -> None:

@@ -310,6 +310,14 @@ class Reachability:
             known.is_missed = True
             self._ask_relays(known, self._watcher.probe(self._number_of(known)))
 
+    def probe_again(self, node: NodeHandle) -> None:
+        """Find out whether a node lives whose connection is lost, and with it what it was asked lately."""
+        known = self._probes.get(node.address)
+        if known is None or known.is_hope:
+            self.probe(node)
+        else:
+            self._emit(SendTo(node.address, (self._watcher.probe(self._number_of(known)),)))
+
     def _number_of(self, probe: _Probe) -> int:
         number = self._numbers.following(self.now_us)
         probe.sent_us[number] = self.now_us
