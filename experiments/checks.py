@@ -262,7 +262,7 @@ def _others_problems(number: int, fault: PacketFault, known: set[str]) -> Iterat
 
 
 def _disk_problem(experiment: Experiment, fault: Fill) -> str | None:
-    """A file system can be filled where a process has one of its own, or, in virtual time, a disk."""
+    """A disk can be filled where a process has one of its own, or keeps things on it."""
     programs, role = programs_of(experiment.system), role_of(fault.process)
     if programs is None:
         if not is_durable(experiment.system, experiment.all_parameters()):

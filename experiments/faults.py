@@ -331,11 +331,11 @@ class Block(PacketFault):
 
 
 class Fill(EnvironmentFault):
-    """Takes up all that is left of a program's own file system."""
+    """Takes up all that is left of a process's own file system."""
 
     kind: ClassVar[str] = "fill"
     process: str = Field(alias="fill")
-    """The process, such as r2/server-0, of a role whose limits give its storage."""
+    """The process, such as r2/server-0: of a role whose limits give its storage, or a durable node."""
     for_us: DurationUs | None = Field(None, gt=0)
     """How long it is full; until a restore by its name, a replace, or the end of the run, unless given."""
 

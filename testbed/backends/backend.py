@@ -3,12 +3,10 @@
 from pathlib import Path
 from typing import Protocol
 
-from experiments.changes import ProcessAction, ProcessChange
 from experiments.plan import Plan
 from experiments.rundir import RunDirectory
 from testbed.runner import run_control
 from testbed.runner.run_control import Follow, RunResult
-from topologies.errors import InputError
 
 
 class Backend(Protocol):
@@ -30,21 +28,11 @@ class Backend(Protocol):
         """
 
 
-def refuse_full_disks(plan: Plan) -> None:
-    """Raises InputError for a plan that fills disks of real nodes: they have no file systems of their own."""
-    changes = [each for each in plan.changes if isinstance(each, ProcessChange)]
-    filled = [each.process for each in changes if each.action is ProcessAction.FILL]
-    if filled and plan.programs is None:
-        said = f"{filled[0]} has no file system of its own to be filled: take --on simulator"
-        raise InputError(plan.experiment, None, "faults", said)
-
-
 class LocalBackend:
     """Real processes in a sandbox on this machine."""
 
     def adapted(self, plan: Plan) -> Plan:
-        """See `Backend`: any plan, unchanged, but for disks of nodes, which are this machine's."""
-        refuse_full_disks(plan)
+        """See `Backend`: any plan, unchanged."""
         return plan
 
     def check(self, out: Path, plan: Plan) -> None:

@@ -20,7 +20,6 @@ from experiments.plan import Plan
 from experiments.run_record import InventoryRecord, RunRecord, record_to_json, write_record
 from experiments.rundir import RunDirectory
 from testbed.assignment import assignment_to_json
-from testbed.backends.backend import refuse_full_disks
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.archive import NOTHING, Archive, machine_archive
 from testbed.machines.checks import ExaminedMachine, check_disk_space, examine, raise_if_unfit
@@ -93,7 +92,6 @@ class SshBackend:
 
     def adapted(self, plan: Plan) -> Plan:
         """See `Backend`."""
-        refuse_full_disks(plan)
         if plan.triggered:
             said = f"{plan.triggered[0].fault} waits for what a process sends, which is told here alone"
             raise InputError(

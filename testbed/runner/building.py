@@ -22,7 +22,7 @@ from testbed.processes import NodeProcess, Processes
 from testbed.programs import longest_ready_s, start_order
 from testbed.runner.barrier import Barrier, Barriers
 from testbed.runner.contacts import Contacts
-from testbed.runner.program_disks import ProgramDisks
+from testbed.runner.own_disks import OwnDisks, own_disks
 from testbed.runner.record import RecordWriter
 from testbed.runner.run_context import RunContext, Termination
 from testbed.runner.specs import node_specs
@@ -83,7 +83,7 @@ async def build(
         Contacts(plan),
         changes_here(plan, assignment),
         traffic,
-        ProgramDisks(specs),
+        OwnDisks(specs, own_disks(plan)),
     )
     context.disks.make()
     await termination.or_done(_start_all(context))

@@ -20,8 +20,8 @@ from testbed.network import Network
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.barrier import Barriers
 from testbed.runner.contacts import Contacts
+from testbed.runner.own_disks import OwnDisks
 from testbed.runner.processor_use import used_s
-from testbed.runner.program_disks import ProgramDisks
 from testbed.runner.record import RecordWriter
 from testbed.traffic import TrafficGenerators
 
@@ -109,7 +109,7 @@ class RunContext:
     contacts: Contacts
     changes: tuple[Numbered, ...]
     traffic: TrafficGenerators
-    disks: ProgramDisks
+    disks: OwnDisks
 
     def having(self, trait: str) -> list[NodeProcess]:
         """The running node processes whose role has a trait."""

@@ -8,10 +8,9 @@ from experiments.changes import ProcessChange
 from experiments.declared import Trait
 from experiments.plan import Plan, ProcessPlan
 from experiments.rundir import RunDirectory
-from node.core.program import Programs
 from testbed.programs import launches_of, members_of
 from testbed.runner.contacts import Contacts
-from testbed.runner.program_disks import ON_OWN_DISK
+from testbed.runner.own_disks import ON_OWN_DISK, own_disks
 
 NEWCOMERS = (Trait.SUBSCRIBER, Trait.PUBLISHER)
 """Those of whom nobody has to know before they come, unless they are servers, too."""
@@ -48,7 +47,7 @@ def node_specs(
         if process.name in plan.joining and not plan.declared.has(process.role, Trait.SERVER)
     }
     known = [member for member in members if member["name"] not in unknown]
-    contacts = Contacts(plan)
+    contacts, disks = Contacts(plan), own_disks(plan)
 
     def told(name: str) -> list[dict[str, Any]]:
         contact = contacts.told(name, 0)
@@ -58,7 +57,7 @@ def node_specs(
 
     return {
         process.name: {
-            **_own(process, run, plan.programs),
+            **_own(process, run, has_own_disk=process.name in disks),
             "watches": _watches(plan, process.name),
             "address": addresses[process.host],
             "netns": netns(process.host),
@@ -85,9 +84,9 @@ def _watches(plan: Plan, process: str) -> list[dict[str, Any]]:
     ]
 
 
-def _own(process: ProcessPlan, run: RunDirectory, programs: Programs | None) -> dict[str, Any]:
+def _own(process: ProcessPlan, run: RunDirectory, *, has_own_disk: bool) -> dict[str, Any]:
     storage = run.storage(process.host)
-    if programs and programs.roles[process.role].limits.storage_bytes is not None:
+    if has_own_disk:
         storage /= ON_OWN_DISK
     return {
         **dataclasses.asdict(process),

@@ -49,7 +49,7 @@ MEANING: Mapping[str, str] = {
     "give-up": "tell all others that a process which is gone will not come back",
     "leave": "let a process end by itself, tidily",
     "reset": "reset the TCP connections of a process that stand",
-    "fill": "leave no room on a program's own file system, until a restore or a replace",
+    "fill": "leave no room on a process's own file system, until a restore or a replace",
 }
 ROWS_MAX = 40
 DONE = {

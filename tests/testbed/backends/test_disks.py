@@ -8,9 +8,9 @@ import pytest
 from experiments.json_files import read_json
 from experiments.loader import read_experiment
 from experiments.rundir import RunDirectory
-from testbed.backends.backend import LocalBackend
 from testbed.backends.simulator import simulate
 from testbed.planning import make_plan
+from testbed.pytest_plugin.fixture import Cutset
 from testbed.runner.run_control import prepare
 from topologies.errors import InputError
 from topologies.loader import load_topology
@@ -68,6 +68,7 @@ def test_a_word_ends_the_wait_for_a_replica_that_is_lost(tmp_path: Path, act: st
     check(run, act)
 
 
+RETURNS = {"replica_joined", "replica_returned"}
 FULL_FOR_A_WHILE = """
 name: full-disk
 topology: two-regions
@@ -84,31 +85,23 @@ faults:
 """
 
 
-def test_a_replica_whose_disk_is_full_leaves_its_chain_and_comes_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("on", [pytest.param("local", marks=pytest.mark.network), "simulator"])
+def test_a_replica_whose_disk_is_full_leaves_its_chain_and_comes_back(
+    cutset: Cutset, tmp_path: Path, on: str
+) -> None:
     path = tmp_path / "full-disk.yaml"
     path.write_text(FULL_FOR_A_WHILE)
-    file = read_experiment(str(path), []).experiment
-    plan = make_plan(file, load_topology(file.topology), seed=1, links_kind="auto")
-    run = prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
-    simulate(run, lambda message: None)
-    lines = [json.loads(line) for line in run.log("r0-configuration-0").read_text().splitlines()]
+    [run] = cutset.run(path, on=on, analyze=False).runs
+    directory = run.directory
+    lines = [json.loads(line) for line in directory.log("r0-configuration-0").read_text().splitlines()]
     (removed,) = [line for line in lines if line.get("why") == "disk full"]
     assert removed["replica"] == "r0/proxy-1"
-    assert [line["event"] for line in lines if line["event"] in {"replica_joined", "replica_returned"}] == [
-        "replica_joined",
-        "replica_returned",
-    ]
-    times = run.read_run().times
-    assert times.drained_ns is not None
-
-
-def test_only_virtual_time_has_disks_of_nodes_that_can_be_filled(tmp_path: Path) -> None:
-    path = tmp_path / "full-disk.yaml"
-    path.write_text(FULL_FOR_A_WHILE)
-    file = read_experiment(str(path), []).experiment
-    plan = make_plan(file, load_topology(file.topology), seed=1, links_kind="auto")
-    with pytest.raises(InputError, match="no file system of its own to be filled: take --on simulator"):
-        LocalBackend().adapted(plan)
+    after_full, after_kill = (line["event"] for line in lines if line["event"] in RETURNS)
+    assert after_full == "replica_joined"
+    assert after_kill in RETURNS
+    record = directory.read_run()
+    assert record.times.drained_ns is not None
+    assert all(change.applied_ns is not None for change in record.changes)
 
 
 def test_two_faults_that_fill_one_disk_end_each_by_itself(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
-"""File systems of programs whose roles limit their storage: each a tmpfs(5) of that size, which can get full.
+"""File systems of processes' own: of programs whose roles limit their storage, and of nodes whose disks the
+plan fills. Each is a tmpfs(5) of a size, which can get full.
 
-It is mounted in the sandbox's mount namespace before its program starts and ends with that namespace, so what
-is there outlives a program, and what minds it. Full is one whose size is what is in it, by a remount: nothing
-can be written then, by whomever; it is done at once and takes no memory. What a program frees, it may take up
+It is mounted in the sandbox's mount namespace before its process starts and ends with that namespace, so what
+is there outlives a process, and what minds it. Full is one whose size is what is in it, by a remount: nothing
+can be written then, by whomever; it is done at once and takes no memory. What a process frees, it may take up
 again, as on any full disk.
 """
 
@@ -12,10 +13,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from experiments.changes import ProcessAction, ProcessChange
+from experiments.plan import Plan
 from testbed.errors import TestbedError
 
 ON_OWN_DISK = "library"
-"""The folder of a file system that is the program's /var/lib. What is beside it, the program does not see."""
+"""The folder of a file system that is a program's /var/lib, or a node's storage. What is beside it, it does
+not see.
+"""
+NODE_DISK_BYTES = 1 << 30
+"""Of a node's: what it writes there takes memory."""
 KEPT = "kept"
 """A file of one page, since a tmpfs of no size has no limit."""
 ATTEMPTS_MAX = 100  # to fill, where the program writes between a look at what is used and the remount
@@ -23,14 +30,26 @@ MS_REMOUNT = 0x20  # mount(2)
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-class ProgramDisks:
-    """Those of the processes with these specifications. Made by `make`; they go with the sandbox."""
+def own_disks(plan: Plan) -> dict[str, int]:
+    """The sizes of the file systems of processes' own, in bytes, by process."""
+    if plan.programs is not None:
+        limits = {role: program.limits.storage_bytes for role, program in plan.programs.roles.items()}
+        return {
+            process.name: size for process in plan.processes if (size := limits[process.role]) is not None
+        }
+    changes = (each for each in plan.changes if isinstance(each, ProcessChange))
+    return {each.process: NODE_DISK_BYTES for each in changes if each.action is ProcessAction.FILL}
 
-    def __init__(self, specs: Mapping[str, Mapping[str, Any]]) -> None:
+
+class OwnDisks:
+    """Those of the processes with these specifications. Made by `make`; they go with the sandbox.
+
+    sizes: of `own_disks`.
+    """
+
+    def __init__(self, specs: Mapping[str, Mapping[str, Any]], sizes: Mapping[str, int]) -> None:
         self._disks = {
-            name: (Path(spec["storage"]).parent, size)
-            for name, spec in specs.items()
-            if spec["program"] and (size := spec["program"]["program"]["limits"]["storage_bytes"]) is not None
+            name: (Path(spec["storage"]).parent, sizes[name]) for name, spec in specs.items() if name in sizes
         }
         self._filled: dict[str, set[str]] = {name: set() for name in self._disks}  # by which faults
 

@@ -1,11 +1,11 @@
-"""File systems of programs, in a sandbox: their size, when they are full, and what is there afterwards."""
+"""File systems of processes' own, in a sandbox: their size, when they are full, what is there afterwards."""
 
 import errno
 from pathlib import Path
 
 import pytest
 
-from testbed.runner.program_disks import ON_OWN_DISK, PAGE_BYTES, ProgramDisks
+from testbed.runner.own_disks import ON_OWN_DISK, PAGE_BYTES, OwnDisks
 from tests.testbed.sandboxed import sandboxed, sandboxed_as_ordinary_user
 
 pytestmark = pytest.mark.network
@@ -29,13 +29,8 @@ def pages_written(path: Path) -> int:
 def seen(folder: str) -> dict[str, int]:
     """How many pages could be written after each step."""
     library = Path(folder) / "storage" / ON_OWN_DISK
-    limits = {"storage_bytes": PAGES * PAGE_BYTES}
-    own = {"storage": str(library), "program": {"program": {"limits": limits}}}
-    others = {
-        "storage": str(Path(folder) / "other"),
-        "program": {"program": {"limits": {"storage_bytes": None}}},
-    }
-    disks = ProgramDisks({NAME: own, "r0/client-0": others, "r0/proxy-0": {**own, "program": None}})
+    specs = {NAME: {"storage": str(library)}, "r0/client-0": {"storage": str(Path(folder) / "other")}}
+    disks = OwnDisks(specs, {NAME: PAGES * PAGE_BYTES})
     disks.make()
     library.mkdir()
     found = {}
