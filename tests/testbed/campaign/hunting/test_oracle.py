@@ -11,6 +11,7 @@ from experiments.loader import load_experiment
 from node.systems import build_machine
 from testbed.backends.coverage import Coverage
 from testbed.backends.in_memory import simulate_in_memory
+from testbed.backends.simulated_network import uptime_us
 from testbed.backends.simulator import simulate
 from testbed.campaign.hunting.oracle import judge
 from testbed.planning import make_plan
@@ -90,7 +91,8 @@ def test_a_machine_that_raises_is_a_violation_that_names_it(tmp_path):
         machine = build_machine(spec, rng)
         if spec.name == "r1/client-0":
             taken = machine.handle
-            machine.handle = lambda given, now_us: 1 / 0 if now_us > 5_000_000 else taken(given, now_us)
+            late_us = uptime_us(spec.name, 1) + 5_000_000
+            machine.handle = lambda given, now_us: 1 / 0 if now_us > late_us else taken(given, now_us)
         return machine
 
     base = base_of(load_experiment("nemesis"))
@@ -110,11 +112,11 @@ def test_a_machine_that_goes_round_in_circles_is_a_violation_not_a_run_without_e
 
     def build(spec, rng):
         machine = build_machine(spec, rng)
-        taken = machine.handle
+        taken, late_us = machine.handle, uptime_us(spec.name, 1) + 5_000_000
 
         def handle(given, now_us):
             yield from taken(given, now_us)
-            if spec.role == "client" and isinstance(given, m.Received) and now_us > 5_000_000:
+            if spec.role == "client" and isinstance(given, m.Received) and now_us > late_us:
                 yield m.Send(given.connection, given.messages)
 
         machine.handle = handle
