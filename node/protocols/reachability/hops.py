@@ -119,7 +119,7 @@ class Hops(Generic[R]):
         return self._handed.pop(number)
 
     def handed_to(self, node: NodeHandle) -> list[Handed[R]]:
-        """What a node that failed has not acknowledged, to be handed on anew at once."""
+        """What a node that failed, or that lost its connection, has not acknowledged: to be handed on."""
         numbers = [number for number, handed in self._handed.items() if handed.node == node]
         for number in numbers:
             self._emit(m.CancelTimer((TIMER, str(number))))
