@@ -1,8 +1,8 @@
 """A case of a hunt: settings, a few disturbances and a seed. Plain data, and JSON.
 
-A *disturbance* is something that goes wrong and is put right again: a link cut for two seconds, a process
-killed and started again; or a process that comes or goes. It stands for one or more faults as experiments have them (`written`). All of a
-case's disturbances are over before its run's drivers stop.
+A *disturbance* is something that goes wrong and is put right again, as a link cut for two seconds, a process
+killed and started again; or a process that comes or goes. It stands for one or more faults as experiments
+have them (`written`). All of a case's disturbances are over before its run's drivers stop.
 """
 
 from collections.abc import Mapping
