@@ -50,10 +50,16 @@ def none_dropped() -> Iterator[None]:
         if dropped.exc_type is not KeyboardInterrupt:
             before(dropped)
             return
-        timer = threading.Timer(AGAIN_S, os.kill, (os.getpid(), signal.SIGINT))  # when we are out of here
-        timer.daemon = True
-        timer.start()
-        again.append(timer)
+        while True:
+            timer = threading.Timer(AGAIN_S, os.kill, (os.getpid(), signal.SIGINT))  # when we are out of here
+            timer.daemon = True
+            again.append(timer)
+            try:
+                timer.start()
+            except KeyboardInterrupt:  # it came, or another, while we are still here: dropped as well
+                timer.cancel()
+            else:
+                return
 
     sys.unraisablehook = take_up
     try:

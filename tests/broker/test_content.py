@@ -64,7 +64,7 @@ def swaps_for_one(exchange):
         return wanted
 
     def tell(connection, message):
-        if not held and exchange.now_us > 5_000_000 and len(told[-1]) >= 4:
+        if not held and exchange.now_us - exchange.schedule.start_us > 4_000_000 and len(told[-1]) >= 4:
             held.append((connection, message))
         elif len(held) == 1 and connection == held[0][0]:
             usual(connection, message)

@@ -44,15 +44,26 @@ def reorders(machine):
     in_place_of_delivery(machine, lambda usual, message, following: [usual(following), usual(message)])
 
 
+def after(broker, seconds):
+    """Says whether so much time has passed since it was first asked."""
+    asked_us = []
+
+    def passed():
+        asked_us.append(broker.now_us)
+        return broker.now_us - asked_us[0] > seconds * 1_000_000
+
+    return passed
+
+
 def tells_a_stranger(broker):
-    usual, told = broker.pass_on, []
+    usual, told, is_late = broker.pass_on, [], after(broker, 3)
 
     def pass_on(message, *, from_broker):
         usual(message, from_broker=from_broker)
         following = broker.followers.get(message.topic, set())
         everybody = set().union(*broker.followers.values())
         stranger = next(iter(sorted(everybody - following)), None)
-        if broker.now_us > 6_000_000 and stranger is not None and not told:
+        if is_late() and stranger is not None and not told:
             told.append(stranger)
             usual_followers, broker.followers = broker.followers, {message.topic: {stranger}}
             usual(message, from_broker=True)
@@ -115,11 +126,11 @@ def total_order(monkeypatch, tmp_path, broker_module):
 
 
 def swaps_topics_for_one(broker):
-    """After 6 s one subscriber gets an event only after the next one, which is of another topic."""
-    usual, held = broker.pass_on, []
+    """After 3 s one subscriber gets an event only after the next one, which is of another topic."""
+    usual, held, is_late = broker.pass_on, [], after(broker, 3)
 
     def pass_on(message, *, from_broker):
-        if held or broker.now_us < 6_000_000:
+        if not is_late() or held:
             usual(message, from_broker=from_broker)
             if len(held) == 1:
                 held.append(broker.followers)

@@ -3,6 +3,7 @@
 import contextlib
 import signal
 import sys
+import threading
 import time
 import weakref
 
@@ -38,15 +39,32 @@ class Collected:
     """What is interrupted as it is collected."""
 
 
-def test_an_interrupt_that_python_drops_comes_again_and_nothing_is_said_of_it(capfd):
-    def work() -> None:
-        collected = Collected()
-        _reference = weakref.ref(collected, lambda _: signal.raise_signal(signal.SIGINT))
-        del collected
-        time.sleep(10)
+def interrupt_where_it_is_dropped() -> None:
+    collected = Collected()
+    _reference = weakref.ref(collected, lambda _: signal.raise_signal(signal.SIGINT))
+    del collected
+    time.sleep(10)
 
+
+def test_an_interrupt_that_python_drops_comes_again_and_nothing_is_said_of_it(capfd):
     with none_dropped(), pytest.raises(KeyboardInterrupt):
-        work()
+        interrupt_where_it_is_dropped()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_one_that_comes_while_it_is_asked_for_again_is_asked_for_once_more(capfd, monkeypatch):
+    real = threading.Timer.start
+    late = [True, False]
+
+    def start(timer: threading.Timer) -> None:
+        real(timer)
+        if late.pop(0):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(threading.Timer, "start", start)
+    with none_dropped(), pytest.raises(KeyboardInterrupt):
+        interrupt_where_it_is_dropped()
+    assert late == []
     assert capfd.readouterr() == ("", "")
 
 

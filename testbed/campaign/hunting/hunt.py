@@ -86,11 +86,12 @@ class Hunt:
 
     def _is_over(self) -> bool:
         limits, progress = self._limits, self.progress
+        if limits.findings is not None and len(self.new_findings) >= limits.findings:
+            return True  # what else broke waits for the next sitting
         if progress.waiting:
             return False
-        enough = limits.findings is not None and len(self.new_findings) >= limits.findings
         late = limits.seconds is not None and self._elapsed_s() >= limits.seconds
-        return enough or late or (limits.runs is not None and progress.runs >= limits.runs)
+        return late or (limits.runs is not None and progress.runs >= limits.runs)
 
     def _give(self) -> None:
         while self._pool.idle and not self.progress.waiting:
@@ -209,10 +210,11 @@ class Hunt:
         progress, elapsed_s = self.progress, self._elapsed_s()
         rate = progress.runs / elapsed_s if elapsed_s else 0.0
         refused = f", {progress.refused} refused" if progress.refused else ""
+        waiting = f", {len(progress.waiting)} to be shrunk" if progress.waiting else ""
         return (
             f"{elapsed_s:6.0f} s  {progress.runs} runs{refused}, {rate:.2f}/s "
             f" {len(self.guide.seen)} features seen, {self.guide.size} cases kept "
-            f" {progress.violations} runs broke, {len(self._signatures)} findings"
+            f" {progress.violations} runs broke, {len(self._signatures)} findings{waiting}"
         )
 
     def _save(self) -> None:

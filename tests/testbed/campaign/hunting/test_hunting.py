@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from experiments.child_python import python_command
-from experiments.hunting.case import case_from_json
-from experiments.hunting.huntdir import HuntDirectory
+from experiments.hunting.case import Case, case_from_json
+from experiments.hunting.huntdir import Broken, HuntDirectory
 from experiments.loader import read_experiment
 from testbed.campaign import exit_codes
+from testbed.campaign.hunting.hunt import Hunt, Limits
 from testbed.cli import main
 
 SMALL = ["--set", "nemesis.vary=null", "--set", "duration=14s", "--set", "workload.rate=10/s"]
@@ -65,6 +66,30 @@ def test_it_stops_after_so_many_runs_finds_nothing_in_what_is_right_and_goes_on(
     assert hunt(tmp_path, *LITTLE, "--runs", "6", "--workers", "2") == exit_codes.FINE
     assert directory.progress().runs == 6
     assert list(directory.kept())[: len(kept)] == kept
+
+
+@pytest.mark.parametrize(("findings", "left"), [(1, [8]), (2, [])])
+def test_what_else_broke_when_enough_was_found_waits_for_the_next_sitting(tmp_path, findings, left):
+    class Agreeing:
+        """Processes with nothing to do but to shrink, one finding each."""
+
+        size, idle, busy = 1, 0, 0
+
+        def wait(self, _seconds):
+            return []
+
+    def look_into(broken):
+        hunting.new_findings.append(broken)
+
+    directory = HuntDirectory(tmp_path)
+    directory.make()
+    limits = Limits(runs=0, findings=findings)
+    hunting = Hunt(None, None, None, directory, Agreeing(), limits=limits, seed=1, guided=True, say=print)
+    hunting._look_into = look_into
+    hunting.progress.waiting = [Broken(number, Case(number, {}, ()), ()) for number in (7, 8)]
+    hunting.carry_out()
+    assert [each.number for each in directory.progress().waiting] == left
+    assert (f"{len(left)} to be shrunk" in hunting.text()) is bool(left)
 
 
 def test_another_hunt_s_folder_is_refused_in_one_line(tmp_path, capsys):
