@@ -1,5 +1,6 @@
 """Finds, overrides, reads and checks experiment files: by name among those beside this module, or by path."""
 
+import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,10 @@ from experiments.model import Experiment
 from experiments.overrides import overridden, with_value, without
 from experiments.sweep import OF_MANY_RUNS, VARIANT
 from systems.names import is_path
-from topologies.document import Document, files_in, find_file, read_document, validated
+from topologies.document import Document, FieldPath, files_in, find_file, read_document, validated
 from topologies.errors import InputError
 from topologies.loader import FOLDER as TOPOLOGIES
-from topologies.loader import load_topology
+from topologies.loader import find_traces, load_topology
 from topologies.strict import suggestion
 
 FOLDER = Path(__file__).parent
@@ -72,6 +73,8 @@ def experiment_from(document: Document) -> Experiment:
     try:
         topology = load_topology(experiment.topology)
     except InputError as error:
+        if not isinstance(experiment.topology, str) and error.line is None:
+            raise document.error(("topology", *_parts(error.field)), error.problem) from None
         if error.line is not None or error.field:
             raise  # it is about a place in the topology's own file
         raise document.error(("topology",), f"{error.file}: {error.problem}") from None
@@ -85,6 +88,11 @@ def experiment_names() -> list[str]:
     return [file.stem for file in files_in(FOLDER)]
 
 
+def _parts(field: str) -> FieldPath:
+    """A dotted path's parts; names of regions and fields are no numbers."""
+    return tuple(int(part) if part.isdecimal() else part for part in field.split(".") if part)
+
+
 def _with_files_found(document: Document, folder: Path) -> Document:
     """Paths of a topology, a system, and a workload's file, start from the file's folder; those in an
     override from the working directory.
@@ -95,6 +103,9 @@ def _with_files_found(document: Document, folder: Path) -> Document:
     given = data.get("topology")
     if isinstance(given, str) and ("/" in given or given.endswith((".yaml", ".yml"))):
         data = {**data, "topology": str(find_file("topology", TOPOLOGIES, given, beside=folder).absolute())}
+    elif isinstance(given, dict):
+        data = {**data, "topology": copy.deepcopy(given)}
+        find_traces(data["topology"], folder)
     system = data.get("system")
     if isinstance(system, str) and is_path(system):
         data = {**data, "system": str((folder / system).absolute())}

@@ -51,7 +51,17 @@ from topologies.strict import (
 
 FULL = "full"
 NONE = "none"
+PATH_MAX = 4096
 SNAPLEN_BYTES_MIN = 96  # headers of Ethernet, IPv6 and TCP with options
+
+
+def _name_or_content(given: Any) -> Any:
+    if isinstance(given, dict) or (isinstance(given, str) and len(given) <= PATH_MAX):
+        return given
+    raise problem(f"should be a name, a path, or a topology's fields, not {given!r:.40}")
+
+
+NamedOrWritten = Annotated[str | dict[str, Any], BeforeValidator(_name_or_content)]
 
 
 def _unless_full(given: Any) -> Any:
@@ -113,8 +123,8 @@ class Experiment(StrictModel):
     """One line for lists."""
     paper: Paper | None = None
     """Where it comes from."""
-    topology: str = Field(max_length=4096)
-    """The network: a name, or a path to a file, relative to this one."""
+    topology: NamedOrWritten
+    """The network: a name, a path to a file, relative to this one, or what would stand in such a file."""
     system: str
     """The system under test: its name, or a path to its file, relative to this one."""
     parameters: dict[str, Any] = Field(default_factory=dict)

@@ -1,6 +1,8 @@
-"""Finds and reads topology files: by name among those beside this module, or by path."""
+"""Finds and reads topology files: by name among those beside this module, or by path; and topologies that
+stand inside another file.
+"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +12,22 @@ from topologies.model import Topology
 from topologies.trace_files import read_delay_trace, read_rate_trace
 
 FOLDER = Path(__file__).parent
+WITHIN = "inline"
+"""What a topology inside another file is called, unless it has a name."""
 TRACE_READERS = {"rate": read_rate_trace, "delay": read_delay_trace}
 
 
-def load_topology(name_or_path: str) -> Topology:
-    """The topology of this name, or in this file, generated if the file gives a kind.
+def load_topology(given: str | Mapping[str, Any]) -> Topology:
+    """The topology of this name, or in this file, or what would stand in one; generated if it gives a kind.
 
     Raises InputError with file, line and field.
     """
-    document = topology_document(name_or_path)
+    if isinstance(given, str):
+        return _topology_in(topology_document(given))
+    return _topology_in(Document(WITHIN, {"name": WITHIN, **given}, {}))
+
+
+def _topology_in(document: Document) -> Topology:
     if is_generated(document.data):
         return generated(document)
     topology = validated(Topology, document)
@@ -33,9 +42,17 @@ def topology_document(name_or_path: str) -> Document:
     """The file's content, not yet validated; paths of traces start from its folder. Raises InputError."""
     file = find_file("topology", FOLDER, name_or_path)
     document = read_document(file)
-    for path, name in _traces(document.data):
-        document.written(path[:-1])[path[-1]] = str((file.parent / name).absolute())
+    find_traces(document.data, file.parent)
     return document
+
+
+def find_traces(data: Any, folder: Path) -> None:
+    """Let the paths of traces in a topology's content start from a folder."""
+    for path, name in _traces(data):
+        holder = data
+        for part in path[:-1]:
+            holder = holder[part]
+        holder[path[-1]] = str((folder / name).absolute())
 
 
 def _traces(data: Any) -> Iterator[tuple[FieldPath, str]]:

@@ -144,6 +144,8 @@ def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
             return f"{each.kind} is not within the time for disturbances"
         if each.kind in {"cut", "flap", "delay", "loss"} and not _is_link(each.target, ground):
             return f"{each.kind} is of a link that there is not"
+        if each.kind == "delay" and each.amount < _jitter_us(each.target, ground):
+            return "delay is less than the link's jitter"
         if each.kind in {"isolate", "partition"} and not {*each.target, *each.others} <= set(
             ground.of_region
         ):
@@ -173,6 +175,12 @@ def is_valid(case: Case, base: Experiment, nemesis: Nemesis) -> bool:
 
 def _is_link(target: tuple[str, ...], ground: Ground) -> bool:
     return target in ground.links or target[::-1] in ground.links
+
+
+def _jitter_us(target: tuple[str, ...], ground: Ground) -> int:
+    link = ground.topology.link_between(target)
+    assert link is not None  # it was looked up before
+    return max(link.forward_parameters.jitter_us, link.backward_parameters.jitter_us)
 
 
 def _taken(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tuple[str, Span, Kind]]:

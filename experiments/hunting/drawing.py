@@ -24,6 +24,7 @@ from experiments.hunting.case import (
     by_time,
 )
 from experiments.hunting.knobs import costly
+from experiments.hunting.networks import DRAWN, network
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from topologies.errors import InputError
@@ -34,6 +35,9 @@ CHEAPLY = 0.95
 """How often settings that decide what a run costs are drawn, mostly for little: many short runs with few
 events and processes find more than a few large ones.
 """
+TOPOLOGY = "topology"
+ELSEWHERE = 0.2
+"""How often the topology is another one, at least."""
 WEIGHTS: Mapping[Kind, int] = {"cut": 3, "crash": 3, "separate": 2, "pause": 2}
 """Of kinds, where it is not 1: partial partitions and single processes first."""
 NARROW: tuple[Direction, ...] = ("forward", "backward")
@@ -70,9 +74,12 @@ class Drawing:
         others = [path for path in self._knobs if path not in self._nemesis.vary]
         few = rng.sample(others, min(len(others), rng.choice((0, 0, 1, 1, 2, 3))))
         few += [path for path in self._costly if path in self._knobs and rng.random() < CHEAPLY]
+        few += [TOPOLOGY] if TOPOLOGY in self._knobs and rng.random() < ELSEWHERE else []
         return {path: self._value(rng, path) for path in sorted({*varied, *few}, key=_outermost)}
 
     def _value(self, rng: Random, path: str) -> Any:
+        if path == TOPOLOGY and rng.random() < DRAWN:
+            return network(rng)
         values = self._knobs[path]
         return values[min(rng.randrange(len(values)) for _ in range(2 if path in self._costly else 1))]
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from experiments.hunting import networks
 from experiments.hunting.bounds import is_valid
 from experiments.hunting.case import ON_PROCESSES, STEP_US, Case, Disturbance
 from experiments.model import Experiment
@@ -122,20 +123,23 @@ class Shrinking:
 
     def _smaller(self, case: Case) -> Iterator[Case]:
         """Fewer regions, processes and events."""
-        topology = str(case.settings.get("topology", self.base.topology))
+        topology = case.settings.get("topology", self.base.topology)
         for name in SMALLER:
             if name == topology:
                 break
             if "topology" in case.settings or topology not in SMALLER:
                 yield _with(case, "topology", name)
+        if isinstance(topology, dict):
+            for less in networks.smaller(topology):
+                yield _with(case, "topology", less)
         if list(self.base.roles) == [DEFAULT]:
             for role, count in self.base.roles[DEFAULT].items():
                 now = case.settings.get(f"roles.{role}", count)
                 for fewer in range(1, int(now)):
                     yield _with(case, f"roles.{role}", fewer)
-        for less in RATES:
-            if less < self._rate(case):
-                yield _with(case, "workload.rate", EVENT_RATE.format(less))
+        for slower in RATES:
+            if slower < self._rate(case):
+                yield _with(case, "workload.rate", EVENT_RATE.format(slower))
 
     def _single(self, case: Case) -> Iterator[Case]:
         """Disturbances of one process each, and from one other."""

@@ -89,7 +89,7 @@ def replay_command(run: NightRun, file: SuiteFile) -> str:
     settings += [f"{field}=null" for field in read.left_out]
     options = [f"--set {shlex.quote(setting)}" for setting in settings]
     if entry.topology is not None:
-        options.append(f"--topology {shlex.quote(read.experiment.topology)}")
+        options.append(f"--topology {shlex.quote(str(read.experiment.topology))}")
     if entry.links != "auto":
         options.append(f"--links {entry.links}")
     last = [f"--seed {run.seed}", f"--on {shlex.quote(run.backend)}"]

@@ -120,9 +120,10 @@ def _heading(plan: Plan, chosen: RunSelection) -> Iterator[str]:
         figures = ", ".join(map(str, experiment.paper.figures))
         section = f", section {experiment.paper.section}" if experiment.paper.section else ""
         yield f"  after {experiment.paper.document}{section}" + (f", figures {figures}" if figures else "")
+    topology = experiment.topology if isinstance(experiment.topology, str) else "a topology of its own"
     size = f"{len(plan.processes)} processes in {len(plan.regions)} regions"
     yield (
-        f"  {plan.system} on {experiment.topology}: {size}, "
+        f"  {plan.system} on {topology}: {size}, "
         f"{DURATION.format(plan.duration_us)}, seed {plan.seed}, links {plan.links_kind}"
     )
     if chosen.is_sweep:

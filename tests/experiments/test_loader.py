@@ -388,6 +388,57 @@ def test_an_error_in_a_swept_topology_names_its_file_and_line(load):
     )
 
 
+RING = "{kind: ring, regions: 4, delays: {from: 5ms, to: 20ms}}"
+
+
+def test_a_topology_may_stand_in_the_experiment_itself(load):
+    experiment = load(changed("three-regions", RING), "topology.regions=5")
+    topology = load_topology(experiment.topology)
+    assert topology.name == "inline"
+    assert len(topology.links) == 5
+    again = Experiment.model_validate(experiment.to_json())
+    assert load_topology(again.topology) == topology
+    written = load(
+        changed(
+            "three-regions",
+            "{name: two, regions: {r0: {}, r1: {}}, links: [{between: [r0, r1], delay: 1ms}]}",
+        )
+    )
+    assert load_topology(written.topology).name == "two"
+    swept = load(f"{changed('three-regions', RING)}sweep: {{topology.regions: [3, 6]}}\n")
+    assert swept.axes == {"topology.regions": [3, 6]}
+
+
+def test_traces_of_a_topology_in_an_experiment_start_from_its_file(load, tmp_path, monkeypatch):
+    (tmp_path / "slow.csv").write_text("time_s,delay_ms\n0,10\n1,20\n")
+    net = "{regions: {r0: {}, r1: {}}, links: [{between: [r0, r1], delay: 1ms, trace: {delay: slow.csv}}]}"
+    load(changed("three-regions", net))
+    monkeypatch.chdir("/")
+    experiment = load_experiment(str(tmp_path / "small.yaml"))
+    (link,) = load_topology(experiment.topology).links
+    assert link.forward_files == {"delay": str(tmp_path / "slow.csv")}
+
+
+@pytest.mark.parametrize(
+    ("topology", "said"),
+    [
+        ("{kind: ring, regions: 2, delays: [1ms]}", "small.yaml:2: topology.regions: should be greater"),
+        ("{kind: rong}", "small.yaml:2: topology.kind: "),
+        (
+            "{regions: {r0: {}, r1: {}},\n  links: [{between: [r0, r9], delay: 1ms}]}",
+            "small.yaml:3: topology.links.0.between: ",
+        ),
+        ("{}", "small.yaml:2: topology.regions: is missing"),
+        ("[r0, r1]", "small.yaml:2: topology: should be a name, a path, or a topology's fields, not"),
+        ("5", "small.yaml:2: topology: should be a name, a path, or a topology's fields, not 5"),
+    ],
+)
+def test_an_error_in_a_topology_that_stands_in_the_experiment_names_its_place(load, topology, said):
+    with pytest.raises(InputError) as error:
+        load(changed("three-regions", topology))
+    assert str(error.value).startswith(said)
+
+
 def test_too_many_processes_are_refused(load):
     with pytest.raises(InputError, match="makes 260008 processes: at most 200000 are possible"):
         load(changed("three-regions", "four-regions").replace("client: 2", "client: 65000"))

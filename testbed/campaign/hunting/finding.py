@@ -93,7 +93,7 @@ def read_finding(folder: Path) -> dict[str, Any]:
 
 def experiment_yaml(base: Experiment, case: Case, said: str, name: str) -> str:
     """The experiment that a case is, as people write one."""
-    topology = load_topology(str(case.settings.get("topology", base.topology)))
+    topology = load_topology(case.settings.get("topology", base.topology))
     data = experiment_of(base, case, topology).to_json()
     if list(data["roles"]) == [DEFAULT]:
         data["roles"] = data["roles"][DEFAULT]

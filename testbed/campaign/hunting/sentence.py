@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from experiments.hunting.case import ON_REGIONS, Case, Disturbance
+from experiments.hunting.networks import told
 
 SERIOUS = (
     "crashed",
@@ -108,6 +109,8 @@ def _past(each: Disturbance) -> str:
 
 def _with(case: Case) -> str:
     odd = {path: value for path, value in case.settings.items() if path not in {"duration", "workload.rate"}}
+    if "topology" in odd:
+        odd["topology"] = told(odd["topology"])
     return f" (with {', '.join(f'{path} {value}' for path, value in odd.items())})" if odd else ""
 
 

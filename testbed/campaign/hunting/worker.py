@@ -120,7 +120,7 @@ class Server:
         return {"verdict": summary["verdict"], "broken": broken}
 
     def _experiment(self, case: Case) -> Any:
-        topology = load_topology(str(case.settings.get("topology", self._base.topology)))
+        topology = load_topology(case.settings.get("topology", self._base.topology))
         return topology, experiment_of(self._base, case, topology)
 
 

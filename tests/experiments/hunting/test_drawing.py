@@ -77,6 +77,15 @@ def test_one_replica_at_least_is_left_alone():
     assert breach([all_but_one, soon], ground) == "no replica of r0 is left alone"
 
 
+def test_a_link_is_not_made_slow_by_less_than_it_jitters():
+    link = {"jitter": "9ms"}
+    network = {"kind": "line", "regions": 2, "delays": {"from": "15ms", "to": "15ms"}, "link": link}
+    ground = drawing_of("nemesis").ground({"topology": network})
+    slow = Disturbance("delay", 3_000_000, 500_000, ("r0", "r1"), amount=9_000)
+    assert breach([slow], ground) is None
+    assert breach([replace(slow, amount=8_999)], ground) == "delay is less than the link's jitter"
+
+
 def test_servers_without_replicas_lose_their_memory_a_few_at_a_time():
     ground = drawing_of("scribe-nemesis").ground({})
     names = [f"r{number}/member-0" for number in range(FORGETTING_MAX + 1)]

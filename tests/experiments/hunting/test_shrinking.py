@@ -51,6 +51,26 @@ def test_only_what_it_takes_is_left_however_many_are_tried_at_once(together):
     assert case == shrunk(CASE, needs_both, together=1)[0]
 
 
+def test_a_drawn_network_is_as_small_and_as_plain_as_still_breaks():
+    ring = {
+        "kind": "ring",
+        "regions": 6,
+        "delays": {"from": "4ms", "to": "20ms", "asymmetric": True},
+        "link": {"loss": "1%", "rate": "10mbit"},
+    }
+
+    def needs_a_lossy_ring(case: Case) -> bool:
+        topology = case.settings.get("topology")
+        if not isinstance(topology, dict) or topology["kind"] != "ring":
+            return False
+        return "loss" in topology.get("link", {}) and topology["regions"] >= 4
+
+    case, _ = shrunk(replace(CASE, settings={"topology": ring}, disturbances=(CUT,)), needs_a_lossy_ring)
+    plain = {"kind": "ring", "regions": 4, "delays": {"from": "4ms", "to": "4ms"}, "link": {"loss": "1%"}}
+    assert case.settings["topology"] == plain
+    assert case.disturbances == ()
+
+
 def test_what_needs_no_disturbance_has_none_in_the_end():
     case, _ = shrunk(CASE, lambda case: case.settings.get("parameters.fanout") == 4)
     assert case.disturbances == ()

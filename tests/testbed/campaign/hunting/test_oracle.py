@@ -30,7 +30,7 @@ QUICK = {"duration": "14s"}
 def both(name: str, case: Case, tmp_path, build=build_machine):
     """A judgement, and the summary of the same run with files."""
     base = base_of(load_experiment(name))
-    topology = load_topology(str(case.settings.get("topology", base.topology)))
+    topology = load_topology(case.settings.get("topology", base.topology))
     experiment = experiment_of(base, case, topology)
     plan = make_plan(experiment, topology, seed=case.seed, links_kind="auto")
     spans = [(each.kind, each.at_us, each.end_us) for each in case.disturbances]

@@ -1,0 +1,101 @@
+"""Networks that a hunt draws: a kind of graph, how many regions, how far apart they are, and what else the
+links do. They are the content of a topology file, so a finding's experiment says all of it.
+
+Links stay so wide that what a hunt publishes fits: a system need not get through where it does not.
+"""
+
+from collections.abc import Iterator, Mapping
+from random import Random
+from typing import Any
+
+from topologies.loader import load_topology
+
+Network = dict[str, Any]  # as in a topology file
+
+DRAWN = 0.5
+"""How often a network is drawn, where the topology is varied, instead of taken by its name."""
+LEAST: Mapping[str, int] = {"mesh": 2, "line": 2, "tree": 2, "ring": 3, "star": 3}
+"""Kinds that count their regions, and how many they need."""
+SHAPES: Mapping[str, str] = {"mesh": "full mesh", "cliques": "chain of meshes"}
+FEW, REGIONS_MAX = 3, 6
+DELAYS_MS = (1, 4, 15, 40, 60)
+SPREADS = (1, 2, 5, 20)
+DELAY_MS_MAX = 100
+RATES = ("10mbit", "100mbit")
+LOSSES = ("0.1%", "0.5%", "1%")
+
+
+def network(rng: Random) -> Network:
+    """A network; small ones are drawn more often than large ones."""
+    shape = rng.choice((_counted, _counted, _counted, _counted, _grid, _cliques))(rng)
+    least_ms = rng.choice(DELAYS_MS)
+    most_ms = min(DELAY_MS_MAX, least_ms * rng.choice(SPREADS))
+    delays: Network = {"from": f"{least_ms}ms", "to": f"{most_ms}ms"}
+    if rng.random() < 0.3:
+        delays["asymmetric"] = True
+    drawn = {**shape, "delays": delays, "seed": rng.randrange(1000)}
+    link = _link(rng, least_ms) if rng.random() < 0.5 else {}
+    return {**drawn, "link": link} if link else drawn
+
+
+def smaller(given: Network) -> Iterator[Network]:
+    """Networks like this one that are smaller or plainer, the smallest first."""
+    if _region_count(given) > FEW:
+        yield from ({**_alike(given), "kind": kind, "regions": FEW} for kind in LEAST)
+    if "regions" in given:
+        yield from ({**given, "regions": fewer} for fewer in range(LEAST[given["kind"]], given["regions"]))
+    if "link" in given:
+        yield {key: value for key, value in given.items() if key != "link"}
+        if len(given["link"]) > 1:
+            for each in given["link"]:
+                yield {**given, "link": {key: value for key, value in given["link"].items() if key != each}}
+    delays = given["delays"]
+    if "asymmetric" in delays:
+        yield {**given, "delays": {"from": delays["from"], "to": delays["to"]}}
+    if delays["from"] != delays["to"]:
+        yield {**given, "delays": {**delays, "to": delays["from"]}}
+
+
+def told(topology: str | Network) -> str:
+    """A topology in a few words, for a sentence."""
+    if isinstance(topology, str):
+        return topology
+    delays, link = topology["delays"], topology.get("link", {})
+    far = delays["from"] if delays["from"] == delays["to"] else f"{delays['from']} to {delays['to']}"
+    also = "".join(f", {name} {value}" for name, value in link.items())
+    shape = SHAPES.get(topology["kind"], topology["kind"])
+    return f"a {shape} of {_region_count(topology)} regions, {far} apart{also}"
+
+
+def _counted(rng: Random) -> Network:
+    kind = rng.choice(tuple(LEAST))
+    count = min(rng.randint(LEAST[kind], REGIONS_MAX) for _ in range(3))
+    return {"kind": kind, "regions": count}
+
+
+def _grid(rng: Random) -> Network:
+    return {"kind": "grid", "rows": 2, "columns": rng.choice((2, 2, 2, 3))}
+
+
+def _cliques(rng: Random) -> Network:
+    size = rng.choice((2, 2, 2, 3))
+    return {"kind": "cliques", "cliques": 2, "size": size, "joined_by": rng.choice((1, 2))}
+
+
+def _region_count(given: Network) -> int:
+    return len(load_topology(given).regions)
+
+
+def _alike(given: Network) -> Network:
+    return {key: given[key] for key in ("delays", "seed", "link") if key in given}
+
+
+def _link(rng: Random, least_ms: int) -> Network:
+    """What links do beside their delay: one, two or three things."""
+    possible: Network = {
+        "jitter": f"{rng.randint(1, least_ms)}ms",
+        "loss": rng.choice(LOSSES),
+        "rate": rng.choice(RATES),
+    }
+    chosen = rng.sample(sorted(possible), rng.randint(1, len(possible)))
+    return {name: possible[name] for name in sorted(chosen)}

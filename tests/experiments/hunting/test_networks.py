@@ -1,0 +1,64 @@
+"""Networks that a hunt draws are valid topologies, and shrink until nothing smaller is left."""
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.hunting.drawing import Drawing
+from experiments.hunting.knobs import knobs_of
+from experiments.hunting.networks import REGIONS_MAX, network, smaller, told
+from experiments.hunting.written import base_of
+from experiments.loader import load_experiment
+from topologies.loader import load_topology
+from topologies.routes import connected
+
+
+@given(st.integers(0, 1 << 40))
+def test_what_a_seed_means_is_a_connected_network_of_few_regions(seed):
+    given = network(Random(seed))
+    assert given == network(Random(seed))
+    topology = load_topology(given)
+    assert 2 <= len(topology.regions) <= REGIONS_MAX
+    assert connected(tuple(topology.regions), [link.between for link in topology.links])
+    assert f"{len(topology.regions)} regions" in told(given)
+
+
+def size(given) -> tuple[int, ...]:
+    topology, delays = load_topology(given), given["delays"]
+    return (
+        len(topology.regions),
+        len(given.get("link", ())),
+        "asymmetric" in delays,
+        delays["from"] != delays["to"],
+    )
+
+
+@given(st.integers(0, 1 << 40))
+def test_what_is_smaller_is_smaller_and_leads_to_the_least(seed):
+    given = network(Random(seed))
+    while found := list(smaller(given)):
+        assert all(size(each) < size(given) for each in found)
+        given = found[-1]
+    assert size(given) == (2 if given["kind"] in {"mesh", "line", "tree"} else 3, 0, False, False)
+
+
+def test_hunts_draw_networks_of_many_kinds_beside_those_with_a_name():
+    experiment = load_experiment("nemesis")
+    base = base_of(experiment)
+    drawing = Drawing(base, experiment.nemesis, knobs_of(base, experiment.nemesis))
+    drawn = [drawing.case(seed).settings.get("topology") for seed in range(200)]
+    kinds = {each["kind"] for each in drawn if isinstance(each, dict)}
+    assert kinds >= {"ring", "line", "star", "mesh", "tree"}
+    assert any(isinstance(each, str) for each in drawn)
+    assert drawn.count(None) > 100
+
+
+def test_a_network_is_told_in_a_few_words():
+    link = {"loss": "1%", "rate": "10mbit"}
+    grid = {"kind": "grid", "rows": 2, "columns": 3, "delays": {"from": "4ms", "to": "20ms"}, "link": link}
+    assert told(grid) == "a grid of 6 regions, 4ms to 20ms apart, loss 1%, rate 10mbit"
+    assert told({"kind": "mesh", "regions": 2, "delays": {"from": "4ms", "to": "4ms"}}) == (
+        "a full mesh of 2 regions, 4ms apart"
+    )
+    assert told("ring-4") == "ring-4"
