@@ -23,6 +23,7 @@ from experiments.checks import problems, role_of
 from experiments.declared import Declared, Trait
 from experiments.hunting.case import (
     COMING_AND_GOING,
+    FOR_GOOD,
     FORGETTING,
     ON_LINKS,
     ON_PROCESSES,
@@ -43,7 +44,7 @@ from topologies.routes import connected
 
 FORGETTING_MAX = 2
 OUTAGES: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "power", "power-and-disks")
-TAKING: tuple[Kind, ...] = ("crash", "pause", "fill", *COMING_AND_GOING, *ON_REGIONS)
+TAKING: tuple[Kind, ...] = ("crash", "die", "pause", "fill", *COMING_AND_GOING, *ON_REGIONS)
 """What needs its processes for itself."""
 Span = tuple[int, int]
 
@@ -102,15 +103,27 @@ class Ground:
         return tuple(found)
 
     def of_kind(self, kind: Kind) -> tuple[str, ...]:
-        """Roles to whose processes it may be done: not all leave and come back, or have disks to be full."""
+        """Roles to whose processes it may be done: not all leave and come back, can be spared for good, or have disks to
+        be full.
+        """
         if kind in COMING_AND_GOING:
             return tuple(role for role in self.groups if self.declared.has(role, Trait.TRANSIENT))
+        if kind == "die":
+            return tuple(role for role in self.groups if self._is_only_a_server(role))
         if kind == "fill":
             durable = is_durable(self.experiment.system, self.experiment.all_parameters())
             return tuple(
                 role for role in self.groups if durable and self.declared.has(role, Trait.REPLICATED)
             )
         return tuple(self.groups)
+
+    def _is_only_a_server(self, role: str) -> bool:
+        """Whether its processes pass on and keep events, and neither publish nor want any: all go on without
+        one of them.
+        """
+        declared = self.declared
+        ends = (Trait.PUBLISHER, Trait.SUBSCRIBER)
+        return declared.has(role, Trait.SERVER) and not any(declared.has(role, each) for each in ends)
 
     @cached_property
     def timeouts_us(self) -> tuple[int, ...]:
@@ -193,7 +206,7 @@ def _taken(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tupl
 def _span(each: Disturbance, ground: Ground) -> Span:
     """While its processes cannot be disturbed by anything else: they are not there, or settle."""
     begin_us = 0 if each.kind == "join" else each.at_us
-    end_us = ground.experiment.duration_us if each.kind == "depart" else each.end_us
+    end_us = ground.experiment.duration_us if each.kind in FOR_GOOD else each.end_us
     return begin_us, end_us + ground.nemesis.settle_us
 
 

@@ -21,6 +21,7 @@ Kind = Literal[
     "delay",
     "loss",
     "crash",
+    "die",
     "pause",
     "leave",
     "join",
@@ -34,14 +35,16 @@ Kind = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ON_LINKS: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "delay", "loss")
 ON_PROCESSES: tuple[Kind, ...] = (
-    "crash", "pause", "leave", "join", "depart", "separate", "reset", "fill"
+    "crash", "die", "pause", "leave", "join", "depart", "separate", "reset", "fill"
 )  # fmt: skip
 ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
 COMING_AND_GOING: tuple[Kind, ...] = ("leave", "join", "depart")
 """Left and came back, was not there before, left for good: of processes that may."""
-AT_ONCE: tuple[Kind, ...] = ("join", "depart", "reset")
+FOR_GOOD: tuple[Kind, ...] = ("die", "depart")
+"""Killed, left, and never there again."""
+AT_ONCE: tuple[Kind, ...] = ("join", "reset", *FOR_GOOD)
 """What is over when it has begun."""
-FORGETTING: tuple[Kind, ...] = ("crash", "leave", "depart", "power", "power-and-disks")
+FORGETTING: tuple[Kind, ...] = ("crash", "die", "leave", "depart", "power", "power-and-disks")
 """What ends processes, and with them what they have in memory."""
 DISTURBANCES_MAX = 60
 STEP_US = 1_000  # drawn times are whole milliseconds; right after something happened, microseconds count

@@ -23,7 +23,7 @@ from experiments.hunting.case import (
     Kind,
     by_time,
 )
-from experiments.hunting.knobs import costly
+from experiments.hunting.knobs import costly, sooner
 from experiments.hunting.networks import DRAWN, network
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
@@ -38,6 +38,8 @@ events and processes find more than a few large ones.
 TOPOLOGY = "topology"
 ELSEWHERE = 0.2
 """How often the topology is another one, at least."""
+SOONER = 0.2
+"""How often long periods are short."""
 WEIGHTS: Mapping[Kind, int] = {"cut": 3, "crash": 3, "separate": 2, "pause": 2}
 """Of kinds, where it is not 1: partial partitions and single processes first."""
 NARROW: tuple[Direction, ...] = ("forward", "backward")
@@ -51,6 +53,7 @@ class Drawing:
     def __init__(self, base: Experiment, nemesis: Nemesis, knobs: Mapping[str, Sequence[Any]]) -> None:
         self._base, self._nemesis, self._knobs = base, nemesis, knobs
         self._costly = costly(base)
+        self._sooner = sooner(base, nemesis)
 
     def case(self, seed: int) -> Case:
         """The case of a seed."""
@@ -75,7 +78,10 @@ class Drawing:
         few = rng.sample(others, min(len(others), rng.choice((0, 0, 1, 1, 2, 3))))
         few += [path for path in self._costly if path in self._knobs and rng.random() < CHEAPLY]
         few += [TOPOLOGY] if TOPOLOGY in self._knobs and rng.random() < ELSEWHERE else []
-        return {path: self._value(rng, path) for path in sorted({*varied, *few}, key=_outermost)}
+        found = {path: self._value(rng, path) for path in sorted({*varied, *few}, key=_outermost)}
+        if self._sooner and rng.random() < SOONER:
+            found |= rng.choice(self._sooner)
+        return {path: found[path] for path in sorted(found, key=_outermost)}
 
     def _value(self, rng: Random, path: str) -> Any:
         if path == TOPOLOGY and rng.random() < DRAWN:

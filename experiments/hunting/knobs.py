@@ -23,6 +23,9 @@ from topologies.loader import load_topology
 from topologies.quantities import DURATION, EVENT_RATE, SIZE, Quantity, quantity_of, yaml_name
 
 Settings = dict[str, Any]
+LONG_US = 8_000_000
+"""Periods from here on end seldom or never within a run."""
+LONG_FACTORS = (1 / 16, 1 / 4)
 TOPOLOGIES = ("two-regions", "three-regions", "four-regions", "line-3", "ring-4", "star-4")
 FACTORS = (0.5, 2)
 SMALL_FACTORS = (1 / 1024, 1 / 64)
@@ -46,6 +49,24 @@ def knobs_of(base: Experiment, nemesis: Nemesis) -> dict[str, list[Any]]:
         if possible:
             found[path] = possible
     return found
+
+
+def sooner(base: Experiment, nemesis: Nemesis) -> list[Settings]:
+    """Long periods of the system's parameters, all made shorter together so that they end within a run: alone
+    they are often impossible. What limits what is promised stays.
+    """
+    system, current = known(base.system), base.all_parameters()
+    long = {
+        yaml_name(each.name): (quantity, current[each.name])
+        for each in fields(system.parameters)
+        if (quantity := quantity_of(each.name)) is DURATION and current[each.name] >= LONG_US
+        if each.name not in system.promise_limits
+    }
+    asked = [
+        {f"parameters.{name}": quantity.format(round(us * factor)) for name, (quantity, us) in long.items()}
+        for factor in LONG_FACTORS
+    ]
+    return [settings for settings in asked if settings and _is_possible(base, settings, nemesis)]
 
 
 def costly(base: Experiment) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.hunting.case import After, Case, Disturbance
 
-KINDS = ("crash", "pause", "leave")
+KINDS = ("crash", "die", "pause", "leave")
 NEAR_US = 50_000
 """What a process sent so long before a disturbance began can be what it begins after."""
 

@@ -107,6 +107,9 @@ def faults_of(name: str, each: Disturbance, topology: Topology) -> Iterator[Give
         case "join" | "depart":
             for process, one in _each(each, name):
                 yield {"name": one, "at": at, "join" if each.kind == "join" else "leave": process}
+        case "die":
+            for process, one in _each(each, name):
+                yield {"name": one, **_begin(each), "kill": process}
         case "fill":
             for process, one in _each(each, name):
                 yield {"name": one, "at": at, "for": lasting, "fill": process}

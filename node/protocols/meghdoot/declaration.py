@@ -61,4 +61,5 @@ SYSTEM = System(
     distributions=("numpy",),
     report="analysis.systems.meghdoot_report:report",
     studies=STUDIES,
+    promise_limits=("gone_us",),
 )

@@ -42,6 +42,7 @@ PAST: Mapping[str, str] = {
     "delay": "the link {link} was {amount} slow{way} for {length}",
     "loss": "the link {link} lost packets{way} for {length}",
     "crash": "{target} was killed and started again {length} later",
+    "die": "{target} was killed for good",
     "pause": "{target} was stopped for {length}",
     "leave": "{target} left and came back {length} later",
     "join": "{target} joined",

@@ -68,6 +68,14 @@ def test_a_changed_case_stays_within_the_bounds(name, seeds):
         assert breach(case.disturbances, drawing.ground(case.settings)) is None
 
 
+def test_long_periods_are_drawn_short_together_so_that_they_end_within_a_run():
+    drawn = [drawing_of("meghdoot-nemesis").case(seed).settings for seed in range(60)]
+    short = [each for each in drawn if each.get("parameters.refresh") == "1875ms"]
+    assert short
+    assert {each.get("parameters.expire") for each in short} == {"7500ms"}
+    assert {each.get("parameters.gone") for each in drawn} <= {None, "30s", "120s"}  # limits a promise
+
+
 def test_one_replica_at_least_is_left_alone():
     ground = drawing_of("nemesis").ground({})
     assert ground.declared.has("proxy", Trait.REPLICATED)
@@ -75,6 +83,25 @@ def test_one_replica_at_least_is_left_alone():
     assert breach([all_but_one], ground) is None
     soon = Disturbance("pause", 4_000_000, 500_000, ("r0/proxy-2",))  # the others have not settled
     assert breach([all_but_one, soon], ground) == "no replica of r0 is left alone"
+
+
+@pytest.mark.parametrize(
+    ("name", "roles"),
+    [("nemesis", ("proxy",)), ("scribe-nemesis", ("forwarder",)), ("meghdoot-nemesis", ("peer",))],
+)
+def test_only_servers_that_neither_publish_nor_want_events_die_for_good(name, roles):
+    assert drawing_of(name).ground({}).of_kind("die") == roles
+
+
+def test_who_died_for_good_is_killed_and_never_disturbed_again():
+    ground = drawing_of("scribe-nemesis").ground({})
+    died = Disturbance("die", 3_000_000, 0, ("r0/forwarder-0",))
+    case = Case(1, {}, (died,))
+    (fault,) = experiment_of(base_of(load_experiment("scribe-nemesis")), case, ground.topology).faults
+    assert (fault.kind, fault.process, fault.at_us) == ("kill", "r0/forwarder-0", 3_000_000)
+    assert breach([died], ground) is None
+    later = Disturbance("pause", 9_000_000, 500_000, ("r0/forwarder-0",))
+    assert breach([died, later], ground) == "r0/forwarder-0 is disturbed by die and pause at once"
 
 
 def test_a_link_is_not_made_slow_by_less_than_it_jitters():
