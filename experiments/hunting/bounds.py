@@ -103,8 +103,8 @@ class Ground:
         return tuple(found)
 
     def of_kind(self, kind: Kind) -> tuple[str, ...]:
-        """Roles to whose processes it may be done: not all leave and come back, can be spared for good, or have disks to
-        be full.
+        """Roles to whose processes it may be done: not all leave and come back, can be spared for good, or
+        have disks to be full.
         """
         if kind in COMING_AND_GOING:
             return tuple(role for role in self.groups if self.declared.has(role, Trait.TRANSIENT))
