@@ -22,6 +22,7 @@ class Carried(Watcher):
     codec: Codec
     carrying: frozenset[str]
     transfers: list[Transfer] = field(default_factory=list)
+    _empty: set[type] = field(default_factory=set)
     _clock: Clock | None = None
 
     @classmethod
@@ -41,7 +42,11 @@ class Carried(Watcher):
         if zero_us is None or len(self.transfers) >= TRANSFERS_MAX:
             return
         for message in effect.messages:
+            if type(message) in self._empty:
+                continue
             events = self._events(message)
+            if events is None and self.codec.is_plain(type(message)):
+                self._empty.add(type(message))
             if events is not None:
                 at_us = self._clock.now_us - zero_us
                 self.transfers.append(Transfer(at_us, source.spec.name, target.spec.name, *events))

@@ -74,6 +74,7 @@ class Coverage(Watcher):
     _counts: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
     _first_us: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
     _sends: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _plain: dict[type, str] = field(default_factory=dict)
     _clock: Clock | None = None
     _zero_us: int | None = None
     _phase: str = BEFORE
@@ -147,7 +148,13 @@ class Coverage(Watcher):
 
     def _kind(self, message: Any) -> str:
         """The name of a message, and of those that it holds."""
-        return ":".join(layout.name for layout, _ in self.codec.within(message)) or type(message).__name__
+        known = self._plain.get(type(message))
+        if known is not None:
+            return known
+        name = ":".join(layout.name for layout, _ in self.codec.within(message)) or type(message).__name__
+        if self.codec.is_plain(type(message)):
+            self._plain[type(message)] = name
+        return name
 
     def _since_us(self) -> int:
         """Microseconds since time 0; negative before."""
