@@ -7,7 +7,8 @@ Deliveries are compared by `analysis.timelines`, on arrays. What the experiment 
 - *malformed*: what processes wrote down does not fit the plan;
 - *died*: a process ended without being told to;
 - *stalled*: after the last disturbance, the quiet time and the drain not everything had come;
-- *silent*: a publisher that runs published nothing in the last part of the quiet time, though it was to.
+- *silent*: a publisher that runs published nothing in the last part of the quiet time, though it was to, and
+  the system had had the time to settle that its contract gives it.
 """
 
 from collections.abc import Iterator
@@ -152,7 +153,8 @@ def _silent(run: RunInMemory, metadata: RunMetadata) -> Iterator[Violation]:
         return
     due = rate * SILENT_US / 1e6 / max(1, len(publishers))
     since_ns = stopped_ns - SILENT_US * 1000
-    if due < SILENT_EVENTS or metadata.last_change_ns > since_ns:
+    settled_ns = metadata.last_change_ns + metadata.declared.contract.settle_us * 1000
+    if due < SILENT_EVENTS or settled_ns > since_ns:
         return
     times = {name: last_published_ns(run.hosts, name) for name in publishers}
     silent = [name for name, t_ns in times.items() if t_ns is not None and t_ns < since_ns]

@@ -66,6 +66,26 @@ def test_a_system_that_keeps_its_promise_is_found_to_and_every_figure_is_the_ana
     assert summary["verdict"] == "passed"
 
 
+MANY_WERE_AWAY = Case(
+    3241212926,
+    {"duration": "14s", "topology": "two-regions", "workload.rate": "10/s"},
+    (
+        Disturbance("pause", 2_700_000, 3_300_000, ("r1/publisher-0",)),
+        Disturbance("pause", 3_332_000, 654_000, ("r0/publisher-0",)),
+        Disturbance("depart", 3_373_000, 0, ("r1/peer-0",)),
+        Disturbance("pause", 3_374_000, 2_150_000, ("r0/subscriber-0", "r0/subscriber-1")),
+        Disturbance("crash", 5_251_000, 225_000, ("r1/subscriber-2",)),
+    ),
+)
+
+
+def test_publishers_that_are_silent_while_a_system_may_still_settle_are_no_violation(tmp_path):
+    """Zones that all were away doubt each other's subscriptions for 7.5 s, and are recovered after 8.6 s."""
+    judged, summary = both("meghdoot-nemesis", MANY_WERE_AWAY, tmp_path)
+    assert judged.violations == ()
+    assert summary["verdict"] == "passed"
+
+
 @pytest.mark.slow
 def test_a_loss_is_one_for_both(tmp_path):
     judged, summary = both("nemesis", LEAVING, tmp_path, never_asking_the_proxy)
