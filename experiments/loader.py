@@ -1,20 +1,21 @@
 """Finds, overrides, reads and checks experiment files: by name among those beside this module, or by path."""
 
 import copy
+import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from experiments.checks import problems
 from experiments.model import Experiment
 from experiments.overrides import overridden, with_value, without
-from experiments.sweep import OF_MANY_RUNS, VARIANT
+from experiments.sweep import OF_MANY_RUNS, VARIANT, value_text
 from systems.names import is_path
-from topologies.document import Document, FieldPath, files_in, find_file, read_document, validated
+from topologies.document import Document, files_in, find_file, read_document, validated
 from topologies.errors import InputError
 from topologies.loader import FOLDER as TOPOLOGIES
-from topologies.loader import find_traces, load_topology
+from topologies.loader import find_traces, load_topology, topology_in
 from topologies.strict import suggestion
 
 FOLDER = Path(__file__).parent
@@ -50,7 +51,8 @@ def read_experiment(
     """
     path = find_file("experiment", FOLDER, name_or_path)
     document = _with_files_found(read_document(path), path.parent)
-    document = _of_one_variant(overridden(document, overrides))
+    document = _with_files_found(overridden(document, overrides), Path())
+    document = _with_files_found(_of_one_variant(document), path.parent)
     given = document.data if isinstance(document.data, dict) else {}
     left_out = tuple(field for field in leave_out if given.get(field))
     document = without(document, leave_out)
@@ -71,10 +73,12 @@ def experiment_from(document: Document) -> Experiment:
     """The document as an experiment, checked against its topology but for its sweep. Raises InputError."""
     experiment = validated(Experiment, document)
     try:
-        topology = load_topology(experiment.topology)
+        topology = (
+            load_topology(experiment.topology)
+            if isinstance(experiment.topology, str)
+            else topology_in(document.below(("topology",)))
+        )
     except InputError as error:
-        if not isinstance(experiment.topology, str) and error.line is None:
-            raise document.error(("topology", *_parts(error.field)), error.problem) from None
         if error.line is not None or error.field:
             raise  # it is about a place in the topology's own file
         raise document.error(("topology",), f"{error.file}: {error.problem}") from None
@@ -88,11 +92,6 @@ def experiment_names() -> list[str]:
     return [file.stem for file in files_in(FOLDER)]
 
 
-def _parts(field: str) -> FieldPath:
-    """A dotted path's parts; names of regions and fields are no numbers."""
-    return tuple(int(part) if part.isdecimal() else part for part in field.split(".") if part)
-
-
 def _with_files_found(document: Document, folder: Path) -> Document:
     """Paths of a topology, a system, and a workload's file, start from the file's folder; those in an
     override from the working directory.
@@ -102,7 +101,8 @@ def _with_files_found(document: Document, folder: Path) -> Document:
         return document
     given = data.get("topology")
     if isinstance(given, str) and ("/" in given or given.endswith((".yaml", ".yml"))):
-        data = {**data, "topology": str(find_file("topology", TOPOLOGIES, given, beside=folder).absolute())}
+        found = find_file("topology", TOPOLOGIES, given, beside=folder)
+        data = {**data, "topology": os.path.abspath(found)}  # noqa: PTH100  without `..`: it names the same
     elif isinstance(given, dict):
         data = {**data, "topology": copy.deepcopy(given)}
         find_traces(data["topology"], folder)
@@ -115,7 +115,7 @@ def _with_files_found(document: Document, folder: Path) -> Document:
     if isinstance(workload, dict) and isinstance(events, dict) and isinstance(rows, str):
         events = {**events, "file": str((folder / rows).absolute())}
         data = {**data, "workload": {**workload, "events": events}}
-    return Document(document.file, data, document.lines)
+    return replace(document, data=data)
 
 
 def _of_one_variant(document: Document) -> Document:
@@ -146,7 +146,7 @@ def _check_sweep(file: ExperimentFile) -> None:
                 elsewhere = error.line is not None and error.file != file.document.file
                 said = str(error) if elsewhere else _with_field(error)
                 where = ("variants", value) if path == VARIANT else ("sweep", path)
-                raise file.document.error(where, f"with {path}={value}: {said}") from None
+                raise file.document.error(where, f"with {path}={value_text(value)}: {said}") from None
 
 
 def _with_field(error: InputError) -> str:

@@ -38,12 +38,25 @@ class Document:
     data: mappings, lists and scalars.
     lines: 1-based line of every value, by its path; of mappings' values, the line of their key.
     overridden: values that came from the command line instead, by path: what to call their origin.
+    inside: where it stands in the file, if it is a part of one.
     """
 
     file: str
     data: Any
     lines: Mapping[FieldPath, int]
     overridden: Mapping[FieldPath, str] = field(default_factory=dict)
+    inside: FieldPath = ()
+
+    def below(self, path: FieldPath) -> "Document":
+        """What stands at `path`, as a document whose errors name this one's places."""
+        depth = len(path)
+        return Document(
+            self.file,
+            self.written(path),
+            {at[depth:]: line for at, line in self.lines.items() if at[:depth] == path},
+            {at[depth:]: said for at, said in self.overridden.items() if at[:depth] == path[: len(at)]},
+            (*self.inside, *path),
+        )
 
     def line_of(self, path: FieldPath) -> int | None:
         """The line of this value, or of the nearest one around it."""
@@ -61,15 +74,16 @@ class Document:
 
     def error(self, path: FieldPath, problem: str) -> InputError:
         """The error to raise about the value at `path`."""
+        whole = dotted((*self.inside, *path))
         if origin := self._origin(path):
-            return InputError(origin, None, dotted(path), problem)
-        return InputError(self.file, self.line_of(path), dotted(path), problem)
+            return InputError(origin, None, whole, problem)
+        return InputError(self.file, self.line_of(path), whole, problem)
 
     def _origin(self, path: FieldPath) -> str | None:
         """The override that gave the value at `path`, lies around it or within it; the latest counts."""
-        touching = [
-            origin for at, origin in self.overridden.items() if at[: len(path)] == path[: len(at)] and path
-        ]
+        if not path and not self.inside:
+            return None
+        touching = [origin for at, origin in self.overridden.items() if at[: len(path)] == path[: len(at)]]
         return touching[-1] if touching else None
 
 

@@ -2,7 +2,9 @@
 stand inside another file.
 """
 
+import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +24,18 @@ def load_topology(given: str | Mapping[str, Any]) -> Topology:
 
     Raises InputError with file, line and field.
     """
-    if isinstance(given, str):
-        return _topology_in(topology_document(given))
-    return _topology_in(Document(WITHIN, {"name": WITHIN, **given}, {}))
+    return topology_in(topology_document(given) if isinstance(given, str) else Document(WITHIN, given, {}))
 
 
-def _topology_in(document: Document) -> Topology:
+def topology_in(document: Document) -> Topology:
+    """The topology that a document is; one inside another file needs no name. Raises InputError."""
+    if isinstance(document.data, dict) and (document.inside or document.file == WITHIN):
+        document = replace(document, data={"name": WITHIN, **document.data})
     if is_generated(document.data):
         return generated(document)
     topology = validated(Topology, document)
     for path, name in _traces(document.data):
-        if not Path(name).is_file():
+        if not _is_file(name):
             raise document.error(path, f"there is no file {name}")
         TRACE_READERS[str(path[-1])](Path(name))
     return topology
@@ -52,7 +55,7 @@ def find_traces(data: Any, folder: Path) -> None:
         holder = data
         for part in path[:-1]:
             holder = holder[part]
-        holder[path[-1]] = str((folder / name).absolute())
+        holder[path[-1]] = os.path.abspath(folder / name)  # noqa: PTH100  without `..`, which is no other file
 
 
 def _traces(data: Any) -> Iterator[tuple[FieldPath, str]]:
@@ -66,6 +69,13 @@ def _traces(data: Any) -> Iterator[tuple[FieldPath, str]]:
             for name in TRACE_READERS if isinstance(given, dict) else ():
                 if isinstance(given.get(name), str):
                     yield ("links", number, *side, "trace", name), given[name]
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except OSError:  # such a name cannot be
+        return False
 
 
 def topology_names() -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from experiments.changes import Direction
+from experiments.overrides import leaves
 from experiments.plan import LinkPlan
 from experiments.run_record import RunRecord
 from experiments.rundir import RunDirectory
@@ -46,13 +47,22 @@ def runs(run: RunDirectory, record: RunRecord) -> Rows:
 
 
 def settings(record: RunRecord) -> dict[str, Any]:
-    """Each parameter of the system and each setting of the workload, by the name of its column.
+    """Each parameter of the system, each setting of the workload, and of a generated topology that stands in
+    the experiment, by the name of its column.
 
     A name that no column can have is left out, and so is one that differs from another by capitals alone.
     """
     found: dict[str, Any] = {}
     known: set[str] = set()
-    for prefix, values in (("parameter", record.plan.parameters), ("workload", record.plan.workload)):
+    written = record.experiment.get("topology")
+    generated = dict(leaves(written)) if isinstance(written, Mapping) and "kind" in written else {}
+    asked = {path.replace(".", "_"): value for path, value in generated.items()}
+    sections = (
+        ("parameter", record.plan.parameters),
+        ("workload", record.plan.workload),
+        ("topology", asked),
+    )
+    for prefix, values in sections:
         for name, value in values.items():
             column = f"{prefix}_{name}"
             if column.isascii() and column.isidentifier() and column.lower() not in known:

@@ -16,6 +16,7 @@ DRAWN = 0.5
 """How often a network is drawn, where the topology is varied, instead of taken by its name."""
 LEAST: Mapping[str, int] = {"mesh": 2, "line": 2, "tree": 2, "ring": 3, "star": 3}
 """Kinds that count their regions, and how many they need."""
+KINDS = frozenset({*LEAST, "grid", "cliques"})
 SHAPES: Mapping[str, str] = {"mesh": "full mesh", "cliques": "chain of meshes"}
 FEW, REGIONS_MAX = 3, 6
 DELAYS_MS = (1, 4, 15, 40, 60)
@@ -39,7 +40,11 @@ def network(rng: Random) -> Network:
 
 
 def smaller(given: Network) -> Iterator[Network]:
-    """Networks like this one that are smaller or plainer, the smallest first."""
+    """Networks like this one that are smaller or plainer, the smallest first. None if it is of no kind that
+    is drawn here.
+    """
+    if not _is_alike(given):
+        return
     if _region_count(given) > FEW:
         yield from ({**_alike(given), "kind": kind, "regions": FEW} for kind in LEAST)
     if "regions" in given:
@@ -60,6 +65,8 @@ def told(topology: str | Network) -> str:
     """A topology in a few words, for a sentence."""
     if isinstance(topology, str):
         return topology
+    if not _is_alike(topology):
+        return str(topology.get("name", "of its own"))
     delays, link = topology["delays"], topology.get("link", {})
     far = delays["from"] if delays["from"] == delays["to"] else f"{delays['from']} to {delays['to']}"
     also = "".join(f", {name} {value}" for name, value in link.items())
@@ -80,6 +87,11 @@ def _grid(rng: Random) -> Network:
 def _cliques(rng: Random) -> Network:
     size = rng.choice((2, 2, 2, 3))
     return {"kind": "cliques", "cliques": 2, "size": size, "joined_by": rng.choice((1, 2))}
+
+
+def _is_alike(given: Network) -> bool:
+    """Whether a network could have been drawn, so that its fields are known."""
+    return given.get("kind") in KINDS and isinstance(given.get("delays"), dict)
 
 
 def _region_count(given: Network) -> int:

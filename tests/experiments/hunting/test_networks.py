@@ -54,6 +54,19 @@ def test_hunts_draw_networks_of_many_kinds_beside_those_with_a_name():
     assert drawn.count(None) > 100
 
 
+OTHERS = (
+    {"regions": {"a": {}, "b": {}}, "links": [{"between": ["a", "b"], "delay": "5ms"}]},
+    {"kind": "regular", "regions": 4, "delays": {"from": "5ms", "to": "30ms"}, "name": "mine"},
+    {"kind": "ring", "regions": 3, "delays": ["1ms", "2ms", "3ms"]},
+    {"kind": "transit-stub"},
+)
+
+
+def test_networks_of_other_people_are_left_as_they_are():
+    assert [list(smaller(each)) for each in OTHERS] == [[], [], [], []]
+    assert [told(each) for each in OTHERS] == ["of its own", "mine", "of its own", "of its own"]
+
+
 def test_a_network_is_told_in_a_few_words():
     link = {"loss": "1%", "rate": "10mbit"}
     grid = {"kind": "grid", "rows": 2, "columns": 3, "delays": {"from": "4ms", "to": "20ms"}, "link": link}
