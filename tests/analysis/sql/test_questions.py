@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.sql.duckdb_engine import duckdb_engine
 from analysis.sql.questions import columns_of, prepare, read_cases
+from analysis.sql.records import settings
 from analysis.sql.spark_engine import SparkEngine
 from analysis.sql.tables import TABLES, described
 from experiments.rundir import RunDirectory
@@ -84,6 +86,17 @@ def test_settings_are_columns(ask, runs):
     [row] = ask("SELECT * FROM runs").to_pylist()
     assert {f"parameter_{name}" for name in plan.parameters} <= set(row)
     assert row["workload_event_size_bytes"] == plan.workload["event_size_bytes"]
+
+
+def test_of_a_generated_topology_that_stands_in_the_experiment_all_is_a_column(runs):
+    ring = {"kind": "ring", "regions": 3, "delays": {"from": "5ms", "to": "30ms"}}
+    found = settings(replace(runs[0].read_run(), experiment={"topology": ring}))
+    assert {name: value for name, value in found.items() if name.startswith("topology_")} == {
+        "topology_kind": "ring",
+        "topology_regions": 3,
+        "topology_delays_from": "5ms",
+        "topology_delays_to": "30ms",
+    }
 
 
 def test_runs_are_told_apart_by_their_names(runs):
