@@ -25,7 +25,7 @@ SHARED = Path("/run/shared")
 ROUNDS, PAUSE_S, MESSAGE = 1_200, 0.002, b"x" * 20
 CONNECT_TRIES, CONNECT_PAUSE_S = 1_000, 0.1
 CAPTURE_END_S_MAX = 60
-ADJ_FREQUENCY = 0x0002
+ADJ_FREQUENCY, ADJ_SETOFFSET, ADJ_NANO = 0x0002, 0x0100, 0x2000
 PPM = 1 << 16  # adjtimex(2): `freq` counts parts of a millionth with a 16-bit fraction
 
 
@@ -45,7 +45,10 @@ class Timex(ctypes.Structure):
         ("modes", ctypes.c_uint),
         ("offset", ctypes.c_long),
         ("freq", ctypes.c_long),
-        ("rest", ctypes.c_long * 32),
+        ("others", ctypes.c_long * 6),
+        ("seconds", ctypes.c_long),
+        ("nanoseconds", ctypes.c_long),
+        ("rest", ctypes.c_long * 24),
     )
 
 
@@ -70,14 +73,19 @@ def counter() -> Callable[[], int]:
 
 
 def set_ahead(by_s: float) -> None:
-    """Set this machine's clock."""
+    """Set this machine's clock by so much, however long it may not run meanwhile."""
     if by_s:
-        time.clock_settime_ns(time.CLOCK_REALTIME, time.time_ns() + round(by_s * 1e9))
+        seconds, nanoseconds = divmod(round(by_s * 1e9), 10**9)
+        adjust(Timex(modes=ADJ_SETOFFSET | ADJ_NANO, seconds=seconds, nanoseconds=nanoseconds))
 
 
 def set_rate(ppm: float) -> None:
     """Let this machine's clock go faster from now on."""
-    timex = Timex(modes=ADJ_FREQUENCY, freq=round(ppm * PPM))
+    adjust(Timex(modes=ADJ_FREQUENCY, freq=round(ppm * PPM)))
+
+
+def adjust(timex: Timex) -> None:
+    """adjtimex(2). Raises OSError."""
     if ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex)) < 0:
         raise OSError(ctypes.get_errno(), "adjtimex")
 
