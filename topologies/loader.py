@@ -24,12 +24,14 @@ def load_topology(given: str | Mapping[str, Any]) -> Topology:
 
     Raises InputError with file, line and field.
     """
-    return topology_in(topology_document(given) if isinstance(given, str) else Document(WITHIN, given, {}))
+    if isinstance(given, str):
+        return topology_in(topology_document(given))
+    return topology_in(Document(WITHIN, given, {}, inside=("topology",)))
 
 
 def topology_in(document: Document) -> Topology:
     """The topology that a document is; one inside another file needs no name. Raises InputError."""
-    if isinstance(document.data, dict) and (document.inside or document.file == WITHIN):
+    if document.inside and isinstance(document.data, dict):
         document = replace(document, data={"name": WITHIN, **document.data})
     if is_generated(document.data):
         return generated(document)
