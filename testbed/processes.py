@@ -11,13 +11,13 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
 from experiments.child_python import python_command
 from experiments.observations import ProcessExit
+from node.tcp.watching import GO_ON
 from testbed.errors import TestbedError
 
 LAUNCHER = "node.tcp.launcher"
@@ -154,10 +154,10 @@ class Processes:
             raise TestbedError(f"{name} is not running") from None
 
     def go_on(self, node: NodeProcess) -> None:
-        """Let a process go on that stands still, if it still runs."""
+        """Let a process go on that told what it reached and stands still, if it still runs."""
         if node.pid is not None and node.running:
             with contextlib.suppress(ProcessLookupError):  # it has just ended
-                os.killpg(node.pid, signal.SIGCONT)
+                os.kill(node.pid, GO_ON)
 
     def give_up(self, name: str) -> None:
         """Tell all node processes that this one will not come back. Raises TestbedError if it runs."""

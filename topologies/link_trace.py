@@ -93,18 +93,23 @@ class RateCurve:
 
     def time_ns(self, bits: float) -> float:
         """The first time by which so many can have been sent."""
+        return self._zero_ns + self._since_ns(bits)
+
+    def sent_ns(self, begin_ns: int, size_bytes: float) -> int:
+        """When so much has been sent whose sending begins then: the first whole nanosecond after it.
+        Exact for times since 1970, too, which a float rounds to 256 ns.
+        """
+        return self._zero_ns + int(self._since_ns(self.bits(begin_ns) + 8 * size_bytes)) + 1
+
+    def _since_ns(self, bits: float) -> float:
         if bits <= 0 or not self._rates:
-            return self._zero_ns + bits / self._before
+            return bits / self._before
         turns, within = divmod(bits, self._turn_bits)
         if within <= 0:  # all of a turn: with the last bit that it sends, and not after a pause at its end
             turns, within = turns - 1, self._turn_bits
         number = max(0, bisect_left(self._bits, within) - 1)
         late_ns = self._edges_ns[number] + (within - self._bits[number]) / self._rates[number]
-        return self._zero_ns + turns * self._period_ns + late_ns
-
-    def sent_ns(self, begin_ns: int, size_bytes: float) -> int:
-        """When so much has been sent whose sending begins then: the first whole nanosecond after it."""
-        return int(self.time_ns(self.bits(begin_ns) + 8 * size_bytes)) + 1
+        return turns * self._period_ns + late_ns
 
 
 def edges_ns(steps: TraceSteps) -> tuple[list[int], int]:

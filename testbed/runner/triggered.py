@@ -1,20 +1,18 @@
 """Applies changes that wait until a process has sent something.
 
 The process tells when it has, and stands still from then on (`node.tcp.watching`). The change is applied, and
-the process goes on, unless the change was that it is killed or stopped. How long it stood still is how late
-the change was, as of any other: the record has both times, and a change that is late is a problem of the run.
+the process goes on; if the change was that it is stopped, once it is continued. How long it stood still is
+how late the change was, as of any other: the record has both times, and a change that is late is a problem of
+the run.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from experiments.changes import ProcessAction, ProcessChange
+from experiments.changes import ProcessChange
 from testbed.faults.application import AppliedChange, Change, Numbered, apply_one
 from testbed.links.emulator import Applied
 from testbed.processes import NodeProcess, Processes
-
-STANDING = (ProcessAction.KILL, ProcessAction.STOP)
-"""After these a process does not go on."""
 
 
 def waits(change: Change) -> bool:
@@ -36,17 +34,12 @@ async def apply_triggered(
         while True:
             node, index, time_ns = await reached.get()
             change = known.pop(index, None)  # once: a process that is started again counts anew
-            if change is None:
-                processes.go_on(node)
-                continue
-            record(await apply_one(index, change, time_ns, apply))
-            if not _stands(change, node):
+            try:
+                if change is not None:
+                    record(await apply_one(index, change, time_ns, apply))
+            finally:
                 processes.go_on(node)
     finally:
         processes.on_reached = None
         while not reached.empty():
             processes.go_on(reached.get_nowait()[0])
-
-
-def _stands(change: Change, node: NodeProcess) -> bool:
-    return isinstance(change, ProcessChange) and change.process == node.name and change.action in STANDING

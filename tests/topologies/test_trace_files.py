@@ -132,6 +132,16 @@ def test_what_is_sent_is_over_when_the_rates_have_added_up_to_it(
     assert curve.bits(turn_ns) == pytest.approx(steps.mean * turn_ns / 1e9)
 
 
+def test_times_since_1970_are_as_exact_as_others() -> None:
+    steps = TraceSteps("x", "", 3 * STEP_US, (8_000_000, 0, 3_000_000))
+    now_ns = 1_795_000_000_123_456_789
+    near, far = RateCurve(0, 1, steps), RateCurve(now_ns, 1, steps)
+    sent_ns = far_ns = 0
+    for _ in range(1_000):
+        sent_ns, far_ns = near.sent_ns(sent_ns, 1_042), far.sent_ns(now_ns + far_ns, 1_042) - now_ns
+    assert far_ns == sent_ns
+
+
 def test_what_comes_in_an_outage_waits_until_it_is_over() -> None:
     steps = TraceSteps("x", "", 5 * STEP_US, (8_000_000, 0, 0, 0, 8_000_000))
     curve = RateCurve(7 * MS, 1, steps)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from analysis.timelines import summary
 from experiments.loader import load_experiment
 from experiments.rundir import RunDirectory
 from experiments.sweepdir import SweepDirectory
@@ -228,7 +229,14 @@ OF_A_BUSY_MACHINE = {"latency", "convergence", "fidelity"}
 """What may be far off where others have the processors, beyond what four repeats show: times."""
 
 
+@pytest.fixture
+def _however_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How busy this machine was invalidates no run."""
+    monkeypatch.setattr(summary, "machine_problems", lambda record, metadata: [])
+
+
 @pytest.mark.network
+@pytest.mark.usefixtures("_however_busy")
 def test_a_small_run_of_real_processes_holds_and_a_planted_number_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -239,9 +247,8 @@ def test_a_small_run_of_real_processes_holds_and_a_planted_number_does_not(
     capsys.readouterr()
     code = reproduce(archive, *options)
     said = capsys.readouterr().out
-    # Where others have the processors a repeat may be invalid, and then counts for nothing.
-    here = r"here: ([2-4] passed(, [12] invalid)?|[12] invalid, [2-4] passed); 4 in all"
-    assert re.search(rf"archived: tiny, seed 1, with real processes, passed\n{here}", said)
+    here = "here: 4 passed; 4 in all"
+    assert f"archived: tiny, seed 1, with real processes, passed\n{here}" in said
     found = verdicts(said)
     assert {"verdict", "events.lost", "throughput.events_per_s", "latency.p50_ms"} <= found.keys()
     off = {figure for figure, verdict in found.items() if verdict != "HOLDS"}
@@ -265,6 +272,7 @@ def test_a_small_run_of_real_processes_holds_and_a_planted_number_does_not(
 
 
 @pytest.mark.network
+@pytest.mark.usefixtures("_however_busy")
 def test_one_that_was_interrupted_says_how_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,10 +289,10 @@ def test_one_that_was_interrupted_says_how_it_goes_on(
         said, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     directory = the_repeats()
-    assert directory.read().runs[0].verdict == "passed"
+    assert directory.read().runs[0].verdict in {"passed", "invalid"}  # that process knows when it was busy
     [going_on] = re.findall(r"^interrupted: go on with `cutset (.*)`$", said, re.MULTILINE)
     assert main.run(shlex.split(going_on)) == 1  # two repeats are too few to decide anything
-    assert [run.verdict for run in directory.read().runs] == ["passed", "passed"]
+    assert [run.verdict for run in directory.read().runs][1:] == ["passed"]
 
 
 def test_an_archive_that_was_cut_off_is_refused(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:

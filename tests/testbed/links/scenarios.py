@@ -210,7 +210,7 @@ def traced(kind: str, rates: list[int], delays_us: list[int]) -> dict[str, Any]:
         zero_ns = time.time_ns() + 50 * MS
         lab.emulator.begin_traces(zero_ns)
         time.sleep(0.06)  # until it has begun
-        timer_us = send_steadily([stamper], 650, 0.004)
+        timer_us = send_steadily([stamper], 650, 0.004)  # two turns of the trace
         stamper.collect_all()
         found = {"zero_ns": zero_ns, "timer_late_us": median(timer_us), "failure": lab.emulator.failure()}
         late_us = lab.emulator.counters()["link", Direction.FORWARD].lateness_p99_us  # of few steps: the most
