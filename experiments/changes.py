@@ -31,8 +31,8 @@ class Direction(StrEnum):
 class ProcessAction(StrEnum):
     """What a fault does to a node process: SIGKILL, SIGSTOP, SIGCONT, start it again after its end, the same
     on an empty disk, tell all others that it will not come back, start it for the first time, let it end,
-    keep its packets from others of its region, reset its connections, block some of its packets, or fill its
-    file system.
+    keep its packets from others of its region, reset its connections, block some of its packets, fill its
+    file system, or make its disk slow.
     """
 
     KILL = "kill"
@@ -50,10 +50,12 @@ class ProcessAction(StrEnum):
     UNBLOCK = "unblock"
     FILL = "fill"
     UNFILL = "unfill"
+    SLOW_DISK = "slow-disk"
+    UNSLOW_DISK = "unslow-disk"
 
     @property
     def is_of_environment(self) -> bool:
-        """Whether it is done to a process's packets or file system, and not to itself."""
+        """Whether it is done to a process's packets, file system or disk, and not to itself."""
         return self in _OF_ENVIRONMENT
 
 
@@ -65,6 +67,8 @@ _OF_ENVIRONMENT = {
     ProcessAction.UNBLOCK,
     ProcessAction.FILL,
     ProcessAction.UNFILL,
+    ProcessAction.SLOW_DISK,
+    ProcessAction.UNSLOW_DISK,
 }
 
 
@@ -102,11 +106,13 @@ class ProcessChange:
     port: Port | None = None
     """Of the connections that are reset, or the packets that are blocked."""
     rule: Name | None = None
-    """Of a block or fill: the fault that begins or ends here."""
+    """Of a block, fill or slow disk: the fault that begins or ends here."""
     new: bool = False
     """Of a block: whether it is for attempts to connect alone."""
     refuse: bool = False
     """Of a block: whether connections are answered with a RST."""
+    slower_us: TimeUs | None = None
+    """Of a slow disk: how much longer each sync takes."""
     when: Trigger | None = None
     """After what it is done; at its time unless given."""
 

@@ -9,6 +9,7 @@ from experiments.churn_schedule import candidates
 from experiments.declared import Trait, declared_by, programs_of
 from experiments.faults import (
     Cut,
+    DiskFault,
     EnvironmentFault,
     Fault,
     Fill,
@@ -82,7 +83,7 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
                 yield from _order_problems(experiment, number, fault)
                 if isinstance(fault, TriggeredFault) and fault.when is not None:
                     yield from _trigger_problems(experiment, number, fault.when, known)
-                if isinstance(fault, Fill) and (found := _disk_problem(experiment, fault)):
+                if isinstance(fault, DiskFault) and (found := _disk_problem(experiment, fault)):
                     yield path, found
             if isinstance(fault, PacketFault):
                 yield from _others_problems(number, fault, known)
@@ -261,15 +262,15 @@ def _others_problems(number: int, fault: PacketFault, known: set[str]) -> Iterat
             yield path, f"is not in {region}: cut links between regions instead"
 
 
-def _disk_problem(experiment: Experiment, fault: Fill) -> str | None:
-    """A disk can be filled where a process has one of its own, or keeps things on it."""
+def _disk_problem(experiment: Experiment, fault: DiskFault) -> str | None:
+    """Where a node keeps things on its disk, and what is filled is its own."""
     programs, role = programs_of(experiment.system), role_of(fault.process)
     if programs is None:
         if not is_durable(experiment.system, experiment.all_parameters()):
             return f"processes of {experiment.system} keep nothing on disk as it is here"
         keeping = experiment.declared().having(Trait.REPLICATED, Trait.COORDINATOR)
         return None if role in keeping else f"a {role} keeps nothing on disk"
-    if programs.roles[role].limits.storage_bytes is None:
+    if isinstance(fault, Fill) and programs.roles[role].limits.storage_bytes is None:
         return (
             f"{role} has no file system of its own: give it `limits: {{storage: 100MB}}` in {programs.file}"
         )

@@ -1,7 +1,8 @@
 """What goes wrong in an experiment, and when.
 
 A fault is one action at a time: on links (cut, set, isolate, partition, flap, and restore, which ends them)
-or on a process (kill, stop, continue, restart, replace, give-up, separate, reset, block, fill, join, leave).
+or on a process (kill, stop, continue, restart, replace, give-up, separate, reset, block, fill, slow-disk,
+join, leave).
 Times count from time 0 of the run. Nothing changes any more once the drivers have stopped. How overlapping
 faults add up is the matter of `testbed.faults.timeline`.
 """
@@ -330,14 +331,31 @@ class Block(PacketFault):
         return f"{self.process} from {' '.join(self.others)}" + (f" port {self.port}" if self.port else "")
 
 
-class Fill(EnvironmentFault):
+class DiskFault(EnvironmentFault):
+    """Something that is done to a process's disk."""
+
+    for_us: DurationUs | None = Field(None, gt=0)
+    """How long it lasts; until a restore by its name, a replace, or the end of the run, unless given."""
+
+
+class Fill(DiskFault):
     """Takes up all that is left of a process's own file system."""
 
     kind: ClassVar[str] = "fill"
     process: str = Field(alias="fill")
     """The process, such as r2/server-0: of a role whose limits give its storage, or a durable node."""
-    for_us: DurationUs | None = Field(None, gt=0)
-    """How long it is full; until a restore by its name, a replace, or the end of the run, unless given."""
+
+
+class SlowDisk(DiskFault):
+    """Lets a process wait longer for its disk: each fsync, fdatasync, sync, syncfs or msync that it calls, or
+    what it has started.
+    """
+
+    kind: ClassVar[str] = "slow-disk"
+    process: str = Field(alias="slow-disk")
+    """The process, such as r2/server-0: a program, or a durable node."""
+    sync_us: DurationUs = Field(alias="sync", gt=0)
+    """How much longer each takes. Of several faults at once, the longest counts."""
 
 
 class Join(ProcessFault):
@@ -373,6 +391,7 @@ KINDS: tuple[type[Fault], ...] = (
     Reset,
     Block,
     Fill,
+    SlowDisk,
     Join,
     Leave,
 )
@@ -421,6 +440,7 @@ AnyFault = Annotated[
     | Annotated[Reset, Tag("<reset>")]
     | Annotated[Block, Tag("<block>")]
     | Annotated[Fill, Tag("<fill>")]
+    | Annotated[SlowDisk, Tag("<slow-disk>")]
     | Annotated[Join, Tag("<join>")]
     | Annotated[Leave, Tag("<leave>")],
     Discriminator(_tag),

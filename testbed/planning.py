@@ -38,8 +38,8 @@ from experiments.roles import counts_in
 from experiments.workloads.workload import Stream
 from testbed.faults.timeline import (
     block_changes,
+    disk_changes,
     fault_plans,
-    fill_changes,
     link_changes,
     process_changes,
     separation_changes,
@@ -294,7 +294,7 @@ def all_changes(
         *process_changes(faults),
         *separation_changes(faults, duration_us),
         *block_changes(faults, duration_us),
-        *fill_changes(faults, duration_us),
+        *disk_changes(faults, duration_us),
         *churn,
     ]
     return tuple(sorted(changes, key=lambda change: change.at_us))

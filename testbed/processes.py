@@ -3,8 +3,8 @@ process.
 
 The launcher (`python -m node.tcp.launcher`) forks node processes into their hosts' namespaces; it is told
 by JSON lines on its standard input and answers by JSON lines on its standard output (the protocol is
-described there). This side knows of node processes only what the launcher says: started, ready, progress,
-failed, exited.
+described there). This side knows of node processes only what the launcher says: started, suspends, ready,
+progress, failed, exited.
 """
 
 import asyncio
@@ -79,6 +79,8 @@ class Processes:
 
     `on_exit` is called with a process that ended. `on_reached`, while somebody waits for that, with one that
     stands still since it has sent what it was to look out for, the number of that, and when it was.
+    `on_suspends` is called with one that suspends its calls, and the launcher's descriptor that listens to
+    them.
     """
 
     def __init__(self, *, on_exit: Callable[[NodeProcess], None]) -> None:
@@ -86,6 +88,7 @@ class Processes:
         self.history: list[NodeProcess] = []  # also those that were started again
         self.launcher_ended = asyncio.Event()
         self.on_reached: Callable[[NodeProcess, int, int], None] | None = None
+        self.on_suspends: Callable[[NodeProcess, int], None] | None = None
         self._on_exit = on_exit
         self._changed = asyncio.Condition()
         self._launcher: asyncio.subprocess.Process | None = None
@@ -241,6 +244,9 @@ class Processes:
         match message["did"]:
             case "started":
                 node.pid = message["pid"]
+            case "suspends":
+                assert self.on_suspends is not None, "only what was asked to suspends its calls"
+                self.on_suspends(node, message["descriptor"])
             case "ready":
                 node.ready = True
             case "progress":

@@ -25,6 +25,7 @@ from experiments.hunting.case import (
     COMING_AND_GOING,
     FOR_GOOD,
     FORGETTING,
+    ON_DISKS,
     ON_LINKS,
     ON_PROCESSES,
     ON_REGIONS,
@@ -104,13 +105,13 @@ class Ground:
 
     def of_kind(self, kind: Kind) -> tuple[str, ...]:
         """Roles to whose processes it may be done: not all leave and come back, can be spared for good, or
-        have disks to be full.
+        keep things on disks.
         """
         if kind in COMING_AND_GOING:
             return tuple(role for role in self.groups if self.declared.has(role, Trait.TRANSIENT))
         if kind == "die":
             return tuple(role for role in self.groups if self._is_only_a_server(role))
-        if kind == "fill":
+        if kind in ON_DISKS:
             durable = is_durable(self.experiment.system, self.experiment.all_parameters())
             return tuple(
                 role for role in self.groups if durable and self.declared.has(role, Trait.REPLICATED)
@@ -153,7 +154,8 @@ def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
     """Why a system need not survive these, or None."""
     known = {name for names in ground.of_region.values() for name in names}
     for each in disturbances:
-        if not ground.first_us <= each.at_us <= each.end_us <= ground.last_us:
+        over_us = each.end_us + (each.amount if each.kind == "slow-disk" else 0)  # with the last sync
+        if not ground.first_us <= each.at_us <= over_us <= ground.last_us:
             return f"{each.kind} is not within the time for disturbances"
         if each.kind in {"cut", "flap", "delay", "loss"} and not _is_link(each.target, ground):
             return f"{each.kind} is of a link that there is not"

@@ -29,19 +29,21 @@ Kind = Literal[
     "separate",
     "reset",
     "fill",
+    "slow-disk",
     "power",
     "power-and-disks",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ON_LINKS: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "delay", "loss")
 ON_PROCESSES: tuple[Kind, ...] = (
-    "crash", "die", "pause", "leave", "join", "depart", "separate", "reset", "fill"
+    "crash", "die", "pause", "leave", "join", "depart", "separate", "reset", "fill", "slow-disk"
 )  # fmt: skip
 ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
 COMING_AND_GOING: tuple[Kind, ...] = ("leave", "join", "depart")
 """Left and came back, was not there before, left for good: of processes that may."""
 FOR_GOOD: tuple[Kind, ...] = ("die", "depart")
 """Killed, left, and never there again."""
+ON_DISKS: tuple[Kind, ...] = ("fill", "slow-disk")
 AT_ONCE: tuple[Kind, ...] = ("join", "reset", *FOR_GOOD)
 """What is over when it has begun."""
 FORGETTING: tuple[Kind, ...] = ("crash", "die", "leave", "depart", "power", "power-and-disks")
@@ -71,7 +73,8 @@ class Disturbance:
 
     target: two regions of a link, a region, the regions of one side of a partition, or processes. others:
     the other side, or from whom a process is separated. amount: of a delay, microseconds; of a loss, parts
-    per thousand; of a flap, for how long the link is down each time, and up, in microseconds. after: of a
+    per thousand; of a flap, for how long the link is down each time, and up, in microseconds; of a slow disk,
+    how much longer a sync takes, in microseconds. after: of a
     process that is killed, stopped or told to leave: it begins then, at about `at_us`; it ends at its time.
     """
 

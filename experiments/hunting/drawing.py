@@ -44,6 +44,8 @@ WEIGHTS: Mapping[Kind, int] = {"cut": 3, "crash": 3, "separate": 2, "pause": 2}
 """Of kinds, where it is not 1: partial partitions and single processes first."""
 NARROW: tuple[Direction, ...] = ("forward", "backward")
 Size = Literal["one", "some", "most", "all"]
+SYNCS = (1, 2, 5, 20, 100)
+"""How many syncs a slow disk does, one after the other, before it is fast again."""
 SIZES: tuple[Size, ...] = ("one", "one", "one", "one", "some", "most", "all")
 
 
@@ -157,6 +159,9 @@ def _disturbance(rng: Random, ground: Ground, kind: Kind, at_us: int, for_us: in
         kept = others if rng.random() < 0.5 else [rng.choice(others)]
         return Disturbance(kind, at_us, for_us, (process,), tuple(kept), _direction(rng))
     chosen = tuple(sorted(rng.sample(group, _size(rng, len(group)))))
+    if kind == "slow-disk":
+        slower_us = max(STEP_US, _step(for_us // rng.choice(SYNCS)))
+        return Disturbance(kind, at_us, for_us, chosen, amount=slower_us)
     return Disturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, chosen)
 
 

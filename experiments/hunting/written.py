@@ -113,6 +113,15 @@ def faults_of(name: str, each: Disturbance, topology: Topology) -> Iterator[Give
         case "fill":
             for process, one in _each(each, name):
                 yield {"name": one, "at": at, "for": lasting, "fill": process}
+        case "slow-disk":
+            for process, one in _each(each, name):
+                yield {
+                    "name": one,
+                    "at": at,
+                    "for": lasting,
+                    "slow-disk": process,
+                    "sync": _text(each.amount),
+                }
         case _:
             yield from _of_processes(each, name, topology)
 

@@ -77,6 +77,7 @@ class NodeSpec:
     watches: tuple[
         Watch, ...
     ] = ()  # what is to be done to a process when it, or this one, has sent something
+    slow_disk: bool = False  # whether its calls that wait for a disk are held back: `node.tcp.sync_filter`
     program: Mapping[str, Any] | None = None  # what is started in place of a machine: `node.programs.launch`
 
     @classmethod

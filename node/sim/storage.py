@@ -29,6 +29,7 @@ class Disk:
     life: int = 0  # counts the process's ends: syncs of an earlier life are void
     syncs: int = 0
     is_full: bool = False
+    slower_us: int = 0  # how much longer a sync takes that begins now
 
     def end(self) -> None:
         """The process has ended: drop what it had not synced."""
@@ -114,7 +115,9 @@ class Disks:
             self._give(node, m.StorageFailed("no space left on device"))
             return
         disk.syncing = len(disk.waiting)
-        self._clock.at(self._clock.now_us + self.sync_us, self._synced, (node, disk, disk.life))
+        self._clock.at(
+            self._clock.now_us + self.sync_us + disk.slower_us, self._synced, (node, disk, disk.life)
+        )
 
     def _synced(self, planned: tuple[Node, Disk, int]) -> None:
         node, disk, life = planned

@@ -13,8 +13,9 @@ A node with a "program" is a process that minds that program (`node.programs`), 
 "start" are for all nodes, or with a "name" for one (a driver started again). Each leads a process group, for
 signals from whoever knows its pid: they need not wait until the launcher gets a processor. It gives
 JSON lines on standard output, each with the node's name: started (pid), ready, progress (published and
-delivered: the last sequence number by stream; silent: nothing more will be published), failed (problem:
-where and what its code raised), exited (code or signal, time_ns).
+delivered: the last sequence number by stream; silent: nothing more will be published), suspends (descriptor:
+here, the listener of what it suspends, `node.tcp.sync_filter`), failed (problem: where and what its code
+raised), exited (code or signal, time_ns).
 The end of standard input ends all nodes and the launcher.
 """
 
@@ -33,6 +34,7 @@ from typing import Any
 from node.programs.minder import run_program
 from node.systems import load_machines
 from node.tcp.process import MESSAGE_BYTES_MAX, run_node
+from node.tcp.sync_filter import suspend_syncs
 
 READ_BYTES = 1 << 20
 LINE_BYTES_MAX = 8 << 20
@@ -46,6 +48,7 @@ class Child:
     name: str
     pid: int
     control: socket.socket
+    listener: int | None = None  # of what it suspends
 
 
 class Launcher:
@@ -135,9 +138,13 @@ class Launcher:
             self._selector.close()
             for child in self._children.values():
                 child.control.close()
+                if child.listener is not None:
+                    os.close(child.listener)
             nothing = os.open(os.devnull, os.O_RDWR)
             os.dup2(nothing, self._asked)
             os.dup2(nothing, self._answers)
+            if given.get("slow_disk"):
+                _suspend_syncs(control)
             code = (run_node if given.get("program") is None else run_program)(given, control)
         except BaseException:  # noqa: BLE001 - the last place before the process ends
             sys.stderr.write(f"{given.get('name')}: {traceback.format_exc()}")
@@ -148,9 +155,13 @@ class Launcher:
     def _pass_on(self, child: Child) -> bool:
         """One message of a child to standard output; false if there is none."""
         try:
-            data = child.control.recv(MESSAGE_BYTES_MAX)
+            data, descriptors, _, _ = socket.recv_fds(child.control, MESSAGE_BYTES_MAX, 1)
         except (BlockingIOError, ConnectionError):
             return False
+        if descriptors:
+            (child.listener,) = descriptors
+            self._say({"did": "suspends", "name": child.name, "descriptor": child.listener})
+            return True
         if data:
             self._write(data)
             return True
@@ -177,6 +188,8 @@ class Launcher:
                 pass
             self._listen_no_more(child)
             child.control.close()
+            if child.listener is not None:
+                os.close(child.listener)
             del self._children[child.name]
             code = os.waitstatus_to_exitcode(status)
             ended = {"code": code, "signal": None} if code >= 0 else {"code": None, "signal": -code}
@@ -189,6 +202,13 @@ class Launcher:
         data = memoryview(line + b"\n")
         while data:
             data = data[os.write(self._answers, data) :]
+
+
+def _suspend_syncs(control: socket.socket) -> None:
+    """Of the calling process; its listener goes to the launcher. Raises OSError."""
+    listener = suspend_syncs()
+    socket.send_fds(control, [b"listener"], [listener])
+    os.close(listener)
 
 
 def main() -> None:

@@ -180,6 +180,8 @@ class SimulatedFaults:
                 self._processes.fill(change.process, change.fault)
             elif change.action is ProcessAction.UNFILL:
                 self._processes.free(change.process, change.rule)
+            elif change.action in {ProcessAction.SLOW_DISK, ProcessAction.UNSLOW_DISK}:
+                self._processes.slow_disk(change.process, change.rule or "", change.slower_us)
             elif change.peers:
                 self._change_pairs(change)
             else:

@@ -31,6 +31,7 @@ class SimulatedProcesses:
         self._last: dict[str, Life] = {}
         self._leaving: set[str] = set()
         self._filled: dict[str, set[str]] = {}  # disks without room, by which faults
+        self._slowed: dict[str, dict[str, int]] = {}  # how much slower disks are, by fault
         self._finishing = False
 
     def start(self, name: str) -> None:
@@ -47,6 +48,7 @@ class SimulatedProcesses:
         if not self._runs(name):
             self._network.disks.lose(name)
             self._filled.pop(name, None)
+            self._slowed.pop(name, None)
         self.start(name)
 
     def give_up(self, name: str) -> None:
@@ -86,6 +88,14 @@ class SimulatedProcesses:
         self._network.disks.of(name).is_full = False
         if node is not None:
             self._network.disks.free(node)
+
+    def slow_disk(self, name: str, fault: str, slower_us: int | None) -> None:
+        """Let each sync of its disk take so much longer, because of `fault`; None: that is over."""
+        slowed = self._slowed.setdefault(name, {})
+        slowed.pop(fault, None)
+        if slower_us is not None:
+            slowed[fault] = slower_us
+        self._network.disks.of(name).slower_us = max(slowed.values(), default=0)
 
     def leave(self, name: str) -> None:
         """Let a process finish in an orderly way. Raises TestbedError if it does not run."""

@@ -329,7 +329,8 @@ def _changes_text(changes: Sequence[LinkChange | ProcessChange]) -> str:
     for change in changes:
         if isinstance(change, ProcessChange):
             peers = f" {' '.join(change.peers)}" if change.peers else ""
-            parts.append(f"{change.process} {change.action}{peers}{_trigger_text(change.when)}")
+            by = f", each sync by {DURATION.format(change.slower_us)}" if change.slower_us else ""
+            parts.append(f"{change.process} {change.action}{peers}{by}{_trigger_text(change.when)}")
         else:
             up = change.state is LinkState.UP
             what = f"up: {link_parameters_text(change.parameters)}" if up else str(change.state)

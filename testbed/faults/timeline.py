@@ -17,7 +17,8 @@ A separation keeps packets from crossing the region's LAN from one process's hos
 overlap: two processes are reachable to each other again when the last separation between them is over. Each
 change is of one process and names the peers that no longer receive its packets; the other direction is a
 change of the other process. A block has a rule of its own at each host whose packets it keeps, so blocks that
-overlap add up, and each ends by itself. So do fills of one file system, which a replace empties.
+overlap add up, and each ends by itself. So do fills of one file system, and what makes one disk slow; a
+replace gives another disk and ends both.
 """
 
 from collections import defaultdict
@@ -36,6 +37,7 @@ from experiments.changes import (
 from experiments.faults import (
     Block,
     Cut,
+    DiskFault,
     Fault,
     Fill,
     Flap,
@@ -49,6 +51,7 @@ from experiments.faults import (
     Restore,
     Separate,
     SetLink,
+    SlowDisk,
     TriggeredFault,
 )
 from experiments.plan import FaultPlan
@@ -58,7 +61,12 @@ from topologies.model import Link, Topology
 FOREVER_US = 1 << 62
 STATES = {"blackhole": LinkState.BLACKHOLE, "down": LinkState.DOWN}
 
-LastingProcessFault = Separate | Block | Fill
+_DISK_ACTIONS: Mapping[str, tuple[ProcessAction, ProcessAction]] = {
+    Fill.kind: (ProcessAction.FILL, ProcessAction.UNFILL),
+    SlowDisk.kind: (ProcessAction.SLOW_DISK, ProcessAction.UNSLOW_DISK),
+}
+"""How what is done to a disk begins, and ends."""
+LastingProcessFault = Separate | Block | DiskFault
 LinkDirection = tuple[str, Direction]  # one direction of the link of this name
 Order = tuple[int, int]  # when a fault begins, and its number in the file
 
@@ -281,18 +289,21 @@ def block_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChan
     return sorted(changes, key=lambda change: change.at_us)
 
 
-def fill_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChange]:
-    """The changes that fill file systems of processes, and end that, before `duration_us`, by time."""
+def disk_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChange]:
+    """The changes that fill disks of processes or make them slow, and end that, before `duration_us`, by
+    time.
+    """
     changes = [
         ProcessChange(
             at_us,
             cause,
             fault.process,
-            ProcessAction.FILL if begins else ProcessAction.UNFILL,
+            _DISK_ACTIONS[fault.kind][0 if begins else 1],
             rule=fault.name,
+            slower_us=fault.sync_us if isinstance(fault, SlowDisk) and begins else None,
         )
         for fault in faults
-        if isinstance(fault, Fill)
+        if isinstance(fault, DiskFault)
         for at_us, cause, begins in _begin_and_end(fault, faults, duration_us)
     ]
     return sorted(changes, key=lambda change: change.at_us)
@@ -332,7 +343,7 @@ def _end(fault: LastingProcessFault, faults: Sequence[Fault]) -> tuple[int | Non
     ends += [
         (each.at_us, each.name) for each in faults if isinstance(each, Restore) and each.what == fault.name
     ]
-    if isinstance(fault, Fill):
+    if isinstance(fault, DiskFault):
         ends += [
             (each.at_us, each.name)
             for each in faults

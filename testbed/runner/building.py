@@ -25,6 +25,7 @@ from testbed.runner.contacts import Contacts
 from testbed.runner.own_disks import OwnDisks, own_disks
 from testbed.runner.record import RecordWriter
 from testbed.runner.run_context import RunContext, Termination
+from testbed.runner.slow_disks import SlowDisks, slow_disks
 from testbed.runner.specs import node_specs
 from testbed.traffic import TrafficGenerators
 
@@ -49,6 +50,9 @@ async def build(
     """
     record.phase(Phase.BUILDING)
     processes = Processes(on_exit=lambda node: _on_exit(context, node))
+    slow = SlowDisks(slow_disks(plan))
+    processes.on_suspends = lambda node, listener: slow.take(node.name, processes.launcher_pid, listener)
+    stack.callback(slow.close)  # after the processes have ended
     await processes.start_launcher(sys.stderr)
     stack.push_async_callback(processes.finish)
     emulator = select_emulator(plan.links_kind, plan.seed)
@@ -84,6 +88,7 @@ async def build(
         changes_here(plan, assignment),
         traffic,
         OwnDisks(specs, own_disks(plan)),
+        slow,
     )
     context.disks.make()
     await termination.or_done(_start_all(context))

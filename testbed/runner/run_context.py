@@ -23,6 +23,7 @@ from testbed.runner.contacts import Contacts
 from testbed.runner.own_disks import OwnDisks
 from testbed.runner.processor_use import used_s
 from testbed.runner.record import RecordWriter
+from testbed.runner.slow_disks import SlowDisks
 from testbed.traffic import TrafficGenerators
 
 
@@ -110,6 +111,7 @@ class RunContext:
     changes: tuple[Numbered, ...]
     traffic: TrafficGenerators
     disks: OwnDisks
+    slow_disks: SlowDisks
 
     def having(self, trait: str) -> list[NodeProcess]:
         """The running node processes whose role has a trait."""

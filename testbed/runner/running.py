@@ -82,6 +82,7 @@ class ProcessStarter:
         if on_empty_disk:
             shutil.rmtree(self._stage.specs[name]["storage"], ignore_errors=True)  # there may be none
             self._stage.disks.free_all(name)
+            self._stage.slow_disks.restore_all(name)
         spec = started_again(self._stage.specs[name], self._stage.contacts, processes.starts(name))
         node = processes.start(spec)
         if not await processes.wait_progress(lambda: node.pid is not None, START_TIMEOUT_S):
@@ -218,6 +219,11 @@ async def _change_process(context: RunContext, starter: ProcessStarter, change: 
             context.disks.fill(name, change.fault)
         case ProcessAction.UNFILL:
             context.disks.free(name, change.rule)
+        case ProcessAction.SLOW_DISK:
+            assert change.slower_us is not None  # of this action
+            context.slow_disks.slow(name, change.fault, change.slower_us)
+        case ProcessAction.UNSLOW_DISK:
+            context.slow_disks.restore(name, change.rule)
         case action:
             processes.signal(name, _SIGNALS[action], ends=action is ProcessAction.KILL)
     return Applied(requested_ns, time.time_ns())

@@ -11,6 +11,7 @@ from experiments.rundir import RunDirectory
 from testbed.programs import launches_of, members_of
 from testbed.runner.contacts import Contacts
 from testbed.runner.own_disks import ON_OWN_DISK, own_disks
+from testbed.runner.slow_disks import slow_disks
 
 NEWCOMERS = (Trait.SUBSCRIBER, Trait.PUBLISHER)
 """Those of whom nobody has to know before they come, unless they are servers, too."""
@@ -47,7 +48,7 @@ def node_specs(
         if process.name in plan.joining and not plan.declared.has(process.role, Trait.SERVER)
     }
     known = [member for member in members if member["name"] not in unknown]
-    contacts, disks = Contacts(plan), own_disks(plan)
+    contacts, disks, slow = Contacts(plan), own_disks(plan), slow_disks(plan)
 
     def told(name: str) -> list[dict[str, Any]]:
         contact = contacts.told(name, 0)
@@ -59,6 +60,7 @@ def node_specs(
         process.name: {
             **_own(process, run, has_own_disk=process.name in disks),
             "watches": _watches(plan, process.name),
+            "slow_disk": process.name in slow,
             "address": addresses[process.host],
             "netns": netns(process.host),
             "members": told(process.name),

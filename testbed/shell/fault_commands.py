@@ -63,6 +63,8 @@ DONE = {
     "reset": "reset",
     "fill": "full",
     "unfill": "has room again",
+    "slow-disk": "with a slow disk",
+    "unslow-disk": "with its disk as fast as before",
 }
 ENDED_MAX = 12
 

@@ -35,6 +35,7 @@ _PROCESS_ENDS = {
     ProcessAction.REJOIN,
     ProcessAction.UNBLOCK,
     ProcessAction.UNFILL,
+    ProcessAction.UNSLOW_DISK,
 }
 _APART = {ProcessAction.SEPARATE, ProcessAction.REJOIN}  # packets, not the process itself
 _PEACEFUL = {ProcessAction.JOIN, ProcessAction.LEAVE, ProcessAction.GIVE_UP}

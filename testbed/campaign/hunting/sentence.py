@@ -50,6 +50,7 @@ PAST: Mapping[str, str] = {
     "separate": "{target} was kept from {others}{way} for {length}",
     "reset": "the connections of {target} were reset",
     "fill": "the disk of {target} was full for {length}",
+    "slow-disk": "each sync of {target} took {amount} longer for {length}",
     "power": "region {region} lost power for {length}",
     "power-and-disks": "region {region} lost power and disks for {length}",
 }

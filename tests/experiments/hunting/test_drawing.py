@@ -113,6 +113,22 @@ def test_a_link_is_not_made_slow_by_less_than_it_jitters():
     assert breach([replace(slow, amount=8_999)], ground) == "delay is less than the link's jitter"
 
 
+def test_a_slow_disk_is_fast_again_with_its_last_sync_within_the_time_for_disturbances():
+    ground = drawing_of("nemesis-power").ground({})
+    slow = Disturbance("slow-disk", ground.last_us - 2_000_000, 1_000_000, ("r0/proxy-0",), amount=1_000_000)
+    assert breach([slow], ground) is None
+    assert (
+        breach([replace(slow, amount=1_000_001)], ground)
+        == "slow-disk is not within the time for disturbances"
+    )
+    experiment = experiment_of(
+        base_of(load_experiment("nemesis-power")), Case(1, {}, (slow,)), ground.topology
+    )
+    (fault,) = experiment.faults
+    assert (fault.kind, fault.sync_us, fault.for_us) == ("slow-disk", 1_000_000, 1_000_000)
+    assert "slow-disk" not in drawing_of("scribe-nemesis").ground({}).kinds  # nobody waits for one
+
+
 def test_servers_without_replicas_lose_their_memory_a_few_at_a_time():
     ground = drawing_of("scribe-nemesis").ground({})
     names = [f"r{number}/member-0" for number in range(FORGETTING_MAX + 1)]

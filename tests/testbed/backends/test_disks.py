@@ -9,6 +9,7 @@ from experiments.json_files import read_json
 from experiments.loader import read_experiment
 from experiments.rundir import RunDirectory
 from testbed.backends.simulator import simulate
+from testbed.cli import main
 from testbed.planning import make_plan
 from testbed.pytest_plugin.fixture import Cutset
 from testbed.runner.run_control import prepare
@@ -115,6 +116,26 @@ def test_two_faults_that_fill_one_disk_end_each_by_itself(tmp_path: Path) -> Non
     lines = [json.loads(line) for line in run.log("r0-configuration-0").read_text().splitlines()]
     (joined,) = [line for line in lines if line["event"] == "replica_joined"]
     assert joined["t_ns"] - (run.read_run().times.zero_ns or 0) > 3e9
+
+
+SLOW_FOR_A_WHILE = (
+    FULL_FOR_A_WHILE.partition("faults:")[0].replace("full-disk", "slow-disk")
+    + """\
+faults:
+  - {name: slow, at: 2s, for: 2s, slow-disk: r0/proxy-0, sync: 600ms}
+"""
+)
+
+
+@pytest.mark.parametrize("on", [pytest.param("local", marks=pytest.mark.network), "simulator"])
+def test_events_wait_for_the_slow_disk_of_a_replica(tmp_path: Path, on: str) -> None:
+    path = tmp_path / "slow-disk.yaml"
+    path.write_text(SLOW_FOR_A_WHILE)
+    assert main.run(["run", str(path), "--on", on, "--out", str(tmp_path / "runs")]) in {0, 1}
+    [run] = (RunDirectory(each) for each in (tmp_path / "runs").iterdir())
+    figures = read_json(run.summary_json)
+    assert figures["events"]["lost"] == 0
+    assert figures["latency"]["p50_ms"] < 600 <= figures["latency"]["max_ms"]
 
 
 def test_a_client_has_no_disk_to_be_filled(tmp_path: Path) -> None:

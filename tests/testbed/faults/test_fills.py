@@ -1,10 +1,10 @@
-"""Fills of a program's file system: when each begins and ends, and by what."""
+"""What is done to disks of processes: when each begins and ends, and by what."""
 
 from pydantic import TypeAdapter
 
 from experiments.changes import ProcessAction
 from experiments.faults import Fault, Faults
-from testbed.faults.timeline import fill_changes, process_changes, until_us
+from testbed.faults.timeline import disk_changes, process_changes, until_us
 
 FILL, UNFILL = ProcessAction.FILL, ProcessAction.UNFILL
 DISK = "r0/server-0"
@@ -17,7 +17,7 @@ def faults(*given: dict[str, str]) -> tuple[Fault, ...]:
 
 
 def changes(*given: dict[str, str]) -> list[tuple[float, str, ProcessAction, str | None]]:
-    found = fill_changes(faults(*given), 60 * S)
+    found = disk_changes(faults(*given), 60 * S)
     assert {change.process for change in found} == {DISK}
     return [(change.at_us / S, change.fault, change.action, change.rule) for change in found]
 
@@ -52,3 +52,12 @@ def test_it_is_no_change_of_the_process_itself():
     assert process_changes(faults(FULL)) == []
     assert FILL.is_of_environment
     assert UNFILL.is_of_environment
+
+
+def test_a_disk_that_is_slow_says_by_how_much_and_ends_as_one_that_is_full_does() -> None:
+    slow = {"name": "slow", "at": "5s", "slow-disk": DISK, "sync": "70ms"}
+    new = {"name": "new", "at": "8s", "replace": DISK}
+    begun, over = disk_changes(faults({**slow, "for": "4s"}, FULL), 60 * S)[0:3:2]
+    assert (begun.action, begun.slower_us, begun.at_us) == (ProcessAction.SLOW_DISK, 70_000, 5 * S)
+    assert (over.action, over.slower_us, over.at_us) == (ProcessAction.UNSLOW_DISK, None, 9 * S)
+    assert [change.at_us for change in disk_changes(faults(slow, new), 60 * S)] == [5 * S, 8 * S]

@@ -1,0 +1,19 @@
+"""Lets a shell wait for the disk every 20 ms, and says whenever that takes much more or less than before."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+MUCH_S = 1.0
+said = ""
+Path("/var/lib/diary").write_text("a line")
+while True:
+    began_s = time.monotonic()
+    subprocess.run(["/bin/sh", "-c", "sync /var/lib/diary"], check=True)
+    now = "waited" if time.monotonic() - began_s > MUCH_S else "at once"
+    if now != said:
+        sys.stdout.write(now + "\n")
+        sys.stdout.flush()
+        said = now
+    time.sleep(0.02)
