@@ -343,7 +343,10 @@ class Experiment(StrictModel):
         names = [fault.name for fault in self.faults if hasattr(fault, "for_us")]
         if name not in names:
             raise problem(
-                f"no fault on a link is named {name}{suggestion(name, names)}", "faults", number, "restore"
+                f"no fault that a restore ends is named {name}{suggestion(name, names)}",
+                "faults",
+                number,
+                "restore",
             )
         start = next(fault.at_us for fault in self.faults if fault.name == name)
         if start > restore.at_us:

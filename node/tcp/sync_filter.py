@@ -3,7 +3,8 @@
 These are fsync, fdatasync, sync, syncfs and msync, of the process and of all that it starts. A seccomp filter
 suspends each until whoever holds the filter's listener answers (seccomp(2), seccomp_unotify(2)); the kernel
 then carries it out. Where nobody holds it any more they fail with ENOSYS. Writes to files that were opened
-with O_SYNC or O_DSYNC, and those of io_uring, are not suspended.
+with O_SYNC or O_DSYNC, and those of io_uring, are not suspended. A signal whose handler does not restart
+calls may interrupt one before the holder has received it (EINTR); before Linux 5.19, until it is answered.
 """
 
 import ctypes

@@ -25,6 +25,7 @@ NOTIFICATION_BYTES = 80  # struct seccomp_notif: its first eight bytes are the c
 RECEIVE = 0xC0502100  # SECCOMP_IOCTL_NOTIF_RECV
 SEND = 0xC0182101  # SECCOMP_IOCTL_NOTIF_SEND
 GO_ON = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE
+WAIT_S_MAX = 3600.0  # of an epoll, which takes no more than some days
 
 
 def slow_disks(plan: Plan) -> frozenset[str]:
@@ -91,8 +92,8 @@ class SlowDisks:
 
     def _answer(self) -> None:
         while True:
-            wait_s = (self._held[0][0] - time.monotonic_ns()) / 1e9 if self._held else None
-            for descriptor, events in self._poll.poll(None if wait_s is None else max(0.0, wait_s)):
+            due_s = (self._held[0][0] - time.monotonic_ns()) / 1e9 if self._held else WAIT_S_MAX
+            for descriptor, events in self._poll.poll(min(max(0.0, due_s), WAIT_S_MAX)):
                 if descriptor == self._wakeup:
                     return
                 if events & select.EPOLLIN:

@@ -4,7 +4,8 @@ the nemesis' seeds one after the other.
 
 Ten minutes for each of some forty defects three times over are a day. The environment says otherwise:
 CUTSET_HUNT_S, the seconds for each; CUTSET_HUNT_MUTANTS, names with commas between; CUTSET_HUNT_WAYS, some of
-guided, unguided, nemesis. Those that are set aside count apart.
+guided, unguided, nemesis; CUTSET_HUNT_REPLAYS, how often what a guided hunt found is then made again on real
+processes. Those that are set aside count apart.
 """
 
 import json
@@ -18,12 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.backend_names import LOCAL
 from experiments.child_python import python_command
+from testbed.campaign.hunting.replaying import read_counts
 from tests.hunt.planted import Mutant, mutants, planted_copy, planted_environment
 
 EXPERIMENTS = {"sprinkler": "nemesis", "scribe": "scribe-nemesis", "meghdoot": "meghdoot-nemesis"}
 BUDGET_S = float(os.environ.get("CUTSET_HUNT_S", "600"))
 WAYS = tuple(os.environ.get("CUTSET_HUNT_WAYS", "guided,unguided,nemesis").split(","))
+REPLAYS = int(os.environ.get("CUTSET_HUNT_REPLAYS", "3"))
 FEW = 3
 """Faults, of nine in ten of what is found."""
 GRACE_S = 600.0
@@ -32,11 +36,14 @@ GRACE_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one defect. after_s: when it was found, None if it was not. faults: that were left."""
+    """What came of one defect. after_s: when it was found, None if it was not. faults: that were left. broke:
+    in how many replays on real processes; None if there were none.
+    """
 
     mutant: Mutant
     after_s: float | None
     faults: int | None = None
+    broke: int | None = None
 
 
 def measure() -> list[dict[str, Any]]:
@@ -54,9 +61,15 @@ def _found(way: str) -> Iterator[Result]:
             copy = planted_copy(mutant, Path(folder) / "copy")
             found = _nemesis if way == "nemesis" else _hunted
             result = found(mutant, copy, Path(folder) / "hunt", way)
-        after = "not found" if result.after_s is None else f"{result.after_s:.0f} s, {result.faults} faults"
-        sys.stderr.write(f"  {way} {mutant.system} {mutant.name}: {after}\n")
+        sys.stderr.write(f"  {way} {mutant.system} {mutant.name}: {_said(result)}\n")
         yield result
+
+
+def _said(result: Result) -> str:
+    if result.after_s is None:
+        return "not found"
+    replayed = "" if result.broke is None else f", broke in {result.broke} of {REPLAYS} on real processes"
+    return f"{result.after_s:.0f} s, {result.faults} faults{replayed}"
 
 
 def _hunted(mutant: Mutant, copy: Path, out: Path, way: str) -> Result:
@@ -67,7 +80,14 @@ def _hunted(mutant: Mutant, copy: Path, out: Path, way: str) -> Result:
     if not findings:
         return Result(mutant, None)
     content = json.loads(findings[0].read_text())
-    return Result(mutant, content["after_s"], len(content["case"]["disturbances"]))
+    broke = _replayed(copy, findings[0].parent) if REPLAYS and way == "guided" else None
+    return Result(mutant, content["after_s"], len(content["case"]["disturbances"]), broke)
+
+
+def _replayed(copy: Path, finding: Path) -> int:
+    """In how many runs on real processes of a copy a finding broke."""
+    _run(copy, "testbed.cli.main", "hunt", "--replay", str(finding), "--times", str(REPLAYS))
+    return read_counts(finding)[LOCAL].broke
 
 
 def _nemesis(mutant: Mutant, copy: Path, _: Path, __: str) -> Result:
@@ -114,5 +134,13 @@ def _rows(way: str, results: Sequence[Result]) -> Iterator[dict[str, Any]]:
                 "name": f"{what}, at most {FEW} faults after shrinking",
                 "value": few / len(found),
                 "asked": 0.9,
+                "unit": "of 1",
+            }
+        replayed = [each.broke for each in found if each.broke is not None]
+        if replayed:
+            yield {
+                "name": f"{what}, broke on real processes in one of {REPLAYS} runs or more",
+                "value": sum(map(bool, replayed)) / len(replayed),
+                "asked": 0.5,
                 "unit": "of 1",
             }

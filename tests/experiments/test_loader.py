@@ -252,7 +252,7 @@ def test_a_topology_beside_the_experiment_is_found_from_anywhere(load, tmp_path,
         (
             "restore: cut",
             "restore: cutt",
-            "small.yaml:10: faults.1.restore: no fault on a link is named cutt: did",
+            "small.yaml:10: faults.1.restore: no fault that a restore ends is named cutt: did",
         ),
         ("restore: cut", "restore: [r0]", "small.yaml:10: faults.1.restore: should be a fault's name or two"),
         ("at: 20s", "at: 5s", "small.yaml:10: faults.1.at: cut only begins later"),

@@ -75,7 +75,7 @@ def seen(folder: str) -> dict[str, list[bool]]:
         disks.slow(NAME, "one", SLOWER_US)
         disks.restore_all(NAME)
         found["another disk"] = [is_slow(b"f")]
-        disks.slow(NAME, "one", 3600_000_000)
+        disks.slow(NAME, "one", 10**6 * 3600 * 10_000)
         child.send(b"f")  # killed while it waits
     disks.restore_all(NAME)
     with synchronising(disks, Path(folder) / "file") as child:
