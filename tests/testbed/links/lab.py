@@ -26,7 +26,7 @@ from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace
 
 SEED = 7
-STOCK_BUFFER_BYTES = 212_992  # what Linux ships as net.core.rmem_max
+UNREAD_BYTES = 4 << 20  # for a receiver that gets no processor: the kernel grants net.core.rmem_max of it
 UDP_PORT, TCP_PORT = 5000, 5001
 
 Result = TypeVar("Result")
@@ -151,9 +151,7 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
         sock = self.inside(side, lambda: socket.socket(socket.AF_INET, kind))
         self._stack.enter_context(sock)
         if kind == socket.SOCK_DGRAM:
-            sock.setsockopt(
-                socket.SOL_SOCKET, socket.SO_RCVBUF, STOCK_BUFFER_BYTES // 2
-            )  # the kernel doubles it
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, UNREAD_BYTES)
         sock.bind((address(side, number), port))
         return sock
 
