@@ -79,8 +79,8 @@ class Processes:
 
     `on_exit` is called with a process that ended. `on_reached`, while somebody waits for that, with one that
     stands still since it has sent what it was to look out for, the number of that, and when it was.
-    `on_suspends` is called with one that suspends its calls, and the launcher's descriptor that listens to
-    them.
+    `on_suspends` is called with the name of one that suspends its calls, the launcher's pid, and its
+    descriptor that listens to them, which is closed afterwards.
     """
 
     def __init__(self, *, on_exit: Callable[[NodeProcess], None]) -> None:
@@ -88,7 +88,7 @@ class Processes:
         self.history: list[NodeProcess] = []  # also those that were started again
         self.launcher_ended = asyncio.Event()
         self.on_reached: Callable[[NodeProcess, int, int], None] | None = None
-        self.on_suspends: Callable[[NodeProcess, int], None] | None = None
+        self.on_suspends: Callable[[str, int, int], None] | None = None
         self._on_exit = on_exit
         self._changed = asyncio.Condition()
         self._launcher: asyncio.subprocess.Process | None = None
@@ -246,7 +246,8 @@ class Processes:
                 node.pid = message["pid"]
             case "suspends":
                 assert self.on_suspends is not None, "only what was asked to suspends its calls"
-                self.on_suspends(node, message["descriptor"])
+                self.on_suspends(node.name, self.launcher_pid, message["descriptor"])
+                self._tell({"do": "took", "descriptor": message["descriptor"]}, strict=False)
             case "ready":
                 node.ready = True
             case "progress":

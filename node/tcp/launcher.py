@@ -8,6 +8,7 @@ event loop and no thread, so that forking is safe. It takes JSON lines on standa
     {"do": "stop_drivers"}                  drivers publish nothing new
     {"do": "give_up", "process": N}         the operator says that it will not come back
     {"do": "finish"}                        all nodes flush, close and exit
+    {"do": "took", "descriptor": D}         what was said to suspend is held elsewhere now, and closed here
 
 A node with a "program" is a process that minds that program (`node.programs`), any other one of ours. All but
 "start" are for all nodes, or with a "name" for one (a driver started again). Each leads a process group, for
@@ -48,7 +49,6 @@ class Child:
     name: str
     pid: int
     control: socket.socket
-    listener: int | None = None  # of what it suspends
 
 
 class Launcher:
@@ -59,6 +59,7 @@ class Launcher:
         self._answers = answers
         self._children: dict[str, Child] = {}
         self._line = b""
+        self._listeners: set[int] = set()  # that nobody took yet; open, so that their numbers mean no others
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> None:
@@ -98,6 +99,9 @@ class Launcher:
         match message["do"]:
             case "start":
                 self._fork(message["node"])
+            case "took":
+                self._listeners.remove(message["descriptor"])
+                os.close(message["descriptor"])
             case _:
                 data = json.dumps(message).encode()
                 for child in self._children.values():
@@ -138,8 +142,8 @@ class Launcher:
             self._selector.close()
             for child in self._children.values():
                 child.control.close()
-                if child.listener is not None:
-                    os.close(child.listener)
+            for listener in self._listeners:
+                os.close(listener)
             nothing = os.open(os.devnull, os.O_RDWR)
             os.dup2(nothing, self._asked)
             os.dup2(nothing, self._answers)
@@ -159,8 +163,8 @@ class Launcher:
         except (BlockingIOError, ConnectionError):
             return False
         if descriptors:
-            (child.listener,) = descriptors
-            self._say({"did": "suspends", "name": child.name, "descriptor": child.listener})
+            self._listeners.update(descriptors)
+            self._say({"did": "suspends", "name": child.name, "descriptor": descriptors[0]})
             return True
         if data:
             self._write(data)
@@ -188,8 +192,6 @@ class Launcher:
                 pass
             self._listen_no_more(child)
             child.control.close()
-            if child.listener is not None:
-                os.close(child.listener)
             del self._children[child.name]
             code = os.waitstatus_to_exitcode(status)
             ended = {"code": code, "signal": None} if code >= 0 else {"code": None, "signal": -code}

@@ -50,8 +50,8 @@ async def build(
     """
     record.phase(Phase.BUILDING)
     processes = Processes(on_exit=lambda node: _on_exit(context, node))
-    slow = SlowDisks(slow_disks(plan))
-    processes.on_suspends = lambda node, listener: slow.take(node.name, processes.launcher_pid, listener)
+    slow = SlowDisks(slow_disks(plan), record.problem)
+    processes.on_suspends = slow.take
     stack.callback(slow.close)  # after the processes have ended
     await processes.start_launcher(sys.stderr)
     stack.push_async_callback(processes.finish)

@@ -15,6 +15,7 @@ import struct
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Callable
 
 from experiments.changes import ProcessAction, ProcessChange
 from experiments.plan import Plan
@@ -37,11 +38,13 @@ def slow_disks(plan: Plan) -> frozenset[str]:
 class SlowDisks:
     """The disks of processes, and by how much each is slower now. Close it at the end.
 
-    names: of `slow_disks`.
+    names: of `slow_disks`. on_problem: is told of a process that nothing can be decided for.
     """
 
-    def __init__(self, names: frozenset[str]) -> None:
+    def __init__(self, names: frozenset[str], on_problem: Callable[[str], None]) -> None:
         self._known = names
+        self._on_problem = on_problem
+        self._lock = threading.Lock()  # of what each is slower by
         self._slower_us: defaultdict[str, dict[str, int]] = defaultdict(dict)  # by process and fault
         self._names: dict[int, str] = {}  # by listener
         self._held: list[tuple[int, int, int]] = []  # until when (monotonic), a listener, the call's id
@@ -53,17 +56,12 @@ class SlowDisks:
             self._thread.start()
 
     def take(self, name: str, holder: int, descriptor: int) -> None:
-        """Decide for a process that has started: its listener is this descriptor of the process `holder`.
-        Raises OSError.
-        """
-        of_holder = os.pidfd_open(holder)
+        """Decide for a process that has started: its listener is this descriptor of the process `holder`."""
         try:
-            libc = ctypes.CDLL(None, use_errno=True)
-            listener: int = libc.syscall(PIDFD_GETFD, of_holder, descriptor, 0)
-            if listener < 0:
-                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-        finally:
-            os.close(of_holder)
+            listener = _taken(holder, descriptor)
+        except OSError as error:
+            self._on_problem(f"{name} cannot have a slow disk: pidfd_getfd: {error.strerror}")
+            return
         self._names[listener] = name
         self._poll.register(listener, select.EPOLLIN)
 
@@ -71,15 +69,18 @@ class SlowDisks:
         """Let a process's disk be slower by this until `fault` is over. Raises TestbedError."""
         if name not in self._known:
             raise TestbedError(f"nothing holds back what {name} waits for")
-        self._slower_us[name][fault] = slower_us
+        with self._lock:
+            self._slower_us[name][fault] = slower_us
 
     def restore(self, name: str, fault: str | None) -> None:
         """One fault of a process's disk is over."""
-        self._slower_us[name].pop(fault or "", None)
+        with self._lock:
+            self._slower_us[name].pop(fault or "", None)
 
     def restore_all(self, name: str) -> None:
         """A process gets another disk."""
-        self._slower_us[name].clear()
+        with self._lock:
+            self._slower_us[name].clear()
 
     def close(self) -> None:
         """Decide for nobody any more: what still waits fails."""
@@ -112,5 +113,19 @@ class SlowDisks:
         except OSError:  # it was killed meanwhile
             return
         (call,) = struct.unpack_from("=Q", notification)
-        slower_us = max(self._slower_us[self._names[listener]].values(), default=0)
+        with self._lock:
+            slower_us = max(self._slower_us[self._names[listener]].values(), default=0)
         heapq.heappush(self._held, (time.monotonic_ns() + slower_us * 1000, listener, call))
+
+
+def _taken(holder: int, descriptor: int) -> int:
+    """A copy of another process's descriptor. Raises OSError."""
+    process = os.pidfd_open(holder)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        taken: int = libc.syscall(PIDFD_GETFD, process, descriptor, 0)
+    finally:
+        os.close(process)
+    if taken < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return taken

@@ -54,7 +54,8 @@ def synchronising(disks: SlowDisks, path: Path) -> Iterator[socket.socket]:
 
 def seen(folder: str) -> dict[str, list[bool]]:
     """Whether what was waited for at each step took as long as a slow disk does."""
-    disks, found = SlowDisks(frozenset({NAME})), {}
+    problems: list[str] = []
+    disks, found = SlowDisks(frozenset({NAME}), problems.append), {}
     with synchronising(disks, Path(folder) / "file") as child:
 
         def is_slow(how: bytes) -> bool:
@@ -80,6 +81,8 @@ def seen(folder: str) -> dict[str, list[bool]]:
     disks.restore_all(NAME)
     with synchronising(disks, Path(folder) / "file") as child:
         found["started again"] = [is_slow(b"f")]
+    disks.take(NAME, os.getpid(), 1_000_000)
+    found["nothing to take"] = [len(problems) == 1]
     disks.close()
     return found
 
@@ -91,6 +94,7 @@ EXPECTED = {
     "begun while it was slow": [True],
     "another disk": [False],
     "started again": [False],
+    "nothing to take": [True],
 }
 
 
@@ -103,7 +107,7 @@ def test_so_it_is_for_an_ordinary_user(tmp_path: Path) -> None:
 
 
 def test_a_process_whose_waits_are_its_own_cannot_be_slowed() -> None:
-    disks = SlowDisks(frozenset())
+    disks = SlowDisks(frozenset(), print)
     with pytest.raises(TestbedError, match="nothing holds back what r0/server-0 waits for"):
         disks.slow(NAME, "one", SLOWER_US)
     disks.close()
