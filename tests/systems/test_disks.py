@@ -1,4 +1,4 @@
-"""A program whose file system gets full: it is told so, keeps what it had over a restart, and goes on."""
+"""Programs whose disks get full or slow: they are told so, or wait, and go on, also when started again."""
 
 import json
 import shutil
@@ -27,11 +27,21 @@ faults:
   - {name: loss, at: 4s, kill: r0/server-0}
   - {name: new, at: 4200ms, replace: r0/server-0}
 """
+SLOW = (
+    EXPERIMENT.partition("faults:")[0].replace("server: 1", "waiter: 1")
+    + """\
+faults:
+  - {name: slow, at: 1s, slow-disk: r0/waiter-0, sync: 2s}
+  - {name: end, at: 2s, kill: r0/waiter-0}
+  - {name: again, at: 2200ms, restart: r0/waiter-0}
+  - {name: fast, at: 4s, restore: slow}
+"""
+)
 
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    shutil.copytree(Path(__file__).parent / "full_disk", tmp_path / "diary")
+    shutil.copytree(Path(__file__).parent / "diary", tmp_path / "diary")
     return tmp_path
 
 
@@ -54,6 +64,16 @@ def test_a_program_on_a_full_disk_is_told_so_until_there_is_room_again(folder):
         *("fill", "kill", "restart", "unfill", "fill", "kill", "replace", "unfill")
     ]
     assert all(applied.applied_ns is not None for _, applied in record.carried_out)
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_a_program_waits_for_its_slow_disk_also_when_it_is_started_again(folder):
+    run = carried_out(folder, SLOW)
+    assert output(run, "r0-waiter-0") == ["at once", "waited", "at once"]
+    carried = [(str(change.action), applied.applied_ns) for change, applied in run.read_run().carried_out]
+    assert [action for action, _ in carried] == ["slow-disk", "kill", "restart", "unslow-disk"]
+    assert all(applied_ns is not None for _, applied_ns in carried)
 
 
 def without(text: str, *names: str) -> str:
