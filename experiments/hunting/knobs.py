@@ -32,6 +32,8 @@ SMALL_FACTORS = (1 / 1024, 1 / 64)
 """Also of limits of memory, and of counts from `MANY` on, unless they limit what is promised."""
 MANY = 64
 RATE_FACTORS = (0.02, 0.05, 1)
+BATCHING_FACTORS = (8, 4, 2, 1, 0.5)
+"""Of periods in which what is to be sent gathers; those that cost little first."""
 INSTEAD_OF_NONE = (4, 16)
 """Of counts that are 0."""
 RATE_MIN = 5
@@ -71,8 +73,10 @@ def sooner(base: Experiment, nemesis: Nemesis) -> list[Settings]:
 
 def costly(base: Experiment) -> tuple[str, ...]:
     """Settings that decide what a run costs."""
-    roles = known(base.system).declared.having(Trait.SUBSCRIBER)
-    return ("duration", "workload.rate", *(f"roles.{role}" for role in roles))
+    system = known(base.system)
+    roles = system.declared.having(Trait.SUBSCRIBER)
+    batching = (f"parameters.{yaml_name(name)}" for name in system.batching)
+    return ("duration", "workload.rate", *batching, *(f"roles.{role}" for role in roles))
 
 
 def _is_possible(base: Experiment, settings: Settings, nemesis: Nemesis) -> bool:
@@ -96,7 +100,9 @@ def _parameters(base: Experiment) -> Iterator[tuple[str, list[Any]]]:
         quantity = quantity_of(each.name)
         is_large = (quantity is None and types[each.name] is int and value >= MANY) or quantity is SIZE
         may_be_small = is_large and each.name not in system.promise_limits
-        factors = (*SMALL_FACTORS, *FACTORS) if may_be_small else FACTORS
+        factors: Sequence[float] = (*SMALL_FACTORS, *FACTORS) if may_be_small else FACTORS
+        if each.name in system.batching:
+            factors = BATCHING_FACTORS
         if values := _values(value, types[each.name], quantity, factors, settled=name in base.parameters):
             yield f"parameters.{name}", values
 

@@ -288,6 +288,7 @@ class System:
     import, by their names in package indexes; other machines get them together with the code.
     event_limit_bytes: with these parameters, how large an event may be; None: as large as any.
     promise_limits: parameters that limit what is promised, as how much is kept: beyond them it is less.
+    batching: periods in which what is to be sent gathers: the longer they are, the fewer messages there are.
     """
 
     declared: Declared
@@ -304,6 +305,7 @@ class System:
     distributions: tuple[str, ...] = ()
     event_limit_bytes: Callable[[Mapping[str, Any]], int | None] = _any_size
     promise_limits: tuple[str, ...] = ()
+    batching: tuple[str, ...] = ()
 
     def problem(self) -> str | None:
         """What is wrong with the declaration, or None."""
@@ -314,8 +316,12 @@ class System:
         if isinstance(self.distributions, str):
             return f"distributions should be a tuple of names, not {self.distributions!r:.40}"
         known = {each.name for each in fields(self.parameters)}
-        for of in ("ports", "promise_limits"):
-            named = self.declared.ports if of == "ports" else self.promise_limits
+        named_in = {
+            "ports": self.declared.ports,
+            "promise_limits": self.promise_limits,
+            "batching": self.batching,
+        }
+        for of, named in named_in.items():
             if unknown := [name for name in named if name not in known]:
                 return f"{of}: there is no parameter {unknown[0]!r:.40}"
         if unknown := [role for role in self.declared.roles if role not in self.machines]:

@@ -35,4 +35,5 @@ SYSTEM = System(
     is_durable=is_durable,
     event_limit_bytes=lambda parameters: int(parameters["batch_limit_bytes"]),
     promise_limits=("history_limit_bytes", "publishers_limit"),
+    batching=("flush_interval_us",),
 )
