@@ -14,8 +14,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from experiments.backend_names import SIMULATOR
-from experiments.hunting.huntable import refuse_unusable
+from experiments.hunting.huntable import refuse_unusable, usual_place
 from experiments.loader import FOLDER as EXPERIMENTS
 from experiments.loader import ExperimentFile, read_experiment
 from experiments.sweep import OF_MANY_RUNS
@@ -49,7 +48,7 @@ class Entry(StrictModel):
     """Whether it is the experiment's whole sweep, with its repetitions, as one run; not in the history."""
     hunt_us: DurationUs | None = Field(None, ge=BUDGET_US_MIN, le=BUDGET_US_MAX)
     """For how long it hunts, in place of a run, for faults that break what the experiment's system promises;
-    in virtual time, and not in the history.
+    where its system can be hunted, and not in the history.
     """
     on: str | None = Field(None, max_length=4096)
     """Where it runs: local, simulator, or a path to an inventory, relative to this file; unless given, as the
@@ -78,7 +77,7 @@ class Entry(StrictModel):
                 ("on", self.on is not None),
             ):
                 if given:
-                    raise problem("a hunt is one run, in virtual time", field)
+                    raise problem("a hunt is one run, where its system can be hunted", field)
         for path in self.settings:
             if not self.sweep and path.split(".")[0] in OF_MANY_RUNS:
                 raise problem("an entry is one point: give `repeat` to the entry", "set", path)
@@ -123,7 +122,7 @@ class SuiteFile:
     def place(self, entry: Entry) -> str:
         """Where the entry runs; of an inventory a path that counts from anywhere."""
         if entry.hunt_us is not None:
-            return SIMULATOR
+            return usual_place(self.experiments[entry.name].experiment)
         on = entry.on or self.experiments[entry.name].experiment.on
         return str((self.folder / on).absolute()) if "/" in on or on.endswith((".yaml", ".yml")) else on
 
@@ -163,7 +162,7 @@ def _experiment_of(entry: Entry, number: int, document: Document, folder: Path) 
         experiment = _found("experiment", EXPERIMENTS, entry.experiment, folder)
         file = read_experiment(experiment, overrides, leave_out=() if entry.sweep else OF_MANY_RUNS)
         if entry.hunt_us is not None:
-            refuse_unusable(file.experiment)
+            refuse_unusable(file.experiment, usual_place(file.experiment))
     except InputError as error:
         path = ("entries", number, *_field_of(error, entry))
         said = error.problem if error.file.startswith("--set ") else str(error)

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from experiments.checks import problems, role_of
-from experiments.declared import Declared, Trait
+from experiments.declared import Declared, Trait, programs_of
 from experiments.hunting.case import (
     COMING_AND_GOING,
+    FAULTS,
     FOR_GOOD,
     FORGETTING,
     ON_DISKS,
@@ -101,7 +102,8 @@ class Ground:
         found += [kind for kind in ON_REGIONS if replicated or kind in self.nemesis.kinds]
         if self.declared.contract.audience == "content":
             found = [kind for kind in found if kind not in {"isolate", "partition"}]
-        return tuple(found)
+        contract = self.declared.contract
+        return tuple(kind for kind in found if contract.holds_through(FAULTS.get(kind, kind)))
 
     def of_kind(self, kind: Kind) -> tuple[str, ...]:
         """Roles to whose processes it may be done: not all leave and come back, can be spared for good, or
@@ -110,7 +112,8 @@ class Ground:
         if kind in COMING_AND_GOING:
             return tuple(role for role in self.groups if self.declared.has(role, Trait.TRANSIENT))
         if kind == "die":
-            return tuple(role for role in self.groups if self._is_only_a_server(role))
+            ours = programs_of(self.experiment.system) is None  # programs' clients may know one server only
+            return tuple(role for role in self.groups if ours and self._is_only_a_server(role))
         if kind in ON_DISKS:
             durable = is_durable(self.experiment.system, self.experiment.all_parameters())
             return tuple(

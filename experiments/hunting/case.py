@@ -48,6 +48,17 @@ AT_ONCE: tuple[Kind, ...] = ("join", "reset", *FOR_GOOD)
 """What is over when it has begun."""
 FORGETTING: tuple[Kind, ...] = ("crash", "die", "leave", "depart", "power", "power-and-disks")
 """What ends processes, and with them what they have in memory."""
+FAULTS: Mapping[Kind, str] = {
+    "delay": "set",
+    "loss": "set",
+    "crash": "kill",
+    "die": "kill",
+    "pause": "stop",
+    "depart": "leave",
+    "power": "kill",
+    "power-and-disks": "kill",
+}
+"""The kind of fault that a disturbance is, where it has another name."""
 DISTURBANCES_MAX = 60
 STEP_US = 1_000  # drawn times are whole milliseconds; right after something happened, microseconds count
 

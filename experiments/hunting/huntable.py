@@ -1,5 +1,6 @@
-"""Whether an experiment can be hunted, and what may go wrong there."""
+"""Whether an experiment can be hunted, where, and what may go wrong there."""
 
+from experiments.backend_names import LOCAL, SIMULATOR
 from experiments.checks import problems
 from experiments.declared import programs_of
 from experiments.model import Experiment
@@ -8,15 +9,22 @@ from topologies.errors import InputError
 from topologies.loader import load_topology
 
 
-def refuse_unusable(experiment: Experiment) -> None:
-    """Raises InputError for what cannot be hunted in virtual time."""
+def usual_place(experiment: Experiment) -> str:
+    """Where it is hunted unless somebody says otherwise: in virtual time, if its system can run there."""
+    return SIMULATOR if programs_of(experiment.system) is None else LOCAL
+
+
+def refuse_unusable(experiment: Experiment, place: str) -> None:
+    """Raises InputError for what cannot be hunted there."""
 
     def refuse(field: str, said: str) -> None:
         raise InputError(experiment.name, None, field, said)
 
-    if programs_of(experiment.system) is not None:
-        refuse("system", f"{experiment.system} is a system of programs, which cannot be hunted yet")
-    if experiment.traffic:
+    if place not in {SIMULATOR, LOCAL}:
+        raise InputError("--on", None, "", f"hunts are on {SIMULATOR} or {LOCAL}, not on {place}")
+    if place == SIMULATOR and programs_of(experiment.system) is not None:
+        refuse("system", f"{experiment.system} is a system of programs, which virtual time does not have")
+    if place == SIMULATOR and experiment.traffic:
         refuse("traffic", "is made of real packets, which virtual time does not have")
     for path, said in problems(experiment, load_topology(experiment.topology)):
         refuse(".".join(map(str, path)), said)

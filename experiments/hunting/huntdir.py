@@ -5,6 +5,7 @@ whole, so that it goes on wherever it was interrupted.
     progress.json         how many cases were run, and what was seen
     corpus/<number>.json  a case each that showed something new
     findings/<nn>-<name>/ experiment.yaml, experiment-when.yaml, finding.json, finding.txt, diagram.txt
+    runs/<run>/           of a hunt on real processes: runs that broke, with their packets
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,16 +44,20 @@ class Interesting:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A case whose run broke something, before it is shrunk: which run it was, and what the oracle said."""
+    """A case whose run broke something, before it is shrunk: which run it was, and what the oracle said.
+    directory: of a run on real processes.
+    """
 
     number: Count
     case: Case
     violations: tuple[Free, ...]
+    directory: str | None = None
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far a hunt is. elapsed_s: over all of its sittings. causes: how often what broke alike was seen;
+    """How far a hunt is. elapsed_s: over all of its sittings. invalid: runs on real processes with which the
+    machine did not keep up. causes: how often what broke alike was seen;
     shrunk: how often it was shrunk. waiting: what is to be shrunk.
     """
 
@@ -62,6 +67,7 @@ class Progress:
     elapsed_s: Annotated[float, Field(ge=0, le=1e9)] = 0.0
     refused: Count = 0
     unfinished: Count = 0
+    invalid: Count = 0
     violations: Count = 0
     unconfirmed: Count = 0
     causes: dict[str, Count] = field(default_factory=dict)
@@ -94,6 +100,11 @@ class HuntDirectory:
     def findings(self) -> Path:
         """What was found."""
         return self.path / "findings"
+
+    @property
+    def runs(self) -> Path:
+        """Runs on real processes."""
+        return self.path / "runs"
 
     def make(self) -> None:
         """Make the folder, as far as it is not there. Raises OSError."""

@@ -1,4 +1,5 @@
 """Which settings a hunt draws, beside those that the experiment's nemesis varies, and from which values.
+Parameters of programs are drawn only if the nemesis says so: nothing is known of what they mean.
 
 Times and counts of the system's parameters at half and twice what they are, so that what a system promises
 within bounded time still fits into a run; limits of memory and large counts also at a small share, where a
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from experiments.declared import Trait, known
+from experiments.declared import Trait, known, programs_of
 from experiments.draining import LOSSLESS
 from experiments.hunting.bounds import ground_of
 from experiments.model import Experiment
@@ -44,7 +45,8 @@ SHORTEST_US = 4_000_000
 
 def knobs_of(base: Experiment, nemesis: Nemesis) -> dict[str, list[Any]]:
     """The values of each setting that may be drawn, by dotted path; those that are possible by themselves."""
-    asked = {**dict(_parameters(base)), **dict(_sizes(base, nemesis)), **nemesis.vary}
+    ours = {} if programs_of(base.system) is not None else dict(_parameters(base))
+    asked = {**ours, **dict(_sizes(base, nemesis)), **nemesis.vary}
     found = {}
     for path, values in asked.items():
         possible = [value for value in values if _is_possible(base, {path: value}, nemesis)]
@@ -158,7 +160,8 @@ def _streams(base: Experiment) -> Iterator[tuple[str, Sequence[Any]]]:
 
 def _counts(base: Experiment, counts: Mapping[str, int]) -> Iterator[tuple[str, Sequence[int]]]:
     declared = known(base.system).declared
+    fixed = (Trait.COORDINATOR,) if programs_of(base.system) is None else (Trait.COORDINATOR, Trait.SERVER)
     for role, count in counts.items():
-        if count and not declared.has(role, Trait.COORDINATOR):
+        if count and not any(declared.has(role, each) for each in fixed):
             few = {1, 2} if declared.has(role, Trait.SUBSCRIBER) else {1}
             yield f"roles.{role}", sorted({*few, count, count + 1})

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 from experiments.campaign import Failure, State, Verdict
+from experiments.hunting.huntable import usual_place
 from experiments.hunting.huntdir import HUNTS, HuntDirectory
 from experiments.nights import NightRun
 from experiments.sanitize import sanitize
@@ -37,6 +38,7 @@ def hunted(night: Night, run: NightRun, hunt_s: float, began_s: float) -> NightR
         build=None,
         modules=(),
         words=(experiment.name,),
+        place=usual_place(experiment),
     )
     hunt(request)
     return concluded(run, directory, time.monotonic() - began_s)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from experiments.backend_names import LOCAL
 from testbed.cli.options import TextParameter, read_chosen
 
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
@@ -58,7 +59,11 @@ USUAL_S = 600.0
     help="With --replay: as often as makes it credible that it is gone, or until it breaks.",
 )
 @click.option(
-    "--on", "backend", default="local", show_default=True, metavar="PLACE", help="Where, with --replay."
+    "--on",
+    "backend",
+    metavar="PLACE",
+    help="Where: simulator, or local, on real processes; unless given the simulator if the system can run "
+    "there. With --replay any place; unless given local.",
 )
 @click.option("--build", hidden=True, help="What makes the machines, as module:function.")
 @click.pass_context
@@ -77,7 +82,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     replay: Path | None,
     times: int,
     fixed: bool,
-    backend: str,
+    backend: str | None,
     build: str | None,
 ) -> int:
     """Search for faults that break what a system promises, and shrink them to the least that do.
@@ -85,7 +90,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     EXPERIMENT is a name (see `cutset list`) or a YAML file, best one with a `nemesis`, which says what may go
     wrong. Runs in virtual time, on all processors, with disturbances of links, processes and regions,
     settings and sizes drawn anew each time; cases that showed something new are changed a little and run
-    again.
+    again. Systems of programs run on real processes, one case after the other.
 
     Each finding is a folder with an experiment that replays it, one sentence and a diagram of the messages
     (docs/hunt.md).
@@ -97,9 +102,10 @@ def command(  # noqa: PLR0917 (click passes them by name)
     interrupted; what was seen until then is kept.
     """
     if replay is not None:
-        return _again(replay, times, backend, fixed=fixed)
+        return _again(replay, times, backend or LOCAL, fixed=fixed)
     if experiment is None:
         raise click.UsageError("Missing argument 'EXPERIMENT' (or --replay FINDING).", context)
+    from experiments.hunting.huntable import usual_place
     from testbed.campaign.hunting.hunt import Limits
     from testbed.campaign.hunting.start import HuntRequest, hunt
 
@@ -116,18 +122,26 @@ def command(  # noqa: PLR0917 (click passes them by name)
             workers=workers,
             build=build,
             modules=modules,
-            words=_words(experiment, overrides, topology, seed, guided=not unguided),
+            words=_words(experiment, overrides, topology, seed, backend, guided=not unguided),
+            place=backend or usual_place(file.experiment),
         )
     )
 
 
 def _words(
-    experiment: str, overrides: tuple[str, ...], topology: str | None, seed: int | None, *, guided: bool
+    experiment: str,
+    overrides: tuple[str, ...],
+    topology: str | None,
+    seed: int | None,
+    place: str | None,
+    *,
+    guided: bool,
 ) -> list[str]:
     """What decides what is hunted, as it was said."""
     words = [experiment, *(word for each in overrides for word in ("--set", each))]
     words += [] if topology is None else ["--topology", topology]
     words += [] if seed is None else ["--seed", str(seed)]
+    words += [] if place is None else ["--on", place]
     return words if guided else [*words, "--unguided"]
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from experiments.backend_names import LOCAL
 from experiments.child_python import python_command
-from testbed.campaign.hunting.replaying import read_counts
+from testbed.campaign.hunting.counts import read_counts
 from tests.hunt.planted import Mutant, mutants, planted_copy, planted_environment
 
 EXPERIMENTS = {"sprinkler": "nemesis", "scribe": "scribe-nemesis", "meghdoot": "meghdoot-nemesis"}

@@ -82,12 +82,12 @@ def test_an_entry_may_be_the_whole_sweep_as_one_run(read):
     assert "entries.0.sweep: link-failure has no sweep" in refused(read, old, new)
 
 
-def test_an_entry_may_hunt_in_virtual_time_as_one_run(read):
+def test_an_entry_may_hunt_as_one_run(read):
     old, new = "fanout-shuffle, set: {roles.client: 10", "nemesis, hunt: 5min, set: {roles.client: 1"
     file = read(GOOD.replace(old, new))
     [entry] = (one for one in file.suite.entries if one.hunt_us)
     assert (entry.hunt_us, entry.is_single, file.place(entry)) == (300_000_000, False, "simulator")
-    assert "a hunt is one run, in virtual time" in refused(read, old, new.replace("hunt", "repeat: 2, hunt"))
+    assert "a hunt is one run, where its system" in refused(read, old, new.replace("hunt", "repeat: 2, hunt"))
     assert "entries.2.experiment" in refused(read, old, new.replace("nemesis", "fanout-shuffle"))
     assert "entries.2.hunt" in refused(read, old, new.replace("5min", "1s"))
 

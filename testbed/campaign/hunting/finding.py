@@ -1,6 +1,7 @@
 """What a hunt found: a folder with the experiment that replays it, what broke, and the messages."""
 
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from experiments.backend_names import LOCAL
 from experiments.hunting.case import Case, case_from_json, case_to_json
 from experiments.hunting.huntdir import HuntDirectory
 from experiments.hunting.written import experiment_of
@@ -15,10 +17,13 @@ from experiments.json_files import read_json, write_json
 from experiments.model import Experiment
 from experiments.roles import DEFAULT
 from experiments.whole_files import write_whole
+from testbed.campaign.hunting.counts import Counted, write_counts
 from testbed.campaign.hunting.sentence import signature
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
+RUN = "run"
+"""Of a finding on real processes: a run that broke."""
 EXPERIMENT, FINDING, TEXT, DIAGRAM = "experiment.yaml", "finding.json", "finding.txt", "diagram.txt"
 WHEN = "experiment-when.yaml"
 """The same, with faults that wait for what processes do, where that breaks too."""
@@ -29,7 +34,8 @@ NAME_MAX = 60
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that breaks. said: in one sentence. verdict: of the whole analysis of such a run. waiting:
-    the case with faults that wait for what processes do, if that breaks, too.
+    the case with faults that wait for what processes do, if that breaks, too. counted: how often it broke on
+    real processes, and run_directory: of a run that did, if it was found there.
     """
 
     case: Case
@@ -42,6 +48,8 @@ class Finding:
     after_s: float
     shrinking_runs: int
     waiting: Case | None = None
+    counted: Counted | None = None
+    run_directory: str | None = None
 
     @property
     def signature(self) -> str:
@@ -76,7 +84,13 @@ def write_finding(directory: HuntDirectory, base: Experiment, finding: Finding) 
         waiting = experiment_yaml(base, finding.waiting, finding.said, f"finding-{number:02d}-when")
         write_whole(folder / WHEN, waiting)
     write_whole(folder / DIAGRAM, finding.diagram)
-    write_whole(folder / TEXT, f"{finding.said}\n\n{_how(folder)}\n{finding.diagram}")
+    how = _in_both(folder)
+    if finding.counted is not None:
+        write_counts(folder, {LOCAL: finding.counted})
+        how = f"it {finding.counted.text}\n{_on_processes(folder)}"
+    if finding.run_directory is not None:
+        shutil.move(finding.run_directory, folder / RUN)
+    write_whole(folder / TEXT, f"{finding.said}\n\n{how}\n{finding.diagram}")
     write_json(folder / FINDING, finding.to_json())
     return folder
 
@@ -106,7 +120,15 @@ def experiment_yaml(base: Experiment, case: Case, said: str, name: str) -> str:
     return text
 
 
-def _how(folder: Path) -> str:
+def _on_processes(folder: Path) -> str:
+    return (
+        f"a run that broke, with packets:   cutset analyze {folder / RUN}\n"
+        f"again:                            cutset run {folder / EXPERIMENT}\n"
+        f"how often it breaks:              cutset hunt --replay {folder} --times 10\n"
+    )
+
+
+def _in_both(folder: Path) -> str:
     file = folder / EXPERIMENT
     return (
         f"in virtual time, always the same:   cutset run {file} --on simulator\n"

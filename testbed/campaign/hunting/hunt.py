@@ -2,6 +2,7 @@
 written down. It stops at a time or a count, and goes on from its folder.
 """
 
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,22 +11,27 @@ from typing import Any
 from experiments.hunting.case import Case, case_to_json, disturbances_from_json
 from experiments.hunting.drawing import Drawing
 from experiments.hunting.huntdir import Broken, HuntDirectory
-from experiments.hunting.shrinking import Shrinking
+from experiments.hunting.shrinking import RUNS_MAX, Shrinking
 from experiments.hunting.triggering import triggered
 from experiments.json_files import write_json
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.validated_json import to_json
+from testbed.campaign.hunting.counts import Counted
 from testbed.campaign.hunting.diagram import diagram, kept_us
 from testbed.campaign.hunting.finding import Finding, write_finding
 from testbed.campaign.hunting.guide import Guide
 from testbed.campaign.hunting.pool import Done, Pool
 from testbed.campaign.hunting.sentence import primary, sentence
 
-TELL_S = 5.0
+TELL_S, REAL_TELL_S = 5.0, 30.0
 SAVE_S = 2.0
 SHRUNK_MAX = 3
 """So many runs that break alike are shrunk; more are counted."""
+REAL_RUNS_MAX = 16
+"""Cases that are tried for one finding on real processes, where each takes as long as a run."""
+REAL_TIMES = 5
+"""So often what is left is then run, to say how often it breaks."""
 OF_HUNTS = ("crashed", "died", "stalled", "silent")
 """What the oracle alone looks at; all else the whole analysis has to confirm."""
 
@@ -53,10 +59,12 @@ class Hunt:
         limits: Limits,
         seed: int,
         guided: bool,
+        is_certain: bool,
         say: Callable[[str], None],
     ) -> None:
+        """is_certain: whether a case always does the same, as in virtual time and not on real processes."""
         self._base, self._nemesis, self._directory, self._pool = base, nemesis, directory, pool
-        self._limits, self._say = limits, say
+        self._limits, self._say, self._is_certain = limits, say, is_certain
         self.guide = Guide(drawing, seed, guided=guided)
         for interesting in directory.kept():
             self.guide.add(interesting)
@@ -98,7 +106,7 @@ class Hunt:
             if self._limits.runs is not None and self._given >= self._limits.runs:
                 return
             case = self.guide.next(self._given)
-            self._pool.give((self._given, case), _request("try", case))
+            self._pool.give((self._given, case), {**_request("try", case), "keep": True})
             self._given += 1
 
     def _take(self, done: Done) -> None:
@@ -118,10 +126,15 @@ class Hunt:
         interesting = self.guide.take(case, answer["features"], answer["actions"], starving)
         if interesting is not None:
             self._directory.keep(interesting)
-        if answer["violations"]:
-            self._note(Broken(number, case, tuple(answer["violations"])))
+        progress.invalid += not answer.get("valid", True)
+        if not answer["violations"]:
+            return
+        broken = Broken(number, case, tuple(answer["violations"]), answer.get("run"))
+        if not self._note(broken):
+            _remove(broken.directory)
 
-    def _note(self, broken: Broken) -> None:
+    def _note(self, broken: Broken) -> bool:
+        """Count what broke; whether it will be looked into."""
         self.progress.violations += 1
         cause = _cause(broken.violations)
         causes, shrunk = self.progress.causes, self.progress.shrunk
@@ -129,6 +142,8 @@ class Hunt:
         if shrunk.get(cause, 0) < SHRUNK_MAX:
             shrunk[cause] = shrunk.get(cause, 0) + 1
             self.progress.waiting.append(broken)
+            return True
+        return False
 
     # --- What broke
 
@@ -141,21 +156,18 @@ class Hunt:
             self._base,
             self._nemesis,
             lambda cases: self._first_failing(cases, kind),
+            runs_max=RUNS_MAX if self._is_certain else REAL_RUNS_MAX,
             together=self._pool.size,
         )
         case = shrinking.shrink(broken.case)
-        shown, confirmed = self._pool.all_of(
-            [{**_request("try", case), "kept_us": kept_us(case)}, _request("confirm", case)]
-        )
-        if shown is None or confirmed is None or not shown.get("violations"):
+        again = self._again(case, kind)
+        if isinstance(again, str):
             self.progress.unconfirmed += 1
-            self._say(f"run {broken.number}: what broke did not break again")
+            self._say(f"run {broken.number}: {again}")
             return
+        _remove(broken.directory)  # what it is shrunk to breaks again, and is kept
+        shown, verdict, counted = again
         violation = primary([each for each in shown["violations"] if each["kind"] == kind])
-        if kind not in OF_HUNTS and confirmed["verdict"] == "passed":
-            self.progress.unconfirmed += 1
-            self._say(f"run {broken.number}: {kind}, which the whole analysis does not find")
-            return
         concerned = [each["client"] for each in violation["examples"]]
         finding = Finding(
             case=case,
@@ -163,19 +175,46 @@ class Hunt:
             violation=violation,
             said=sentence(violation, case),
             diagram=diagram(shown["messages"], case, concerned),
-            verdict=confirmed["verdict"],
+            verdict=verdict,
             run=broken.number,
             after_s=after_s,
             shrinking_runs=shrinking.runs,
-            waiting=self._waiting(case, shown["messages"], kind),
+            waiting=self._waiting(case, shown["messages"], kind) if self._is_certain else None,
+            counted=counted,
+            run_directory=shown.get("run"),
         )
         if finding.signature in self._signatures:
+            _remove(shown.get("run"))
             self._say(f"run {broken.number}: the same as found before ({finding.signature})")
             return
         self._signatures.add(finding.signature)
         self.new_findings.append(finding)
         folder = write_finding(self._directory, self._base, finding)
         self._say(f"found: {finding.said}\n       {folder}")
+
+    def _again(self, case: Case, kind: str) -> tuple[dict[str, Any], str, Counted | None] | str:
+        """What a run of a shrunk case showed, the verdict of the analysis, and on real processes how often it
+        broke; or why it does not count.
+        """
+        shown: dict[str, Any] | None
+        if self._is_certain:
+            shown, confirmed = self._pool.all_of(
+                [{**_request("try", case), "kept_us": kept_us(case)}, _request("confirm", case)]
+            )
+            if shown is None or confirmed is None or not shown.get("violations"):
+                return "what broke did not break again"
+            if kind not in OF_HUNTS and confirmed["verdict"] == "passed":
+                return f"{kind}, which the whole analysis does not find"
+            return shown, confirmed["verdict"], None
+        request = {**_request("try", case), "kept_us": kept_us(case), "keep": True}
+        answers = [each for each in self._pool.all_of([request] * REAL_TIMES) if each is not None]
+        broke = [each for each in answers if _broke(each, kind)]
+        for each in answers:
+            if each not in broke[:1]:
+                _remove(each.get("run"))
+        if not broke:
+            return f"{kind}, which did not come again in {REAL_TIMES} runs; see {self._directory.runs}"
+        return broke[0], "failed", Counted(len(answers), len(broke))
 
     def _waiting(self, case: Case, messages: Sequence[dict[str, Any]], kind: str) -> Case | None:
         """The case with faults that wait for what processes do, if it breaks, too."""
@@ -187,7 +226,7 @@ class Hunt:
     def _first_failing(self, cases: Sequence[Case], kind: str) -> int | None:
         answers = self._pool.all_of([_request("try", case) for case in cases])
         for place, answer in enumerate(answers):
-            if answer is not None and any(each["kind"] == kind for each in answer.get("violations", ())):
+            if answer is not None and _broke(answer, kind):
                 return place
         return None
 
@@ -201,7 +240,7 @@ class Hunt:
         if now_s - self._saved_s > SAVE_S:
             self._saved_s = now_s
             self._save()
-        if now_s - self._told_s > TELL_S:
+        if now_s - self._told_s > (TELL_S if self._is_certain else REAL_TELL_S):
             self._told_s = now_s
             self._say(self.text())
 
@@ -210,9 +249,10 @@ class Hunt:
         progress, elapsed_s = self.progress, self._elapsed_s()
         rate = progress.runs / elapsed_s if elapsed_s else 0.0
         refused = f", {progress.refused} refused" if progress.refused else ""
+        invalid = f", {progress.invalid} with which the machine did not keep up" if progress.invalid else ""
         waiting = f", {len(progress.waiting)} to be shrunk" if progress.waiting else ""
         return (
-            f"{elapsed_s:6.0f} s  {progress.runs} runs{refused}, {rate:.2f}/s "
+            f"{elapsed_s:6.0f} s  {progress.runs} runs{refused}{invalid}, {rate:.2f}/s "
             f" {len(self.guide.seen)} features seen, {self.guide.size} cases kept "
             f" {progress.violations} runs broke, {len(self._signatures)} findings{waiting}"
         )
@@ -224,6 +264,16 @@ class Hunt:
 
 def _request(do: str, case: Case) -> dict[str, Any]:
     return {"do": do, "case": case_to_json(case)}
+
+
+def _broke(answer: dict[str, Any], kind: str) -> bool:
+    return any(each["kind"] == kind for each in answer.get("violations", ()))
+
+
+def _remove(directory: str | None) -> None:
+    """Remove the directory of a run on real processes that nobody needs."""
+    if directory is not None:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _cause(violations: Sequence[dict[str, Any]]) -> str:

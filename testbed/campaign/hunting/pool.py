@@ -20,7 +20,9 @@ from experiments.child_python import python_command
 from testbed.errors import TestbedError
 
 CASE_S_MAX = 300.0
-"""Of this machine's time, for one case."""
+"""Of this machine's time, for one case in virtual time."""
+END_S = 20.0
+"""For what a process may have to put away before it ends."""
 DEATHS_MAX = 6
 """Processes that end one after the other before any answers: something is wrong with all of them."""
 POLL_S = 0.2
@@ -45,10 +47,19 @@ class Done:
 
 
 class Pool:
-    """The processes. setup: what each is told first. size: how many; all processors unless given."""
+    """The processes. setup: what each is told first. size: how many; all processors unless given. case_s: for
+    how long a case may take. gently: whether they are told to end, and have time for it.
+    """
 
-    def __init__(self, setup: dict[str, Any], size: int | None = None) -> None:
-        self._setup = setup
+    def __init__(
+        self,
+        setup: dict[str, Any],
+        size: int | None = None,
+        *,
+        case_s: float = CASE_S_MAX,
+        gently: bool = False,
+    ) -> None:
+        self._setup, self._case_s, self._gently = setup, case_s, gently
         self.size = size or len(os.sched_getaffinity(0))
         self._workers: list[_Worker] = []
         self._deaths = 0  # since the last answer
@@ -99,7 +110,7 @@ class Pool:
         while waiting or self.busy:
             while waiting and self.idle:
                 self.give(*waiting.pop())
-            for done in self.wait(CASE_S_MAX):
+            for done in self.wait(self._case_s):
                 found[done.job] = done.answer
         return found
 
@@ -117,7 +128,7 @@ class Pool:
                 self._deaths = 0
                 found.append(Done(worker.job, answer))
                 worker.job = None
-        late_s = time.monotonic() - CASE_S_MAX
+        late_s = time.monotonic() - self._case_s
         for worker in [each for each in self._workers if each.job is not None and each.since_s < late_s]:
             found += self._replaced(worker)
         return found
@@ -156,6 +167,10 @@ class Pool:
         assert worker.process.stdout is not None
         assert worker.process.stdin is not None
         self._selector.unregister(worker.process.stdout)
+        if self._gently:
+            worker.process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                worker.process.wait(END_S)
         worker.process.kill()
         worker.process.wait()
         worker.process.stdout.close()

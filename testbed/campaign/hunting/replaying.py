@@ -6,7 +6,6 @@ the finding's `replays.json`, by where it ran, so that later replays add to it.
 """
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,10 @@ import click
 
 from analysis.intervals import clean_runs_needed, wilson_interval
 from experiments.backend_names import LOCAL
-from experiments.json_files import read_json, write_json
 from experiments.loader import load_experiment
 from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import open_backend
+from testbed.campaign.hunting.counts import Counted, read_counts, write_counts
 from testbed.campaign.hunting.finding import EXPERIMENT, WHEN, read_finding
 from testbed.campaign.one_run import Request, make, prepare
 from testbed.campaign.progress import follower
@@ -25,30 +24,10 @@ from testbed.errors import MachineError, TestbedError
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
-REPLAYS = "replays.json"
 RUNS = "replays"
 CRASHED = "crashed"
 CLEAN_MAX = 1_000
 """Runs in a row that are made, at most, before something counts as gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """How many runs were made, and how many broke."""
-
-    runs: int = 0
-    broke: int = 0
-
-    def with_one(self, *, broke: bool) -> "Counted":
-        """After one more."""
-        return Counted(self.runs + 1, self.broke + broke)
-
-    @property
-    def text(self) -> str:
-        """The rate and its interval, in words."""
-        low, high = wilson_interval(self.broke, self.runs)
-        runs = f"{self.runs} run{'s' if self.runs != 1 else ''}"
-        return f"broke in {self.broke} of {runs}: a rate of {low:.0%} to {high:.0%} (Wilson, 95 %)"
 
 
 def replay(folder: Path, times: int, backend: str) -> int:
@@ -64,7 +43,7 @@ def replay(folder: Path, times: int, backend: str) -> int:
         broke = _one(folder, finding, backend)
         again += broke
         counted = counted.with_one(broke=broke)
-        _keep(folder, backend, counted)
+        write_counts(folder, {**read_counts(folder), backend: counted})
         click.echo(f"run {number} of {times}: {'broke' if broke else 'held'}", err=True)
     click.echo(counted.text)
     return exit_codes.FAILED if again else exit_codes.FINE
@@ -104,31 +83,9 @@ def clean_needed(counted: Counted, folder: Path, backend: str) -> int:
     return needed
 
 
-def read_counts(folder: Path) -> dict[str, Counted]:
-    """What was counted so far, by where it ran. Raises InputError."""
-    path = folder / REPLAYS
-    if not path.is_file():
-        return {}
-    found = {}
-    for backend, counts in read_json(path).items():
-        match counts:
-            case {"runs": int(runs), "broke": int(broke)} if 0 <= broke <= runs:
-                found[backend] = Counted(runs, broke)
-            case _:
-                raise InputError(str(path), None, backend, "should have `runs`, and how many of them `broke`")
-    return found
-
-
 def _low(counted: Counted) -> float:
     """A rate that it has at least; cautious, since the number of clean runs rests on it."""
     return max(wilson_interval(counted.broke, counted.runs)[0], math.ulp(1.0))
-
-
-def _keep(folder: Path, backend: str, counted: Counted) -> None:
-    known = {**read_counts(folder), backend: counted}
-    write_json(
-        folder / REPLAYS, {name: {"runs": each.runs, "broke": each.broke} for name, each in known.items()}
-    )
 
 
 def _one(folder: Path, finding: dict[str, Any], backend_name: str) -> bool:

@@ -2,6 +2,7 @@
 
 import contextlib
 import shlex
+import shutil
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 
 import click
 
+from experiments.backend_names import SIMULATOR
 from experiments.hunting.drawing import Drawing
 from experiments.hunting.huntable import nemesis_of, refuse_unusable
 from experiments.hunting.huntdir import HUNTS, HuntDirectory
@@ -21,19 +23,26 @@ from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.rundir import RUNS
 from experiments.sanitize import sanitize
+from testbed.backends.backend import LocalBackend
 from testbed.campaign import exit_codes
 from testbed.campaign.hunting.hunt import Hunt, Limits
 from testbed.campaign.hunting.pool import Pool
+from testbed.campaign.hunting.trials import UNDER_WAY
 from testbed.campaign.in_use import sole_writer
 from testbed.errors import MachineError
 from testbed.interrupts import handling, interrupt
+from testbed.planning import make_plan
 from topologies.errors import InputError
+from topologies.loader import load_topology
+
+REAL_FACTOR, REAL_S = 2.0, 240.0
+"""For how long a case on real processes may take: so many times its duration and drain, and so much more."""
 
 
 @dataclass(frozen=True, slots=True)
 class HuntRequest:
     """What a user asked for. folder: of the hunt; one is made below `runs/hunts` unless given. words: by
-    which the same can be asked for again, without the folder.
+    which the same can be asked for again, without the folder. place: simulator, or local: on real processes.
     """
 
     experiment: Experiment
@@ -45,11 +54,12 @@ class HuntRequest:
     build: str | None
     modules: Sequence[Path]
     words: Sequence[str]
+    place: str
 
 
 def hunt(request: HuntRequest) -> int:
     """Hunt, and say what was found; the exit code. Raises InputError, MachineError, KeyboardInterrupt."""
-    refuse_unusable(request.experiment)
+    refuse_unusable(request.experiment, request.place)
     base, nemesis = base_of(request.experiment), nemesis_of(request.experiment)
     directory = _directory(request)
     with sole_writer(directory.path), contextlib.ExitStack() as stack:
@@ -60,9 +70,11 @@ def hunt(request: HuntRequest) -> int:
             "experiment": base.to_json(),
             "build": request.build,
             "modules": [str(module.absolute()) for module in request.modules],
+            "place": request.place,
+            "runs": str(directory.runs.absolute()),
         }
         stack.enter_context(handling({signal.SIGTERM: interrupt}))
-        pool = stack.enter_context(Pool(setup, request.workers))
+        pool = stack.enter_context(_pool(request, setup, base, directory))
         hunting = Hunt(
             base,
             nemesis,
@@ -72,6 +84,7 @@ def hunt(request: HuntRequest) -> int:
             limits=request.limits,
             seed=request.seed,
             guided=request.guided,
+            is_certain=request.place == SIMULATOR,
             say=lambda text: click.echo(text, err=True),
         )
         try:
@@ -82,6 +95,22 @@ def hunt(request: HuntRequest) -> int:
             raise
         click.echo(hunting.text(), err=True)
     return _summed_up(directory)
+
+
+def _pool(request: HuntRequest, setup: dict[str, Any], base: Experiment, directory: HuntDirectory) -> Pool:
+    """Who runs cases: on real processes one at a time unless asked for more, since each takes the machine.
+
+    Raises InputError, and MachineError if the machine lacks what runs need.
+    """
+    if request.place == SIMULATOR:
+        return Pool(setup, request.workers)
+    backend = LocalBackend()
+    plan = make_plan(base, load_topology(base.topology), seed=request.seed, links_kind="auto")
+    backend.check(directory.runs, backend.adapted(plan))
+    for left_over in directory.runs.glob(f"{UNDER_WAY}-*"):
+        shutil.rmtree(left_over, ignore_errors=True)
+    most_s = REAL_FACTOR * (base.duration_us + base.drain_us) / 1e6 + REAL_S
+    return Pool(setup, request.workers or 1, case_s=most_s, gently=True)
 
 
 def _directory(request: HuntRequest) -> HuntDirectory:
@@ -101,6 +130,7 @@ def _check_same(directory: HuntDirectory, request: HuntRequest, base: Experiment
         "nemesis": nemesis.model_dump(mode="json", by_alias=True, exclude_none=True),
         "seed": request.seed,
         "guided": request.guided,
+        "place": request.place,
     }
     if not directory.hunt_json.exists():
         write_json(directory.hunt_json, what)

@@ -7,7 +7,8 @@ import pytest
 from experiments.hunting.case import Case, Disturbance
 from experiments.hunting.written import base_of, experiment_of
 from experiments.loader import load_experiment
-from testbed.backends.coverage import AFTER, BEFORE, SETTLING_US, Coverage, phases
+from testbed.backends.coverage import Coverage
+from testbed.backends.features import AFTER, BEFORE, SETTLING_US, phases
 from testbed.backends.in_memory import simulate_in_memory
 from testbed.planning import make_plan
 from topologies.loader import load_topology

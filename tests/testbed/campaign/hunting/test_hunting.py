@@ -84,7 +84,8 @@ def test_what_else_broke_when_enough_was_found_waits_for_the_next_sitting(tmp_pa
     directory = HuntDirectory(tmp_path)
     directory.make()
     limits = Limits(runs=0, findings=findings)
-    hunting = Hunt(None, None, None, directory, Agreeing(), limits=limits, seed=1, guided=True, say=print)
+    options = {"limits": limits, "seed": 1, "guided": True, "is_certain": True, "say": print}
+    hunting = Hunt(None, None, None, directory, Agreeing(), **options)
     hunting._look_into = look_into
     hunting.progress.waiting = [Broken(number, Case(number, {}, ()), ()) for number in (7, 8)]
     hunting.carry_out()
@@ -114,11 +115,15 @@ def test_a_corpus_file_that_is_none_is_one_clear_line(tmp_path, capfd, content, 
 
 
 @pytest.mark.parametrize(
-    ("experiment", "said"),
-    [("link-failure-mosquitto", "system of programs"), ("nemesys", "no experiment of this name")],
+    ("asked", "said"),
+    [
+        (["link-failure-mosquitto", "--on", "simulator"], "a system of programs"),
+        (["nemesis", "--on", "inventory.yaml"], "hunts are on simulator or local"),
+        (["nemesys"], "no experiment of this name"),
+    ],
 )
-def test_what_cannot_be_hunted_is_refused_in_one_line(tmp_path, capsys, experiment, said):
-    assert main.run(["hunt", experiment, "-o", str(tmp_path / "hunt")]) == exit_codes.BAD_INPUT
+def test_what_cannot_be_hunted_is_refused_in_one_line(tmp_path, capsys, asked, said):
+    assert main.run(["hunt", *asked, "-o", str(tmp_path / "hunt")]) == exit_codes.BAD_INPUT
     assert said in capsys.readouterr().err
     assert not (tmp_path / "hunt").exists()
 
@@ -176,7 +181,7 @@ def test_its_processes_run_the_code_that_it_runs_itself(tmp_path):
     """A changed copy of the code is hunted by running its command: `python -m testbed.cli.main hunt …`."""
     from testbed.campaign.hunting.pool import Pool
 
-    setup = {"experiment": {}, "build": None, "modules": []}
+    setup = {"experiment": {}, "build": None, "modules": [], "place": "simulator"}
     with Pool(setup, 1) as pool:
         (pid,) = [worker.process.pid for worker in pool._workers]
         environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")

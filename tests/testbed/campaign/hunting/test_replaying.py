@@ -5,7 +5,8 @@ import json
 import pytest
 
 from analysis.intervals import clean_runs_needed, wilson_interval
-from testbed.campaign.hunting.replaying import Counted, broke_again, clean_needed, read_counts
+from testbed.campaign.hunting.counts import Counted, read_counts
+from testbed.campaign.hunting.replaying import broke_again, clean_needed
 from topologies.errors import InputError
 
 

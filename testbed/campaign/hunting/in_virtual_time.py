@@ -1,0 +1,67 @@
+"""Cases of a hunt in virtual time: in memory, the same every time, and as fast as a processor is."""
+
+import importlib
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from experiments.hunting.case import Case
+from experiments.model import Experiment
+from testbed.backends.carried import Carried, Together
+from testbed.backends.coverage import Coverage
+from testbed.backends.in_memory import simulate_in_memory
+from testbed.backends.simulator import simulate
+from testbed.campaign.hunting.oracle import judge
+from testbed.campaign.hunting.trials import experiment_and_topology, starved
+from testbed.errors import TestbedError
+from testbed.planning import make_plan
+from testbed.runner.run_control import prepare
+
+
+class InVirtualTime:
+    """Runs cases of one experiment. build: a reference to what makes the machines."""
+
+    def __init__(self, base: Experiment, build: str) -> None:
+        self._base = base
+        module, _, name = build.partition(":")
+        self._build = getattr(importlib.import_module(module), name)
+
+    def tried(self, case: Case, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
+        """See `Trials`: in memory; there is nothing to keep."""
+        topology, experiment = experiment_and_topology(self._base, case)
+        plan = make_plan(experiment, topology, seed=case.seed, links_kind="auto")
+        spans = [(each.kind, each.at_us, each.end_us) for each in case.disturbances]
+        coverage = Coverage.of(plan.system, spans, kept_us)
+        carried = Carried.of(plan.system)
+        described = {"experiment": experiment.to_json(), "topology": {}}
+        run = simulate_in_memory(plan, described, build=self._build, watcher=Together(coverage, carried))
+        judged = judge(run)
+        simulation = run.record.simulation
+        return {
+            "violations": [asdict(each) for each in judged.violations],
+            "figures": judged.figures,
+            "features": coverage.features(),
+            "starving": starved(plan, case.seed, carried.transfers),
+            "messages": [asdict(each) for each in coverage.messages],
+            "wall_s": simulation.wall_s if simulation else 0.0,
+            "actions": simulation.actions if simulation else 0,
+            "virtual_s": simulation.virtual_s if simulation else 0.0,
+        }
+
+    def confirmed(self, case: Case) -> dict[str, Any]:
+        """Run a case as `cutset run --on simulator` does, with all of the analysis."""
+        from analysis.pipeline import analyze_here
+
+        topology, experiment = experiment_and_topology(self._base, case)
+        plan = make_plan(experiment, topology, seed=case.seed, links_kind="auto")
+        described = {"experiment": experiment.model_dump(mode="json"), "topology": {}}
+        with tempfile.TemporaryDirectory(prefix="cutset-hunt-") as folder:
+            run = prepare(Path(folder), plan, described)
+            try:
+                simulate(run, lambda _: None, build=self._build)
+            except TestbedError as error:
+                return {"verdict": "crashed", "broken": [str(error)]}
+            summary = analyze_here(run, progress=lambda _: None)
+        broken = [each["text"] for each in summary["expectations"] if not each["held"]]
+        return {"verdict": summary["verdict"], "broken": broken}

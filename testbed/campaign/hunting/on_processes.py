@@ -1,0 +1,200 @@
+"""Cases of a hunt on real processes: each is a run on this machine, with packets, and takes as long as one.
+
+What was new is read from the packets: which messages and events went from role to role, what became of them,
+and which connections began and ended. So are the ways of events, for lineage. A run during which the machine
+did not keep up counts for what must hold however slow it is, and not for what may come late.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from ipaddress import ip_address
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from analysis.capture.pcap.reassemble import RST, SYN
+from analysis.pipeline import analyze_here
+from analysis.timelines.delivery_records import read_rows
+from analysis.timelines.tcp_connections import FIN
+from experiments.hunting.case import Case
+from experiments.hunting.lineage import Transfer
+from experiments.model import Experiment
+from experiments.run_record import RunRecord
+from experiments.rundir import RunDirectory
+from testbed.backends.backend import LocalBackend
+from testbed.backends.coverage import SeenMessage
+from testbed.backends.features import LOGGED, Noticed, phases
+from testbed.backends.in_memory import HostOutput, RunInMemory
+from testbed.campaign.hunting.oracle import judge
+from testbed.campaign.hunting.trials import UNDER_WAY, experiment_and_topology, starved
+from testbed.campaign.one_run import Request, prepare
+from testbed.errors import TestbedError
+
+LATE = frozenset({"stalled", "silent", "unconfirmed"})
+"""What a machine that does not keep up may be the reason of."""
+SAID_MAX = 40
+"""Characters of a line of a program's log that tell it from others."""
+CONNECTIONS = {SYN: "SYN", FIN: "FIN", RST: "RST"}
+
+
+class OnProcesses:
+    """Runs cases of one experiment. runs: where their directories are, while they are needed."""
+
+    def __init__(self, base: Experiment, runs: Path) -> None:
+        self._base, self._runs = base, runs
+
+    def tried(self, case: Case, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
+        """See `Trials`. Raises KeyboardInterrupt when the run was told to stop."""
+        began_s = time.monotonic()
+        with self._run(case) as run:
+            answer = _told(run, _carried_out(run), case, kept_us)
+            if keep and answer["violations"]:
+                answer["run"] = str(run.path.rename(self._runs / run.name))
+        answer["actions"] = round((time.monotonic() - began_s) * 1e3)
+        return answer
+
+    def confirmed(self, case: Case) -> dict[str, Any]:
+        """See `Trials`."""
+        with self._run(case) as run:
+            summary = _carried_out(run)
+        broken = [each["text"] for each in summary["expectations"] if not each["held"]]
+        return {"verdict": summary["verdict"], "broken": broken}
+
+    @contextmanager
+    def _run(self, case: Case) -> Iterator[RunDirectory]:
+        """The directory of a run of a case, with its plan; afterwards it is gone, unless it was moved."""
+        topology, experiment = experiment_and_topology(self._base, case)
+        with TemporaryDirectory(prefix=f"{UNDER_WAY}-", dir=self._runs) as folder:
+            yield prepare(Request(experiment, topology, case.seed, "auto"), LocalBackend(), Path(folder))
+
+
+def _carried_out(run: RunDirectory) -> dict[str, Any]:
+    """Carry out a run and analyse it; its summary."""
+    ended = LocalBackend().carry_out(run, lambda _: None)
+    if ended.by_user:
+        raise KeyboardInterrupt
+    if not ended.measured:
+        raise TestbedError("the run ended before its processes published anything")
+    return analyze_here(run, progress=lambda _: None)
+
+
+def _told(
+    run: RunDirectory, summary: dict[str, Any], case: Case, kept_us: tuple[int, int] | None
+) -> dict[str, Any]:
+    record = run.read_run()
+    judged = judge(RunInMemory(record, _outputs(run, record), []))
+    valid = bool(summary["fidelity"]["valid"])
+    messages = list(_messages(run, record))
+    low_us, high_us = kept_us or (0, 0)
+    return {
+        "violations": [asdict(each) for each in judged.violations if valid or each.kind not in LATE],
+        "valid": valid,
+        "figures": judged.figures,
+        "features": _features(run, record, case, messages),
+        "starving": starved(record.plan, case.seed, list(_transfers(run, record))),
+        "messages": [asdict(each) for each in messages if low_us <= each.time_us < high_us],
+    }
+
+
+def _outputs(run: RunDirectory, record: RunRecord) -> dict[str, HostOutput]:
+    """What the processes wrote down, without headers."""
+    found = {}
+    for process in record.plan.processes:
+        host = process.host
+        marks, measures = (
+            bytearray(file.read_bytes() if file.is_file() else b"")
+            for file in (run.host_collection(host), run.host_measures(host))
+        )
+        records = bytearray(read_rows(run.host_deliveries(host)).tobytes())
+        found[host] = HostOutput(records, marks, measures)
+    return found
+
+
+def _zero_ns(record: RunRecord) -> int:
+    assert record.times.zero_ns is not None  # else it was not measured
+    return record.times.zero_ns
+
+
+def _transfers(run: RunDirectory, record: RunRecord) -> Iterator[Transfer]:
+    """Which messages carried which events from process to process, as far as they came."""
+    names = {process.host: process.name for process in record.plan.processes}
+    columns = ["t_ns", "sender", "receiver", "fate", "stream", "first_seq", "count", "covered"]
+    for each in pq.read_table(run.table("transfers"), columns=columns).to_pylist():
+        ends = names.get(each["sender"]), names.get(each["receiver"])
+        if None in ends or each["first_seq"] is None or each["count"] is None or each["fate"] == "lost":
+            continue
+        at_us = (each["t_ns"] - _zero_ns(record)) // 1000
+        behind = each["first_seq"] + (each["covered"] or each["count"])
+        yield Transfer(at_us, str(ends[0]), str(ends[1]), each["stream"], each["first_seq"], behind)
+
+
+def _messages(run: RunDirectory, record: RunRecord) -> Iterator[SeenMessage]:
+    """What went from process to process, in order of time: messages, and what begins and ends connections."""
+    names = {process.host: process.name for process in record.plan.processes}
+    found = [*_decoded(run, names), *_of_connections(run, record, names)]
+    for t_ns, source, target, kind in sorted(found):
+        yield SeenMessage((t_ns - _zero_ns(record)) // 1000, source, target, kind, "")
+
+
+def _decoded(run: RunDirectory, names: dict[str, str]) -> Iterator[tuple[int, str, str, str]]:
+    columns = ["t_ns", "sender", "receiver", "fate", "type", "within", "retransmitted"]
+    for each in pq.read_table(run.table("transfers"), columns=columns).to_pylist():
+        if each["sender"] in names and each["receiver"] in names:
+            kind = ":".join(filter(None, (each["within"], each["type"])))
+            kind += " lost" if each["fate"] == "lost" else " again" if each["retransmitted"] else ""
+            yield each["t_ns"], names[each["sender"]], names[each["receiver"]], kind
+
+
+def _of_connections(
+    run: RunDirectory, record: RunRecord, names: dict[str, str]
+) -> Iterator[tuple[int, str, str, str]]:
+    """SYN, FIN and RST, as they left their senders."""
+    of_address = {int(ip_address(host.address)): host.name for host in record.plan.hosts}
+    table = pq.read_table(
+        run.table("packets"), columns=["capture", "t_ns", "src_lo", "src_hi", "dst_lo", "flags", "proto"]
+    )
+    is_edge = pc.not_equal(pc.bit_wise_and(table["flags"], SYN | FIN | RST), 0)
+    table = table.filter(pc.and_(is_edge, pc.equal(table["src_hi"], 0)))
+    for each in table.to_pylist():
+        ends = of_address.get(each["src_lo"], ""), of_address.get(each["dst_lo"], "")
+        if ends[0] in names and ends[1] in names and each["capture"].startswith(f"{ends[0]}-eth"):
+            kind = "+".join(name for flag, name in CONNECTIONS.items() if each["flags"] & flag)
+            yield each["t_ns"], names[ends[0]], names[ends[1]], kind
+
+
+def _features(
+    run: RunDirectory, record: RunRecord, case: Case, messages: list[SeenMessage]
+) -> dict[str, int]:
+    """What was new: of messages, to which role; and lines of logs, without their numbers."""
+    roles = {process.name: process.role for process in record.plan.processes}
+    done = [(each.time_us, roles[each.source], roles[each.target], each.kind) for each in messages]
+    for process in record.plan.processes:
+        done += [
+            (at_us, process.role, "", f"{LOGGED}{said}") for at_us, said in _logged(run, record, process.host)
+        ]
+    noticed, coming = Noticed(), phases((each.kind, each.at_us, each.end_us) for each in case.disturbances)
+    name = coming[0].name
+    for at_us, role, cause, kind in sorted(done):
+        while coming and coming[0].from_us <= at_us:
+            name = coming.pop(0).name
+        noticed.note(role, cause, kind, name, at_us)
+    return noticed.features()
+
+
+def _logged(run: RunDirectory, record: RunRecord, host: str) -> Iterator[tuple[int, str]]:
+    file = run.log(host)
+    for line in file.read_text(errors="replace").splitlines() if file.is_file() else ():
+        try:
+            found = json.loads(line)
+            at_us = (int(found["t_ns"]) - _zero_ns(record)) // 1000
+            text = str(found.get("text", ""))
+            said = " ".join([str(found["event"]), *"".join(c for c in text if not c.isdigit()).split()])
+        except (ValueError, KeyError, TypeError):
+            continue  # the end of a process that was killed
+        yield at_us, said[:SAID_MAX]

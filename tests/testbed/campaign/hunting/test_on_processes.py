@@ -1,0 +1,57 @@
+"""Systems of programs are hunted on real processes: what breaks is found, shrunk, counted and kept with its
+packets, and no run is left behind.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from experiments.hunting.huntdir import HuntDirectory
+from experiments.loader import load_experiment
+from testbed.campaign import exit_codes
+from testbed.campaign.hunting import hunt as hunting
+from testbed.campaign.hunting.counts import read_counts
+from testbed.cli import main
+
+EXPERIMENT = """\
+name: forgetful
+topology: one-region
+system: ./forgetful
+roles: {server: 1, publisher: 1, subscriber: 1}
+workload: {event_size: 100B, rate: 20/s}
+duration: 8s
+drain: 3s
+nemesis: {roles: [server], start: 1s, shortest: 500ms, longest: 1s, settle: 500ms, quiet: 2s}
+"""
+
+
+@pytest.fixture
+def experiment(tmp_path) -> Path:
+    shutil.copytree(Path(__file__).parent / "forgetful", tmp_path / "forgetful")
+    file = tmp_path / "experiment.yaml"
+    file.write_text(EXPERIMENT)
+    return file
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_what_programs_promise_and_do_not_keep_is_found(experiment, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(hunting, "REAL_RUNS_MAX", 2)
+    monkeypatch.setattr(hunting, "REAL_TIMES", 2)
+    folder = tmp_path / "hunt"
+    asked = ["hunt", str(experiment), "-o", str(folder), "--findings", "1", "--runs", "12"]
+    assert main.run(asked) == exit_codes.FAILED, capfd.readouterr()
+    [(finding, content)] = HuntDirectory(folder).found()
+    assert content["violation"]["kind"] == "lost"
+    assert {each["kind"] for each in content["case"]["disturbances"]} <= {"crash", "pause", "reset"}
+    assert "r0/subscriber-0 never got" in content["said"]
+    counts = read_counts(finding)["local"]
+    assert counts.runs == 2
+    assert counts.broke >= 1
+    assert counts.text in (finding / "finding.txt").read_text()
+    assert (finding / "run/summary.json").is_file()
+    assert list((finding / "run/captures").iterdir())
+    assert "r0/server-0" in (finding / "diagram.txt").read_text()
+    assert load_experiment(str(finding / "experiment.yaml")).system
+    assert not list(HuntDirectory(folder).runs.iterdir())
