@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from experiments.checks import problems, role_of
-from experiments.declared import Declared, Trait, programs_of
+from experiments.declared import Declared, Trait, known, programs_of
 from experiments.hunting.case import (
     COMING_AND_GOING,
     FAULTS,
@@ -45,6 +45,8 @@ from topologies.model import Topology
 from topologies.routes import connected
 
 FORGETTING_MAX = 2
+LONGEST_US = 6_000_000
+"""A disturbance may last as long as a time of the system, up to this; else as the nemesis says."""
 OUTAGES: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "power", "power-and-disks")
 TAKING: tuple[Kind, ...] = ("crash", "die", "pause", "fill", *COMING_AND_GOING, *ON_REGIONS)
 """What needs its processes for itself."""
@@ -131,14 +133,21 @@ class Ground:
 
     @cached_property
     def timeouts_us(self) -> tuple[int, ...]:
-        """Times of the system's parameters that a disturbance may be as long as, or the time between two."""
-        longest_us = self.nemesis.longest_us
-        times = (
+        """Times of the system that a disturbance may be as long as, or the time between two."""
+        parameters, system = self.experiment.all_parameters(), known(self.experiment.system)
+        times = [
             int(value)
-            for name, value in self.experiment.all_parameters().items()
+            for name, value in parameters.items()
             if name.endswith("_us") and isinstance(value, (int, float))
-        )
+        ]
+        times += [*system.times(parameters), *(wait.us for wait in system.waits(parameters))]
+        longest_us = max(self.nemesis.longest_us, LONGEST_US)
         return tuple(sorted({time for time in times if self.nemesis.shortest_us // 4 <= time <= longest_us}))
+
+    @cached_property
+    def longest_us(self) -> int:
+        """A disturbance lasts so long at most: a little longer than any of the system's own times."""
+        return max(self.nemesis.longest_us, *(time * 6 // 5 for time in self.timeouts_us), 0)
 
 
 def ground_of(base: Experiment, settings: Mapping[str, object], nemesis: Nemesis) -> Ground:
@@ -155,7 +164,7 @@ def ground_of(base: Experiment, settings: Mapping[str, object], nemesis: Nemesis
 
 def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
     """Why a system need not survive these, or None."""
-    known = {name for names in ground.of_region.values() for name in names}
+    all_processes = {name for names in ground.of_region.values() for name in names}
     for each in disturbances:
         over_us = each.end_us + (each.amount if each.kind == "slow-disk" else 0)  # with the last sync
         if not ground.first_us <= each.at_us <= over_us <= ground.last_us:
@@ -168,7 +177,7 @@ def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
             ground.of_region
         ):
             return f"{each.kind} is of a region that there is not"
-        if each.kind in (*ON_PROCESSES, *ON_REGIONS) and not {*each.target, *each.others} <= known:
+        if each.kind in (*ON_PROCESSES, *ON_REGIONS) and not {*each.target, *each.others} <= all_processes:
             return f"{each.kind} is of a process that there is not"
     taken = list(_taken(disturbances, ground))
     for number, (process, span, kind) in enumerate(taken):

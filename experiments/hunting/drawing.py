@@ -7,10 +7,11 @@ little, as often as anything else, and disturbances come close to each other's b
 anywhere.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from random import Random
 from typing import Any, Literal
 
+from experiments.checks import role_of
 from experiments.hunting.bounds import Ground, breach, ground_of
 from experiments.hunting.case import (
     AT_ONCE,
@@ -44,6 +45,8 @@ WEIGHTS: Mapping[Kind, int] = {"cut": 3, "crash": 3, "separate": 2, "pause": 2}
 """Of kinds, where it is not 1: partial partitions and single processes first."""
 NARROW: tuple[Direction, ...] = ("forward", "backward")
 Size = Literal["one", "some", "most", "all"]
+BESIDE = 0.4
+"""How often a disturbance is put beside another one: at its begin or end, and in the same place."""
 SYNCS = (1, 2, 5, 20, 100)
 """How many syncs a slow disk does, one after the other, before it is fast again."""
 SIZES: tuple[Size, ...] = ("one", "one", "one", "one", "some", "most", "all")
@@ -113,22 +116,25 @@ def draw(
     weights = [WEIGHTS.get(kind, 1) for kind in kinds]
     for _ in range(ATTEMPTS):
         kind = rng.choices(kinds, weights)[0]
-        begin_us, for_us = span(rng, ground, others)
-        found = _disturbance(rng, ground, kind, begin_us, for_us)
+        beside = rng.choice(others) if others and rng.random() < BESIDE else None
+        found = _disturbance(rng, ground, kind, span(rng, ground, others, beside), beside)
         if breach([*others, found], ground) is None:
             return found
     return None
 
 
-def span(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> tuple[int, int]:
-    """When something begins, and how long it lasts."""
+def span(
+    rng: Random, ground: Ground, others: Sequence[Disturbance], beside: Disturbance | None
+) -> tuple[int, int]:
+    """When something begins, and how long it lasts. beside: near which other one."""
     window_us = ground.last_us - ground.first_us
-    longest_us = min(ground.nemesis.longest_us, window_us)
+    longest_us = min(ground.longest_us, window_us)
     for_us = length(rng, ground, longest_us)
     latest_us = ground.last_us - for_us
-    edges = [edge for each in others for edge in (each.at_us, each.end_us)]
+    near_to = others if beside is None else [beside]
+    edges = [edge for each in near_to for edge in (each.at_us, each.end_us)]
     begin_us = rng.randint(ground.first_us, latest_us)
-    if edges and rng.random() < 0.5:
+    if edges and (beside is not None or rng.random() < 0.3):
         near = rng.choice(edges) + rng.choice((0, STEP_US, rng.randint(-for_us, for_us)))
         begin_us = min(max(near, ground.first_us), latest_us)
     return _step(begin_us), _step(for_us)
@@ -144,20 +150,23 @@ def length(rng: Random, ground: Ground, longest_us: int) -> int:
     return rng.randint(shortest_us, longest_us)
 
 
-def _disturbance(rng: Random, ground: Ground, kind: Kind, at_us: int, for_us: int) -> Disturbance:
+def _disturbance(
+    rng: Random, ground: Ground, kind: Kind, over: tuple[int, int], beside: Disturbance | None
+) -> Disturbance:
+    """over: when it begins, and how long it lasts."""
+    at_us, for_us = over
+    near = set() if beside is None else {name.partition("/")[0] for name in (*beside.target, *beside.others)}
     if kind in ON_LINKS:
-        return _on_links(rng, ground, kind, at_us, for_us)
+        return _on_links(rng, ground, kind, over, near)
     if kind in ON_REGIONS:
-        region = rng.choice([name for name, processes in ground.of_region.items() if processes])
+        regions = [name for name, processes in ground.of_region.items() if processes]
+        region = rng.choice([name for name in regions if name in near] or regions)
         return Disturbance(kind, at_us, for_us, tuple(ground.of_region[region]))
     group = rng.choice(ground.groups[rng.choice(ground.of_kind(kind))])
+    if beside is not None:
+        group = _group_beside(rng, ground, kind, beside, near) or group
     if kind == "separate":
-        process = rng.choice(group)
-        others = [name for name in ground.of_region[process.partition("/")[0]] if name != process]
-        if not others:
-            return Disturbance("reset", at_us, 0, (process,))
-        kept = others if rng.random() < 0.5 else [rng.choice(others)]
-        return Disturbance(kind, at_us, for_us, (process,), tuple(kept), _direction(rng))
+        return _separated(rng, ground, group, at_us, for_us)
     chosen = tuple(sorted(rng.sample(group, _size(rng, len(group)))))
     if kind == "slow-disk":
         slower_us = max(STEP_US, _step(for_us // rng.choice(SYNCS)))
@@ -165,11 +174,40 @@ def _disturbance(rng: Random, ground: Ground, kind: Kind, at_us: int, for_us: in
     return Disturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, chosen)
 
 
-def _on_links(rng: Random, ground: Ground, kind: Kind, at_us: int, for_us: int) -> Disturbance:
+def _group_beside(
+    rng: Random, ground: Ground, kind: Kind, beside: Disturbance, near: Set[str]
+) -> list[str] | None:
+    """Processes of one role in a region of the other one, the same ones as often as any; None if none are."""
+    groups = [group for role in ground.of_kind(kind) for group in ground.groups[role] if group]
+    groups = [group for group in groups if group[0].partition("/")[0] in near]
+    same = [group for group in groups if set(group) & set(beside.target)]
+    return rng.choice(same if same and rng.random() < 0.5 else groups) if groups else None
+
+
+def _separated(rng: Random, ground: Ground, group: Sequence[str], at_us: int, for_us: int) -> Disturbance:
+    """A process kept from all others of its region, from one, or from those of one role."""
+    process = rng.choice(group)
+    others = [name for name in ground.of_region[process.partition("/")[0]] if name != process]
+    if not others:
+        return Disturbance("reset", at_us, 0, (process,))
+    of_one_role = _of_one_role(rng, others)
+    kept = rng.choice((others, [rng.choice(others)], of_one_role))
+    return Disturbance("separate", at_us, for_us, (process,), tuple(kept), _direction(rng))
+
+
+def _of_one_role(rng: Random, processes: Sequence[str]) -> list[str]:
+    role = rng.choice(sorted({role_of(name) for name in processes}))
+    return [name for name in processes if role_of(name) == role]
+
+
+def _on_links(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int], near: Set[str]) -> Disturbance:
+    """near: in or from which regions rather than elsewhere."""
+    at_us, for_us = over
     regions = tuple(ground.topology.regions)
-    link = rng.choice(ground.links)
+    link = rng.choice([link for link in ground.links if near & set(link)] or ground.links)
     if kind == "isolate":
-        return Disturbance(kind, at_us, for_us, (rng.choice(regions),), (), _direction(rng))
+        region = rng.choice([name for name in regions if name in near] or regions)
+        return Disturbance(kind, at_us, for_us, (region,), (), _direction(rng))
     if kind == "partition":
         side = rng.sample(regions, rng.randint(1, len(regions) - 1))
         rest = tuple(region for region in regions if region not in side)

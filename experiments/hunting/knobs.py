@@ -8,6 +8,7 @@ rate, how many processes there are, and the topology. A value that the experimen
 left out by whoever draws.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -52,7 +53,36 @@ def knobs_of(base: Experiment, nemesis: Nemesis) -> dict[str, list[Any]]:
         possible = [value for value in values if _is_possible(base, {path: value}, nemesis)]
         if possible:
             found[path] = possible
+    for path, values in _least(base, nemesis):
+        found[path] = [*values, *found.get(path, ())]
     return found
+
+
+def _least(base: Experiment, nemesis: Nemesis) -> Iterator[tuple[str, list[Any]]]:
+    """The least possible power of two of each limit and large count, where that is less than what is drawn
+    of it anyway.
+    """
+    system, current = known(base.system), base.all_parameters()
+    if programs_of(base.system) is not None:
+        return
+    for each in fields(system.parameters):
+        name, value = yaml_name(each.name), current[each.name]
+        if not _may_be_small(each.name, value, system):
+            continue
+        quantity = quantity_of(each.name)
+        exponents = range(max(0, int(value * min(SMALL_FACTORS)).bit_length() - 1))
+        texts = [quantity.format(1 << power) if quantity else 1 << power for power in exponents]
+        path = f"parameters.{name}"
+        at = bisect_left(texts, True, key=lambda text: _is_possible(base, {path: text}, nemesis))
+        if at < len(texts):
+            yield path, [texts[at]]
+
+
+def _may_be_small(name: str, value: Any, system: Any) -> bool:
+    """Whether it is a limit of memory or a large count, and no limit of what is promised."""
+    quantity = quantity_of(name)
+    is_large = quantity is SIZE or (quantity is None and type(value) is int and value >= MANY)
+    return is_large and name not in (*system.promise_limits, *system.declared.ports)
 
 
 def sooner(base: Experiment, nemesis: Nemesis) -> list[Settings]:
@@ -100,9 +130,8 @@ def _parameters(base: Experiment) -> Iterator[tuple[str, list[Any]]]:
         if each.name in system.declared.ports:
             continue
         quantity = quantity_of(each.name)
-        is_large = (quantity is None and types[each.name] is int and value >= MANY) or quantity is SIZE
-        may_be_small = is_large and each.name not in system.promise_limits
-        factors: Sequence[float] = (*SMALL_FACTORS, *FACTORS) if may_be_small else FACTORS
+        is_small_too = _may_be_small(each.name, value, system)
+        factors: Sequence[float] = (*SMALL_FACTORS, *FACTORS) if is_small_too else FACTORS
         if each.name in system.batching:
             factors = BATCHING_FACTORS
         if values := _values(value, types[each.name], quantity, factors, settled=name in base.parameters):

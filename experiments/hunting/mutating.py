@@ -74,7 +74,7 @@ def _lengthened(rng: Random, ground: Ground, found: Found, _: Parent, __: Parent
     if not found:
         return found
     at = rng.randrange(len(found))
-    most_us = min(ground.nemesis.longest_us, ground.last_us - found[at].at_us)
+    most_us = min(ground.longest_us, ground.last_us - found[at].at_us)
     if found[at].kind in AT_ONCE or most_us < ground.nemesis.shortest_us:
         return found
     for_us = length(rng, ground, most_us) // STEP_US * STEP_US
@@ -128,7 +128,7 @@ def _merged(rng: Random, ground: Ground, found: Found, _: Parent, other: Parent)
 def _starved(rng: Random, ground: Ground, found: Found, parent: Parent, _: Parent) -> Found:
     """Also what keeps an event from a client by all ways that it had, as far as the bounds allow it."""
     for each in rng.choice(parent.starving) if parent.starving else ():
-        for_us = min(each.for_us, ground.last_us - each.at_us, ground.nemesis.longest_us) // STEP_US * STEP_US
+        for_us = min(each.for_us, ground.last_us - each.at_us, ground.longest_us) // STEP_US * STEP_US
         fitting = replace(each, for_us=for_us)
         if for_us > 0 and breach([*found, fitting], ground) is None:
             found = [*found, fitting]

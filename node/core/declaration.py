@@ -266,6 +266,10 @@ def _no_waits(parameters: Mapping[str, Any]) -> Iterable[Wait]:
     return ()
 
 
+def _no_times(parameters: Mapping[str, Any]) -> Iterable[int]:
+    return ()
+
+
 def _any_size(parameters: Mapping[str, Any]) -> int | None:
     return None
 
@@ -289,6 +293,7 @@ class System:
     event_limit_bytes: with these parameters, how large an event may be; None: as large as any.
     promise_limits: parameters that limit what is promised, as how much is kept: beyond them it is less.
     batching: periods in which what is to be sent gathers: the longer they are, the fewer messages there are.
+    times: with these parameters, after how many microseconds processes act, where that follows from several.
     """
 
     declared: Declared
@@ -306,6 +311,7 @@ class System:
     event_limit_bytes: Callable[[Mapping[str, Any]], int | None] = _any_size
     promise_limits: tuple[str, ...] = ()
     batching: tuple[str, ...] = ()
+    times: Callable[[Mapping[str, Any]], Iterable[int]] = _no_times
 
     def problem(self) -> str | None:
         """What is wrong with the declaration, or None."""

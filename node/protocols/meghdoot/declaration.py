@@ -62,4 +62,5 @@ SYSTEM = System(
     report="analysis.systems.meghdoot_report:report",
     studies=STUDIES,
     promise_limits=("gone_us",),
+    times=lambda parameters: (Parameters(**parameters).repair_us,),
 )

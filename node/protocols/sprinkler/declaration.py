@@ -1,7 +1,17 @@
 """What Sprinkler says of itself: roles, contract, and where its code stands."""
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from node.core.declaration import Contract, Declared, System, Trait
 from node.protocols.sprinkler.parameters import Parameters, is_durable, roles_problem
+
+
+def silences(parameters: Mapping[str, Any]) -> Iterable[int]:
+    """For how long a peer may be silent, between proxies and elsewhere."""
+    known = Parameters(**parameters)
+    return {known.silence_us(is_between_proxies=each) for each in (True, False)}
+
 
 SYSTEM = System(
     declared=Declared(
@@ -36,4 +46,5 @@ SYSTEM = System(
     event_limit_bytes=lambda parameters: int(parameters["batch_limit_bytes"]),
     promise_limits=("history_limit_bytes", "publishers_limit"),
     batching=("flush_interval_us",),
+    times=silences,
 )
