@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
@@ -232,6 +233,28 @@ def test_who_outlives_a_region_that_forgets_may_publish_again_what_had_no_answer
 
 def test_limits_of_memory_are_drawn_where_a_run_reaches_them_unless_they_limit_what_is_promised():
     knobs = knobs_of(base_of(load_experiment("nemesis")), load_experiment("nemesis").nemesis)
-    assert knobs["parameters.burst_limit"] == ["256B", "4096B", "131072B", "524288B"]
+    assert knobs["parameters.burst_limit"] == ["1B", "256B", "4096B", "131072B", "524288B"]
+    assert knobs["parameters.batch_limit"][0] == "16B"  # events have 10
     assert knobs["parameters.window_batches"] == [1, 16, 512, 2048]
     assert len(knobs["parameters.history_limit"]) == 2
+
+
+def test_disturbances_last_as_long_as_times_that_follow_from_several_parameters():
+    settings = {"parameters.advertisement_period": "1s", "parameters.silence_periods": 3.2}
+    ground = drawing_of("nemesis").ground(settings)
+    assert {3_200_000, 2_700_000} <= set(ground.timeouts_us)  # elsewhere, and between proxies
+    assert ground.longest_us == 3_840_000 > ground.nemesis.longest_us
+
+
+def test_disturbances_are_often_put_where_and_when_others_begin_or_end():
+    cases = [drawing_of("nemesis").case(seed).disturbances for seed in range(200)]
+    several = [case for case in cases if len(case) > 1]
+    assert sum(any(map(beside, *zip(*combinations(case, 2), strict=True))) for case in several) > 0.4 * len(
+        several
+    )
+
+
+def beside(one, other):
+    places = [{name.partition("/")[0] for name in (*each.target, *each.others)} for each in (one, other)]
+    apart_us = [abs(a - b) for a in (one.at_us, one.end_us) for b in (other.at_us, other.end_us)]
+    return bool(places[0] & places[1]) and min(apart_us) <= 1_000
