@@ -33,6 +33,7 @@ from experiments.scratch import scratch
 from experiments.whole_files import remove
 from topologies.errors import InputError
 
+MODULES = "cutset.zip"
 SHARED, SEND = "shared", "send"
 SCHEME = "spark://"
 CONNECT_WAIT_S = 5.0
@@ -60,12 +61,19 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
+    def context(self, progress: Callable[[str], None], modules: Callable[[Path], Path]) -> SparkContext:
+        """Its context, for other jobs than analyses. modules: writes the zip file that executors get.
+
+        Raises as `workers_for`.
+        """
+        return self._connected(progress, modules)
+
     @contextmanager
     def workers_for(self, run: RunDirectory, progress: Callable[[str], None]) -> Iterator[Workers]:
         """Raises InputError for what is no master's URL, AnalysisError if there is no such cluster or its
         executors cannot do the work.
         """
-        context = self._connected(progress)
+        context = self._connected(progress, write_modules)
         number = _number_of_executors(context)
         seen = _sees(context, run)
         if self._captures == SHARED and not seen:
@@ -81,7 +89,7 @@ class Cluster:
             with RemoteWorkers(context, run) as workers:
                 yield workers
 
-    def _connected(self, progress: Callable[[str], None]) -> SparkContext:
+    def _connected(self, progress: Callable[[str], None], modules: Callable[[Path], Path]) -> SparkContext:
         if self._context is None:
             settings = _settings(self._master)
             progress(f"starting Spark on {self._master}")
@@ -89,7 +97,7 @@ class Cluster:
                 context = spark_context(self._master, settings)
                 stack.callback(context.stop)
                 folder = stack.enter_context(scratch("cutset-modules-", Path(tempfile.gettempdir())))
-                context.addPyFile(str(write_modules(folder / "cutset.zip")))
+                context.addPyFile(str(modules(folder / MODULES)))
                 _wait_for_executors(context, self._master)
                 self._open = stack.pop_all()
             self._context = context
@@ -188,10 +196,11 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 PACKAGES = ("analysis", "experiments", "node", "systems", "topologies")
 
 
-def write_modules(path: Path) -> Path:
-    """Write the zip file, which Python can import from; returns its path."""
+def write_modules(path: Path, packages: Sequence[str] = PACKAGES, endings: Sequence[str] = (".py",)) -> Path:
+    """Write the zip file, which Python can import from; returns its path. endings: of files that go in."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in PACKAGES:
-            for file in sorted((CHECKOUT / package).rglob("*.py")):
-                archive.write(file, file.relative_to(CHECKOUT))
+        for package in packages:
+            for file in sorted((CHECKOUT / package).rglob("*")):
+                if file.suffix in endings:
+                    archive.write(file, file.relative_to(CHECKOUT))
     return path

@@ -45,6 +45,9 @@ USUAL_S = 600.0
     "--workers", type=click.IntRange(1, 1024), help="Processes; one for each processor unless given."
 )
 @click.option(
+    "--master", metavar="URL", help="Let this Spark cluster run the cases, as spark://10.0.0.1:7077."
+)
+@click.option(
     "--replay",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="FINDING",
@@ -79,6 +82,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     folder: Path | None,
     unguided: bool,
     workers: int | None,
+    master: str | None,
     replay: Path | None,
     times: int,
     fixed: bool,
@@ -120,6 +124,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
             seed=1 if seed is None else seed,
             guided=not unguided,
             workers=workers,
+            master=master,
             build=build,
             modules=modules,
             words=_words(experiment, overrides, topology, seed, backend, guided=not unguided),

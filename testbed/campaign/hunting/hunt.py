@@ -21,7 +21,7 @@ from testbed.campaign.hunting.counts import Counted
 from testbed.campaign.hunting.diagram import diagram, kept_us
 from testbed.campaign.hunting.finding import Finding, write_finding
 from testbed.campaign.hunting.guide import Guide
-from testbed.campaign.hunting.pool import Done, Pool
+from testbed.campaign.hunting.pool import AnyPool, Done
 from testbed.campaign.hunting.sentence import primary, sentence
 
 TELL_S, REAL_TELL_S = 5.0, 30.0
@@ -54,7 +54,7 @@ class Hunt:
         nemesis: Nemesis,
         drawing: Drawing,
         directory: HuntDirectory,
-        pool: Pool,
+        pool: AnyPool,
         *,
         limits: Limits,
         seed: int,

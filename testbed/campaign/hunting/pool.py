@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import testbed
 from experiments.child_python import python_command
@@ -44,6 +44,35 @@ class Done:
 
     job: Any
     answer: dict[str, Any] | None
+
+
+class AnyPool(Protocol):
+    """Processes that run cases, here or elsewhere: see `Pool`."""
+
+    @property
+    def size(self) -> int:
+        """How many."""
+
+    @property
+    def idle(self) -> int:
+        """How many have nothing to do."""
+
+    @property
+    def busy(self) -> int:
+        """How many have a case."""
+
+    def give(self, job: Any, request: dict[str, Any]) -> None:
+        """Give a request to a process that is idle."""
+
+    def wait(self, within_s: float) -> list[Done]:
+        """What was done until now, or is first within this time. Raises TestbedError if all processes end."""
+
+    def all_of(self, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any] | None]:
+        """The answers to all of these, in their order. Every process has to be idle."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 class Pool:

@@ -26,7 +26,7 @@ from experiments.sanitize import sanitize
 from testbed.backends.backend import LocalBackend
 from testbed.campaign import exit_codes
 from testbed.campaign.hunting.hunt import Hunt, Limits
-from testbed.campaign.hunting.pool import Pool
+from testbed.campaign.hunting.pool import AnyPool, Pool
 from testbed.campaign.hunting.trials import UNDER_WAY
 from testbed.campaign.in_use import sole_writer
 from testbed.errors import MachineError
@@ -43,6 +43,7 @@ REAL_FACTOR, REAL_S = 2.0, 240.0
 class HuntRequest:
     """What a user asked for. folder: of the hunt; one is made below `runs/hunts` unless given. words: by
     which the same can be asked for again, without the folder. place: simulator, or local: on real processes.
+    master: of a Spark cluster, whose cores then run the cases.
     """
 
     experiment: Experiment
@@ -55,6 +56,7 @@ class HuntRequest:
     modules: Sequence[Path]
     words: Sequence[str]
     place: str
+    master: str | None = None
 
 
 def hunt(request: HuntRequest) -> int:
@@ -97,11 +99,17 @@ def hunt(request: HuntRequest) -> int:
     return _summed_up(directory)
 
 
-def _pool(request: HuntRequest, setup: dict[str, Any], base: Experiment, directory: HuntDirectory) -> Pool:
+def _pool(request: HuntRequest, setup: dict[str, Any], base: Experiment, directory: HuntDirectory) -> AnyPool:
     """Who runs cases: on real processes one at a time unless asked for more, since each takes the machine.
 
     Raises InputError, and MachineError if the machine lacks what runs need.
     """
+    if request.master is not None:
+        if request.place != SIMULATOR:
+            raise InputError("--master", None, "", "a cluster runs cases in virtual time only")
+        from testbed.campaign.hunting.spark_pool import SparkPool  # few have a cluster
+
+        return SparkPool(setup, request.master, lambda text: click.echo(text, err=True))
     if request.place == SIMULATOR:
         return Pool(setup, request.workers)
     backend = LocalBackend()

@@ -1,0 +1,109 @@
+"""A hunt's processes on a Spark cluster: one for each of its cores, each with one case at a time.
+
+A case is a Spark task, which hands it to a process like those of `pool` on the executor's machine
+(`spark_task`): that one has our code, unpacked, and stays for the cases that follow. A task whose executor is
+lost is done again by another.
+"""
+
+import json
+import queue
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+from analysis.errors import AnalysisError
+from analysis.jobs.cluster import PACKAGES, Cluster, write_modules
+from analysis.jobs.spark import collected
+from testbed.campaign.hunting.pool import CASE_S_MAX, DEATHS_MAX, Done
+from testbed.campaign.hunting.spark_task import FAILED, answered
+from testbed.errors import TestbedError
+
+CODE = (*PACKAGES, "testbed")
+ENDINGS = (".py", ".yaml")
+ALL_S = 3600.0
+
+
+class SparkPool:
+    """As `Pool`, on a cluster. master: its URL. say: told what it waits for.
+
+    Entering it raises InputError for what is no master's URL, AnalysisError if there is no such cluster.
+    """
+
+    def __init__(self, setup: dict[str, Any], master: str, say: Callable[[str], None]) -> None:
+        self._setup = json.dumps(setup)
+        self._cluster, self._say = Cluster(master, None), say
+        self._done: queue.Queue[tuple[Any, dict[str, Any] | str]] = queue.Queue()
+        self._deaths = 0  # since the last answer
+        self.busy = 0
+
+    def __enter__(self) -> Self:
+        self._cluster.__enter__()
+        try:
+            self._context = self._cluster.context(self._say, _modules)
+        except BaseException:
+            self._cluster.__exit__()
+            raise
+        self.size = self._context.defaultParallelism
+        self._threads = ThreadPoolExecutor(self.size)
+        self._say(f"{self.size} cores of the cluster run cases")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._context.cancelAllJobs()
+        self._threads.shutdown(cancel_futures=True)
+        self._cluster.__exit__()
+
+    @property
+    def idle(self) -> int:
+        """How many cores have nothing to do."""
+        return self.size - self.busy
+
+    def give(self, job: Any, request: dict[str, Any]) -> None:
+        """Give a request to a core that is idle."""
+        self.busy += 1
+        self._threads.submit(self._run, job, json.dumps(request))
+
+    def wait(self, within_s: float) -> list[Done]:
+        """What is done first within this time. Raises TestbedError if no process gives an answer."""
+        try:
+            job, answer = self._done.get(timeout=within_s)
+        except queue.Empty:
+            return []
+        self.busy -= 1
+        if isinstance(answer, str):
+            self._deaths += 1
+            if self._deaths > DEATHS_MAX:
+                raise TestbedError(f"{self._deaths} cases got no answer from the cluster: {answer}")
+            return [Done(job, None)]
+        self._deaths = 0
+        return [Done(job, answer)]
+
+    def all_of(self, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any] | None]:
+        """The answers to all of these, in their order. Every core has to be idle."""
+        assert not self.busy
+        found: list[dict[str, Any] | None] = [None] * len(requests)
+        for place, request in enumerate(requests):
+            self.give(place, request)
+        while self.busy:
+            for done in self.wait(ALL_S):
+                found[done.job] = done.answer
+        return found
+
+    def _run(self, job: Any, request: str) -> None:
+        """In a thread: one case, as a job of one task."""
+        try:
+            work = self._context.parallelize([request], 1).map(
+                partial(answered, setup=self._setup, within_s=CASE_S_MAX)
+            )
+            [said] = collected(work, "a case")
+            answer = json.loads(said)
+        except AnalysisError as error:
+            self._done.put((job, str(error)))
+        else:
+            self._done.put((job, answer.get(FAILED, answer)))
+
+
+def _modules(path: Path) -> Path:
+    return write_modules(path, CODE, ENDINGS)

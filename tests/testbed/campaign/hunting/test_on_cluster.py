@@ -1,0 +1,96 @@
+"""`cutset hunt --master` on a real standalone cluster, whose executors know nothing of our checkout: cases
+run there, the same comes of them as here, and no process stays.
+"""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from experiments.hunting.huntdir import HuntDirectory
+from testbed.campaign import exit_codes
+from tests.analysis.jobs.standalone import standalone
+from tests.testbed.leftovers import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+CHECKOUT = Path(__file__).parents[4]
+COMMAND = [sys.executable, "-c", "from testbed.cli.main import main; main()", "hunt"]
+SMALL = ["--set", "nemesis.vary=null", "--set", "duration=14s", "--set", "workload.rate=10/s"]
+WAIT_S = 300
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with standalone(tmp_path_factory.mktemp("cluster") / "spark") as running:
+        yield running
+
+
+def hunted(cluster, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *options, "-o", str(folder), "--master", cluster.url],
+        cwd=folder.parent,
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT), "PYSPARK_PYTHON": str(cluster.python)},
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+
+
+def workers(cluster) -> list[psutil.Process]:
+    """Processes of hunts on the machines of a cluster."""
+    found = []
+    for pid in cluster.workers:
+        for child in psutil.Process(pid).children(recursive=True):
+            try:
+                if "testbed.campaign.hunting.worker" in child.cmdline():
+                    found.append(child)
+            except psutil.NoSuchProcess:
+                pass
+    return found
+
+
+def test_cases_run_on_its_cores_and_the_same_comes_of_them(cluster, tmp_path):
+    done = hunted(cluster, tmp_path / "there", "nemesis", *SMALL, "--runs", "4", "--unguided")
+    assert done.returncode == exit_codes.FINE, done.stderr
+    assert "2 cores of the cluster run cases" in done.stderr
+    here = subprocess.run(
+        [*COMMAND, "nemesis", *SMALL, "--runs", "4", "--unguided", "-o", str(tmp_path / "here")],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert here.returncode == exit_codes.FINE
+    seen = [_first_seen(HuntDirectory(tmp_path / place)) for place in ("there", "here")]
+    assert seen[0] == seen[1]
+    wait_until(lambda: workers(cluster) == [], "the end of the hunt's processes", WAIT_S)
+
+
+def _first_seen(directory: HuntDirectory) -> set[str]:
+    """All features; cases come back in another order."""
+    assert directory.progress().runs == 4
+    return {feature for interesting in directory.kept() for feature in interesting.new}
+
+
+def test_what_its_python_lacks_is_said_in_a_line(cluster, tmp_path):
+    poor = tmp_path / "python"
+    poor.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}/lacking:$PYTHONPATH" exec {cluster.python} "$@"\n')
+    poor.chmod(0o755)
+    lacking = tmp_path / "lacking"
+    lacking.mkdir()
+    (lacking / "pydantic.py").write_text("raise ModuleNotFoundError('No module named pydantic')")
+    done = hunted(replace(cluster, python=poor), tmp_path / "hunt", "nemesis", *SMALL, "--runs", "40")
+    assert done.returncode == exit_codes.FAILED
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("cutset: ")]
+    assert "No module named pydantic" in line
+
+
+def test_on_real_processes_there_is_no_cluster(cluster, tmp_path):
+    done = hunted(cluster, tmp_path / "hunt", "nemesis", "--on", "local")
+    assert done.returncode == exit_codes.BAD_INPUT
+    assert "in virtual time only" in done.stderr
