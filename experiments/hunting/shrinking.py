@@ -1,7 +1,9 @@
 """The least case that still breaks what a larger one broke: delta debugging (Zeller and Hildebrandt, 2002).
 
 In turn: a shorter run, fewer disturbances, settings back to what the experiment has, fewer processes and
-regions, a lower rate, fewer targets of a disturbance, shorter ones. Candidates are tried in a fixed order,
+regions, a lower rate, fewer targets of a disturbance, shorter ones. Whatever is taken away changes when all else
+happens, and what then does not break may with another seed: while more than a few disturbances are left,
+fewer are also tried with other seeds. Candidates are tried in a fixed order,
 and the first that still breaks is taken, so the result does not depend on how many are tried at once. What a
 system need not survive is never tried.
 """
@@ -20,6 +22,12 @@ from topologies.quantities import DURATION, EVENT_RATE
 
 RUNS_MAX = 150
 """Cases that are tried for one finding."""
+OTHERWISE_RUNS_MAX = 150
+"""Cases with other seeds, beyond these."""
+FEW = 3
+"""Disturbances: so few are left as they are."""
+SEEDS = 6
+"""Other seeds that a smaller case is tried with."""
 FirstFailing = Callable[[Sequence[Case]], int | None]
 """The place of the first of these cases that still breaks, or None."""
 SMALLER = ("two-regions", "three-regions")
@@ -50,6 +58,9 @@ class Shrinking:
         case = self._taken(case, self._single)
         case = self._taken(case, self._brief)
         case = self._fewer(case)
+        if len(case.disturbances) > FEW:
+            self.runs_max += OTHERWISE_RUNS_MAX if self.runs_max == RUNS_MAX else 0
+            case = self._fewer_otherwise(case)
         return self._taken(case, self._shorter)
 
     def _taken(self, case: Case, candidates: Callable[[Case], Iterator[Case]]) -> Case:
@@ -94,6 +105,23 @@ class Shrinking:
                 return case
             else:
                 parts = min(parts * 2, len(case.disturbances))
+        return case
+
+    def _fewer_otherwise(self, case: Case) -> Case:
+        """With fewer disturbances, whatever the seed."""
+        while len(case.disturbances) > FEW:
+            pieces = _pieces(case.disturbances, 2)
+            rests = [*pieces, *(_without(case.disturbances, (each,)) for each in case.disturbances)]
+            smaller = self._first(
+                [
+                    replace(case, disturbances=rest, seed=case.seed + more)
+                    for rest in rests
+                    for more in range(1, SEEDS + 1)
+                ]
+            )
+            if smaller is None:
+                return case
+            case = smaller
         return case
 
     def _shorter(self, case: Case) -> Iterator[Case]:

@@ -77,6 +77,18 @@ def test_what_needs_no_disturbance_has_none_in_the_end():
     assert case.settings["parameters.fanout"] == 4
 
 
+def test_where_less_breaks_by_chance_only_other_seeds_are_tried():
+    def breaks(case: Case) -> bool:
+        enough = needs_both(case) and (len(case.disturbances) >= 5 or case.seed % 5 == 1)
+        return enough or len(case.disturbances) == len(CASE.disturbances)
+
+    case, shrinking = shrunk(CASE, breaks)
+    assert [each.kind for each in case.disturbances if each.kind != "delay"] == ["cut", "crash"]
+    assert len(case.disturbances) <= 3
+    assert case.seed != CASE.seed
+    assert shrinking.runs <= shrinking.runs_max == 300
+
+
 def test_it_stops_after_so_many_runs():
     case, shrinking = shrunk(CASE, needs_both, runs_max=3)
     assert shrinking.runs <= 3
