@@ -73,6 +73,15 @@ _OF_ENVIRONMENT = {
 
 
 @dataclass(frozen=True, slots=True)
+class Trigger:
+    """A process sends a message of this name for the so-manieth time since the change's `at_us`."""
+
+    process: Name
+    sends: Name
+    times: Annotated[int, Field(ge=1)] = 1
+
+
+@dataclass(frozen=True, slots=True)
 class LinkChange:
     """From `at_us` on, this direction of this link is in `state` with `parameters`, because of `fault`."""
 
@@ -82,15 +91,8 @@ class LinkChange:
     direction: Direction
     state: LinkState
     parameters: Annotated[Impairments, Field(alias="shape")]  # its name in run.json
-
-
-@dataclass(frozen=True, slots=True)
-class Trigger:
-    """A process sends a message of this name for the so-manieth time since the change's `at_us`."""
-
-    process: Name
-    sends: Name
-    times: Annotated[int, Field(ge=1)] = 1
+    when: Trigger | None = None
+    """After what it is so; from its time on unless given."""
 
 
 @dataclass(frozen=True, slots=True)

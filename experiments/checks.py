@@ -81,14 +81,14 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
                 )
             else:
                 yield from _order_problems(experiment, number, fault)
-                if isinstance(fault, TriggeredFault) and fault.when is not None:
-                    yield from _trigger_problems(experiment, number, fault.when, known)
                 if isinstance(fault, DiskFault) and (found := _disk_problem(experiment, fault)):
                     yield path, found
             if isinstance(fault, PacketFault):
                 yield from _others_problems(number, fault, known)
         else:
             yield from ((path, text) for text in _link_problems(fault, topology))
+        if isinstance(fault, TriggeredFault) and fault.when is not None:
+            yield from _trigger_problems(experiment, number, fault.when, known)
 
 
 def _churn_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:

@@ -40,11 +40,47 @@ class Fault(StrictModel):
         raise NotImplementedError
 
 
+class When(StrictModel):
+    """Something that happens in a run: a process sends a message for the so-manieth time."""
+
+    process: str
+    """The process that sends it, such as r1/proxy-0."""
+    sends: str
+    """The message's name, such as FOLLOW (`cutset dissector --format markdown`)."""
+    times: WholeNumber = Field(1, ge=1, le=TIMES_MAX)
+    """For how many times since `at`."""
+
+
+class TriggeredFault(Fault):
+    """Something that happens at a time, or right after something else happened."""
+
+    at_us: DurationUs = 0
+    """When it happens, from the start of the run; with `when`, not before."""
+    when: When | None = None
+    """After what it happens; on this machine and in virtual time."""
+
+    @model_validator(mode="after")
+    def _at_some_time(self) -> Self:
+        if self.when is None and "at_us" not in self.model_fields_set:
+            raise problem("is missing: when does it happen?", "at")
+        return self
+
+
 class LastingFault(Fault):
     """A fault on links that lasts until it is restored, or for a time."""
 
     for_us: DurationUs | None = Field(None, gt=0)
     """How long it lasts; until a restore, or the end of the run, unless given."""
+
+
+class TriggeredLinkFault(TriggeredFault, LastingFault):
+    """A fault on links that may wait; then a restore ends it, since nobody knows when it begins."""
+
+    @model_validator(mode="after")
+    def _ends_at_some_time(self) -> Self:
+        if self.when is not None and self.for_us is not None:
+            raise problem("counts from `at`, and with `when` it begins later: end it by a restore", "for")
+        return self
 
 
 class Outage(LastingFault):
@@ -56,7 +92,7 @@ class Outage(LastingFault):
     """Which way is affected: forward is from the first named to the second, or out of an isolated region."""
 
 
-class Cut(Outage):
+class Cut(TriggeredLinkFault, Outage):
     """Cuts the link between two regions."""
 
     kind: ClassVar[str] = "cut"
@@ -69,7 +105,7 @@ class Cut(Outage):
         return "-".join(self.link)
 
 
-class Isolate(Outage):
+class Isolate(TriggeredLinkFault, Outage):
     """Cuts all links of a region."""
 
     kind: ClassVar[str] = "isolate"
@@ -82,7 +118,7 @@ class Isolate(Outage):
         return self.region
 
 
-class Partition(Outage):
+class Partition(TriggeredLinkFault, Outage):
     """Cuts all links between groups of regions: the cut-set."""
 
     kind: ClassVar[str] = "partition"
@@ -127,7 +163,7 @@ class Flap(Outage):
         return self
 
 
-class SetLink(LastingFault, LinkOverrides):
+class SetLink(TriggeredLinkFault, LinkOverrides):
     """Changes what a link does; values that are not given stay."""
 
     kind: ClassVar[str] = "set"
@@ -183,33 +219,7 @@ class ProcessFault(Fault):
         return self.process
 
 
-class When(StrictModel):
-    """Something that happens in a run: a process sends a message for the so-manieth time."""
-
-    process: str
-    """The process that sends it, such as r1/proxy-0."""
-    sends: str
-    """The message's name, such as FOLLOW (`cutset dissector --format markdown`)."""
-    times: WholeNumber = Field(1, ge=1, le=TIMES_MAX)
-    """For how many times since `at`."""
-
-
-class TriggeredFault(ProcessFault):
-    """Something that happens to a process at a time, or right after something else happened."""
-
-    at_us: DurationUs = 0
-    """When it happens, from the start of the run; with `when`, not before."""
-    when: When | None = None
-    """After what it happens; on this machine and in virtual time."""
-
-    @model_validator(mode="after")
-    def _at_some_time(self) -> Self:
-        if self.when is None and "at_us" not in self.model_fields_set:
-            raise problem("is missing: when does it happen?", "at")
-        return self
-
-
-class Kill(TriggeredFault):
+class Kill(TriggeredFault, ProcessFault):
     """Ends a process at once (SIGKILL)."""
 
     kind: ClassVar[str] = "kill"
@@ -217,7 +227,7 @@ class Kill(TriggeredFault):
     """The process, such as r2/proxy-0."""
 
 
-class Stop(TriggeredFault):
+class Stop(TriggeredFault, ProcessFault):
     """Halts a process (SIGSTOP)."""
 
     kind: ClassVar[str] = "stop"
@@ -366,7 +376,7 @@ class Join(ProcessFault):
     """The process, such as r0/client-3."""
 
 
-class Leave(TriggeredFault):
+class Leave(TriggeredFault, ProcessFault):
     """Lets a process end by itself, tidily, and not as a failure."""
 
     kind: ClassVar[str] = "leave"

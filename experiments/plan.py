@@ -242,10 +242,22 @@ class Plan:
         return port if isinstance(port, int) and 0 < port < 1 << 16 else None
 
     @property
-    def triggered(self) -> tuple[ProcessChange, ...]:
+    def triggered(self) -> tuple[Change, ...]:
         """The changes that wait until something happens."""
-        changes = (change for change in self.changes if isinstance(change, ProcessChange))
-        return tuple(change for change in changes if change.when is not None)
+        return tuple(change for change in self.changes if change.when is not None)
+
+    def waits_until_us(self, index: int) -> int:
+        """Until when a change that waits may be made: what is done to a link later ends it, and comes first
+        if it comes before it has begun.
+        """
+        change = self.changes[index]
+        later = (
+            each.at_us
+            for each in self.changes[index + 1 :]
+            if isinstance(each, LinkChange) and isinstance(change, LinkChange)
+            if (each.link, each.direction) == (change.link, change.direction)
+        )
+        return min(later, default=self.duration_us)
 
     @property
     def joining(self) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ from testbed.faults.timeline import (
     link_changes,
     process_changes,
     separation_changes,
+    waiting_problem,
 )
 from testbed.programs import check_programs
 from topologies.document import dotted, shown_path
@@ -70,6 +71,8 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
     for path, problem in problems(experiment, topology):
         raise InputError(experiment.name, None, dotted(path), problem)
     faults = experiment.all_faults(topology, run_seed)
+    if found := waiting_problem(faults, topology):
+        raise InputError(experiment.name, None, "faults", found)
     churn = experiment.churn(topology, run_seed)
     hosts = tuple(_hosts(experiment, topology))
     links = (*_wan_links(topology), *_lan_links(topology, hosts))

@@ -1,8 +1,8 @@
 """The least case that still breaks what a larger one broke: delta debugging (Zeller and Hildebrandt, 2002).
 
 In turn: a shorter run, fewer disturbances, settings back to what the experiment has, fewer processes and
-regions, a lower rate, fewer targets of a disturbance, shorter ones. Whatever is taken away changes when all else
-happens, and what then does not break may with another seed: while more than a few disturbances are left,
+regions, a lower rate, fewer targets of a disturbance, shorter ones. Whatever is taken away changes when all
+else happens, and what then does not break may with another seed: while more than a few disturbances are left,
 fewer are also tried with other seeds. Candidates are tried in a fixed order,
 and the first that still breaks is taken, so the result does not depend on how many are tried at once. What a
 system need not survive is never tried.

@@ -7,30 +7,43 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from experiments.hunting.case import After, Case, Disturbance
+from experiments.hunting.case import ON_LINKS, After, Case, Disturbance
 
-KINDS = ("crash", "die", "pause", "leave")
+OF_PROCESSES = ("crash", "die", "pause", "leave")
+OF_LINKS = ("cut", "isolate", "partition", "delay", "loss")
 NEAR_US = 50_000
 """What a process sent so long before a disturbance began can be what it begins after."""
 
 
 def triggered(case: Case, messages: Sequence[Mapping[str, Any]], since_us: int) -> Case | None:
-    """The case with all disturbances of a single process begun by the last message that it sent before; None
-    if there is none such. messages: all that was sent since `since_us`: time_us, source and kind of each.
+    """The case with all disturbances of a single process begun by the last message that it sent before, and
+    those of links, where none meet, by the last that anybody did; None if there is none such. messages: all
+    that was sent since `since_us`: time_us, source and kind of each.
     """
-    found = tuple(_triggered(each, messages, max(0, since_us)) for each in case.disturbances)
+    on_links = [each for each in case.disturbances if each.kind in ON_LINKS]
+    found = tuple(
+        each if _meets_another(each, on_links) else _triggered(each, messages, max(0, since_us))
+        for each in case.disturbances
+    )
     return None if found == case.disturbances else replace(case, disturbances=found)
 
 
+def _meets_another(each: Disturbance, on_links: Sequence[Disturbance]) -> bool:
+    """Whether links are disturbed by it and by another one at once, so that neither can wait."""
+    return each in on_links and any(
+        other is not each and other.at_us <= each.end_us and each.at_us <= other.end_us for other in on_links
+    )
+
+
 def _triggered(each: Disturbance, messages: Sequence[Mapping[str, Any]], since_us: int) -> Disturbance:
-    if each.kind not in KINDS or len(each.target) != 1:
+    earlier = [message for message in messages if since_us <= message["time_us"] <= each.at_us]
+    if each.kind in OF_LINKS:
+        process = earlier[-1]["source"] if earlier else ""
+    elif each.kind in OF_PROCESSES and len(each.target) == 1:
+        process = each.target[0]
+    else:
         return each
-    process = each.target[0]
-    mine = [
-        message
-        for message in messages
-        if message["source"] == process and since_us <= message["time_us"] <= each.at_us
-    ]
+    mine = [message for message in earlier if message["source"] == process]
     if not mine or mine[-1]["time_us"] < each.at_us - NEAR_US:
         return each
     name = _innermost(mine[-1]["kind"])

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from experiments.hunting.case import STEP_US, Case, Disturbance
+from experiments.hunting.case import ON_LINKS, STEP_US, Case, Disturbance
 from experiments.model import Experiment
 from experiments.overrides import with_value
 from experiments.parameters import is_durable
@@ -85,6 +85,9 @@ def faults_of(name: str, each: Disturbance, topology: Topology) -> Iterator[Give
     """The faults that a disturbance stands for, in order of time."""
     at, lasting = _text(each.at_us), _text(each.for_us)
     over = {"name": name, "at": at, "for": lasting}
+    if each.kind in ON_LINKS and each.after is not None:
+        over = {"name": name, **_begin(each)}
+        yield {"name": f"{name}-end", "at": _text(each.end_us), "restore": name}
     match each.kind:
         case "cut":
             yield {**over, "cut": list(each.target), "direction": each.direction}

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from experiments.changes import ProcessChange
 from experiments.draining import settles_by_time
 from experiments.plan import Plan
 from experiments.run_record import SIMULATOR, Outcome, Phase
@@ -177,7 +176,7 @@ class Simulation:
         self._record.tell("running", zero_ns=time_ns(zero_us), duration_us=duration_us)
         for index, change in enumerate(self._plan.changes):
             self._advance(zero_us + change.at_us)
-            if isinstance(change, ProcessChange) and change.when is not None:
+            if change.when is not None:
                 self._triggers.arm(index, change.when)
             else:
                 self._change(index)
@@ -209,8 +208,9 @@ class Simulation:
         self._record.change(self._faults.carry_out(index, self._plan.changes[index], self._now_ns))
 
     def _triggered(self, index: int) -> None:
-        """Carry out a change when what goes on at this instant is over."""
-        self._network.clock.at(self.now_us, self._change, index)
+        """Carry out a change when what goes on at this instant is over, unless it is too late for it."""
+        if self.now_us < self.zero_us + self._plan.waits_until_us(index):
+            self._network.clock.at(self.now_us, self._change, index)
 
     # --- Time
 

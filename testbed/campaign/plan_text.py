@@ -334,6 +334,7 @@ def _changes_text(changes: Sequence[LinkChange | ProcessChange]) -> str:
         else:
             up = change.state is LinkState.UP
             what = f"up: {link_parameters_text(change.parameters)}" if up else str(change.state)
+            what += _trigger_text(change.when)
             ways[change.link, what].append(change.direction)
     for (link, what), directions in ways.items():
         only = f" ({directions[0]} only)" if len(directions) == 1 else ""

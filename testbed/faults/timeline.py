@@ -107,6 +107,20 @@ def link_changes(faults: Sequence[Fault], topology: Topology, duration_us: int) 
     return sorted(changes, key=lambda change: (change.at_us, positions[change.link, change.direction]))
 
 
+def waiting_problem(faults: Sequence[Fault], topology: Topology) -> str | None:
+    """Why what a link does is not known while a fault on it waits, or None: something else is done to it."""
+    of_direction: defaultdict[LinkDirection, list[LinkEffect]] = defaultdict(list)
+    for effect in link_effects(faults, topology):
+        of_direction[effect.link_direction].append(effect)
+    for (link, _), effects in of_direction.items():
+        for one in effects:
+            for other in effects:
+                apart = other.end_us <= one.start_us or one.end_us <= other.start_us
+                if one is not other and _trigger(one.fault) is not None and not apart:
+                    return f"{one.fault.name} waits, and {other.fault.name} changes {link} meanwhile"
+    return None
+
+
 def process_changes(faults: Iterable[Fault]) -> list[ProcessChange]:
     """All changes of processes, by time."""
     changes = [
@@ -238,7 +252,10 @@ def _changes_of(
         active = [effect for effect in active if effect.end_us > at_us] + begins[at_us]
         before, now = now, _combined(configured, active)
         if now != before:
-            yield LinkChange(at_us, _cause(begins[at_us], ends[at_us]), *link_direction, *now)
+            begun = max(begins[at_us], key=lambda effect: effect.order).fault if begins[at_us] else None
+            cause = _cause(begins[at_us], ends[at_us])
+            when = None if begun is None else _trigger(begun)
+            yield LinkChange(at_us, cause, *link_direction, *now, when=when)
 
 
 def _combined(configured: LinkParameters, active: Sequence[LinkEffect]) -> tuple[LinkState, LinkParameters]:

@@ -122,8 +122,9 @@ async def until_duration_is_over(context: RunContext, starter: ProcessStarter, z
     )
     faults = asyncio.create_task(changes)
     waiting = [numbered for numbered in context.changes if waits(numbered[1])]
+    until_ns = {index: zero_ns + context.plan.waits_until_us(index) * 1000 for index, _ in waiting}
     triggered = [
-        asyncio.create_task(apply_triggered(some, context.processes, apply, context.record.change))
+        asyncio.create_task(apply_triggered(some, until_ns, context.processes, apply, context.record.change))
         for some in ([waiting] if waiting else [])
     ]
     try:

@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from experiments.changes import ProcessChange
 from experiments.declared import Trait
 from experiments.plan import Plan, ProcessPlan
 from experiments.rundir import RunDirectory
@@ -82,7 +81,7 @@ def _watches(plan: Plan, process: str) -> list[dict[str, Any]]:
     return [
         {"index": index, "at_us": change.at_us, "sends": change.when.sends, "times": change.when.times}
         for index, change in enumerate(plan.changes)
-        if isinstance(change, ProcessChange) and change.when is not None and change.when.process == process
+        if change.when is not None and change.when.process == process
     ]
 
 

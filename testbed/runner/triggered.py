@@ -7,9 +7,8 @@ the run.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from experiments.changes import ProcessChange
 from testbed.faults.application import AppliedChange, Change, Numbered, apply_one
 from testbed.links.emulator import Applied
 from testbed.processes import NodeProcess, Processes
@@ -17,16 +16,19 @@ from testbed.processes import NodeProcess, Processes
 
 def waits(change: Change) -> bool:
     """Whether a change has no time of its own."""
-    return isinstance(change, ProcessChange) and change.when is not None
+    return change.when is not None
 
 
 async def apply_triggered(
     changes: Sequence[Numbered],
+    until_ns: Mapping[int, int],
     processes: Processes,
     apply: Callable[[Change], Awaitable[Applied]],
     record: Callable[[AppliedChange], None],
 ) -> None:
-    """Apply each of these changes, which wait, when its process says so, until this is cancelled."""
+    """Apply each of these changes, which wait, when its process says so, until this is cancelled. until_ns:
+    by number, when it is too late for it.
+    """
     known = dict(changes)
     reached: asyncio.Queue[tuple[NodeProcess, int, int]] = asyncio.Queue()
     processes.on_reached = lambda *told: reached.put_nowait(told)
@@ -35,7 +37,7 @@ async def apply_triggered(
             node, index, time_ns = await reached.get()
             change = known.pop(index, None)  # once: a process that is started again counts anew
             try:
-                if change is not None:
+                if change is not None and time_ns < until_ns[index]:
                     record(await apply_one(index, change, time_ns, apply))
             finally:
                 processes.go_on(node)

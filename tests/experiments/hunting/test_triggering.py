@@ -5,6 +5,7 @@ from experiments.hunting.case import After, Case, Disturbance, case_from_json, c
 from experiments.hunting.triggering import triggered
 from experiments.hunting.written import base_of, experiment_of
 from experiments.loader import load_experiment
+from testbed.planning import make_plan
 from topologies.loader import load_topology
 
 KILL = Disturbance("crash", 5_000_000, 1_000_000, ("r0/proxy-0",))
@@ -25,7 +26,7 @@ MESSAGES = [
 ]
 
 
-def test_it_begins_after_the_last_message_before_it_and_all_else_stays():
+def test_it_begins_after_the_last_message_that_its_process_sent_and_all_else_stays():
     found = triggered(CASE, MESSAGES, 3_700_000)
     assert found.disturbances[0] == CUT
     assert found.disturbances[1].after == After("r0/proxy-0", "FOLLOW", 2, 3_700_000)
@@ -40,6 +41,21 @@ def test_it_is_written_as_people_would_and_can_run():
     again = next(fault for fault in experiment.faults if fault.kind == "restart")
     assert again.at_us == KILL.end_us
     assert not list(problems(experiment, topology))
+
+
+def test_a_cut_begins_after_the_last_message_that_anybody_sent_unless_another_one_meets_it():
+    near = [message(3_990_000, "r0/proxy-1", "FOLLOW"), message(3_999_000, "r1/client-0", "VIEW"), *MESSAGES]
+    cut, kill = triggered(CASE, near, 3_700_000).disturbances
+    assert cut.after == After("r1/client-0", "VIEW", 1, 3_700_000)
+    base, topology = base_of(load_experiment("nemesis")), load_topology("three-regions")
+    experiment = experiment_of(base, Case(1, {}, (cut, kill)), topology)
+    begin, end = (fault for fault in experiment.faults if fault.kind in {"cut", "restore"})
+    assert (begin.at_us, begin.when.sends, begin.for_us) == (3_700_000, "VIEW", None)
+    assert (end.at_us, end.what) == (CUT.end_us, begin.name)
+    make_plan(experiment, topology, seed=1, links_kind="auto")
+    slow = Disturbance("delay", 5_500_000, 1_000_000, ("r1", "r2"), amount=9_000)
+    kept = triggered(Case(1, {}, (CUT, KILL, slow)), near, 3_700_000).disturbances
+    assert [each.after is None for each in kept] == [True, False, True]
 
 
 def test_a_message_within_another_is_named():

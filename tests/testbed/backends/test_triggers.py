@@ -26,6 +26,16 @@ faults:
 """
 
 
+CUT = (
+    KILLED.partition("faults:")[0]
+    + """\
+faults:
+  - {name: cut, at: 1s, when: {process: r0/client-0, sends: VIEW, times: 2}, cut: [r0, r1]}
+  - {name: mend, at: 6s, restore: cut}
+"""
+)
+
+
 def written(tmp_path, text=KILLED):
     file = tmp_path / "triggered.yaml"
     file.write_text(text)
@@ -52,6 +62,45 @@ def test_it_happens_right_after_what_it_waits_for_and_every_time_then(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_link_is_cut_both_ways_right_after_it_and_mended_at_its_time(tmp_path):
+    record = carried_out(tmp_path, CUT)
+    times = {"cut": [], "mend": []}
+    for change, applied in record.carried_out:
+        times[change.fault].append((applied.applied_ns - record.times.zero_ns) / 1e9)
+    assert len(times["cut"]) == len(times["mend"]) == 2  # each way
+    assert 1 < times["cut"][0] == times["cut"][1] < 6
+    assert times["mend"] == pytest.approx([6, 6])
+
+
+@pytest.mark.slow
+def test_what_comes_after_its_end_cuts_nothing(tmp_path):
+    text = CUT.replace("at: 6s, restore", "at: 1100ms, restore").replace("times: 2", "times: 4")
+    record = carried_out(tmp_path, text)
+    assert "cut" not in {change.fault for change, _ in record.carried_out}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("cut: [r0, r1]}", "cut: [r0, r1], for: 2s}", "end it by a restore"),
+        ("cut: [r0, r1]}", "cut: [r0, r9]}", "has no region r9"),
+        ("sends: VIEW", "sends: VEIW", "did you mean VIEW?"),
+    ],
+)
+def test_what_is_wrong_with_a_cut_that_waits_is_one_line(tmp_path, old, new, said):
+    with pytest.raises(InputError, match="faults") as error:
+        read_experiment(str(written(tmp_path, CUT.replace(old, new))))
+    assert said in str(error.value)
+
+
+def test_nothing_else_is_done_to_a_link_while_its_fault_waits(tmp_path):
+    also = "  - {name: slow, at: 5s, for: 500ms, set: [r1, r0], direction: forward, delay: 90ms}\n"
+    with pytest.raises(InputError, match="cut waits, and slow changes r0-r1 meanwhile"):
+        carried_out(tmp_path, CUT + also)
+    assert carried_out(tmp_path, CUT + also.replace("at: 5s", "at: 6s"))
+
+
+@pytest.mark.slow
 def test_what_never_happens_is_never_done(tmp_path):
     record = carried_out(tmp_path, KILLED.replace("times: 3", "times: 1000"))
     assert "kill" not in {change.fault for change, _ in record.carried_out}
@@ -74,18 +123,20 @@ def test_what_is_wrong_with_it_is_one_line(tmp_path, old, new, said):
 
 @pytest.mark.network
 def test_a_real_process_stands_still_until_it_is_done(tmp_path):
-    """Killed by itself; and another one stopped, after which it goes on."""
+    """Killed by itself; another one stopped, after which it goes on; and a link cut."""
     stopped = """
   - {name: stop, at: 1s, when: {process: r0/client-0, sends: VIEW}, stop: r0/client-1}
   - {name: go-on, at: 6s, continue: r0/client-1}
+  - {name: cut, at: 2s, when: {process: r0/client-0, sends: VIEW}, cut: [r0, r1]}
+  - {name: mend, at: 5s, restore: cut}
 """
     file = str(written(tmp_path, KILLED + stopped))
     assert main.run(["run", file, "--out", str(tmp_path), "--no-analyze"]) == 0
     (run,) = (RunDirectory(path.parent) for path in tmp_path.glob("*/run.json"))
     record = run.read_run()
     carried_out = {change.fault: applied for change, applied in record.carried_out}
-    assert set(carried_out) == {"kill", "again", "stop", "go-on"}
-    for name in ("kill", "stop"):
+    assert set(carried_out) == {"kill", "again", "stop", "go-on", "cut", "mend"}
+    for name in ("kill", "stop", "cut"):
         late_ns = carried_out[name].applied_ns - carried_out[name].requested_ns
         assert 0 <= late_ns < 1_000_000_000
     ends = {process.name: process.exit for process in record.processes}
