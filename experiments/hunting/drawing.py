@@ -24,7 +24,7 @@ from experiments.hunting.case import (
     Kind,
     by_time,
 )
-from experiments.hunting.knobs import costly, sooner
+from experiments.hunting.knobs import costly, pressed, sooner
 from experiments.hunting.networks import DRAWN, network
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
@@ -41,6 +41,8 @@ ELSEWHERE = 0.2
 """How often the topology is another one, at least."""
 SOONER = 0.2
 """How often long periods are short."""
+PRESSED = 0.15
+"""How often all limits are small together."""
 WEIGHTS: Mapping[Kind, int] = {"cut": 3, "crash": 3, "separate": 2, "pause": 2}
 """Of kinds, where it is not 1: partial partitions and single processes first."""
 NARROW: tuple[Direction, ...] = ("forward", "backward")
@@ -59,6 +61,7 @@ class Drawing:
         self._base, self._nemesis, self._knobs = base, nemesis, knobs
         self._costly = costly(base)
         self._sooner = sooner(base, nemesis)
+        self._pressed = pressed(base, nemesis)
 
     def case(self, seed: int) -> Case:
         """The case of a seed."""
@@ -80,12 +83,14 @@ class Drawing:
         """Some settings, which may be impossible together."""
         varied = [path for path in self._knobs if path in self._nemesis.vary and rng.random() < 0.8]
         others = [path for path in self._knobs if path not in self._nemesis.vary]
-        few = rng.sample(others, min(len(others), rng.choice((0, 0, 1, 1, 2, 3))))
+        few = rng.sample(others, min(len(others), rng.choice((0, 0, 1, 2, 3, 5))))
         few += [path for path in self._costly if path in self._knobs and rng.random() < CHEAPLY]
         few += [TOPOLOGY] if TOPOLOGY in self._knobs and rng.random() < ELSEWHERE else []
         found = {path: self._value(rng, path) for path in sorted({*varied, *few}, key=_outermost)}
         if self._sooner and rng.random() < SOONER:
             found |= rng.choice(self._sooner)
+        if self._pressed and rng.random() < PRESSED:
+            found |= rng.choice(self._pressed)
         return {path: found[path] for path in sorted(found, key=_outermost)}
 
     def _value(self, rng: Random, path: str) -> Any:

@@ -62,20 +62,26 @@ def _least(base: Experiment, nemesis: Nemesis) -> Iterator[tuple[str, list[Any]]
     """The least possible power of two of each limit and large count, where that is less than what is drawn
     of it anyway.
     """
-    system, current = known(base.system), base.all_parameters()
-    if programs_of(base.system) is not None:
-        return
-    for each in fields(system.parameters):
-        name, value = yaml_name(each.name), current[each.name]
-        if not _may_be_small(each.name, value, system):
-            continue
-        quantity = quantity_of(each.name)
+    for path, (name, value) in _limits(base).items():
+        quantity = quantity_of(name)
         exponents = range(max(0, int(value * min(SMALL_FACTORS)).bit_length() - 1))
         texts = [quantity.format(1 << power) if quantity else 1 << power for power in exponents]
-        path = f"parameters.{name}"
         at = bisect_left(texts, True, key=lambda text: _is_possible(base, {path: text}, nemesis))
         if at < len(texts):
             yield path, [texts[at]]
+
+
+def _limits(base: Experiment) -> dict[str, tuple[str, Any]]:
+    """The parameters that may be small: by path, the name and the value."""
+    if programs_of(base.system) is not None:
+        return {}
+    system, current = known(base.system), base.all_parameters()
+    names = (each.name for each in fields(system.parameters))
+    return {
+        f"parameters.{yaml_name(name)}": (name, current[name])
+        for name in names
+        if _may_be_small(name, current[name], system)
+    }
 
 
 def _may_be_small(name: str, value: Any, system: Any) -> bool:
@@ -101,6 +107,20 @@ def sooner(base: Experiment, nemesis: Nemesis) -> list[Settings]:
         for factor in LONG_FACTORS
     ]
     return [settings for settings in asked if settings and _is_possible(base, settings, nemesis)]
+
+
+def pressed(base: Experiment, nemesis: Nemesis) -> list[Settings]:
+    """All limits of memory and large counts small at once, so that what one keeps from growing meets what
+    another does, and as many events as the experiment has.
+    """
+    drawn = [(path, values) for path, values in _parameters(base) if path in _limits(base)]
+    least, rate = dict(_least(base, nemesis)), getattr(base.workload, "rate_per_s", None)
+    full = {"workload.rate": EVENT_RATE.format(rate)} if rate else {}
+    asked = [
+        {path: least.get(path, values)[0] for path, values in drawn},
+        *({path: values[at] for path, values in drawn} for at in range(len(SMALL_FACTORS))),
+    ]
+    return [{**settings, **full} for settings in asked if settings and _is_possible(base, settings, nemesis)]
 
 
 def costly(base: Experiment) -> tuple[str, ...]:

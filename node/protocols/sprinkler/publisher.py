@@ -4,7 +4,8 @@ acknowledged.
 Events are gathered until they are flushed, and then cut into batches that are not too large. Batches stay
 here until they are acknowledged; after a lost connection all of them are sent again, with the same numbers
 and boundaries, so that the proxy knows them. What is under way is bounded by a window: `has_room` says
-whether more should be published now.
+whether more should be published now; and no more batches are sent than proxies remember, into however many
+what was published then is cut.
 """
 
 from collections import deque
@@ -104,14 +105,17 @@ class Publisher:
     def take_unsent(self, limit_bytes: int) -> Sequence[Publish]:
         """Closed batches that have not been sent on this connection; they count as sent from now on.
 
-        As many as have `limit_bytes` of payload together, but at least one if there is any.
+        As many as have `limit_bytes` of payload together, but at least one if there is any, and if not so
+        many are under way as a proxy remembers: it would take an older one for new when it is repeated.
         """
         taken: list[Publish] = []
-        while self._unsent and limit_bytes > 0:
+        room = self._parameters.window_batches - (len(self._waiting) - self._unsent)
+        while self._unsent and limit_bytes > 0 and room > 0:
             batch = self._waiting[-self._unsent]
             limit_bytes -= len(batch.payload)
             taken.append(batch)
             self._unsent -= 1
+            room -= 1
         return taken
 
     def rewind(self) -> None:

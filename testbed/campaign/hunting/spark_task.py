@@ -8,12 +8,13 @@ import json
 import os
 import selectors
 import subprocess
-import sys
 import tempfile
 import time
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from experiments.child_python import python_command
 
 FAILED = "failed"
 """The field of an answer in place of one: why there is none."""
@@ -48,7 +49,7 @@ def _started(setup: str) -> tuple[subprocess.Popen[bytes], Path]:
     errors = folder / "errors"
     with errors.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", MODULE],
+            python_command(MODULE),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=file,

@@ -245,6 +245,19 @@ def test_an_acknowledgement_out_of_turn_is_the_proxys_error():
         publisher.acknowledge(Published(0, 2, 1, 1))
 
 
+def test_no_more_batches_are_under_way_than_proxies_remember_into_however_many_events_are_cut():
+    publisher = Publisher(0, Parameters(batch_limit_bytes=100, window_batches=2))
+    for _ in range(5):
+        publisher.publish(bytes(60))
+    publisher.flush()
+    assert requests(publisher.take_unsent(1 << 30)) == [(1, 1), (2, 1)]
+    assert publisher.take_unsent(1 << 30) == []
+    publisher.acknowledge(Published(0, 1, 1, 1))
+    assert requests(publisher.take_unsent(1 << 30)) == [(3, 1)]
+    publisher.rewind()
+    assert requests(publisher.take_unsent(1 << 30)) == [(2, 1), (3, 1)]
+
+
 def test_an_event_larger_than_a_batch_is_the_callers_error_and_changes_nothing():
     publisher = Publisher(0, Parameters(batch_limit_bytes=100))
     publisher.publish(b"small")
