@@ -36,6 +36,8 @@ MANY = 64
 RATE_FACTORS = (0.02, 0.05, 1)
 BATCHING_FACTORS = (8, 4, 2, 1, 0.5)
 """Of periods in which what is to be sent gathers; those that cost little first."""
+PRESSING = 0.2
+"""Of the rate, where limits are small together."""
 INSTEAD_OF_NONE = (4, 16)
 """Of counts that are 0."""
 RATE_MIN = 5
@@ -111,16 +113,24 @@ def sooner(base: Experiment, nemesis: Nemesis) -> list[Settings]:
 
 def pressed(base: Experiment, nemesis: Nemesis) -> list[Settings]:
     """All limits of memory and large counts small at once, so that what one keeps from growing meets what
-    another does, and as many events as the experiment has.
+    another does, and enough events for that.
     """
     drawn = [(path, values) for path, values in _parameters(base) if path in _limits(base)]
     least, rate = dict(_least(base, nemesis)), getattr(base.workload, "rate_per_s", None)
-    full = {"workload.rate": EVENT_RATE.format(rate)} if rate else {}
+    many = {"workload.rate": EVENT_RATE.format(max(RATE_MIN, round(rate * PRESSING)))} if rate else {}
     asked = [
         {path: least.get(path, values)[0] for path, values in drawn},
         *({path: values[at] for path, values in drawn} for at in range(len(SMALL_FACTORS))),
     ]
-    return [{**settings, **full} for settings in asked if settings and _is_possible(base, settings, nemesis)]
+    found = []
+    for settings in asked:
+        together: Settings = {}
+        for path, value in settings.items():
+            if _is_possible(base, {**together, path: value}, nemesis):
+                together[path] = value
+        if together:
+            found.append({**together, **many})
+    return found
 
 
 def costly(base: Experiment) -> tuple[str, ...]:

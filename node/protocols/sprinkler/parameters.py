@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+GREETING_BYTES = 1024
+"""Room for what a peer is told when it connects, before it has read anything."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
@@ -82,6 +85,11 @@ class Parameters:
             raise ValueError("reconnect_last_us must not be less than reconnect_first_us")
         if self.batch_limit_bytes * 2 > self.frame_limit_bytes:
             raise ValueError("frame_limit_bytes must be at least twice batch_limit_bytes")
+        if self.control_limit_bytes + self.burst_limit_bytes < GREETING_BYTES:
+            raise ValueError(
+                f"control_limit_bytes and burst_limit_bytes must be {GREETING_BYTES} together: "
+                "a peer is told as much when it connects, and would be left again at once"
+            )
 
 
 def roles_problem(counts: Mapping[str, int]) -> str | None:

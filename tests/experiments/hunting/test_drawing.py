@@ -13,7 +13,7 @@ from experiments.declared import Trait
 from experiments.hunting.bounds import FORGETTING_MAX, breach, is_valid
 from experiments.hunting.case import FORGETTING, Case, Disturbance, case_from_json, case_to_json
 from experiments.hunting.drawing import Drawing
-from experiments.hunting.knobs import knobs_of
+from experiments.hunting.knobs import knobs_of, pressed
 from experiments.hunting.mutating import Parent, mutated
 from experiments.hunting.written import base_of, experiment_of
 from experiments.loader import load_experiment
@@ -237,6 +237,16 @@ def test_limits_of_memory_are_drawn_where_a_run_reaches_them_unless_they_limit_w
     assert knobs["parameters.batch_limit"][0] == "16B"  # events have 10
     assert knobs["parameters.window_batches"] == [1, 16, 512, 2048]
     assert len(knobs["parameters.history_limit"]) == 2
+
+
+def test_limits_are_also_small_all_together_as_far_as_they_go_together():
+    base, nemesis = base_of(load_experiment("nemesis")), load_experiment("nemesis").nemesis
+    least, small, _ = pressed(base, nemesis)
+    assert (least["parameters.unsynced_limit"], least["parameters.burst_limit"]) == ("1B", "1B")
+    assert "parameters.control_limit" not in least  # with that burst nobody could be told anything
+    assert (small["parameters.control_limit"], small["workload.rate"]) == ("1024B", "100/s")
+    drawn = [drawing_of("nemesis").case(seed).settings for seed in range(80)]
+    assert any(least.items() <= each.items() for each in drawn)
 
 
 def test_disturbances_last_as_long_as_times_that_follow_from_several_parameters():

@@ -22,6 +22,7 @@ from node.protocols.sprinkler.messages import (
     Role,
     Subscribe,
 )
+from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.proxy import Proxy
 from tests.node.cluster import specs
 
@@ -285,3 +286,9 @@ def test_replicas_without_a_configuration_service_are_refused():
     """Nobody would say who belongs to their chain, nor to a head that lost its state whom to ask for it."""
     with pytest.raises(ValueError, match="r0/proxy-0: 2 proxies in a region form a chain, which needs"):
         Proxy(specs(regions=1, proxies=2)[0], Random(1))
+
+
+def test_a_peer_that_could_not_even_be_greeted_is_refused_beforehand():
+    with pytest.raises(ValueError, match="must be 1024 together"):
+        Parameters(control_limit_bytes=1000, burst_limit_bytes=10)
+    assert Parameters(control_limit_bytes=1, burst_limit_bytes=1023)
