@@ -106,6 +106,13 @@ class HuntDirectory:
         """Runs on real processes."""
         return self.path / "runs"
 
+    @property
+    def others(self) -> list[str]:
+        """What is there and of no hunt."""
+        ours = {self.hunt_json, self.progress_json, self.corpus, self.findings, self.runs}
+        there = self.path.iterdir() if self.path.is_dir() else ()
+        return sorted(each.name for each in there if each not in ours and not each.name.startswith("."))
+
     def make(self) -> None:
         """Make the folder, as far as it is not there. Raises OSError."""
         for folder in (self.path, self.corpus, self.findings):

@@ -16,7 +16,10 @@ def _length(text: str) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)", text.strip(), re.ASCII)
     if found is None:
         raise ValueError(text)
-    return float(found[1]) * UNITS[found[2]]
+    seconds = float(found[1]) * UNITS[found[2]]
+    if not seconds:
+        raise ValueError(text)
+    return seconds
 
 
 LENGTH = TextParameter("TIME", _length, "time, as 90s, 10m or 2h")
@@ -107,6 +110,8 @@ def command(  # noqa: PLR0917 (click passes them by name)
     """
     if replay is not None:
         return _again(replay, times, backend or LOCAL, fixed=fixed)
+    if fixed or context.get_parameter_source("times") is not click.core.ParameterSource.DEFAULT:
+        raise click.UsageError("--times and --fixed are for --replay FINDING.", context)
     if experiment is None:
         raise click.UsageError("Missing argument 'EXPERIMENT' (or --replay FINDING).", context)
     from experiments.hunting.huntable import usual_place

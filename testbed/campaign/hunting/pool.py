@@ -90,6 +90,7 @@ class Pool:
     ) -> None:
         self._setup, self._case_s, self._gently = setup, case_s, gently
         self.size = size or len(os.sched_getaffinity(0))
+        self._dies_with_us = ("setpriv", "--pdeathsig", "TERM" if gently else "KILL")
         self._workers: list[_Worker] = []
         self._deaths = 0  # since the last answer
         self._selector = selectors.DefaultSelector()
@@ -176,7 +177,7 @@ class Pool:
         paths = [str(CODE), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
         environment["PYTHONPATH"] = os.pathsep.join(paths)
         process = subprocess.Popen(
-            python_command("testbed.campaign.hunting.worker"),
+            [*self._dies_with_us, *python_command("testbed.campaign.hunting.worker")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

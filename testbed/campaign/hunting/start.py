@@ -62,6 +62,8 @@ class HuntRequest:
 def hunt(request: HuntRequest) -> int:
     """Hunt, and say what was found; the exit code. Raises InputError, MachineError, KeyboardInterrupt."""
     refuse_unusable(request.experiment, request.place)
+    if request.master is not None and request.place != SIMULATOR:
+        raise InputError("--master", None, "", "a cluster runs cases in virtual time only")
     base, nemesis = base_of(request.experiment), nemesis_of(request.experiment)
     directory = _directory(request)
     with sole_writer(directory.path), contextlib.ExitStack() as stack:
@@ -105,8 +107,6 @@ def _pool(request: HuntRequest, setup: dict[str, Any], base: Experiment, directo
     Raises InputError, and MachineError if the machine lacks what runs need.
     """
     if request.master is not None:
-        if request.place != SIMULATOR:
-            raise InputError("--master", None, "", "a cluster runs cases in virtual time only")
         from testbed.campaign.hunting.spark_pool import SparkPool  # few have a cluster
 
         return SparkPool(setup, request.master, lambda text: click.echo(text, err=True))
@@ -124,6 +124,8 @@ def _pool(request: HuntRequest, setup: dict[str, Any], base: Experiment, directo
 def _directory(request: HuntRequest) -> HuntDirectory:
     name = f"{request.experiment.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     directory = HuntDirectory(request.folder or RUNS / HUNTS / name)
+    if directory.others:
+        raise InputError(str(directory.path), None, "", f"is no hunt's folder: it has {directory.others[0]}")
     try:
         directory.make()
     except OSError as error:
@@ -154,5 +156,7 @@ def _summed_up(directory: HuntDirectory) -> int:
     found = directory.found()
     for folder, finding in found:
         click.echo(f"{folder}\n  {sanitize(finding['said'])}")
-    click.echo(f"{len(found)} finding{'s' if len(found) != 1 else ''} in {directory.path}")
+    runs = directory.progress().runs
+    findings = f"{len(found)} finding{'s' if len(found) != 1 else ''}"
+    click.echo(f"{findings} in {directory.path}, of {runs} run{'s' if runs != 1 else ''}")
     return exit_codes.FAILED if found else exit_codes.FINE

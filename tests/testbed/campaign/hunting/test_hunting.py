@@ -99,6 +99,13 @@ def test_another_hunt_s_folder_is_refused_in_one_line(tmp_path, capsys):
     assert "is of another hunt" in capsys.readouterr().err
 
 
+def test_a_folder_of_other_things_is_left_alone(tmp_path, capsys):
+    (tmp_path / "mine.yaml").write_text("")
+    assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.BAD_INPUT
+    assert "is no hunt's folder: it has mine.yaml" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "said"),
@@ -120,6 +127,10 @@ def test_a_corpus_file_that_is_none_is_one_clear_line(tmp_path, capfd, content, 
         (["link-failure-mosquitto", "--on", "simulator"], "a system of programs"),
         (["nemesis", "--on", "inventory.yaml"], "hunts are on simulator or local"),
         (["nemesys"], "no experiment of this name"),
+        (["nemesis", "--on", "local", "--master", "spark://127.0.0.1:1"], "in virtual time only"),
+        (["nemesis", "--times", "3"], "are for --replay"),
+        (["nemesis", "--fixed"], "are for --replay"),
+        (["nemesis", "--for", "0s"], "--for"),
     ],
 )
 def test_what_cannot_be_hunted_is_refused_in_one_line(tmp_path, capsys, asked, said):

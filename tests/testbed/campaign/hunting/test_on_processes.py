@@ -2,17 +2,24 @@
 packets, and no run is left behind.
 """
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
+from experiments.child_python import python_command
 from experiments.hunting.huntdir import HuntDirectory
 from experiments.loader import load_experiment
 from testbed.campaign import exit_codes
 from testbed.campaign.hunting import hunt as hunting
 from testbed.campaign.hunting.counts import read_counts
 from testbed.cli import main
+from tests.testbed.leftovers import wait_until
+
+WAIT_S = 60
 
 EXPERIMENT = """\
 name: forgetful
@@ -32,6 +39,26 @@ def experiment(tmp_path) -> Path:
     file = tmp_path / "experiment.yaml"
     file.write_text(EXPERIMENT)
     return file
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_a_hunt_that_is_killed_takes_its_run_along(experiment, tmp_path):
+    folder = tmp_path / "hunt"
+    command = python_command("testbed.cli.main", "hunt", str(experiment), "-o", str(folder))
+    environment = {**os.environ, "PYTHONPATH": str(Path(main.__file__).parents[2])}
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment) as process:
+        wait_until(lambda: any(folder.glob("runs/under-way-*/*/logs/*")), "a run", WAIT_S)
+        process.kill()
+    wait_until(lambda: processes_that_name(folder) == [], "the end of its processes", WAIT_S)
+
+
+def processes_that_name(folder: Path) -> list[psutil.Process]:
+    return [
+        each
+        for each in psutil.process_iter(["cmdline"])
+        if str(folder) in " ".join(each.info["cmdline"] or ())
+    ]
 
 
 @pytest.mark.network
