@@ -31,7 +31,8 @@ Starving = tuple[tuple[Disturbance, ...], ...]
 @dataclass(frozen=True, slots=True)
 class Interesting:
     """A case that showed something new: what, and when in microseconds since time 0. cost: of its run, in
-    actions of the simulation. starving: what would have kept some of its deliveries from coming.
+    actions of the simulation, or milliseconds on real processes. starving: what would have kept some of its
+    deliveries from coming.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT

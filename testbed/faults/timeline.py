@@ -113,10 +113,10 @@ def waiting_problem(faults: Sequence[Fault], topology: Topology) -> str | None:
     for effect in link_effects(faults, topology):
         of_direction[effect.link_direction].append(effect)
     for (link, _), effects in of_direction.items():
-        for one in effects:
+        for one in (each for each in effects if _trigger(each.fault) is not None):
             for other in effects:
                 apart = other.end_us <= one.start_us or one.end_us <= other.start_us
-                if one is not other and _trigger(one.fault) is not None and not apart:
+                if one is not other and not apart:
                     return f"{one.fault.name} waits, and {other.fault.name} changes {link} meanwhile"
     return None
 

@@ -4,7 +4,7 @@ import contextlib
 import shlex
 import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +35,8 @@ from testbed.planning import make_plan
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
+BEFORE: Mapping[str, Any] = {"place": SIMULATOR}
+"""What folders of hunts say that were begun when nothing else was possible."""
 REAL_FACTOR, REAL_S = 2.0, 240.0
 """For how long a case on real processes may take: so many times its duration and drain, and so much more."""
 
@@ -147,7 +149,7 @@ def _check_same(directory: HuntDirectory, request: HuntRequest, base: Experiment
         return
     there = read_json(directory.hunt_json)
     for field, value in what.items():
-        if there.get(field) != value:
+        if there.get(field, BEFORE.get(field)) != value:
             said = "is of another hunt: give another folder, or the same experiment and options"
             raise InputError(str(directory.hunt_json), None, field, said)
 

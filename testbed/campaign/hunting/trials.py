@@ -28,8 +28,9 @@ class Trials(Protocol):
         whether the directory of a run that breaks something stays.
 
         Returns `violations` (as of the oracle), `figures`, `features` and when each first occurred,
-        `starving` (`experiments.hunting.lineage`), `messages`, `actions` (what it cost), and `run`, the
-        directory that stayed. Raises InputError and TestbedError for a case that cannot be run.
+        `starving` (`experiments.hunting.lineage`), `messages`, `actions` (what it cost), and of a run
+        on real processes `valid`, whether the machine kept up, and `run`, the directory that stayed. Raises
+        InputError and TestbedError for a case that cannot be run.
         """
 
     def confirmed(self, case: Case) -> dict[str, Any]:

@@ -60,6 +60,9 @@ def test_it_stops_after_so_many_runs_finds_nothing_in_what_is_right_and_goes_on(
     assert hunt(tmp_path, *LITTLE, "--runs", "4", "--workers", "2") == exit_codes.FINE
     directory = HuntDirectory(tmp_path)
     assert directory.progress().runs == 4
+    content = json.loads(directory.hunt_json.read_text())
+    assert content.pop("place") == "simulator"
+    directory.hunt_json.write_text(json.dumps(content))  # as hunts were that were begun earlier
     kept = list(directory.kept())
     assert kept
     assert "0 findings" in capfd.readouterr().out
