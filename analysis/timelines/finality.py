@@ -5,9 +5,10 @@ in the workload, and which events collect, with the keys of all, in the drivers'
 does (`collecting`). So for each tombstone it can be said how many of its events the rule may have matched:
 
 - last N: the numbers below the highest one that collects, less N;
-- older than: what was acknowledged, or had come to some client, that long before the tombstone came (where
-  only one event in a while collects: before the last one that did by then), with some slack for clocks and
-  for the way from proxy to driver, whose answers a cut may hold up when it is in another region;
+- older than: what was due, was acknowledged, or had come to some client, that long before the tombstone came
+  (where only one event in a while collects: before the last one that did by then), with some slack for clocks
+  and for the way from proxy to driver. A head stamps an event when it gets it, and a chain that stands still
+  may have it acknowledged, and anywhere, much later: an open loop's event may be as old as its schedule says;
 - same key: what has a later event with its key that collects;
 - no rule: nothing.
 
@@ -104,7 +105,7 @@ def _bounds(case: _Case, metadata: RunMetadata, marks: Marks | None) -> Ints:
     if predicate == "last":
         return highest - argument
     if predicate == "older_than":
-        return np.minimum(_older(case, argument * 1000 - SLACK_NS, collecting), highest)
+        return np.minimum(_older(case, argument * 1000 - SLACK_NS, metadata, collecting), highest)
     return highest
 
 
@@ -125,7 +126,7 @@ def _highest(case: _Case) -> Ints:
     return highest
 
 
-def _older(case: _Case, age_ns: int, collecting: list[Ints] | None) -> Ints:
+def _older(case: _Case, age_ns: int, metadata: RunMetadata, collecting: list[Ints] | None) -> Ints:
     """The first number that was too young to be collected, for each of some records."""
     known = case.known
     found = np.zeros(len(case.some), np.int64)
@@ -138,7 +139,11 @@ def _older(case: _Case, age_ns: int, collecting: list[Ints] | None) -> Ints:
         first = known.batches.first_seq[of_stream] & (SPAN - 1)
         end = first[-1] + known.batches.count[of_stream[-1]]
         t_ns = known.batches.t_ns[of_stream]
-        since = np.minimum(np.minimum.accumulate(t_ns[::-1])[::-1], _first_seen(case.got, stream, first))
+        acknowledged = np.minimum.accumulate(t_ns[::-1])[::-1]
+        since = np.minimum(acknowledged, _first_seen(case.got, stream, first))
+        if metadata.rate_per_s is not None:
+            together = metadata.rate_per_s * len(metadata.publishing_hosts(list(metadata.owner)[stream]))
+            since = np.minimum(since, metadata.zero_ns + (first * (1e9 / together)).astype(np.int64))
         came = case.got.t_ns[case.some][mine]
         if collecting is not None:
             came = _last_collection(came, collecting[stream], first, t_ns)

@@ -94,6 +94,9 @@ class RunMetadata:
     ended_ns: int | None
     outcome: str | None
     event_bytes: int | None
+    rate_per_s: float | None = (
+        None  # of each publisher; None where it publishes as fast as it is acknowledged
+    )
     hosts: Mapping[str, Host] = field(default_factory=dict)
     owner: Mapping[int, str] = field(default_factory=dict)  # stream -> region
     stream_names: Mapping[int, str] = field(default_factory=dict)
@@ -292,6 +295,7 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
         ended_ns=times.ended_ns,
         outcome=record.outcome,
         event_bytes=plan.workload.get("event_size_bytes"),
+        rate_per_s=plan.workload.get("rate_per_s"),
         hosts=_hosts(plan),
         owner={stream.number: stream.region for stream in plan.streams},
         stream_names={stream.number: stream.name for stream in plan.streams},

@@ -276,7 +276,7 @@ def test_a_tombstone_over_what_came_before_is_nothing_wrong():
 
 
 def test_by_age_only_what_is_old_enough_may_be_collected():
-    by_age = ("workload.collect={older_than: 3s}",)  # acknowledged at 1, 2, 3, 4 s
+    by_age = ("workload.collect={older_than: 3s}", "workload.rate=6/s")  # acknowledged at 1, 2, 3, 4 s
     late = [*tombstones([(1, 15)], t_s=4.5), *client(BATCHES[2:], t_s=4.6)]
     assert faults_of(check(late, overrides=by_age)) == {}  # 4.5 s less 3 s, and a second of slack
     early = [*tombstones([(1, 15)], t_s=3.5), *client(BATCHES[2:], t_s=3.6)]
@@ -285,10 +285,19 @@ def test_by_age_only_what_is_old_enough_may_be_collected():
 
 def test_by_age_an_event_is_as_old_as_it_is_at_whoever_had_it_first():
     """Its publisher may be told late: in another region, behind a cut."""
-    by_age = ("workload.collect={older_than: 3s}",)  # acknowledged at 1, 2, 3, 4 s
+    by_age = ("workload.collect={older_than: 3s}", "workload.rate=6/s")  # acknowledged at 1, 2, 3, 4 s
     other = records("r0-client-0", RecordKind.DELIVERED, BATCHES, t_s=0.1)
     late = [*tombstones([(1, 15)], t_s=3.5), *client(BATCHES[2:], t_s=3.6)]
     assert faults_of(check([*late, *other], overrides=by_age, clients=("r1-client-0", "r0-client-0"))) == {}
+
+
+def test_by_age_an_event_is_as_old_as_it_is_at_its_head():
+    """A chain that stands still has it acknowledged late, and delivered late everywhere."""
+    published = records("r0-driver-0", RecordKind.PUBLISHED, BATCHES, t_s=3)
+    got = [*tombstones([(1, 15)], t_s=4.5), *client(BATCHES[2:], t_s=4.6)]
+    early, late = (("workload.collect={older_than: 3s}", f"workload.rate={rate}/s") for rate in (5, 4))
+    assert faults_of(check(got, published, overrides=early)) == {}  # the eleventh was due after 2.2 s
+    assert faults_of(check(got, published, overrides=late)) == {"lost": 5}  # after 2.75 s
 
 
 def test_by_key_the_last_event_of_all_may_not_be_collected():
@@ -353,7 +362,10 @@ def test_only_events_that_collect_count_where_few_do(tmp_path):
 
 
 def test_by_age_nothing_is_old_enough_before_an_event_collects(tmp_path):
-    by_age = ("workload.collect={older_than: 3s, every: 1s}",)  # acknowledged at 1, 2, 3, 4 s
+    by_age = (
+        "workload.collect={older_than: 3s, every: 1s}",
+        "workload.rate=6/s",
+    )  # acknowledged at 1, 2, 3, 4 s
     marks = marked(tmp_path, (26, True, [b""]))
     got = [*tombstones([(1, 15)], t_s=4.5), *client(BATCHES[2:], t_s=4.6)]
     assert faults_of(check(got, overrides=by_age, marks=marks)) == {}
