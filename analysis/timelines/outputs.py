@@ -7,6 +7,7 @@ The same findings about deliveries as the analysis of a run directory makes from
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from analysis.timelines import deliveries, schemas
@@ -62,8 +63,10 @@ def findings_of(outputs: Outputs, plan: Plan, metadata: RunMetadata) -> Findings
 
 
 def last_published_ns(outputs: Outputs, host: str) -> int | None:
-    """When a host published last; None if it never did."""
-    times = ints(rows(_table(outputs, [host]), kind=int(RecordKind.PUBLISHED)), "t_ns")
+    """When a host published last, or heard that what it had published is there; None if it never did."""
+    table = _table(outputs, [host])
+    kinds = (RecordKind.PUBLISHED, RecordKind.ACKNOWLEDGED)
+    times = np.concatenate([ints(rows(table, kind=int(kind)), "t_ns") for kind in kinds])
     return int(times.max()) if len(times) else None
 
 

@@ -146,8 +146,12 @@ class Ground:
 
     @cached_property
     def longest_us(self) -> int:
-        """A disturbance lasts so long at most: a little longer than any of the system's own times."""
-        return max(self.nemesis.longest_us, *(time * 6 // 5 for time in self.timeouts_us), 0)
+        """A disturbance lasts so long at most: a little longer than any of the system's own times, and short
+        enough that nobody is forgotten, also while another one follows.
+        """
+        longest_us = max(self.nemesis.longest_us, *(time * 6 // 5 for time in self.timeouts_us), 0)
+        remembered_us = known(self.experiment.system).remembers(self.experiment.all_parameters())
+        return longest_us if remembered_us is None else min(longest_us, remembered_us // 2)
 
 
 def ground_of(base: Experiment, settings: Mapping[str, object], nemesis: Nemesis) -> Ground:
@@ -169,6 +173,8 @@ def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
         over_us = each.end_us + (each.amount if each.kind == "slow-disk" else 0)  # with the last sync
         if not ground.first_us <= each.at_us <= over_us <= ground.last_us:
             return f"{each.kind} is not within the time for disturbances"
+        if each.for_us > ground.longest_us:
+            return f"{each.kind} lasts too long"
         if each.kind in {"cut", "flap", "delay", "loss"} and not _is_link(each.target, ground):
             return f"{each.kind} is of a link that there is not"
         if each.kind == "delay" and each.amount < _jitter_us(each.target, ground):

@@ -24,7 +24,7 @@ from experiments.hunting.case import (
     Kind,
     by_time,
 )
-from experiments.hunting.knobs import costly, pressed, sooner
+from experiments.hunting.knobs import costly, meanwhile, pressed, sooner
 from experiments.hunting.networks import DRAWN, network
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
@@ -36,19 +36,29 @@ CHEAPLY = 0.95
 """How often settings that decide what a run costs are drawn, mostly for little: many short runs with few
 events and processes find more than a few large ones.
 """
+LEAST_OF = 3
+"""Of so many values that are drawn the first, which costs least, is taken."""
 TOPOLOGY = "topology"
-ELSEWHERE = 0.2
+ELSEWHERE = 0.6
 """How often the topology is another one, at least."""
+SMALLEST = 0.7
+"""How often that is, of those with a name, the smallest: where there is no third region, nobody makes up for
+what one of two does wrong, and a run costs little.
+"""
 SOONER = 0.2
 """How often long periods are short."""
 PRESSED = 0.15
 """How often all limits are small together."""
-WEIGHTS: Mapping[Kind, int] = {"cut": 3, "crash": 3, "separate": 2, "pause": 2}
+MEANWHILE = 0.5
+"""How often subscribers also subscribe while things are disturbed."""
+WEIGHTS: Mapping[Kind, int] = {"cut": 3, "crash": 3, "separate": 3, "pause": 3}
 """Of kinds, where it is not 1: partial partitions and single processes first."""
 NARROW: tuple[Direction, ...] = ("forward", "backward")
 Size = Literal["one", "some", "most", "all"]
-BESIDE = 0.4
-"""How often a disturbance is put beside another one: at its begin or end, and in the same place."""
+BESIDE = 0.5
+"""How often a disturbance is put beside another one: at its begin or end."""
+IN_PLACE = 0.7
+"""How often that is also in the same place; else anywhere."""
 SYNCS = (1, 2, 5, 20, 100)
 """How many syncs a slow disk does, one after the other, before it is fast again."""
 SIZES: tuple[Size, ...] = ("one", "one", "one", "one", "some", "most", "all")
@@ -60,14 +70,17 @@ class Drawing:
     def __init__(self, base: Experiment, nemesis: Nemesis, knobs: Mapping[str, Sequence[Any]]) -> None:
         self._base, self._nemesis, self._knobs = base, nemesis, knobs
         self._costly = costly(base)
-        self._sooner = sooner(base, nemesis)
-        self._pressed = pressed(base, nemesis)
+        self._together = (
+            (meanwhile(base, nemesis), MEANWHILE),
+            (sooner(base, nemesis), SOONER),
+            (pressed(base, nemesis), PRESSED),
+        )
 
     def case(self, seed: int) -> Case:
         """The case of a seed."""
         rng = Random(f"hunt {seed}")  # noqa: S311  to be replayed, not to be kept secret
         ground, settings = self._ground(rng)
-        kinds = rng.sample(ground.kinds, rng.randint(1, min(5, len(ground.kinds))))
+        kinds = _few(rng, ground.kinds)
         disturbances: list[Disturbance] = []
         for _ in range(rng.choice(COUNTS)):
             found = draw(rng, ground, kinds, disturbances)
@@ -87,17 +100,16 @@ class Drawing:
         few += [path for path in self._costly if path in self._knobs and rng.random() < CHEAPLY]
         few += [TOPOLOGY] if TOPOLOGY in self._knobs and rng.random() < ELSEWHERE else []
         found = {path: self._value(rng, path) for path in sorted({*varied, *few}, key=_outermost)}
-        if self._sooner and rng.random() < SOONER:
-            found |= rng.choice(self._sooner)
-        if self._pressed and rng.random() < PRESSED:
-            found |= rng.choice(self._pressed)
+        for together, often in self._together:
+            if together and rng.random() < often:
+                found |= rng.choice(together)
         return {path: found[path] for path in sorted(found, key=_outermost)}
 
     def _value(self, rng: Random, path: str) -> Any:
-        if path == TOPOLOGY and rng.random() < DRAWN:
-            return network(rng)
         values = self._knobs[path]
-        return values[min(rng.randrange(len(values)) for _ in range(2 if path in self._costly else 1))]
+        if path == TOPOLOGY:
+            return _topology(rng, values)
+        return values[min(rng.randrange(len(values)) for _ in range(LEAST_OF if path in self._costly else 1))]
 
     def _ground(self, rng: Random) -> tuple[Ground, dict[str, Any]]:
         for _ in range(ATTEMPTS):
@@ -109,18 +121,31 @@ class Drawing:
         return self.ground({}), {}
 
 
+def _topology(rng: Random, names: Sequence[str]) -> Any:
+    if rng.random() < DRAWN:
+        return network(rng)
+    return names[0] if rng.random() < SMALLEST else rng.choice(names)
+
+
 def _outermost(path: str) -> tuple[int, str]:
     """Whole sections before their fields."""
     return path.count("."), path
+
+
+def _few(rng: Random, kinds: Sequence[Kind]) -> list[Kind]:
+    """From one to five kinds."""
+    heads = {
+        kind: rng.random() ** (1 / WEIGHTS.get(kind, 1)) for kind in kinds
+    }  # Efraimidis and Spirakis, 2006
+    return sorted(kinds, key=lambda kind: -heads[kind])[: rng.randint(1, min(5, len(kinds)))]
 
 
 def draw(
     rng: Random, ground: Ground, kinds: Sequence[Kind], others: Sequence[Disturbance]
 ) -> Disturbance | None:
     """One more disturbance beside others, within the bounds, or None if no place was found."""
-    weights = [WEIGHTS.get(kind, 1) for kind in kinds]
     for _ in range(ATTEMPTS):
-        kind = rng.choices(kinds, weights)[0]
+        kind = rng.choice(kinds)
         beside = rng.choice(others) if others and rng.random() < BESIDE else None
         found = _disturbance(rng, ground, kind, span(rng, ground, others, beside), beside)
         if breach([*others, found], ground) is None:
@@ -160,6 +185,8 @@ def _disturbance(
 ) -> Disturbance:
     """over: when it begins, and how long it lasts."""
     at_us, for_us = over
+    if beside is not None and rng.random() >= IN_PLACE:
+        beside = None
     near = set() if beside is None else {name.partition("/")[0] for name in (*beside.target, *beside.others)}
     if kind in ON_LINKS:
         return _on_links(rng, ground, kind, over, near)

@@ -36,12 +36,14 @@ MANY = 64
 RATE_FACTORS = (0.02, 0.05, 1)
 BATCHING_FACTORS = (8, 4, 2, 1, 0.5)
 """Of periods in which what is to be sent gathers; those that cost little first."""
-PRESSING = 0.2
+PRESSING = 0.1
 """Of the rate, where limits are small together."""
 INSTEAD_OF_NONE = (4, 16)
 """Of counts that are 0."""
 RATE_MIN = 5
 """Events a second."""
+RATE_FEWEST = 0.5
+"""With that, nothing follows soon that would make up for what went wrong."""
 SHORTEST_US = 4_000_000
 """At least so long is left for disturbances."""
 
@@ -49,7 +51,9 @@ SHORTEST_US = 4_000_000
 def knobs_of(base: Experiment, nemesis: Nemesis) -> dict[str, list[Any]]:
     """The values of each setting that may be drawn, by dotted path; those that are possible by themselves."""
     ours = {} if programs_of(base.system) is not None else dict(_parameters(base))
-    asked = {**ours, **dict(_sizes(base, nemesis)), **nemesis.vary}
+    asked = {**ours, **nemesis.vary}
+    for path, values in _sizes(base, nemesis):
+        asked[path] = [*values, *(value for value in asked.get(path, ()) if value not in values)]
     found = {}
     for path, values in asked.items():
         possible = [value for value in values if _is_possible(base, {path: value}, nemesis)]
@@ -109,6 +113,14 @@ def sooner(base: Experiment, nemesis: Nemesis) -> list[Settings]:
         for factor in LONG_FACTORS
     ]
     return [settings for settings in asked if settings and _is_possible(base, settings, nemesis)]
+
+
+def meanwhile(base: Experiment, nemesis: Nemesis) -> list[Settings]:
+    """Subscribers that subscribe, or change what they subscribe to, while things are disturbed."""
+    within = DURATION.format(nemesis.start_us + SHORTEST_US)
+    later = {"workload.subscriptions.within": within}
+    asked = [later, {**later, "workload.subscriptions.change": DURATION.format(SHORTEST_US)}]
+    return [settings for settings in asked if _is_possible(base, settings, nemesis)]
 
 
 def pressed(base: Experiment, nemesis: Nemesis) -> list[Settings]:
@@ -195,17 +207,15 @@ def _sizes(base: Experiment, nemesis: Nemesis) -> Iterator[tuple[str, Sequence[A
     yield "duration", [DURATION.format(us) for us in (*lasting, base.duration_us)]
     rate = getattr(base.workload, "rate_per_s", None)
     if rate:
-        yield (
-            "workload.rate",
-            [EVENT_RATE.format(max(RATE_MIN, round(rate * factor))) for factor in RATE_FACTORS],
-        )
+        few = [max(RATE_MIN, round(rate * factor)) for factor in RATE_FACTORS]
+        yield "workload.rate", [EVENT_RATE.format(each) for each in (*few, RATE_FEWEST)]
     if getattr(base.workload, "event_size_bytes", None):
         yield "workload.event_size", ["1000B"]
     if isinstance(base.workload, StreamWorkload):
         yield from _streams(base)
     if list(base.roles) == [DEFAULT]:
         yield from _counts(base, base.roles[DEFAULT])
-    yield "topology", [base.topology, *(name for name in TOPOLOGIES if name != base.topology)]
+    yield "topology", [name for name in TOPOLOGIES if name != base.topology]
 
 
 def _streams(base: Experiment) -> Iterator[tuple[str, Sequence[Any]]]:

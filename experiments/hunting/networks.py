@@ -12,7 +12,7 @@ from topologies.loader import load_topology
 
 Network = dict[str, Any]  # as in a topology file
 
-DRAWN = 0.5
+DRAWN = 0.4
 """How often a network is drawn, where the topology is varied, instead of taken by its name."""
 LEAST: Mapping[str, int] = {"mesh": 2, "line": 2, "tree": 2, "ring": 3, "star": 3}
 """Kinds that count their regions, and how many they need."""

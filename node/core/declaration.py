@@ -270,6 +270,10 @@ def _no_times(parameters: Mapping[str, Any]) -> Iterable[int]:
     return ()
 
 
+def _for_ever(parameters: Mapping[str, Any]) -> int | None:
+    return None
+
+
 def _any_size(parameters: Mapping[str, Any]) -> int | None:
     return None
 
@@ -294,6 +298,8 @@ class System:
     promise_limits: parameters that limit what is promised, as how much is kept: beyond them it is less.
     batching: periods in which what is to be sent gathers: the longer they are, the fewer messages there are.
     times: with these parameters, after how many microseconds processes act, where that follows from several.
+    remembers: with these parameters, for how many microseconds what a subscriber asked for is remembered
+    while nothing comes from it; None: for ever.
     """
 
     declared: Declared
@@ -312,6 +318,7 @@ class System:
     promise_limits: tuple[str, ...] = ()
     batching: tuple[str, ...] = ()
     times: Callable[[Mapping[str, Any]], Iterable[int]] = _no_times
+    remembers: Callable[[Mapping[str, Any]], int | None] = _for_ever
 
     def problem(self) -> str | None:
         """What is wrong with the declaration, or None."""

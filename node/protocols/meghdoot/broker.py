@@ -173,6 +173,7 @@ class Broker:
 
     def gave(self, zone: Zone, to: Address) -> None:
         """A zone is another peer's now, who is sent all that belongs to it."""
+        self.held.changed()
         self.recovery.doubts.give(zone, to)
 
     def gained(self, zone: Zone, giver: Address | None) -> None:

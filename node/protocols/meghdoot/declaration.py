@@ -33,6 +33,11 @@ def waits(parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
     return (Wait("probe_timeout_us", probes * timeout_us, probes, is_relayed=True),)
 
 
+def remembers(parameters: Mapping[str, Any]) -> int:
+    """How long a subscriber may be silent: its last word may be almost as old as the next one is due."""
+    return min(parameters["gone_us"], parameters["expire_us"] - parameters["refresh_us"])
+
+
 def roles_problem(counts: Mapping[str, int]) -> str | None:
     """Why a region cannot have so many processes of each role, or None."""
     if counts.get("publisher", 0) > 1:
@@ -63,4 +68,5 @@ SYSTEM = System(
     studies=STUDIES,
     promise_limits=("gone_us",),
     times=lambda parameters: (Parameters(**parameters).repair_us,),
+    remembers=remembers,
 )

@@ -20,7 +20,7 @@ from node.protocols.meghdoot.layers import Mail, Overlay
 from node.protocols.meghdoot.messages import Purpose, Store, StoreAt, Stored, Subscribed, Word
 from node.protocols.meghdoot.mirror import copy_place
 from node.protocols.meghdoot.parameters import Parameters
-from node.protocols.meghdoot.space import Space, reflected, reflection
+from node.protocols.meghdoot.space import Space, reflection
 from node.protocols.meghdoot.stores import Stores
 from node.protocols.meghdoot.subscriptions import Key, Packing, Subscription, Subscriptions
 from node.protocols.reachability.nodes import NodeHandle
@@ -192,7 +192,6 @@ class Keeping:
         """Send what belongs to a zone to the peer that has it now. It is kept until it has come there."""
         subscriptions = self.subscriptions.within(zone)
         self.stores.send(to, Purpose.RECOVERED, subscriptions, lambda: None)
-        self.stores.send(to, Purpose.COPY, self.copies.within(reflected(zone)), lambda: None)
         moved = [each for each in self.copies if not self._is_at_home(each)]
         self.stores.send(to, Purpose.COPY, moved, lambda: None)
 

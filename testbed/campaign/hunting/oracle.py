@@ -8,7 +8,8 @@ Deliveries are compared by `analysis.timelines`, on arrays. What the experiment 
 - *died*: a process ended without being told to;
 - *stalled*: after the last disturbance, the quiet time and the drain not everything had come;
 - *silent*: a publisher that runs published nothing in the last part of the quiet time, though it was to, and
-  the system had had the time to settle that its contract gives it.
+  the system had had the time to settle that its contract gives it. One that waits for what it published, and
+  hears of it in the end, is not: a small window may be full for as long as a system may take.
 """
 
 from collections.abc import Iterator

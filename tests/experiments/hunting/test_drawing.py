@@ -74,7 +74,22 @@ def test_long_periods_are_drawn_short_together_so_that_they_end_within_a_run():
     short = [each for each in drawn if each.get("parameters.refresh") == "1875ms"]
     assert short
     assert {each.get("parameters.expire") for each in short} == {"7500ms"}
-    assert {each.get("parameters.gone") for each in drawn} <= {None, "30s", "120s"}  # limits a promise
+    assert {each.get("parameters.gone") for each in drawn} <= {None, "10s", "40s"}  # limits a promise
+
+
+def test_nobody_is_silent_for_so_long_that_what_it_asked_for_is_forgotten():
+    short = {"parameters.expire": "7500ms", "parameters.refresh": "1875ms"}
+    ground = drawing_of("meghdoot-nemesis").ground(short)
+    assert ground.longest_us == 2_812_500  # of 7.5 s less 1.875 s the half
+    pause = Disturbance("pause", 2_500_000, 2_900_000, ("r0/subscriber-0",))
+    assert breach([pause], ground) == "pause lasts too long"
+    assert breach([replace(pause, for_us=2_800_000)], ground) is None
+
+
+def test_subscribers_also_subscribe_while_things_are_disturbed():
+    drawn = [drawing_of("meghdoot-nemesis").case(seed).settings for seed in range(60)]
+    assert 15 < sum(each.get("workload.subscriptions.within") == "6s" for each in drawn) < 45
+    assert any("workload.subscriptions.change" in each for each in drawn)
 
 
 def test_one_replica_at_least_is_left_alone():
@@ -244,7 +259,7 @@ def test_limits_are_also_small_all_together_as_far_as_they_go_together():
     least, small, _ = pressed(base, nemesis)
     assert (least["parameters.unsynced_limit"], least["parameters.burst_limit"]) == ("1B", "1B")
     assert "parameters.control_limit" not in least  # with that burst nobody could be told anything
-    assert (small["parameters.control_limit"], small["workload.rate"]) == ("1024B", "100/s")
+    assert (small["parameters.control_limit"], small["workload.rate"]) == ("1024B", "50/s")
     drawn = [drawing_of("nemesis").case(seed).settings for seed in range(80)]
     assert any(least.items() <= each.items() for each in drawn)
 

@@ -51,7 +51,8 @@ def test_hunts_draw_networks_of_many_kinds_beside_those_with_a_name():
     kinds = {each["kind"] for each in drawn if isinstance(each, dict)}
     assert kinds >= {"ring", "line", "star", "mesh", "tree"}
     assert any(isinstance(each, str) for each in drawn)
-    assert drawn.count(None) > 100
+    assert drawn.count(None) > 60
+    assert drawn.count("two-regions") > 40
 
 
 OTHERS = (

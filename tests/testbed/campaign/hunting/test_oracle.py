@@ -86,6 +86,28 @@ def test_publishers_that_are_silent_while_a_system_may_still_settle_are_no_viola
     assert summary["verdict"] == "passed"
 
 
+TWO_ARE_GONE = Case(
+    1442160416,
+    {
+        "duration": "18s",
+        "topology": "two-regions",
+        "parameters.window": 1,
+        "roles.subscriber": 1,
+        "workload.rate": "5/s",
+    },
+    (
+        Disturbance("die", 2_044_000, 0, ("r1/peer-0",)),
+        Disturbance("die", 2_045_000, 0, ("r0/peer-0",)),
+    ),
+)
+
+
+def test_publishers_that_wait_for_what_comes_in_the_end_are_no_violation(tmp_path):
+    """A zone and its mirror image are gone, so all subscribers have to speak first: after 30 s."""
+    judged, _ = both("meghdoot-nemesis", TWO_ARE_GONE, tmp_path)
+    assert judged.violations == ()
+
+
 @pytest.mark.slow
 def test_a_loss_is_one_for_both(tmp_path):
     judged, summary = both("nemesis", LEAVING, tmp_path, never_asking_the_proxy)
