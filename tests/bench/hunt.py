@@ -84,7 +84,7 @@ def _hunted(mutant: Mutant, copy: Path, out: Path, way: str) -> Result:
         return Result(mutant, None)
     content = json.loads(findings[0].read_text())
     if _breaks_here(EXPERIMENTS[mutant.system], content):
-        sys.stderr.write(f"  {mutant.name}: what was found breaks without the defect, too: {content['said']}\n")
+        sys.stderr.write(f"  {mutant.name}: breaks without the defect, too: {content['said']}\n")
         return Result(mutant, None)
     broke = _replayed(copy, findings[0].parent) if REPLAYS and way == "guided" else None
     return Result(mutant, content["after_s"], len(content["case"]["disturbances"]), broke)
