@@ -35,7 +35,8 @@ def waits(parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
 
 def remembers(parameters: Mapping[str, Any]) -> int:
     """How long a subscriber may be silent: its last word may be almost as old as the next one is due."""
-    return min(parameters["gone_us"], parameters["expire_us"] - parameters["refresh_us"])
+    given = Parameters(**parameters)
+    return min(given.gone_us, given.expire_us - given.refresh_us)
 
 
 def roles_problem(counts: Mapping[str, int]) -> str | None:
