@@ -109,7 +109,7 @@ class Content:
         for whose, place in index.matches(np.vstack((opens, self.low)), np.vstack((closes, self.high))):
             event = mine[place]
             t_ns = self.t_ns[event]
-            must = (surely[whose] <= t_ns) & (t_ns < until[whose])
+            must = (surely[whose] < t_ns) & (t_ns < until[whose])
             yield EventMatches(
                 self.client[whose], self.session[whose], self.stream[event], self.seq[event], must, event
             )

@@ -183,6 +183,8 @@ def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
             ground.of_region
         ):
             return f"{each.kind} is of a region that there is not"
+        if each.kind in ON_DISKS and not ground.of_kind(each.kind):
+            return f"{each.kind} is of a disk that there is not"
         if each.kind in (*ON_PROCESSES, *ON_REGIONS) and not {*each.target, *each.others} <= all_processes:
             return f"{each.kind} is of a process that there is not"
     taken = list(_taken(disturbances, ground))

@@ -21,6 +21,7 @@ The operator ends this with GiveUp (`node.core.machine`): the chain begins anew 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from node.core import machine as m
 from node.core.specification import NodeSpec
@@ -66,7 +67,9 @@ class ConfigurationService(Participant):
         self._told = 0  # number of the configuration that was told last
         self._remember: dict[str, Configuration] = {}  # what replicas were told last
         self._statuses: dict[str, Status] = {}  # what the replicas that are connected said last
-        self._lost: dict[str, tuple[int, int]] = {}  # who is away: since when, and until when to wait
+        self._losses = 0  # of replicas that belonged to the chain
+        self._lost: dict[str, tuple[int, int]] = {}  # who is away: the number of the loss, until when to wait
+        self._heard: dict[str, int] = {}  # losses until a replica spoke last
         self._given_up: set[str] = set()  # by the operator
         self.takes = {
             **{(role, Advertisement): self._heartbeat for role in Role},
@@ -146,6 +149,11 @@ class ConfigurationService(Participant):
 
     # --- What replicas say
 
+    def take(self, channel: Channel, message: Any) -> None:
+        """See `PeeringMachine`: whoever says anything goes on after all losses until then."""
+        self._heard[channel.name] = self._losses
+        super().take(channel, message)
+
     def _heartbeat(self, channel: Channel, message: Advertisement) -> None:
         """A heartbeat: what the sender has does not matter here."""
 
@@ -202,12 +210,12 @@ class ConfigurationService(Participant):
 
     def _attendance(self, name: str) -> Attendance:
         channel = self.channels.get(name)
-        lost_us, until_us = self._lost.get(name, (0, self.now_us + 1))
+        lost, until_us = self._lost.get(name, (0, self.now_us + 1))
         return Attendance(
             incarnation=None if channel is None else channel.incarnation,
             status=self._statuses.get(name),
-            heard_us=0 if channel is None else channel.heard_us,
-            lost_us=lost_us,
+            heard=self._heard.get(name, 0),
+            lost=lost,
             is_overdue=self.now_us >= until_us,
             is_given_up=name in self._given_up,
         )
@@ -266,7 +274,8 @@ class ConfigurationService(Participant):
             self.send(channel, configuration_of(self.chain, self.replicas))
 
     def _wait_for(self, name: str, wait_us: int) -> None:
-        self._lost[name] = (self.now_us, self.now_us + wait_us)
+        self._losses += 1
+        self._lost[name] = (self._losses, self.now_us + wait_us)
         self.emit(m.SetTimer((GRACE, name), self.now_us + wait_us))
 
     def _is_meant(self, channel: Channel) -> bool:

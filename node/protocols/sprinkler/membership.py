@@ -25,12 +25,14 @@ BEGAN_ANEW = "chain_began_anew"
 
 @dataclass(frozen=True, slots=True)
 class Attendance:
-    """What is known of one replica. Times are the service's."""
+    """What is known of one replica. What came before what is counted in losses: several things may happen at
+    one time.
+    """
 
     incarnation: int | None = None  # of the process that is connected, if one is
     status: Status | None = None  # what that process said of itself
-    heard_us: int = 0  # when it was last heard
-    lost_us: int = 0  # when the process of the chain was lost, if it is away
+    heard: int = 0  # how many losses there had been when it was last heard
+    lost: int = 0  # of which number its own was, if the process of the chain is away
     is_overdue: bool = False  # it has been away for longer than is waited for
     is_given_up: bool = False  # the operator says that it will not come back
 
@@ -74,9 +76,9 @@ def _about(name: str, chain: Chain, known: Mapping[str, Attendance]) -> Decision
 
 def _without(name: str, why: str, chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
     """Remove it, if another member goes on."""
-    since_us = known[name].lost_us
+    since = known[name].lost
     others = [known[other] for other in chain.members if other != name and _goes_on(chain, other, known)]
-    if name in chain.members and not any(other.heard_us > since_us for other in others):
+    if name in chain.members and not any(other.heard >= since for other in others):
         return None
     at = chain.everyone.index(name)
     incarnations = chain.incarnations[:at] + chain.incarnations[at + 1 :]

@@ -74,7 +74,7 @@ def by_hand(events, asked):
                         continue
                     if asking - 1 <= t <= ended + 1:
                         key = client, stream, seq
-                        found[key] = found.get(key, False) or asked_at <= t < ending - 1
+                        found[key] = found.get(key, False) or asked_at < t < ending - 1
     return found
 
 

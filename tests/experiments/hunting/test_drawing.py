@@ -86,6 +86,13 @@ def test_nobody_is_silent_for_so_long_that_what_it_asked_for_is_forgotten():
     assert breach([replace(pause, for_us=2_800_000)], ground) is None
 
 
+def test_a_disk_is_disturbed_only_where_things_are_kept_on_disks():
+    fill = Disturbance("fill", 3_000_000, 1_000_000, ("r0/proxy-0",))
+    kept, not_kept = (drawing_of("nemesis").ground({"parameters.durable": each}) for each in (True, False))
+    assert breach([fill], kept) is None
+    assert breach([fill], not_kept) == "fill is of a disk that there is not"
+
+
 def test_subscribers_also_subscribe_while_things_are_disturbed():
     drawn = [drawing_of("meghdoot-nemesis").case(seed).settings for seed in range(60)]
     assert 15 < sum(each.get("workload.subscriptions.within") == "6s" for each in drawn) < 45

@@ -246,6 +246,15 @@ def test_nobody_is_removed_before_another_member_shows_that_it_goes_on():
     assert bench.chain == "12"
 
 
+def test_who_answers_in_the_very_microsecond_of_a_loss_goes_on():
+    bench = Bench()
+    bench.go("0", answer=False)
+    status = Status(bench.service.chain.number, 0, Disk.WORKS)
+    bench.give(m.Received(bench.connections["1"], (status,)), after_us=0)
+    bench.grace_ends("0")
+    assert bench.chain == "12"
+
+
 def test_a_member_that_comes_back_with_its_disk_stays_where_it_is():
     bench = Bench()
     bench.go("0")
