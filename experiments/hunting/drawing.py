@@ -9,7 +9,7 @@ anywhere.
 
 from collections.abc import Mapping, Sequence, Set
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from experiments.checks import role_of
 from experiments.hunting.bounds import Ground, breach, ground_of
@@ -59,9 +59,23 @@ BESIDE = 0.5
 """How often a disturbance is put beside another one: at its begin or end."""
 IN_PLACE = 0.7
 """How often that is also in the same place; else anywhere."""
+IN_ONE_REGION = 0.3
+"""How often all disturbances of a case are of one region and its links."""
 SYNCS = (1, 2, 5, 20, 100)
 """How many syncs a slow disk does, one after the other, before it is fast again."""
 SIZES: tuple[Size, ...] = ("one", "one", "one", "one", "some", "most", "all")
+
+
+class Place(NamedTuple):
+    """Where something should be: in these regions or from them, if there are any, and on these processes as
+    often as on any.
+    """
+
+    regions: frozenset[str] = frozenset()
+    processes: frozenset[str] = frozenset()
+
+
+ANYWHERE = Place()
 
 
 class Drawing:
@@ -81,9 +95,12 @@ class Drawing:
         rng = Random(f"hunt {seed}")  # noqa: S311  to be replayed, not to be kept secret
         ground, settings = self._ground(rng)
         kinds = _few(rng, ground.kinds)
+        place = ANYWHERE
+        if rng.random() < IN_ONE_REGION:
+            place = Place(frozenset({rng.choice(list(ground.of_region))}))
         disturbances: list[Disturbance] = []
         for _ in range(rng.choice(COUNTS)):
-            found = draw(rng, ground, kinds, disturbances)
+            found = draw(rng, ground, kinds, disturbances, place)
             if found is not None:
                 disturbances.append(found)
         return Case(rng.randrange(1 << 32), settings, by_time(disturbances))
@@ -141,13 +158,20 @@ def _few(rng: Random, kinds: Sequence[Kind]) -> list[Kind]:
 
 
 def draw(
-    rng: Random, ground: Ground, kinds: Sequence[Kind], others: Sequence[Disturbance]
+    rng: Random,
+    ground: Ground,
+    kinds: Sequence[Kind],
+    others: Sequence[Disturbance],
+    place: Place = ANYWHERE,
 ) -> Disturbance | None:
-    """One more disturbance beside others, within the bounds, or None if no place was found."""
+    """One more disturbance beside others, within the bounds, or None if none was found."""
     for _ in range(ATTEMPTS):
         kind = rng.choice(kinds)
         beside = rng.choice(others) if others and rng.random() < BESIDE else None
-        found = _disturbance(rng, ground, kind, span(rng, ground, others, beside), beside)
+        where = place
+        if beside is not None and rng.random() < IN_PLACE:
+            where = Place(place.regions or _regions_of(beside), frozenset(beside.target))
+        found = _disturbance(rng, ground, kind, span(rng, ground, others, beside), where)
         if breach([*others, found], ground) is None:
             return found
     return None
@@ -180,14 +204,10 @@ def length(rng: Random, ground: Ground, longest_us: int) -> int:
     return rng.randint(shortest_us, longest_us)
 
 
-def _disturbance(
-    rng: Random, ground: Ground, kind: Kind, over: tuple[int, int], beside: Disturbance | None
-) -> Disturbance:
+def _disturbance(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int], where: Place) -> Disturbance:
     """over: when it begins, and how long it lasts."""
     at_us, for_us = over
-    if beside is not None and rng.random() >= IN_PLACE:
-        beside = None
-    near = set() if beside is None else {name.partition("/")[0] for name in (*beside.target, *beside.others)}
+    near = where.regions
     if kind in ON_LINKS:
         return _on_links(rng, ground, kind, over, near)
     if kind in ON_REGIONS:
@@ -195,8 +215,8 @@ def _disturbance(
         region = rng.choice([name for name in regions if name in near] or regions)
         return Disturbance(kind, at_us, for_us, tuple(ground.of_region[region]))
     group = rng.choice(ground.groups[rng.choice(ground.of_kind(kind))])
-    if beside is not None:
-        group = _group_beside(rng, ground, kind, beside, near) or group
+    if near:
+        group = _group_near(rng, ground, kind, where) or group
     if kind == "separate":
         return _separated(rng, ground, group, at_us, for_us)
     chosen = tuple(sorted(rng.sample(group, _size(rng, len(group)))))
@@ -206,13 +226,15 @@ def _disturbance(
     return Disturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, chosen)
 
 
-def _group_beside(
-    rng: Random, ground: Ground, kind: Kind, beside: Disturbance, near: Set[str]
-) -> list[str] | None:
-    """Processes of one role in a region of the other one, the same ones as often as any; None if none are."""
+def _regions_of(each: Disturbance) -> frozenset[str]:
+    return frozenset({name.partition("/")[0] for name in (*each.target, *each.others)})
+
+
+def _group_near(rng: Random, ground: Ground, kind: Kind, where: Place) -> list[str] | None:
+    """Processes of one role that are there; None if none are."""
     groups = [group for role in ground.of_kind(kind) for group in ground.groups[role] if group]
-    groups = [group for group in groups if group[0].partition("/")[0] in near]
-    same = [group for group in groups if set(group) & set(beside.target)]
+    groups = [group for group in groups if group[0].partition("/")[0] in where.regions]
+    same = [group for group in groups if set(group) & where.processes]
     return rng.choice(same if same and rng.random() < 0.5 else groups) if groups else None
 
 

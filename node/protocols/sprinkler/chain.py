@@ -38,6 +38,7 @@ from node.protocols.sprinkler.publications import Publications
 from node.protocols.sprinkler.subscribers import Subscribers
 
 PUBLICATIONS_AT_ONCE = 256  # handed to the successor before its room is looked at again
+PUBLICATION_BYTES = 512  # room for one of them, with the name of its publisher
 
 
 class Surroundings(Process, Protocol):
@@ -226,7 +227,8 @@ class Replication:
         if channel is None:
             return
         while not (all_sent := publications.all_sent) and channel.open_for_bulk:
-            self._node.send(channel, *publications.take_unsent(PUBLICATIONS_AT_ONCE))
+            fitting = 1 + channel.room_bytes // PUBLICATION_BYTES
+            self._node.send(channel, *publications.take_unsent(min(fitting, PUBLICATIONS_AT_ONCE)))
         if all_sent:
             self._cursors.serve(channel)
         if not self._has_told_whole:
