@@ -104,6 +104,7 @@ class Pastry:
             emit=emit,
         )
         self._failed: dict[Address, NodeHandle] = {}
+        self._doubted: set[tuple[Address, Address]] = set()  # by whom who was said to have failed, lately
         takes: dict[type, Take] = {
             Route: self._route,
             JoinRows: self._join_rows,
@@ -306,14 +307,19 @@ class Pastry:
         self._consider(node)
 
     def _learn(self, node: NodeHandle, beliefs: Iterable[Believed]) -> None:
-        """What a node's message says of it, and of others."""
+        """What a node's message says of it, and of others.
+
+        Two that take each other for failed, as behind a cut, say so with each answer: each word counts once
+        between two looks, or this node would ask both again and again, as fast as answers come.
+        """
         self._failed.pop(node.address, None)
         changed = self.leaf_set.add(node)
         told = []
         for each in beliefs:
             other = NodeHandle(each.id, each.address)
             if each.belief == Belief.FAILED:
-                if other in self.leaf_set:
+                if other in self.leaf_set and (node.address, other.address) not in self._doubted:
+                    self._doubted.add((node.address, other.address))
                     self.reach.probe(other)
             elif other.address not in self._failed and self.leaf_set.would_take(other):
                 told.append(other)
@@ -393,6 +399,7 @@ class Pastry:
         period_us = self._parameters.heartbeat_us or QUIET_US
         self._emit(m.SetTimer(TICK, self.reach.now_us + period_us))
         self.reach.tick()
+        self._doubted.clear()
         if not self.leaf_set.is_complete:
             for node in (*self.leaf_set.smaller[-1:], *self.leaf_set.larger[-1:]):
                 self.reach.probe(node)
