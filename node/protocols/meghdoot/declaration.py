@@ -67,7 +67,7 @@ SYSTEM = System(
     distributions=("numpy",),
     report="analysis.systems.meghdoot_report:report",
     studies=STUDIES,
-    promise_limits=("gone_us",),
+    promise_limits=("gone_us", "window"),  # a publisher whose window is full waits for who is gone
     times=lambda parameters: (Parameters(**parameters).repair_us,),
     remembers=remembers,
 )
