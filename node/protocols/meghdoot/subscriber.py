@@ -6,6 +6,7 @@ may know of a subscription that is over, or of an earlier life.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of
@@ -156,17 +157,26 @@ class Subscriber:
                 self._interest(kind, own.asked)
 
     def tick(self) -> None:
-        """Say again what was not confirmed, or not for long; where answers are late they are waited for."""
+        """Say again what was not confirmed, or not for long; where answers are late they are waited for.
+
+        Where there is room for a few, those that have been due for longest come first: the others would expire.
+        """
         now_us = self._mail.now_us
         said_by_us = now_us - self._mail.late_us
-        forgotten = self._parameters.gone_us
+        self._forget_ended(now_us - self._parameters.gone_us)
+        due = [
+            own
+            for number, own in self.own.items()
+            if own.ended_us is None and own.due_us <= (said_by_us if number in self._said else now_us)
+        ]
+        for own in sorted(due, key=attrgetter("due_us")):
+            self._say_if_there_is_room(own)
+
+    def _forget_ended(self, until_us: int) -> None:
         for number, own in list(self.own.items()):
-            if own.ended_us is not None:
-                if now_us - own.ended_us > forgotten:
-                    del self.own[number]
-                    self._words.remove((self._mail.own, number))
-            elif own.due_us <= (said_by_us if number in self._said else now_us):
-                self._say_if_there_is_room(own)
+            if own.ended_us is not None and own.ended_us < until_us:
+                del self.own[number]
+                self._words.remove((self._mail.own, number))
 
     # --- Events
 
