@@ -159,7 +159,7 @@ class Subscriber:
     def tick(self) -> None:
         """Say again what was not confirmed, or not for long; where answers are late they are waited for.
 
-        Where there is room for a few, those that have been due for longest come first: the others would expire.
+        Where there is room for a few, those that were due first come first: others would expire.
         """
         now_us = self._mail.now_us
         said_by_us = now_us - self._mail.late_us
