@@ -152,7 +152,8 @@ def test_processes_that_end_at_once_end_the_hunt_in_one_line(tmp_path, capfd):
 
 @pytest.mark.slow
 def test_settings_with_which_nothing_gets_ready_are_refused_and_no_finding(tmp_path, capfd):
-    options = ["--set", "nemesis.vary={roles.proxy: [0]}", "--set", "duration=14s", "--runs", "2"]
+    none = ["--set", "roles.proxy=0", "--set", "nemesis.vary={roles.proxy: [0]}"]
+    options = [*none, "--set", "duration=14s", "--runs", "2"]
     assert hunt(tmp_path, *options, "--workers", "2") == exit_codes.FINE
     said = capfd.readouterr()
     assert "not ready after" in said.err
