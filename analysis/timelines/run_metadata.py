@@ -94,9 +94,7 @@ class RunMetadata:
     ended_ns: int | None
     outcome: str | None
     event_bytes: int | None
-    rate_per_s: float | None = (
-        None  # of each publisher; None where it publishes as fast as it is acknowledged
-    )
+    rate_per_s: float | None = None  # of each publisher; None in a closed loop
     hosts: Mapping[str, Host] = field(default_factory=dict)
     owner: Mapping[int, str] = field(default_factory=dict)  # stream -> region
     stream_names: Mapping[int, str] = field(default_factory=dict)

@@ -150,10 +150,8 @@ def _outermost(path: str) -> tuple[int, str]:
 
 
 def _few(rng: Random, kinds: Sequence[Kind]) -> list[Kind]:
-    """From one to five kinds."""
-    heads = {
-        kind: rng.random() ** (1 / WEIGHTS.get(kind, 1)) for kind in kinds
-    }  # Efraimidis and Spirakis, 2006
+    """From one to five kinds, by their weights (Efraimidis and Spirakis, 2006)."""
+    heads = {kind: rng.random() ** (1 / WEIGHTS.get(kind, 1)) for kind in kinds}
     return sorted(kinds, key=lambda kind: -heads[kind])[: rng.randint(1, min(5, len(kinds)))]
 
 

@@ -150,8 +150,9 @@ class ConfigurationService(Participant):
     # --- What replicas say
 
     def take(self, channel: Channel, message: Any) -> None:
-        """See `PeeringMachine`: whoever says anything goes on after all losses until then."""
-        self._heard[channel.name] = self._losses
+        """See `PeeringMachine`: a replica that says anything goes on after all losses until then."""
+        if channel.name in self.replicas:
+            self._heard[channel.name] = self._losses
         super().take(channel, message)
 
     def _heartbeat(self, channel: Channel, message: Advertisement) -> None:
