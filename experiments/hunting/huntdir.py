@@ -75,6 +75,21 @@ class Progress:
     shrunk: dict[str, Count] = field(default_factory=dict)
     waiting: list[Broken] = field(default_factory=list)
 
+    @property
+    def of_use(self) -> int:
+        """Runs that say something about the system."""
+        return self.runs - self.refused - self.unfinished - self.invalid
+
+    def no_use(self) -> str:
+        """Why no run was of use, in a line."""
+        why = {
+            "refused": self.refused,
+            "did not finish": self.unfinished,
+            "with which the machine did not keep up": self.invalid,
+        }
+        said = ", ".join(f"{count} {what}" for what, count in why.items() if count)
+        return f"no run was of use, of {self.runs}{f': {said}' if said else ''}"
+
 
 @dataclass(frozen=True, slots=True)
 class HuntDirectory:

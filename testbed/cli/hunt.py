@@ -105,8 +105,8 @@ def command(  # noqa: PLR0917 (click passes them by name)
     With --replay a finding is made again on real processes, several times: what comes of it is a rate with
     its interval. --fixed then says how many clean runs make it credible that it is gone, and makes them.
 
-    Exit codes: 0 nothing was found, 1 something was, 2 bad input, 3 this machine cannot do it, 130
-    interrupted; what was seen until then is kept.
+    Exit codes: 0 nothing was found, 1 something was, 2 bad input, 3 this machine cannot do it,
+    or no run was of use, 130 interrupted; what was seen until then is kept.
     """
     if replay is not None:
         return _again(replay, times, backend or LOCAL, fixed=fixed)

@@ -38,7 +38,9 @@ OF_HUNTS = ("crashed", "died", "stalled", "silent")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to stop: seconds and runs of all sittings together, and so many findings."""
+    """When to stop: seconds and runs of all sittings together, and so many findings. Where only time ends a
+    sitting it has one run at least, however busy the machine is.
+    """
 
     seconds: float | None = None
     runs: int | None = None
@@ -72,7 +74,7 @@ class Hunt:
         self._signatures = {str(each["signature"]) for _, each in directory.found()}
         self._before_s = self.progress.elapsed_s
         self._began_s = self._told_s = self._saved_s = time.monotonic()
-        self._given = self.progress.runs
+        self._given = self._before_runs = self.progress.runs
         self.new_findings: list[Finding] = []
 
     def carry_out(self) -> None:
@@ -98,8 +100,10 @@ class Hunt:
             return True  # what else broke waits for the next sitting
         if progress.waiting:
             return False
+        if limits.runs is not None and progress.runs >= limits.runs:
+            return True
         late = limits.seconds is not None and self._elapsed_s() >= limits.seconds
-        return late or (limits.runs is not None and progress.runs >= limits.runs)
+        return late and progress.runs > self._before_runs
 
     def _give(self) -> None:
         while self._pool.idle and not self.progress.waiting:

@@ -15,7 +15,7 @@ import click
 from experiments.backend_names import SIMULATOR
 from experiments.hunting.drawing import Drawing
 from experiments.hunting.huntable import nemesis_of, refuse_unusable
-from experiments.hunting.huntdir import HUNTS, HuntDirectory
+from experiments.hunting.huntdir import HUNTS, HuntDirectory, Progress
 from experiments.hunting.knobs import knobs_of
 from experiments.hunting.written import base_of
 from experiments.json_files import read_json, write_json
@@ -81,6 +81,7 @@ def hunt(request: HuntRequest) -> int:
         }
         stack.enter_context(handling({signal.SIGTERM: interrupt}))
         pool = stack.enter_context(_pool(request, setup, base, directory))
+        before = directory.progress()
         hunting = Hunt(
             base,
             nemesis,
@@ -100,7 +101,7 @@ def hunt(request: HuntRequest) -> int:
             click.echo(f"interrupted: {again} goes on", err=True)
             raise
         click.echo(hunting.text(), err=True)
-    return _summed_up(directory)
+    return _summed_up(directory, before)
 
 
 def _pool(request: HuntRequest, setup: dict[str, Any], base: Experiment, directory: HuntDirectory) -> AnyPool:
@@ -154,11 +155,17 @@ def _check_same(directory: HuntDirectory, request: HuntRequest, base: Experiment
             raise InputError(str(directory.hunt_json), None, field, said)
 
 
-def _summed_up(directory: HuntDirectory) -> int:
+def _summed_up(directory: HuntDirectory, before: Progress) -> int:
+    """Say what was found. Raises MachineError if nothing was, and no run of this sitting says anything (or
+    none at all, if it had none).
+    """
     found = directory.found()
     for folder, finding in found:
         click.echo(f"{folder}\n  {sanitize(finding['said'])}")
-    runs = directory.progress().runs
+    progress = directory.progress()
+    runs = progress.runs
     findings = f"{len(found)} finding{'s' if len(found) != 1 else ''}"
     click.echo(f"{findings} in {directory.path}, of {runs} run{'s' if runs != 1 else ''}")
+    if not found and progress.of_use <= (before.of_use if runs > before.runs else 0):
+        raise MachineError(f"{directory.path}: {progress.no_use()}")
     return exit_codes.FAILED if found else exit_codes.FINE

@@ -1,5 +1,6 @@
 """A hunt finds what is planted, shrinks it, writes it down to be replayed, and goes on where it stopped."""
 
+import contextlib
 import json
 import os
 import shlex
@@ -16,7 +17,9 @@ from experiments.hunting.case import Case, case_from_json
 from experiments.hunting.huntdir import Broken, HuntDirectory
 from experiments.loader import read_experiment
 from testbed.campaign import exit_codes
+from testbed.campaign.hunting import start
 from testbed.campaign.hunting.hunt import Hunt, Limits
+from testbed.campaign.hunting.pool import Done
 from testbed.cli import main
 
 SMALL = ["--set", "nemesis.vary=null", "--set", "duration=14s", "--set", "workload.rate=10/s"]
@@ -96,6 +99,39 @@ def test_what_else_broke_when_enough_was_found_waits_for_the_next_sitting(tmp_pa
     assert (f"{len(left)} to be shrunk" in hunting.text()) is bool(left)
 
 
+@pytest.mark.slow
+def test_a_sitting_whose_time_is_over_at_once_has_a_run_all_the_same(tmp_path):
+    assert hunt(tmp_path, *LITTLE, "--for", "0.001s", "--workers", "1") == exit_codes.FINE
+    assert HuntDirectory(tmp_path).progress().runs == 1
+    assert hunt(tmp_path, *LITTLE, "--for", "0.001s", "--workers", "1") == exit_codes.FINE
+    assert HuntDirectory(tmp_path).progress().runs == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"refused": "no such topic"}, "no run was of use, of 2: 2 refused"),
+        (None, "no run was of use, of 2: 2 did not finish"),
+    ],
+)
+def test_a_hunt_of_which_no_run_was_of_use_has_not_passed(tmp_path, monkeypatch, capsys, answer, said):
+    class Answering:
+        """A process that answers the same to each case."""
+
+        size, idle, busy = 1, 1, 0
+
+        def give(self, job, _request):
+            self.job = job
+
+        def wait(self, _seconds):
+            return [Done(self.job, answer)]
+
+    monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Answering()))
+    assert hunt(tmp_path, *LITTLE, "--runs", "2") == exit_codes.MACHINE
+    assert said in capsys.readouterr().err
+    assert hunt(tmp_path, *LITTLE, "--runs", "2") == exit_codes.MACHINE, "though there is nothing to do"
+
+
 def test_another_hunt_s_folder_is_refused_in_one_line(tmp_path, capsys):
     tmp_path.joinpath("hunt.json").write_text('{"seed": 7}')
     assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.BAD_INPUT
@@ -154,7 +190,7 @@ def test_processes_that_end_at_once_end_the_hunt_in_one_line(tmp_path, capfd):
 def test_settings_with_which_nothing_gets_ready_are_refused_and_no_finding(tmp_path, capfd):
     none = ["--set", "roles.proxy=0", "--set", "nemesis.vary={roles.proxy: [0]}"]
     options = [*none, "--set", "duration=14s", "--runs", "2"]
-    assert hunt(tmp_path, *options, "--workers", "2") == exit_codes.FINE
+    assert hunt(tmp_path, *options, "--workers", "2") == exit_codes.MACHINE
     said = capfd.readouterr()
     assert "not ready after" in said.err
     assert HuntDirectory(tmp_path).progress().refused == 2
