@@ -107,6 +107,18 @@ class Disturbance:
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """When something seldom was done in a run, in microseconds since time 0; by whom, and to whom if it was a
+    message.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    at_us: TimeUs
+    processes: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One run of a hunt: fields of the experiment by dotted path, disturbances by time, and a seed."""
 
@@ -139,6 +151,11 @@ def case_to_json(case: Case) -> dict[str, Any]:
 def disturbances_from_json(content: Any, file: object) -> tuple[Disturbance, ...]:
     """Disturbances as they stand in JSON. Raises InputError with the field."""
     return from_json(tuple[Disturbance, ...], content, file)
+
+
+def moments_from_json(content: Any, file: object) -> tuple[Moment, ...]:
+    """Moments as they stand in JSON. Raises InputError with the field."""
+    return from_json(tuple[Moment, ...], content, file)
 
 
 def case_from_json(content: Any, file: object = "case") -> Case:

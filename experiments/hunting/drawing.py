@@ -22,6 +22,7 @@ from experiments.hunting.case import (
     Direction,
     Disturbance,
     Kind,
+    Moment,
     by_time,
 )
 from experiments.hunting.knobs import costly, meanwhile, pressed, sooner
@@ -68,11 +69,12 @@ SIZES: tuple[Size, ...] = ("one", "one", "one", "one", "some", "most", "all")
 
 class Place(NamedTuple):
     """Where something should be: in these regions or from them, if there are any, and on these processes as
-    often as on any.
+    often as on any; or on nothing else.
     """
 
     regions: frozenset[str] = frozenset()
     processes: frozenset[str] = frozenset()
+    is_exact: bool = False
 
 
 ANYWHERE = Place()
@@ -175,6 +177,23 @@ def draw(
     return None
 
 
+def draw_upon(
+    rng: Random, ground: Ground, others: Sequence[Disturbance], moment: Moment
+) -> Disturbance | None:
+    """One more disturbance within the bounds, of who did something, right then; None if none was found."""
+    weights = [WEIGHTS.get(kind, 1) for kind in ground.kinds]
+    for _ in range(ATTEMPTS):
+        kind = rng.choices(ground.kinds, weights)[0]
+        for_us = _step(length(rng, ground, min(ground.longest_us, ground.last_us - moment.at_us)))
+        of_one = rng.random() < 0.5 and kind not in ON_LINKS
+        processes = frozenset({rng.choice(moment.processes)} if of_one else moment.processes)
+        where = Place(frozenset(name.partition("/")[0] for name in processes), processes, is_exact=True)
+        found = _disturbance(rng, ground, kind, (moment.at_us, for_us), where)
+        if breach([*others, found], ground) is None:
+            return found
+    return None
+
+
 def span(
     rng: Random, ground: Ground, others: Sequence[Disturbance], beside: Disturbance | None
 ) -> tuple[int, int]:
@@ -215,8 +234,10 @@ def _disturbance(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int],
     group = rng.choice(ground.groups[rng.choice(ground.of_kind(kind))])
     if near:
         group = _group_near(rng, ground, kind, where) or group
+    if where.is_exact:
+        group = [name for name in group if name in where.processes] or group
     if kind == "separate":
-        return _separated(rng, ground, group, at_us, for_us)
+        return _separated(rng, ground, group, over, where)
     chosen = tuple(sorted(rng.sample(group, _size(rng, len(group)))))
     if kind == "slow-disk":
         slower_us = max(STEP_US, _step(for_us // rng.choice(SYNCS)))
@@ -233,17 +254,22 @@ def _group_near(rng: Random, ground: Ground, kind: Kind, where: Place) -> list[s
     groups = [group for role in ground.of_kind(kind) for group in ground.groups[role] if group]
     groups = [group for group in groups if group[0].partition("/")[0] in where.regions]
     same = [group for group in groups if set(group) & where.processes]
-    return rng.choice(same if same and rng.random() < 0.5 else groups) if groups else None
+    is_same = same and (where.is_exact or rng.random() < 0.5)
+    return rng.choice(same if is_same else groups) if groups else None
 
 
-def _separated(rng: Random, ground: Ground, group: Sequence[str], at_us: int, for_us: int) -> Disturbance:
+def _separated(
+    rng: Random, ground: Ground, group: Sequence[str], over: tuple[int, int], where: Place
+) -> Disturbance:
     """A process kept from all others of its region, from one, or from those of one role."""
+    at_us, for_us = over
     process = rng.choice(group)
     others = [name for name in ground.of_region[process.partition("/")[0]] if name != process]
     if not others:
         return Disturbance("reset", at_us, 0, (process,))
     of_one_role = _of_one_role(rng, others)
-    kept = rng.choice((others, [rng.choice(others)], of_one_role))
+    one = rng.choice([name for name in others if where.is_exact and name in where.processes] or others)
+    kept = rng.choice((others, [one], of_one_role))
     return Disturbance("separate", at_us, for_us, (process,), tuple(kept), _direction(rng))
 
 
@@ -256,7 +282,8 @@ def _on_links(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int], ne
     """near: in or from which regions rather than elsewhere."""
     at_us, for_us = over
     regions = tuple(ground.topology.regions)
-    link = rng.choice([link for link in ground.links if near & set(link)] or ground.links)
+    between = [link for link in ground.links if near >= set(link)]
+    link = rng.choice(between or [link for link in ground.links if near & set(link)] or ground.links)
     if kind == "isolate":
         region = rng.choice([name for name in regions if name in near] or regions)
         return Disturbance(kind, at_us, for_us, (region,), (), _direction(rng))

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from experiments.hunting.case import Case, Disturbance
+from experiments.hunting.case import Case, Disturbance, Moment
 from experiments.json_files import read_json, write_json
 from experiments.validated_json import STRICT, Count, Free, from_json, to_json
 from topologies.errors import InputError
@@ -32,7 +32,7 @@ Starving = tuple[tuple[Disturbance, ...], ...]
 class Interesting:
     """A case that showed something new: what, and when in microseconds since time 0. cost: of its run, in
     actions of the simulation, or milliseconds on real processes. starving: what would have kept some of its
-    deliveries from coming.
+    deliveries from coming. moments: when what is seldom done was done, and who did it.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -41,6 +41,7 @@ class Interesting:
     new: Mapping[str, Instant]
     cost: Count = 0
     starving: Starving = ()
+    moments: tuple[Moment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,32 +5,36 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from experiments.hunting.bounds import Ground, breach
-from experiments.hunting.case import AT_ONCE, DISTURBANCES_MAX, STEP_US, Case, Disturbance, by_time
-from experiments.hunting.drawing import Drawing, draw, length
+from experiments.hunting.case import AT_ONCE, DISTURBANCES_MAX, STEP_US, Case, Disturbance, Moment, by_time
+from experiments.hunting.drawing import Drawing, draw, draw_upon, length
 from topologies.errors import InputError
 
 ATTEMPTS = 30
 CHANGES = (1, 1, 1, 2, 2, 3)
 AFTER_US = (0, 0, 1, 200, 600, 2_000, 10_000, 100_000)
 """How long after something happened a disturbance is put there."""
+ALIKE = 0.5
+"""How often settings and seed stay, so that all goes as it went until the first change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
     """A case; when what was new in it happened, in microseconds since time 0; and what would have kept some
-    of its deliveries from coming (`lineage`).
+    of its deliveries from coming (`lineage`). seldom: when what is seldom done was done in it, and by whom.
     """
 
     case: Case
     moments_us: tuple[int, ...]
     starving: tuple[tuple[Disturbance, ...], ...] = ()
+    seldom: tuple[Moment, ...] = ()
 
 
 def mutated(rng: Random, drawing: Drawing, parent: Parent, other: Parent) -> Case | None:
     """A case like `parent`, within the bounds; None if none was found."""
     for _ in range(ATTEMPTS):
         settings = dict(parent.case.settings)
-        if rng.random() < 0.25:
+        is_alike = rng.random() < ALIKE
+        if not is_alike and rng.random() < 0.5:
             settings = _other_settings(rng, drawing, settings, other)
         try:
             ground = drawing.ground(settings)
@@ -39,7 +43,7 @@ def mutated(rng: Random, drawing: Drawing, parent: Parent, other: Parent) -> Cas
         found = list(parent.case.disturbances)
         for _ in range(rng.choice(CHANGES)):
             found = rng.choice(_WAYS)(rng, ground, found, parent, other)
-        seed = parent.case.seed if rng.random() < 0.7 else rng.randrange(1 << 32)
+        seed = parent.case.seed if is_alike or rng.random() < 0.4 else rng.randrange(1 << 32)
         case = Case(seed, settings, by_time(found)[:DISTURBANCES_MAX])
         if case != parent.case and breach(case.disturbances, ground) is None:
             return case
@@ -110,6 +114,16 @@ def _shifted_last(rng: Random, ground: Ground, found: Found, parent: Parent) -> 
     return moved if breach(moved, ground) is None else found
 
 
+def _upon(rng: Random, ground: Ground, found: Found, parent: Parent, _: Parent) -> Found:
+    """Also something that befalls who did what is seldom done, or to whom it was done, right then."""
+    inside = [each for each in parent.seldom if ground.first_us <= each.at_us < ground.last_us]
+    if not inside:
+        return found
+    moment = rng.choice(inside)
+    drawn = draw_upon(rng, ground, found, replace(moment, at_us=moment.at_us + rng.choice(AFTER_US)))
+    return found if drawn is None else [*found, drawn]
+
+
 def _removed(rng: Random, _: Ground, found: Found, __: Parent, ___: Parent) -> Found:
     if len(found) < 2:
         return found
@@ -142,6 +156,10 @@ _WAYS: Sequence[Callable[[Random, Ground, Found, Parent, Parent], Found]] = (
     _retargeted,
     _added,
     _added,
+    _upon,
+    _upon,
+    _upon,
+    _upon,
     _removed,
     _merged,
     _starved,

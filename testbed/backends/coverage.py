@@ -7,14 +7,16 @@ Also keeps the messages of a span of time for diagrams, if asked for.
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
+from experiments.hunting.case import Moment
 from node.core import machine as m
 from node.core.errors import NodeFailureError
 from node.core.message_layout import Codec
 from node.sim.process import Node
 from node.systems import codec_of
-from testbed.backends.features import BEFORE, LOGGED, Noticed, Phase, phases
+from testbed.backends.features import BEFORE, LOGGED, Deed, Noticed, Phase, phases
 from testbed.backends.in_memory import Clock, Watcher
 
 MESSAGES_MAX = 200_000
@@ -73,26 +75,30 @@ class Coverage(Watcher):
         if sends > SENDS_MAX:
             raise NodeFailureError(f"{name} failed: it sent {SENDS_MAX} times within a second")
         keep = self.kept_us is not None and self.kept_us[0] <= since_us < self.kept_us[1]
-        before = None
+        before, names = None, (name, target.spec.name)
         for message in effect.messages:
             kind = self._kind(message)
             if kind != before:
-                self._note(source, kind, since_us)
+                self._note(source, kind, since_us, names)
                 before = kind
             if keep and len(self.messages) < MESSAGES_MAX:
-                names = source.spec.name, target.spec.name
                 self.messages.append(SeenMessage(since_us, *names, kind, _short(message)))
 
     def logged(self, time_us: int, node: Node, line: m.Log) -> None:
         """See `Watcher`."""
-        self._note(node, f"{LOGGED}{line.event}", self._since_us())
+        self._note(node, f"{LOGGED}{line.event}", self._since_us(), (node.spec.name,))
 
     def features(self) -> dict[str, int]:
         """All features of the run, and when each first occurred: microseconds since time 0."""
         return self._noticed.features()
 
-    def _note(self, node: Node, kind: str, since_us: int) -> None:
-        self._noticed.note(node.spec.role, self._cause(node.given), kind, self._phase, since_us)
+    def moments(self, rng: Random) -> list[Moment]:
+        """Some of the times when something was done that is seldom done."""
+        return self._noticed.moments(rng)
+
+    def _note(self, node: Node, kind: str, since_us: int, processes: tuple[str, ...]) -> None:
+        deed = Deed(node.spec.role, self._cause(node.given), kind, self._phase)
+        self._noticed.note(deed, since_us, processes)
 
     def _cause(self, given: m.Input | None) -> str:
         """The kind of an input: of the first message that came, or the name of a timer."""

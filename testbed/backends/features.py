@@ -2,17 +2,27 @@
 message within, or an event of its log), on what, and in which phase (before any disturbance, during some,
 after the last one), and how often, by powers of 16; of log events also during which kinds of disturbance.
 Steady traffic gives the same features in every run; what a disturbance brings about gives others. Kept with
-each feature is when it first occurred, so that faults can be put there.
+each feature is when it first occurred, and of what was seldom done also by whom, so that faults can be put
+there.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+
+from experiments.hunting.case import Moment
 
 SETTLING_US = 1_000_000  # after a disturbance's end: what follows it is still of it
 BEFORE, DURING, AFTER = "before", "during", "after"
 LOGGED = "log "
 """How the kind of what is logged begins."""
+
+SELDOM = 40
+"""What all of a role do no more often in a run is seldom done."""
+EACH_MAX, MOMENTS_MAX = 4, 40
+"""Of so many times that something was done in a phase it is known who did it; and so many are told of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +45,28 @@ def phases(spans: Iterable[tuple[str, int, int]]) -> list[Phase]:
     return found
 
 
+class Deed(NamedTuple):
+    """What a role did, on what, in a phase of this name."""
+
+    role: str
+    cause: str
+    kind: str
+    phase: str
+
+
 @dataclass(slots=True)
 class Noticed:
-    """What the roles of a run did, and how often, and when first."""
+    """What the roles of a run did, and how often, and when first and by whom."""
 
-    _counts: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
-    _first_us: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
+    _counts: dict[Deed, int] = field(default_factory=dict)
+    _first: dict[Deed, list[tuple[int, tuple[str, ...]]]] = field(default_factory=dict)
 
-    def note(self, role: str, cause: str, kind: str, phase: str, since_us: int) -> None:
-        """A process of this role did this, on this, in a phase of this name, so long since time 0."""
-        key = (role, cause, kind, phase)
-        counts = self._counts
-        if key in counts:
-            counts[key] += 1
-        else:
-            counts[key] = 1
-            self._first_us[key] = since_us
+    def note(self, deed: Deed, since_us: int, processes: tuple[str, ...]) -> None:
+        """This was done so long since time 0. processes: by which one, and to whom."""
+        count = self._counts.get(deed, 0)
+        self._counts[deed] = count + 1
+        if count < EACH_MAX:
+            self._first.setdefault(deed, []).append((since_us, processes))
 
     def features(self) -> dict[str, int]:
         """All features of the run, and when each first occurred: microseconds since time 0."""
@@ -58,15 +74,30 @@ class Noticed:
         often: Counter[tuple[str, str, str]] = Counter()
         for (role, _, kind, phase), count in self._counts.items():
             often[role, kind, _broad(phase)] += count
-        for key, at_us in self._first_us.items():
-            role, cause, kind, phase = key
-            for text in _features(role, cause, kind, phase, often[role, kind, _broad(phase)]):
+        for deed, first in self._first.items():
+            at_us = first[0][0]
+            for text in _features(deed, often[deed.role, deed.kind, _broad(deed.phase)]):
                 found[text] = min(at_us, found.get(text, at_us))
         return found
 
+    def moments(self, rng: Random) -> list[Moment]:
+        """Some of the times since time 0 when something was done that is seldom done."""
+        often: Counter[tuple[str, str, str]] = Counter()
+        for deed, count in self._counts.items():
+            often[deed[:3]] += count
+        known: dict[tuple[str, str, str], list[Moment]] = {}
+        for deed, first in self._first.items():
+            if often[deed[:3]] <= SELDOM:
+                some = [Moment(at_us, processes) for at_us, processes in first if at_us >= 0]
+                known.setdefault(deed[:3], []).extend(some)
+        each = [moments for moments in known.values() if moments]
+        chosen = rng.sample(each, min(len(each), MOMENTS_MAX))
+        return sorted((rng.choice(moments) for moments in chosen), key=lambda moment: moment.at_us)
 
-def _features(role: str, cause: str, kind: str, phase: str, count: int) -> Iterator[str]:
+
+def _features(deed: Deed, count: int) -> Iterator[str]:
     """What is said of what a role did, so often in all: coarse enough that most runs show little new."""
+    role, cause, kind, phase = deed
     broad = _broad(phase)
     if broad != BEFORE:  # how often until then says only how long that was
         yield f"{role} {kind} {broad} {_size(count)}"

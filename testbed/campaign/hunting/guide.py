@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from random import Random
 
-from experiments.hunting.case import Case, Disturbance
+from experiments.hunting.case import Case, Disturbance, Moment
 from experiments.hunting.drawing import Drawing
 from experiments.hunting.huntdir import Interesting
 from experiments.hunting.mutating import Parent, mutated
@@ -50,15 +50,16 @@ class Guide:
         features: Mapping[str, int],
         cost: int,
         starving: tuple[tuple[Disturbance, ...], ...] = (),
+        moments: tuple[Moment, ...] = (),
     ) -> Interesting | None:
         """Note what a case showed; the case with what was new, if anything was.
 
-        starving: as of `Interesting`.
+        starving, moments: as of `Interesting`.
         """
         new = {feature: at_us for feature, at_us in features.items() if feature not in self.seen}
         if not new:
             return None
-        interesting = Interesting(case, new, cost, starving)
+        interesting = Interesting(case, new, cost, starving, moments)
         self.add(interesting)
         return interesting
 
@@ -82,4 +83,6 @@ class Guide:
     def _parent(self, at: int) -> Parent:
         interesting = self._corpus[at]
         moments = sorted({at_us for at_us in interesting.new.values() if at_us >= 0})
-        return Parent(interesting.case, tuple(moments[-MOMENTS_MAX:]), interesting.starving)
+        return Parent(
+            interesting.case, tuple(moments[-MOMENTS_MAX:]), interesting.starving, interesting.moments
+        )

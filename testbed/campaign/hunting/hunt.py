@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.hunting.case import Case, case_to_json, disturbances_from_json
+from experiments.hunting.case import Case, case_to_json, disturbances_from_json, moments_from_json
 from experiments.hunting.drawing import Drawing
 from experiments.hunting.huntdir import Broken, HuntDirectory
 from experiments.hunting.shrinking import RUNS_MAX, Shrinking
@@ -127,7 +127,8 @@ class Hunt:
                 self._say(f"run {number} was refused, as others may be: {answer['refused']}")
             return
         starving = tuple(disturbances_from_json(some, "case") for some in answer["starving"])
-        interesting = self.guide.take(case, answer["features"], answer["actions"], starving)
+        moments = moments_from_json(answer["moments"], "case")
+        interesting = self.guide.take(case, answer["features"], answer["actions"], starving, moments)
         if interesting is not None:
             self._directory.keep(interesting)
         progress.invalid += not answer.get("valid", True)

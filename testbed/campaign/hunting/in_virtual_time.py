@@ -13,7 +13,7 @@ from testbed.backends.coverage import Coverage
 from testbed.backends.in_memory import simulate_in_memory
 from testbed.backends.simulator import simulate
 from testbed.campaign.hunting.oracle import judge
-from testbed.campaign.hunting.trials import experiment_and_topology, starved
+from testbed.campaign.hunting.trials import experiment_and_topology, rng_of, starved
 from testbed.errors import TestbedError
 from testbed.planning import make_plan
 from testbed.runner.run_control import prepare
@@ -42,6 +42,7 @@ class InVirtualTime:
             "violations": [asdict(each) for each in judged.violations],
             "figures": judged.figures,
             "features": coverage.features(),
+            "moments": [asdict(each) for each in coverage.moments(rng_of("moments", case.seed))],
             "starving": starved(plan, case.seed, carried.transfers),
             "messages": [asdict(each) for each in coverage.messages],
             "wall_s": simulation.wall_s if simulation else 0.0,

@@ -29,10 +29,10 @@ from experiments.run_record import RunRecord
 from experiments.rundir import RunDirectory
 from testbed.backends.backend import LocalBackend
 from testbed.backends.coverage import SeenMessage
-from testbed.backends.features import LOGGED, Noticed, phases
+from testbed.backends.features import LOGGED, Deed, Noticed, phases
 from testbed.backends.in_memory import HostOutput, RunInMemory
 from testbed.campaign.hunting.oracle import judge
-from testbed.campaign.hunting.trials import UNDER_WAY, experiment_and_topology, starved
+from testbed.campaign.hunting.trials import UNDER_WAY, experiment_and_topology, rng_of, starved
 from testbed.campaign.one_run import Request, prepare
 from testbed.errors import TestbedError
 
@@ -91,12 +91,14 @@ def _told(
     judged = judge(RunInMemory(record, _outputs(run, record), []))
     valid = bool(summary["fidelity"]["valid"])
     messages = list(_messages(run, record))
+    noticed = _noticed(run, record, case, messages)
     low_us, high_us = kept_us or (0, 0)
     return {
         "violations": [asdict(each) for each in judged.violations if valid or each.kind not in LATE],
         "valid": valid,
         "figures": judged.figures,
-        "features": _features(run, record, case, messages),
+        "features": noticed.features(),
+        "moments": [asdict(each) for each in noticed.moments(rng_of("moments", case.seed))],
         "starving": starved(record.plan, case.seed, list(_transfers(run, record))),
         "messages": [asdict(each) for each in messages if low_us <= each.time_us < high_us],
     }
@@ -168,23 +170,22 @@ def _of_connections(
             yield each["t_ns"], names[ends[0]], names[ends[1]], kind
 
 
-def _features(
-    run: RunDirectory, record: RunRecord, case: Case, messages: list[SeenMessage]
-) -> dict[str, int]:
-    """What was new: of messages, to which role; and lines of logs, without their numbers."""
+def _noticed(run: RunDirectory, record: RunRecord, case: Case, messages: list[SeenMessage]) -> Noticed:
+    """What was done: messages sent, to which role; and lines of logs, without their numbers."""
     roles = {process.name: process.role for process in record.plan.processes}
-    done = [(each.time_us, roles[each.source], roles[each.target], each.kind) for each in messages]
+    done: list[tuple[int, str, str, tuple[str, ...]]] = [
+        (each.time_us, roles[each.target], each.kind, (each.source, each.target)) for each in messages
+    ]
     for process in record.plan.processes:
-        done += [
-            (at_us, process.role, "", f"{LOGGED}{said}") for at_us, said in _logged(run, record, process.host)
-        ]
+        logged = _logged(run, record, process.host)
+        done += [(at_us, "", f"{LOGGED}{said}", (process.name,)) for at_us, said in logged]
     noticed, coming = Noticed(), phases((each.kind, each.at_us, each.end_us) for each in case.disturbances)
     name = coming[0].name
-    for at_us, role, cause, kind in sorted(done):
+    for at_us, cause, kind, processes in sorted(done):
         while coming and coming[0].from_us <= at_us:
             name = coming.pop(0).name
-        noticed.note(role, cause, kind, name, at_us)
-    return noticed.features()
+        noticed.note(Deed(roles[processes[0]], cause, kind, name), at_us, processes)
+    return noticed
 
 
 def _logged(run: RunDirectory, record: RunRecord, host: str) -> Iterator[tuple[int, str]]:

@@ -28,9 +28,9 @@ class Trials(Protocol):
         whether the directory of a run that breaks something stays.
 
         Returns `violations` (as of the oracle), `figures`, `features` and when each first occurred,
-        `starving` (`experiments.hunting.lineage`), `messages`, `actions` (what it cost), and of a run
-        on real processes `valid`, whether the machine kept up, and `run`, the directory that stayed. Raises
-        InputError and TestbedError for a case that cannot be run.
+        `starving` (`experiments.hunting.lineage`), `moments` (`experiments.hunting.case`), `messages`,
+        `actions` (what it cost), and of a run on real processes `valid`, whether the machine kept up, and
+        `run`, the directory that stayed. Raises InputError and TestbedError for a case that cannot be run.
         """
 
     def confirmed(self, case: Case) -> dict[str, Any]:
@@ -45,12 +45,17 @@ def experiment_and_topology(base: Experiment, case: Case) -> tuple[Topology, Exp
     return topology, experiment_of(base, case, topology)
 
 
+def rng_of(what: str, seed: int) -> Random:
+    """What decides what is told of a run: the same each time."""
+    return Random(f"{what} {seed}")  # noqa: S311  to be replayed, not to be kept secret
+
+
 def starved(plan: Plan, seed: int, transfers: list[Transfer]) -> list[list[dict[str, Any]]]:
     """The disturbances that would have kept some deliveries of a run from coming, as JSON."""
     clients = [
         process.name for process in plan.processes if plan.declared.has(process.role, Trait.SUBSCRIBER)
     ]
-    rng = Random(f"lineage {seed}")  # noqa: S311  to be replayed, not to be kept secret
+    rng = rng_of("lineage", seed)
     times_us = [int(value) for name, value in plan.parameters.items() if name.endswith("_us") and value]
     found = starving(transfers, clients, hops(plan), rng, times_us or [USUAL_US])
     return [[asdict(each) for each in some] for some in found]

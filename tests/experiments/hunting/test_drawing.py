@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from experiments.checks import problems
 from experiments.declared import Trait
 from experiments.hunting.bounds import FORGETTING_MAX, breach, is_valid
-from experiments.hunting.case import FORGETTING, Case, Disturbance, case_from_json, case_to_json
-from experiments.hunting.drawing import Drawing
+from experiments.hunting.case import FORGETTING, Case, Disturbance, Moment, case_from_json, case_to_json
+from experiments.hunting.drawing import Drawing, draw_upon
 from experiments.hunting.knobs import knobs_of, pressed
 from experiments.hunting.mutating import Parent, mutated
 from experiments.hunting.written import base_of, experiment_of
@@ -62,7 +62,8 @@ def test_a_changed_case_stays_within_the_bounds(name, seeds):
     from random import Random
 
     drawing = drawing_of(name)
-    one, other = (Parent(drawing.case(seed), (3_000_000, 4_500_000)) for seed in seeds[:2])
+    seldom = (Moment(3_500_001, ("r0/nobody-7", "r1/nobody-8")),)  # as other settings have
+    one, other = (Parent(drawing.case(seed), (3_000_000, 4_500_000), (), seldom) for seed in seeds[:2])
     case = mutated(Random(seeds[2]), drawing, one, other)
     assert case == mutated(Random(seeds[2]), drawing, one, other)
     if case is not None:
@@ -239,6 +240,26 @@ def test_a_disturbance_is_put_right_after_what_was_new_to_the_microsecond():
     ground = drawing.ground(case.settings)
     made = experiment_of(base_of(load_experiment("nemesis")), case, ground.topology)
     assert 7_123_457 in {fault.at_us for fault in made.faults}
+
+
+def test_who_does_what_is_seldom_done_is_disturbed_right_then():
+    from random import Random
+
+    drawing = drawing_of("nemesis")
+    ground = drawing.ground({})
+    moment = Moment(7_123_457, ("r0/proxy-0", "r1/proxy-0"))
+    drawn = [draw_upon(Random(seed), ground, (), moment) for seed in range(80)]
+    found = [each for each in drawn if each is not None]
+    assert len(found) > 60
+    assert {each.at_us for each in found} == {7_123_457}
+    assert {each.target for each in found if each.kind in {"cut", "flap"}} == {("r0", "r1")}
+    crashed = {each.target for each in found if each.kind in {"crash", "pause", "reset"}}
+    assert crashed == {("r0/proxy-0",), ("r1/proxy-0",)}
+    parent = Parent(Case(1, {}, ()), (), (), (moment,))
+    cases = [mutated(Random(seed), drawing, parent, parent) for seed in range(60)]
+    upon = [case for case in cases if case and any(d.at_us == 7_123_457 for d in case.disturbances)]
+    assert len(upon) > 6
+    assert any((case.seed, dict(case.settings)) == (1, {}) for case in upon), "all goes as it went until then"
 
 
 @pytest.mark.parametrize(

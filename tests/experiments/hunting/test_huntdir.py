@@ -39,10 +39,10 @@ def test_the_corpus_is_read_back_and_goes_on_after_its_last_file(directory: Hunt
 
 def test_a_corpus_of_before_there_was_lineage_can_be_read(directory: HuntDirectory) -> None:
     content = to_json(INTERESTING)
-    del content["starving"]
+    del content["starving"], content["moments"]
     write_json(directory.corpus / "000001.json", content)
     [kept] = directory.kept()
-    assert (kept.case, kept.starving) == (CASE, ())
+    assert (kept.case, kept.starving, kept.moments) == (CASE, (), ())
 
 
 def test_what_broke_and_waits_is_kept_while_the_hunt_is_off(directory: HuntDirectory) -> None:

@@ -1,10 +1,11 @@
 """What was seen of a run, by phases of its disturbances."""
 
 from dataclasses import dataclass
+from random import Random
 
 import pytest
 
-from experiments.hunting.case import Case, Disturbance
+from experiments.hunting.case import Case, Disturbance, Moment
 from experiments.hunting.written import base_of, experiment_of
 from experiments.loader import load_experiment
 from testbed.backends.coverage import Coverage
@@ -27,6 +28,7 @@ def test_without_disturbances_all_is_before():
 @dataclass(frozen=True)
 class Seen:
     features: dict[str, int]
+    moments: list[Moment]
     messages: list[object]
 
 
@@ -38,7 +40,7 @@ def seen(case: Case, kept_us=None) -> Seen:
     spans = [(each.kind, each.at_us, each.end_us) for each in case.disturbances]
     coverage = Coverage.of(plan.system, spans, kept_us)
     simulate_in_memory(plan, {"experiment": experiment.to_json(), "topology": {}}, watcher=coverage)
-    return Seen(coverage.features(), coverage.messages)
+    return Seen(coverage.features(), coverage.moments(Random(1)), coverage.messages)
 
 
 @pytest.mark.slow
@@ -47,7 +49,9 @@ def test_a_disturbance_shows_what_steady_traffic_does_not_and_when():
     steady = seen(Case(1, settings, ()))
     kill = Disturbance("crash", 3_000_000, 1_000_000, ("r0/proxy-0",))
     killed = seen(Case(1, settings, (kill,)), (2_900_000, 3_300_000))
-    assert seen(Case(1, settings, (kill,))).features == killed.features
+    again = seen(Case(1, settings, (kill,)))
+    assert (again.features, again.moments) == (killed.features, killed.moments)
+    assert any("r0/proxy-0" in each.processes and each.at_us > kill.at_us for each in killed.moments)
     new = {feature: at_us for feature, at_us in killed.features.items() if feature not in steady.features}
     assert any("during crash" in feature for feature in new)
     assert min(new.values()) >= kill.at_us - 1_500_000  # also what else chance brings before
