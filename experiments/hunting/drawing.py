@@ -26,7 +26,7 @@ from experiments.hunting.case import (
     by_time,
 )
 from experiments.hunting.knobs import costly, meanwhile, pressed, sooner
-from experiments.hunting.networks import DRAWN, network
+from experiments.hunting.networks import DRAWN, network, pair
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from topologies.errors import InputError
@@ -43,8 +43,8 @@ TOPOLOGY = "topology"
 ELSEWHERE = 0.6
 """How often the topology is another one, at least."""
 SMALLEST = 0.7
-"""How often that is, of those with a name, the smallest: where there is no third region, nobody makes up for
-what one of two does wrong, and a run costs little.
+"""How often one that is not drawn at large is of two regions: where there is no third, nobody makes up for
+what one of two does wrong, and a run costs little. Some way apart, since in no time nothing gets in between.
 """
 SOONER = 0.2
 """How often long periods are short."""
@@ -54,6 +54,19 @@ MEANWHILE = 0.5
 """How often subscribers also subscribe while things are disturbed."""
 WEIGHTS: Mapping[Kind, int] = {"cut": 3, "crash": 3, "separate": 3, "pause": 3}
 """Of kinds, where it is not 1: partial partitions and single processes first."""
+UPON: Mapping[Kind, int] = {
+    "crash": 3,
+    "separate": 4,
+    "pause": 3,
+    "cut": 2,
+    "reset": 1,
+    "die": 1,
+    "fill": 1,
+    "slow-disk": 1,
+    "isolate": 1,
+    "power": 1,
+}
+"""Of kinds that befall somebody right when it does something: those that end or delay the very next step."""
 NARROW: tuple[Direction, ...] = ("forward", "backward")
 Size = Literal["one", "some", "most", "all"]
 BESIDE = 0.5
@@ -143,7 +156,7 @@ class Drawing:
 def _topology(rng: Random, names: Sequence[str]) -> Any:
     if rng.random() < DRAWN:
         return network(rng)
-    return names[0] if rng.random() < SMALLEST else rng.choice(names)
+    return pair(rng) if rng.random() < SMALLEST else rng.choice(names)
 
 
 def _outermost(path: str) -> tuple[int, str]:
@@ -181,9 +194,9 @@ def draw_upon(
     rng: Random, ground: Ground, others: Sequence[Disturbance], moment: Moment
 ) -> Disturbance | None:
     """One more disturbance within the bounds, of who did something, right then; None if none was found."""
-    weights = [WEIGHTS.get(kind, 1) for kind in ground.kinds]
-    for _ in range(ATTEMPTS):
-        kind = rng.choices(ground.kinds, weights)[0]
+    kinds = [kind for kind in ground.kinds if kind in UPON]
+    for _ in range(ATTEMPTS if kinds else 0):
+        kind = rng.choices(kinds, [UPON[kind] for kind in kinds])[0]
         for_us = _step(length(rng, ground, min(ground.longest_us, ground.last_us - moment.at_us)))
         of_one = rng.random() < 0.5 and kind not in ON_LINKS
         processes = frozenset({rng.choice(moment.processes)} if of_one else moment.processes)
@@ -268,8 +281,8 @@ def _separated(
     if not others:
         return Disturbance("reset", at_us, 0, (process,))
     of_one_role = _of_one_role(rng, others)
-    one = rng.choice([name for name in others if where.is_exact and name in where.processes] or others)
-    kept = rng.choice((others, [one], of_one_role))
+    same = [name for name in others if where.is_exact and name in where.processes]
+    kept = rng.choice((others, [rng.choice(same or others)], same or of_one_role))
     return Disturbance("separate", at_us, for_us, (process,), tuple(kept), _direction(rng))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import exp, log
 from random import Random
 
 from experiments.hunting.bounds import Ground, breach
@@ -11,8 +12,12 @@ from topologies.errors import InputError
 
 ATTEMPTS = 30
 CHANGES = (1, 1, 1, 2, 2, 3)
-AFTER_US = (0, 0, 1, 200, 600, 2_000, 10_000, 100_000)
-"""How long after something happened a disturbance is put there."""
+SOON_US = 100, 100_000
+"""How long after something happened a disturbance is put there, if not at once: any time between these, short
+ones as often as long ones, since messages are on their way for any.
+"""
+REACTION_US = 3_000_000
+"""What happens so soon after a disturbance's begin or end is mostly due to it."""
 ALIKE = 0.5
 """How often settings and seed stay, so that all goes as it went until the first change."""
 
@@ -69,9 +74,15 @@ def _shifted(rng: Random, ground: Ground, found: Found, parent: Parent, _: Paren
     moved = found[at].at_us + rng.choice((-1, 1)) * rng.choice((STEP_US, 20_000, 200_000, 1_000_000))
     inside = [moment for moment in parent.moments_us if ground.first_us <= moment < ground.last_us]
     if inside and rng.random() < 0.6:
-        moved = rng.choice(inside) + rng.choice(AFTER_US)
+        moved = rng.choice(inside) + _soon(rng)
     moved = max(ground.first_us, min(moved, ground.last_us - found[at].for_us))
     return [*found[:at], replace(found[at], at_us=moved), *found[at + 1 :]]
+
+
+def _soon(rng: Random) -> int:
+    if rng.random() < 0.4:
+        return rng.choice((0, 0, 1))
+    return round(exp(rng.uniform(*map(log, SOON_US))))
 
 
 def _lengthened(rng: Random, ground: Ground, found: Found, _: Parent, __: Parent) -> Found:
@@ -108,7 +119,7 @@ def _shifted_last(rng: Random, ground: Ground, found: Found, parent: Parent) -> 
     inside = [moment for moment in parent.moments_us if ground.first_us <= moment < ground.last_us]
     if not inside or rng.random() < 0.4:
         return found
-    at_us = rng.choice(inside) + rng.choice(AFTER_US)
+    at_us = rng.choice(inside) + _soon(rng)
     at_us = max(ground.first_us, min(at_us, ground.last_us - found[-1].for_us))
     moved = [*found[:-1], replace(found[-1], at_us=at_us)]
     return moved if breach(moved, ground) is None else found
@@ -119,8 +130,10 @@ def _upon(rng: Random, ground: Ground, found: Found, parent: Parent, _: Parent) 
     inside = [each for each in parent.seldom if ground.first_us <= each.at_us < ground.last_us]
     if not inside:
         return found
-    moment = rng.choice(inside)
-    drawn = draw_upon(rng, ground, found, replace(moment, at_us=moment.at_us + rng.choice(AFTER_US)))
+    edges = [edge for each in found for edge in (each.at_us, each.end_us)]
+    reactions = [each for each in inside if any(0 <= each.at_us - edge < REACTION_US for edge in edges)]
+    moment = rng.choice(reactions if reactions and rng.random() < 0.7 else inside)
+    drawn = draw_upon(rng, ground, found, replace(moment, at_us=moment.at_us + _soon(rng)))
     return found if drawn is None else [*found, drawn]
 
 

@@ -28,7 +28,15 @@ LOSSES = ("0.1%", "0.5%", "1%")
 
 def network(rng: Random) -> Network:
     """A network; small ones are drawn more often than large ones."""
-    shape = rng.choice((_counted, _counted, _counted, _counted, _grid, _cliques))(rng)
+    return _linked(rng, rng.choice((_counted, _counted, _counted, _counted, _grid, _cliques))(rng))
+
+
+def pair(rng: Random) -> Network:
+    """A network of two regions."""
+    return _linked(rng, {"kind": "mesh", "regions": 2})
+
+
+def _linked(rng: Random, shape: Network) -> Network:
     least_ms = rng.choice(DELAYS_MS)
     most_ms = min(DELAY_MS_MAX, least_ms * rng.choice(SPREADS))
     delays: Network = {"from": f"{least_ms}ms", "to": f"{most_ms}ms"}

@@ -21,7 +21,7 @@ LOGGED = "log "
 
 SELDOM = 40
 """What all of a role do no more often in a run is seldom done."""
-EACH_MAX, MOMENTS_MAX = 4, 40
+EACH_MAX, MOMENTS_MAX = 4, 60
 """Of so many times that something was done in a phase it is known who did it; and so many are told of."""
 
 
