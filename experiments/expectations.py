@@ -8,7 +8,7 @@ so that a mistyped one does not cost a whole run. A value that is missing or nul
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
@@ -94,14 +94,22 @@ def number_of(value: Any) -> bool:
 
 def value_at(summary: Mapping[str, Any], path: str) -> Any:
     """What stands at a path of summary.json; None if there is no plain value."""
-    found: Any = summary
-    for part in path.split("."):
-        if isinstance(found, list):
-            named = (item for item in found if isinstance(item, Mapping))
-            found = next((item for item in named if part in (item.get("name"), item.get("link"))), None)
-        else:
-            found = found.get(part) if isinstance(found, Mapping) else None
+    found = _below(summary, path.split("."))
     return found if isinstance(found, (bool, int, float, str)) else None
+
+
+def _below(found: Any, parts: Sequence[str]) -> Any:
+    if not parts:
+        return found
+    if isinstance(found, list):
+        named = (item for item in found if isinstance(item, Mapping))
+        item = next((item for item in named if parts[0] in (item.get("name"), item.get("link"))), None)
+        return _below(item, parts[1:])
+    if isinstance(found, Mapping):
+        for length in range(1, len(parts) + 1):  # names of streams have dots, as `r0.1`
+            if (key := ".".join(parts[:length])) in found:
+                return _below(found[key], parts[length:])
+    return None
 
 
 def found_text(value: Any) -> str:

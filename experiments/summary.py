@@ -87,6 +87,8 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
     "fidelity": {"cpu_max": Figure("Processors, busiest")},
 }
 """The figures by section, in the order in which they are shown."""
+OF_STREAMS = tuple(name for name in METRICS["events"] if name != "unordered_publishers")
+"""Those of each stream, where there are a few."""
 WRONG = tuple(name for name, figure in METRICS["events"].items() if figure.better == "lower")
 """What may be wrong with events."""
 SECTION_TITLES: Mapping[str, str] = {
@@ -157,6 +159,7 @@ SECTIONS: dict[str, tuple[str, ...] | None] = {
     "verdict": (),
     **{section: tuple(figures) for section, figures in METRICS.items()},
     **dict.fromkeys(OPEN),
+    "streams": OF_STREAMS,
     "traffic": None,
 }
 
@@ -173,6 +176,8 @@ def path_problem(path: str, fault_names: Iterable[str], traffic: Iterable[str] =
     names = SECTIONS[section]
     if names is None:
         return None
+    if section == "streams":  # whose names only the plan knows, with dots or without
+        section, rest = "streams.<stream>", rest[max(1, len(rest) - 1) :]
     if not names:
         return f"{section} is a single value" if rest else None
     if len(rest) != 1 or rest[0] not in names:

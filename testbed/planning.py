@@ -9,7 +9,6 @@ captured.
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
@@ -35,7 +34,7 @@ from experiments.plan import (
     TrafficPlan,
 )
 from experiments.roles import counts_in
-from experiments.workloads.workload import Stream
+from experiments.workloads.workload import Stream, named_streams
 from testbed.faults.timeline import (
     block_changes,
     disk_changes,
@@ -133,13 +132,9 @@ def _regions(topology: Topology) -> Iterator[RegionPlan]:
 
 def _streams(asked: Sequence[Stream]) -> Iterator[StreamPlan]:
     """By number, each with a name."""
-    owned, before = Counter(stream.region for stream in asked), Counter[str]()
-    for number, stream in enumerate(asked):
-        region = stream.region
-        own_name = region if owned[region] == 1 else f"{region}.{before[region]}"
-        before[region] += 1
-        publishers = (region,) if stream.publishers is None else stream.publishers
-        yield StreamPlan(number, region, stream.name or own_name, publishers)
+    for number, (name, stream) in enumerate(named_streams(asked)):
+        publishers = (stream.region,) if stream.publishers is None else stream.publishers
+        yield StreamPlan(number, stream.region, name, publishers)
 
 
 def _hosts(experiment: Experiment, topology: Topology) -> Iterator[HostPlan]:

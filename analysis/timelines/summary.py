@@ -10,7 +10,8 @@ one on), `fidelity.notes`, `agreement`, `convergence` and `wan` (see there), `pr
 has it), `stray` (what clients were not to get), `published_twice` (under the number of another one),
 `resurrected`, `unverified` and `unordered_publishers`;
 `throughput.slowest_client_events_per_s`;
-`latency.mean_ms`; `traffic.<name>` (other people's, see there) where there is any;
+`latency.mean_ms`; `streams.<name>` (figures of `events` of each stream, where they are a hundred at most);
+`traffic.<name>` (other people's, see there) where there is any;
 `recovery.<fault>` has `resubscribe_s`, `returned_s` (after a restore), `lost`,
 `duplicated`, `out_of_order` and `affected_pairs`. A link of `fidelity` has a `state` (proven, violated,
 unproven: the worst of its periods), `unproven` periods with their reasons, `lost` packets by what took them,
@@ -30,11 +31,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from analysis.timelines import confirmations, measures, schemas, selectivity
 from analysis.timelines.agreement import Agreement
 from analysis.timelines.arrays import codes, ints
+from analysis.timelines.event_figures import event_figures, stream_figures
 from analysis.timelines.fidelity import PROVEN, UNPROVEN, VIOLATED
 from analysis.timelines.link_evidence import LinkEvidence, place
 from analysis.timelines.machine_health import capture_drops, cpu_max, machine_problems
@@ -47,9 +48,6 @@ from experiments.run_record import RunRecord
 from experiments.summary import METRICS
 
 SCHEMA = 1
-EVENTS = tuple(METRICS["events"])
-OF_PUBLISHERS = ("published", "published_twice")
-PER_CLIENT = tuple(name for name in EVENTS if name not in {*OF_PUBLISHERS, "unordered_publishers"})
 THROUGHPUT = tuple(METRICS["throughput"])
 STATES = (PROVEN, UNPROVEN, VIOLATED)
 """From good to bad."""
@@ -122,7 +120,7 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
             "capture_drops": capture_drops(record),
             "cpu_max": cpu_max(record, metadata),
         },
-        "events": event_figures(findings),
+        "events": event_figures(findings.deliveries, findings.publishers),
         "throughput": throughput,
         "latency": dict(findings.latency or dict.fromkeys(LATENCY)),
         "faults": [_fault(fault, metadata) for fault in metadata.faults],
@@ -132,6 +130,8 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
         "agreement": _agreement(findings.agreement),
         "problems": list(record.problems),
     }
+    if streams := stream_figures(findings.deliveries, findings.publishers, metadata.stream_names):
+        summary["streams"] = streams
     if findings.confirmations.num_rows:
         summary["subscriptions"] = confirmations.summary(findings.confirmations)
     if content := selectivity.summary(findings.selectivity):
@@ -273,24 +273,9 @@ def _excess(row: Json) -> float:
     return float("-inf") if row["excess_p99_ms"] is None else float(row["excess_p99_ms"])
 
 
-def event_figures(findings: Findings) -> dict[str, int | None]:
-    """Sums over clients and streams. `unordered_publishers`: events that break their publisher's order."""
-    deliveries, publishers = findings.deliveries, findings.publishers
-    if deliveries is None:
-        return dict.fromkeys(EVENTS)
-    streams = deliveries.group_by("stream").aggregate([(name, "max") for name in OF_PUBLISHERS])
-    followed = pc.is_in(publishers.column("stream"), value_set=streams.column("stream").combine_chunks())
-    nobodys = publishers.filter(pc.invert(followed))
-    return {
-        **{name: _sum(streams.column(f"{name}_max")) + _sum(nobodys.column(name)) for name in OF_PUBLISHERS},
-        **{name: _sum(deliveries.column(name)) for name in PER_CLIENT},
-        "unordered_publishers": _sum(publishers.column("unordered")),
-    }
-
-
 def _not_compared(findings: Findings) -> list[str]:
     """Corruption would be seen in batches alone that are the publisher's."""
-    events = event_figures(findings)
+    events = event_figures(findings.deliveries, findings.publishers)
     unverified, delivered = events["unverified"] or 0, events["delivered"] or 0
     if unverified * 2 <= delivered:
         return []
@@ -298,10 +283,6 @@ def _not_compared(findings: Findings) -> list[str]:
         f"corruption: {unverified:,} of {delivered:,} deliveries could not be compared with what was "
         "published: clients wrote them down in other batches than publishers"
     ]
-
-
-def _sum(column: pa.ChunkedArray) -> int:
-    return int(pc.sum(column).as_py() or 0)
 
 
 def _throughput(

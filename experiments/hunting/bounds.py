@@ -4,7 +4,7 @@ As for faults by chance (`experiments.nemesis_schedule`): nothing is disturbed a
 quiet time at the end; a process is disturbed by one thing at a time, and is left alone for a while after it;
 of replicas one at least is undisturbed and settled at any time; a region loses power only while none of its
 processes is disturbed, and only where replicas or the experiment's nemesis are for that. Where it then loses
-what only it had, losses are no breach (`written.forgets`), and all else is.
+what only it had, losses are no breach (`written.forgetting`), and all else is.
 
 Beyond that, for what a nemesis seldom draws and a search does:
 

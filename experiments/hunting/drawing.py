@@ -33,7 +33,7 @@ from topologies.errors import InputError
 
 ATTEMPTS = 40  # to find a place for a disturbance, or settings that are possible; then there is one fewer
 COUNTS = (1, 2, 3, 4, 5, 6, 8, 8, 11, 14)
-CHEAPLY = 0.95
+CHEAPLY = 0.98
 """How often settings that decide what a run costs are drawn, mostly for little: many short runs with few
 events and processes find more than a few large ones.
 """

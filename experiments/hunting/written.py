@@ -1,6 +1,6 @@
 """A case as an experiment: its settings, and its disturbances as faults like those that people write."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,6 +11,7 @@ from experiments.overrides import with_value
 from experiments.parameters import is_durable
 from experiments.roles import DEFAULT
 from experiments.workloads.stream import StreamWorkload
+from experiments.workloads.workload import named_streams
 from topologies.document import Document
 from topologies.errors import InputError
 from topologies.model import Topology
@@ -18,6 +19,8 @@ from topologies.quantities import DURATION
 
 Given = dict[str, Any]  # a fault as in a file
 HUNTED = "hunt"
+LOOKED_AT = ("events.", "subscriptions.", "streams.")
+"""How expectations begin that a hunt holds a run against."""
 LOST, TWICE = "events.lost", "events.duplicated"
 OF_MANY_RUNS = ("sweep", "variants", "repeat", "expect_sweep")
 
@@ -37,20 +40,30 @@ def experiment_of(base: Experiment, case: Case, topology: Topology) -> Experimen
     faults.sort(key=lambda fault: DURATION.parse(fault["at"]))
     experiment = with_settings(base, case.settings)
     data = _shorter(experiment.to_json())
-    if forgets(experiment, case):
+    if forgetful := forgetting(experiment, case):
         spared = (LOST, TWICE) if _is_outlived(experiment, topology) else (LOST,)
         said = [each for each in data.get("expect", ()) if not str(each).startswith(spared)]
-        data["expect"] = [*said, *(f"{each} >= 0" for each in spared)]
+        kept = [f"streams.{name}.lost == 0" for name in _streams_elsewhere(experiment, topology, forgetful)]
+        data["expect"] = [*said, *(f"{each} >= 0" for each in spared), *kept]
     return _validated({**data, "seed": case.seed, "faults": faults})
 
 
-def forgets(experiment: Experiment, case: Case) -> bool:
-    """Whether a region loses what only it had: then losses are none of its system's. experiment: with the
-    case's settings.
+def forgetting(experiment: Experiment, case: Case) -> frozenset[str]:
+    """The regions that lose what only they had: then losses of their streams are none of their system's.
+    experiment: with the case's settings.
     """
-    kinds = {each.kind for each in case.disturbances}
     durable = is_durable(experiment.system, experiment.all_parameters())
-    return "power-and-disks" in kinds or ("power" in kinds and not durable)
+    kinds = {"power-and-disks"} if durable else {"power", "power-and-disks"}
+    lost = [process for each in case.disturbances if each.kind in kinds for process in each.target]
+    return frozenset(process.partition("/")[0] for process in lost)
+
+
+def _streams_elsewhere(experiment: Experiment, topology: Topology, regions: Set[str]) -> list[str]:
+    """The streams of other regions, by name: all of their events are kept there."""
+    if not isinstance(experiment.workload, StreamWorkload):
+        return []
+    streams = experiment.workload.streams_in(tuple(topology.regions))
+    return [name for name, each in named_streams(streams) if each.region not in regions]
 
 
 def _is_outlived(experiment: Experiment, topology: Topology) -> bool:
@@ -164,7 +177,7 @@ def _each(each: Disturbance, name: str, *, also: bool = False) -> Iterator[tuple
 
 def _counts(expectation: str) -> bool:
     """Whether it is about what a hunt looks at."""
-    return expectation.startswith(("events.", "subscriptions."))
+    return expectation.startswith(LOOKED_AT)
 
 
 def _shorter(data: dict[str, Any]) -> dict[str, Any]:

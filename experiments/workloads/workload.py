@@ -1,6 +1,7 @@
 """What every workload says: the size of events and their rate; and what it computes for the plan."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Annotated, Any
@@ -31,6 +32,16 @@ class Stream(StrictModel):
     """The region that owns the stream."""
     publishers: Annotated[tuple[str, ...], Field(max_length=PUBLISHERS_MAX)] | None = None
     """Regions, each for all of its drivers, and drivers such as r1/driver-0; the owner's unless given."""
+
+
+def named_streams(streams: Sequence[Stream]) -> Iterator[tuple[str, Stream]]:
+    """Each with its name: if it has none, that of its region, with a number where that has several."""
+    owned, before = Counter(stream.region for stream in streams), Counter[str]()
+    for stream in streams:
+        region = stream.region
+        own_name = region if owned[region] == 1 else f"{region}.{before[region]}"
+        before[region] += 1
+        yield stream.name or own_name, stream
 
 
 class Subscribing(StrictModel):

@@ -126,6 +126,8 @@ def test_garbage_is_refused_and_nothing_else_happens(text):
         "fidelity.links.r2-r3.loss",
         "latency.p99_ms",
         "agreement.held",
+        "streams.r1.lost",
+        "streams.r0.1.lost",
     ],
 )
 def test_paths_into_the_summary_are_known(path):
@@ -133,7 +135,23 @@ def test_paths_into_the_summary_are_known(path):
 
 
 @pytest.mark.parametrize(
-    "path", ["verdict.x", "events", "events.lost.x", "recovery", "recovery.cut", "seed.x"]
+    "path",
+    [
+        "verdict.x",
+        "events",
+        "events.lost.x",
+        "recovery",
+        "recovery.cut",
+        "seed.x",
+        "streams.r1",
+        "streams.r1.loss",
+    ],
 )
 def test_paths_that_lead_nowhere_are_noticed(path):
     assert path_problem(path, ["cut"])
+
+
+def test_a_stream_s_name_may_have_dots():
+    expectation = Expectation.parse("streams.r0.1.lost == 0")
+    assert expectation.evaluate({"streams": {"r0.0": {"lost": 0}, "r0.1": {"lost": 3}}})["value"] == 3
+    assert not expectation.evaluate({"streams": {"r0": {"lost": 0}}})["held"]

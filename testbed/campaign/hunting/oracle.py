@@ -21,12 +21,14 @@ import numpy as np
 from analysis.errors import AnalysisError
 from analysis.timelines.arrays import ints
 from analysis.timelines.confirmations import summary as confirmations_summary
+from analysis.timelines.event_figures import event_figures, stream_figures
 from analysis.timelines.outputs import findings_of, last_published_ns
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
-from analysis.timelines.summary import Findings, event_figures, wanted_of
+from analysis.timelines.summary import Findings, wanted_of
 from experiments.declared import Trait
 from experiments.draining import settles_by_time
-from experiments.expectations import Expectation
+from experiments.expectations import Expectation, value_at
+from experiments.hunting.written import LOOKED_AT
 from testbed.backends.in_memory import RunInMemory
 
 EXAMPLES_MAX = 5
@@ -72,13 +74,14 @@ def judge(run: RunInMemory) -> Judgement:
         found = findings_of(run.hosts, run.record.plan, metadata)
     except AnalysisError as error:
         return Judgement((Violation("malformed", 1, str(error)),), {})
-    figures = event_figures(found)
+    figures = event_figures(found.deliveries, found.publishers)
     subscriptions = confirmations_summary(found.confirmations) if found.confirmations.num_rows else {}
-    summary = {"events": figures, "subscriptions": subscriptions}
+    streams = stream_figures(found.deliveries, found.publishers, metadata.stream_names)
+    summary = {"events": figures, "subscriptions": subscriptions, "streams": streams}
     violations = [
         _violation(expectation, summary, found, metadata)
         for text in wanted_of(run.record, metadata, figures["published"])
-        if (expectation := Expectation.parse(text)).path.startswith(("events.", "subscriptions."))
+        if (expectation := Expectation.parse(text)).path.startswith(LOOKED_AT)
         and not expectation.evaluate(summary)["held"]
     ]
     violations += _of_processes(run)
@@ -92,17 +95,21 @@ def judge(run: RunInMemory) -> Judgement:
 def _violation(
     expectation: Expectation, summary: dict[str, Any], found: Findings, metadata: RunMetadata
 ) -> Violation:
-    section, _, name = expectation.path.partition(".")
-    value = summary[section].get(name)
-    examples = tuple(_examples(name, found, metadata)) if section == "events" else ()
+    section, *_, name = expectation.path.split(".")
+    value = value_at(summary, expectation.path)
+    examples = tuple(_examples(expectation.path, found, metadata)) if section != "subscriptions" else ()
     return Violation(name, int(value or 0), f"{expectation.text} does not hold: {value}", examples)
 
 
-def _examples(name: str, found: Findings, metadata: RunMetadata) -> Iterator[Example]:
-    table = found.deliveries
+def _examples(path: str, found: Findings, metadata: RunMetadata) -> Iterator[Example]:
+    """Whom it concerns. path: of `events`, or of one of `streams`."""
+    table, (section, *_, name) = found.deliveries, path.split(".")
     if table is None or name not in table.column_names:
         return
     counts = ints(table, name)
+    if section == "streams":
+        numbers = [at for at, its in metadata.stream_names.items() if path == f"streams.{its}.{name}"]
+        counts = np.where(np.isin(ints(table, "stream"), numbers), counts, 0)
     order = [index for index in np.argsort(-counts, kind="stable").tolist() if counts[index] > 0]
     for index in order[:EXAMPLES_MAX]:
         client, stream = (table.column(each)[index].as_py() for each in ("client", "stream"))

@@ -13,6 +13,7 @@ import click
 
 from analysis.intervals import clean_runs_needed, wilson_interval
 from experiments.backend_names import LOCAL
+from experiments.expectations import Expectation
 from experiments.loader import load_experiment
 from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import open_backend
@@ -117,8 +118,7 @@ def broke_again(violation: dict[str, Any], summary: dict[str, Any], *, drained: 
     kind = violation["kind"]
     if kind == "stalled":
         return not drained
-    if kind in summary["events"]:
-        return bool(summary["events"][kind])
-    if kind == "unconfirmed":
-        return bool(summary.get("subscriptions", {}).get(kind))
+    if kind in summary["events"] or kind == "unconfirmed":
+        missed = [str(each["text"]) for each in summary["expectations"] if not each["held"]]
+        return any(Expectation.parse(text).path.endswith(f".{kind}") for text in missed)
     return summary["verdict"] in {"failed", "crashed"}

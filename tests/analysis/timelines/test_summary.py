@@ -5,8 +5,9 @@ import pytest
 
 from analysis.timelines import schemas
 from analysis.timelines.agreement import Agreement
+from analysis.timelines.event_figures import PER_CLIENT
 from analysis.timelines.run_metadata import read_metadata
-from analysis.timelines.summary import PER_CLIENT, Findings, summarize
+from analysis.timelines.summary import Findings, summarize
 from tests.analysis.timelines.world import END, ZERO, S, facts_of, run_record
 
 

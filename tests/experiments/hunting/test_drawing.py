@@ -262,6 +262,16 @@ def test_who_does_what_is_seldom_done_is_disturbed_right_then():
     assert any((case.seed, dict(case.settings)) == (1, {}) for case in upon), "all goes as it went until then"
 
 
+def test_of_what_a_region_forgets_only_its_own_streams_may_be_lost():
+    base = base_of(load_experiment("nemesis"))
+    lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0/proxy-0",))
+    case = Case(1, {"workload.streams": 2}, (lost,))
+    made = experiment_of(base, case, load_topology(base.topology))
+    said = {each.text for each in made.expect if each.path.startswith("streams.")}
+    assert said == {f"streams.{name}.lost == 0" for name in ("r1.0", "r1.1", "r2.0", "r2.1")}
+    assert "events.lost >= 0" in {each.text for each in made.expect}
+
+
 @pytest.mark.parametrize(
     ("streams", "spared"), [(2, False), ([{"region": "r0", "publishers": ["r1"]}], True)]
 )

@@ -46,9 +46,14 @@ def test_counts_are_kept_by_where_it_ran(tmp_path):
 
 def test_a_run_broke_again_if_it_broke_what_was_found():
     summary = {
-        "events": {"lost": 3, "duplicated": 0},
+        "events": {"lost": 3, "duplicated": 5},
         "verdict": "failed",
         "subscriptions": {"unconfirmed": 0},
+        "expectations": [
+            {"text": "events.lost >= 0", "held": True},  # of a region that lost its memory
+            {"text": "streams.r0.1.lost == 0", "held": False},
+            {"text": "events.duplicated >= 0", "held": True},
+        ],
     }
     assert broke_again({"kind": "lost"}, summary, drained=True)
     assert not broke_again({"kind": "duplicated"}, summary, drained=True)

@@ -1,0 +1,55 @@
+"""What came of events, as figures of summary.json: of all of a run, and of each stream."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from experiments.summary import METRICS, OF_STREAMS
+
+EVENTS = tuple(METRICS["events"])
+OF_PUBLISHERS = ("published", "published_twice")
+PER_CLIENT = tuple(name for name in EVENTS if name not in {*OF_PUBLISHERS, "unordered_publishers"})
+STREAMS_MAX = 100
+"""Of so many streams at most each has figures of its own; where there are thousands of topics none has."""
+
+
+def event_figures(deliveries: pa.Table | None, publishers: pa.Table) -> dict[str, int | None]:
+    """Sums over clients and streams. deliveries, publishers: rows of `schemas`; None: not measured.
+    `unordered_publishers`: events that break their publisher's order.
+    """
+    if deliveries is None:
+        return dict.fromkeys(EVENTS)
+    streams = deliveries.group_by("stream").aggregate([(name, "max") for name in OF_PUBLISHERS])
+    followed = pc.is_in(publishers.column("stream"), value_set=streams.column("stream").combine_chunks())
+    nobodys = publishers.filter(pc.invert(followed))
+    return {
+        **{name: _sum(streams.column(f"{name}_max")) + _sum(nobodys.column(name)) for name in OF_PUBLISHERS},
+        **{name: _sum(deliveries.column(name)) for name in PER_CLIENT},
+        "unordered_publishers": _sum(publishers.column("unordered")),
+    }
+
+
+def stream_figures(
+    deliveries: pa.Table | None, publishers: pa.Table, names: Mapping[int, str]
+) -> dict[str, dict[str, int]]:
+    """Sums over clients by the name of a stream, of those that have one; nothing if they are too many."""
+    if deliveries is None or len(names) > STREAMS_MAX:
+        return {}
+    sums = [(name, "max" if name in OF_PUBLISHERS else "sum") for name in OF_STREAMS]
+    followed = {row["stream"]: row for row in deliveries.group_by("stream").aggregate(sums).to_pylist()}
+    published = publishers.group_by("stream").aggregate([(name, "sum") for name in OF_PUBLISHERS])
+    nobodys = {row["stream"]: row for row in published.to_pylist()}
+    return {
+        name: {
+            figure: int(followed[number][f"{figure}_{how}"] or 0)
+            if number in followed
+            else int(nobodys.get(number, {}).get(f"{figure}_sum") or 0)
+            for figure, how in sums
+        }
+        for number, name in names.items()
+    }
+
+
+def _sum(column: pa.ChunkedArray) -> int:
+    return int(pc.sum(column).as_py() or 0)
