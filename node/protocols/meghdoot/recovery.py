@@ -69,6 +69,8 @@ class Recovery:
                 self._ask(doubt)
 
     def _ask(self, doubt: Doubt) -> None:
+        if not doubt.attempt:
+            self._keeping.promote(doubt.zone)
         doubt.attempt += 1
         doubt.awaited = {}
         for where in Where:

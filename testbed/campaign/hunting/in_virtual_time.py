@@ -36,6 +36,9 @@ class InVirtualTime:
         carried = Carried.of(plan.system)
         described = {"experiment": experiment.to_json(), "topology": {}}
         run = simulate_in_memory(plan, described, build=self._build, watcher=Together(coverage, carried))
+        never = [change.fault for change, applied in run.record.carried_out if applied.applied_ns is None]
+        if never and run.failure is None:  # as a restart of a process that has not left yet: another case
+            raise TestbedError(f"{never[0]} could not be applied")
         judged = judge(run)
         simulation = run.record.simulation
         return {
