@@ -21,6 +21,7 @@ from analysis.timelines.arrays import Ints
 from analysis.timelines.content import Content, ContentFiles
 from analysis.timelines.delivery_records import read_files
 from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.under_way import UnderWay
 from experiments.rundir import RunDirectory
 from node.core.content import attributes_of, event_ranges
 from node.core.deliveries import RecordKind
@@ -116,7 +117,7 @@ def _choose(record: AnalysedRun, metadata: RunMetadata, content: Content) -> tup
 
 def _most_wanted(content: Content, metadata: RunMetadata, places: Ints) -> tuple[int, list[int]] | None:
     streams = np.unique(content.stream[places]).tolist()
-    pairs = content.matched(metadata.declared.contract, streams)
+    pairs = content.matched(metadata.declared.contract, streams, UnderWay.of(metadata))
     wanted: dict[tuple[int, int], set[int]] = {}
     for client, stream, seq in zip(pairs.client[pairs.must].tolist(), pairs.stream[pairs.must].tolist(),
                                    pairs.seq[pairs.must].tolist(), strict=True):  # fmt: skip

@@ -18,9 +18,10 @@ import pyarrow as pa
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, ints, rows
 from analysis.timelines.content import Content
-from analysis.timelines.expected import excused_times, mended_ns
+from analysis.timelines.expected import excused_times
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.sequence_intervals import NEVER
+from analysis.timelines.under_way import mended_ns
 from experiments.plan import Plan
 from node.core.deliveries import RecordKind
 from node.core.specification import Subscription

@@ -3,8 +3,8 @@
 Publishers wrote down the values of their events, subscribers what they asked for and when
 (`node.core.content`). An event is for a subscriber if one of its subscriptions matches; it *must* come if
 that was confirmed before the event was published and given up after it, and it *may* come from when it was
-asked for to when its end was confirmed, with the contract's time to settle around. Who matches what is
-`node.core.content_matching`'s matter; when a subscription counts is one more of its ranges there.
+asked for to when its end was confirmed, with the contract's time to settle around (`under_way`). Who matches
+what is `node.core.content_matching`'s matter; when a subscription counts is one more of its ranges there.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +23,7 @@ from analysis.timelines.epochs import Layout
 from analysis.timelines.measures import Rows, read_measures
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.sequence_intervals import NEVER
+from analysis.timelines.under_way import UnderWay
 from experiments.declared import Trait
 from experiments.rundir import RunDirectory
 from node.core.content import EVENT, INTEREST, Range
@@ -87,18 +88,20 @@ class Content:
         """With the numbers for comparing of several epochs."""
         return replace(self, seq=epochs.numbers(self.stream, self.seq))
 
-    def matched(self, contract: Contract, streams: Sequence[int]) -> EventMatches:
+    def matched(self, contract: Contract, streams: Sequence[int], under_way: UnderWay) -> EventMatches:
         """The events of these streams that match subscriptions, with those who asked."""
-        found = [NOTHING, *self.blocks(contract, streams)]
+        found = [NOTHING, *self.blocks(contract, streams, under_way)]
         columns = ([getattr(each, name) for each in found] for name in EventMatches.__slots__)
         return EventMatches(*map(np.concatenate, columns))
 
-    def blocks(self, contract: Contract, streams: Sequence[int]) -> Iterator[EventMatches]:
+    def blocks(
+        self, contract: Contract, streams: Sequence[int], under_way: UnderWay
+    ) -> Iterator[EventMatches]:
         """The same, in blocks of bounded size, in the order of the subscriptions."""
-        settle_ns = contract.settle_us * 1000
+        settle_ns = under_way.settle_ns
         late_ns = settle_ns if contract.published == "acknowledged" else 0
         asking, asked, ending, ended = self.times_ns
-        opens, closes = np.minimum(asking, asked) - settle_ns, _later(ended, settle_ns)
+        opens, closes = under_way.since(np.minimum(asking, asked)), _later(ended, settle_ns)
         surely, until = _later(asked, late_ns), np.where(ending == NEVER, ended, ending) - settle_ns
         mine = np.flatnonzero(np.isin(self.stream, streams))
         zero_ns = self.t_ns.min(initial=NEVER)  # differences are exact as doubles

@@ -42,6 +42,7 @@ from analysis.timelines.sequence_intervals import (
     union,
     within,
 )
+from analysis.timelines.under_way import UnderWay
 from analysis.timelines.verification import published_twice, verify
 from analysis.timelines.wrong_deliveries import wrong_deliveries
 from node.core.deliveries import RecordKind
@@ -240,7 +241,9 @@ def _arranged(
     there = (client >= 0) & (stream >= 0)
     mine = np.flatnonzero(np.isin(kind, _DELIVERIES) & there)
     asked = np.flatnonzero(np.isin(kind, SUBSCRIPTIONS) & there)
-    matched = content.matched(metadata.declared.contract, streams) if content else NOTHING
+    matched = (
+        content.matched(metadata.declared.contract, streams, UnderWay.of(metadata)) if content else NOTHING
+    )
     np.maximum.at(last, matched.client, matched.session)
     most = int(last.max(initial=0)) + 1
     key = (client * len(streams) + stream) * most + session

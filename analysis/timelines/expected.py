@@ -7,8 +7,8 @@ are follows from the system's contract (`node.core.declaration.Contract`):
 - *since the beginning*: all that was published; of a session that ended, up to the last that it got;
 - *since the subscription*: from what the client wrote down about its subscriptions. Where it knows the
   numbers from which and up to which a subscription counts, these are the bounds; where it does not, times
-  are. What is published while it subscribes or unsubscribes, or so shortly before that it was under way, it
-  may get, and need not;
+  are. What is published while it subscribes or unsubscribes, or so shortly before that it was under way
+  (`under_way`), it may get, and need not;
 - *by content*: of these only what matches a subscription (`content`), by times alone;
 - what is published within a fault through which the contract does not hold, or so shortly before that it was
   under way, nobody must get.
@@ -26,8 +26,9 @@ import pyarrow.compute as pc
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints, codes, ints
 from analysis.timelines.delivery_records import RecordedPublications
-from analysis.timelines.run_metadata import Fault, RunMetadata
+from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.sequence_intervals import NEVER, SPAN, SPAN_BITS, Batches, shifted, union
+from analysis.timelines.under_way import UnderWay, mended_ns
 from node.core.deliveries import RecordKind
 
 Runs = tuple[Ints, Ints]
@@ -116,7 +117,11 @@ def expected(
         early = clock.first(sessions.stream, sessions.last_ns - settle_ns)
         limit = np.where(sessions.lasted, limit, np.minimum(limit, early))
     late_ns = settle_ns if contract.published == "acknowledged" else 0
-    sure, may = asked if isinstance(asked, tuple) else _windows(asked, sessions, clock, settle_ns, late_ns)
+    sure, may = (
+        asked
+        if isinstance(asked, tuple)
+        else _windows(asked, sessions, clock, UnderWay.of(metadata), late_ns)
+    )
     sure = (sure[0], sure[1], np.minimum(sure[2], limit[sure[0]]))
     return Expected(
         within_windows(sure, sessions.stream, published),
@@ -194,7 +199,7 @@ class _Clock:
 
 
 def _windows(
-    asked: Subscriptions, sessions: Sessions, clock: _Clock, settle_ns: int, late_ns: int
+    asked: Subscriptions, sessions: Sessions, clock: _Clock, under_way: UnderWay, late_ns: int
 ) -> tuple[Windows, Windows]:
     """What subscriptions bring for sure, and at most."""
     closing = _next(asked, np.isin(asked.kind, _CLOSING))
@@ -213,7 +218,7 @@ def _windows(
     first = np.where(number > 0, number, clock.after(stream, asked.t_ns[sure] + late_ns))
     end = _ends(asked, final[sure], np.full(len(sure), -1))
     by_time = (end < 0) & (closing[sure] >= 0)
-    last_ns = asked.t_ns[np.maximum(closing[sure], 0)] - settle_ns
+    last_ns = asked.t_ns[np.maximum(closing[sure], 0)] - under_way.settle_ns
     end = np.where(by_time, clock.first(stream, last_ns), np.where(end < 0, SPAN - 1, end))
     must = (asked.session[sure], first, end)
 
@@ -223,10 +228,10 @@ def _windows(
     stream = sessions.stream[asked.session[opening]]
     told = np.where(confirmed[opening], after[opening], opening)
     number = np.where(asked.kind[told] == RecordKind.SUBSCRIBED, asked.number[told], 0)
-    first = np.where(number > 0, number, clock.first(stream, asked.t_ns[opening] - settle_ns))
+    first = np.where(number > 0, number, clock.first(stream, under_way.since(asked.t_ns[opening])))
     end = _ends(asked, final[opening], np.full(len(opening), -1))
     by_time = (end < 0) & (final[opening] >= 0)
-    last_ns = asked.t_ns[np.maximum(final[opening], 0)] + settle_ns
+    last_ns = asked.t_ns[np.maximum(final[opening], 0)] + under_way.settle_ns
     end = np.where(by_time, clock.after(stream, last_ns), np.where(end < 0, SPAN - 1, end))
     return must, (asked.session[opening], first, end)
 
@@ -272,27 +277,6 @@ def excused_times(metadata: RunMetadata) -> Iterator[tuple[int, int]]:
     for fault in metadata.applied_changes:
         if not fault.mends and not metadata.declared.contract.holds_through(fault.kind):
             yield fault.t_ns, mended_ns(fault, metadata)
-
-
-def mended_ns(fault: Fault, metadata: RunMetadata) -> int:
-    """When all that a fault changed was as it had been; NEVER if it stayed so."""
-    ends = [fault.t_ns]
-    for hop in fault.hops:
-        periods = metadata.periods[metadata.link_of[hop]]
-        same = [
-            period.start_ns
-            for period in periods
-            if period.start_ns is not None and period.start_ns > fault.t_ns and period.like(periods[0])
-        ]
-        ends.append(min(same, default=NEVER))
-    for process in fault.processes:
-        again = [
-            other.t_ns
-            for other in metadata.applied_changes
-            if other.mends and process in other.processes and other.t_ns > fault.t_ns
-        ]
-        ends.append(min(again, default=NEVER))
-    return max(ends)
 
 
 def for_everybody(metadata: RunMetadata) -> bool:

@@ -13,6 +13,7 @@ from analysis.timelines.arrays import Ints, ints
 from analysis.timelines.content import Content
 from analysis.timelines.percentiles import weighted
 from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.under_way import UnderWay
 
 OF_SUBSCRIPTIONS, OF_CLIENTS = "subscriptions", "clients"
 PERCENTS = (50, 95, 100)
@@ -23,7 +24,7 @@ def selectivity(content: Content, metadata: RunMetadata) -> pa.Table:
     events = len(content.seq)
     subscriptions, clients = np.zeros(events, np.int64), np.zeros(events, np.int64)
     last, seen = -1, np.zeros(0, np.int64)  # a client's matches may go on in the next block
-    for block in content.blocks(metadata.declared.contract, list(metadata.owner)):
+    for block in content.blocks(metadata.declared.contract, list(metadata.owner), UnderWay.of(metadata)):
         client, event = block.client[block.must], block.event[block.must]
         subscriptions += np.bincount(event, minlength=events)
         pairs = np.setdiff1d(np.unique(client * events + event), last * events + seen, assume_unique=True)

@@ -15,6 +15,7 @@ from analysis.timelines.content import KINDS, Content, ContentFiles
 from analysis.timelines.selectivity import selectivity
 from analysis.timelines.sequence_intervals import NEVER
 from analysis.timelines.tasks.records import CheckClients
+from analysis.timelines.under_way import UnderWay
 from node.core.content import UNSPECIFIED, event, interest
 from node.core.content_matching import EventIndex
 from node.core.declaration import Contract, Declared, Trait
@@ -85,7 +86,7 @@ def by_hand(events, asked):
 )
 def test_who_is_to_get_what_is_the_same_as_event_by_event(tmp_path_factory, events, asked):
     content = read(tmp_path_factory.mktemp("content"), events, asked)
-    matched = content.matched(CONTRACT, range(len(events)))
+    matched = content.matched(CONTRACT, range(len(events)), UnderWay(CONTRACT.settle_us * 1000))
     found = {}
     columns = (matched.client, matched.stream, matched.seq, matched.must)
     for client, stream, seq, must in zip(*(each.tolist() for each in columns), strict=True):
@@ -139,7 +140,7 @@ def test_ten_thousand_subscriptions_and_a_hundred_thousand_events_take_seconds()
         low=low, high=low + 0.1,
     )  # fmt: skip
     began = time.process_time()
-    matched = content.matched(CONTRACT, range(4))
+    matched = content.matched(CONTRACT, range(4), UnderWay(CONTRACT.settle_us * 1000))
     assert time.process_time() - began < 30  # some 3 s on a machine of its own
     share = len(matched.seq) / events / asked
     assert 0.5e-4 < share < 2e-4

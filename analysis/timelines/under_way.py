@@ -1,0 +1,60 @@
+"""For how long what was published may still be under way: for as long as its system has to settle. What was
+published while a fault acted, or so shortly before, may have been held up until that was mended, and the
+system settles then. Who asks for it meanwhile may get it.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from analysis.timelines.arrays import Ints
+from analysis.timelines.run_metadata import Fault, RunMetadata
+from analysis.timelines.sequence_intervals import NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """spans_ns: when faults began and were mended, the last to begin first."""
+
+    settle_ns: int
+    spans_ns: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, metadata: RunMetadata) -> Self:
+        """Of a run. To what is never mended a system settles, too."""
+        spans = []
+        for fault in metadata.applied_changes:
+            if not fault.mends:
+                to_ns = mended_ns(fault, metadata)
+                spans.append((fault.t_ns, fault.t_ns if to_ns == NEVER else to_ns))
+        return cls(metadata.declared.contract.settle_us * 1000, tuple(sorted(spans, reverse=True)))
+
+    def since(self, asked_ns: Ints) -> Ints:
+        """From when on what was published may come, to who asked at these times; NEVER stays so."""
+        found = np.where(asked_ns == NEVER, NEVER, asked_ns - self.settle_ns)
+        for from_ns, to_ns in self.spans_ns:
+            is_held_up = (found != NEVER) & (from_ns <= asked_ns) & (found <= to_ns)
+            found = np.where(is_held_up, np.minimum(found, from_ns - self.settle_ns), found)
+        return found
+
+
+def mended_ns(fault: Fault, metadata: RunMetadata) -> int:
+    """When all that a fault changed was as it had been; NEVER if it stayed so."""
+    ends = [fault.t_ns]
+    for hop in fault.hops:
+        periods = metadata.periods[metadata.link_of[hop]]
+        same = [
+            period.start_ns
+            for period in periods
+            if period.start_ns is not None and period.start_ns > fault.t_ns and period.like(periods[0])
+        ]
+        ends.append(min(same, default=NEVER))
+    for process in fault.processes:
+        again = [
+            other.t_ns
+            for other in metadata.applied_changes
+            if other.mends and process in other.processes and other.t_ns > fault.t_ns
+        ]
+        ends.append(min(again, default=NEVER))
+    return max(ends)
