@@ -180,7 +180,9 @@ class Section:
         return self._part(name)
 
     def __getitem__(self, name: str) -> Any:
-        """A part by its name, or a deeper one by its dotted path."""
+        """A part by its name, which may have dots, or a deeper one by its dotted path."""
+        if name in set(self):
+            return self._part(name)
         first, dot, rest = name.partition(".")
         try:
             found: Any = self._part(first)

@@ -55,6 +55,13 @@ def test_what_only_some_runs_have_is_not_measured_in_the_others() -> None:
     assert figure.all == (12.5, None)
 
 
+def test_a_stream_is_found_by_its_name_with_dots() -> None:
+    run = results(made(streams={"r0.1": {"lost": 3}, "r1": {"lost": 0}}))
+    assert run.streams["r0.1"].lost == 3
+    assert run["streams.r1.lost"] == 0
+    assert run.streams["r1.lost"] == 0
+
+
 def test_recovery_has_the_figures_of_all_faults_that_have_them() -> None:
     run = results(made(), made())
     assert run.recovery.switch_s.all == (0.9, 0.1, 0.9, 0.1)
