@@ -159,10 +159,10 @@ class Broker:
                 self.publisher.confirmed(visited)
 
     def _notified(self, sender: Address, message: Notified) -> None:
-        for name in message.events:
-            self.notification.notified(sender, name.stream, name.first_seq)
-            self.waves.notified(sender, name.stream, name.first_seq)
-            self.publisher.notified(sender, name.stream, name.first_seq)
+        for event in message.events:
+            self.notification.notified(sender, event)
+            self.waves.notified(sender, event)
+            self.publisher.notified(sender, event)
 
     # --- Zones
 

@@ -151,6 +151,7 @@ class EventName:
 
     stream: Annotated[int, Field("I", "", "whose", columns=())]
     first_seq: Annotated[int, Field("Q", SEQ, "its number", columns=())]
+    life: Annotated[int, Field("I", "", "of the subscriber, which it was for")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from node.protocols.meghdoot.event import SeenEvent
 from node.protocols.meghdoot.held_zones import HeldZone, HeldZones
 from node.protocols.meghdoot.keeping import Keeping
 from node.protocols.meghdoot.layers import Mail
-from node.protocols.meghdoot.messages import Event, Notify, Publish
+from node.protocols.meghdoot.messages import Event, EventName, Notify, Publish
 from node.protocols.meghdoot.parameters import Parameters
 
 ANSWERED_MAX = 16_384
@@ -26,7 +26,7 @@ class Notification:
         self._mail = mail
         self._keeping = keeping
         self._held = held
-        self._answered: dict[tuple[Address, int, int], None] = {}
+        self._answered: dict[tuple[Address, int, int], int] = {}  # in which life
 
     def visit(
         self, message: Publish | Event, payload: bytes, seen: SeenEvent, zone: HeldZone
@@ -44,8 +44,9 @@ class Notification:
                     told[address] = life
         stream, seq = message.stream, message.first_seq
         if self._answered:
-            for address in [each for each in told if (each, stream, seq) in self._answered]:
-                del told[address]
+            for address, life in list(told.items()):
+                if self._answered.get((address, stream, seq), -1) >= life:
+                    del told[address]
         by_life: dict[int, Notify] = {}
         for address, life in told.items():
             notify = by_life.get(life)
@@ -68,9 +69,10 @@ class Notification:
         """A peer with several zones, or with what it has not sent on yet, has others' subscriptions, too."""
         return self._keeping.is_settled and len(self._held.by_id) == 1
 
-    def notified(self, subscriber: Address, stream: int, seq: int) -> None:
-        """A subscriber has an event."""
+    def notified(self, subscriber: Address, event: EventName) -> None:
+        """A subscriber has an event that was for one of its lives; a later one may want it, too."""
         if self._is_confirming:
-            self._answered[subscriber, stream, seq] = None
+            key = subscriber, event.stream, event.first_seq
+            self._answered[key] = max(self._answered.get(key, 0), event.life)
             if len(self._answered) > ANSWERED_MAX:
                 del self._answered[next(iter(self._answered))]

@@ -18,7 +18,7 @@ from node.core.epochs import first_of
 from node.core.peer_pool import Address
 from node.protocols.meghdoot.event import EventReader, SeenEvent
 from node.protocols.meghdoot.layers import Mail
-from node.protocols.meghdoot.messages import Notify, Publish, Undelivered, Visited
+from node.protocols.meghdoot.messages import EventName, Notify, Publish, Undelivered, Visited
 from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.meghdoot.region import all_points
 from node.protocols.meghdoot.window import LATE_US, Window
@@ -189,12 +189,13 @@ class Publisher:
         pending.wait_us = self._parameters.retransmit_us
         self._end_if_everywhere(stream, pending)
 
-    def notified(self, subscriber: Address, stream: int, seq: int) -> None:
-        """A subscriber has an event."""
-        pending = self._pending(stream, seq)
+    def notified(self, subscriber: Address, event: EventName) -> None:
+        """A subscriber has an event that was for one of its lives."""
+        pending = self._pending(event.stream, event.first_seq)
         if pending is not None and pending.remaining is not None:
-            pending.remaining.pop(subscriber, None)
-            self._end_if_everywhere(stream, pending)
+            if pending.remaining.get(subscriber, 0) <= event.life:
+                pending.remaining.pop(subscriber, None)
+            self._end_if_everywhere(event.stream, pending)
 
     def _end_if_everywhere(self, stream: int, pending: Pending) -> None:
         if not pending.remaining and self.publications[stream].pending.pop(pending.seq, None) is not None:

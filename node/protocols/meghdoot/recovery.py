@@ -17,7 +17,7 @@ from node.protocols.meghdoot.doubts import Doubt, Doubts
 from node.protocols.meghdoot.held_zones import HeldZone
 from node.protocols.meghdoot.keeping import Keeping
 from node.protocols.meghdoot.layers import Mail
-from node.protocols.meghdoot.messages import Purpose, Recover, RecoverAt, Visited, Where
+from node.protocols.meghdoot.messages import EventName, Purpose, Recover, RecoverAt, Visited, Where
 from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.meghdoot.propagation import Propagation, Spread
 from node.protocols.meghdoot.region import Region, all_points, around, closed, steps_of_region
@@ -148,7 +148,7 @@ class Recovery:
         def stored() -> None:
             waits[0] -= 1
             if not waits[0]:
-                self._waves.notified(asker, asker, number)
+                self._waves.notified(asker, EventName(asker, number, 0))
 
         for purpose, subscriptions in found.items():
             if subscriptions:

@@ -183,7 +183,9 @@ class Subscriber:
     def notify(self, sender: Address, message: Notify) -> None:
         """An event."""
         if self._parameters.is_confirming:
-            self._answers.setdefault(sender, []).append(EventName(message.stream, message.first_seq))
+            self._answers.setdefault(sender, []).append(
+                EventName(message.stream, message.first_seq, message.life)
+            )
         if message.life == self._life and self._is_new(message) and self._is_wanted(message):
             life = message.stream, epoch_of(message.first_seq)
             self._known[life].delivered[message.first_seq] = None

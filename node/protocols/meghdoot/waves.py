@@ -21,7 +21,7 @@ from typing import Any
 
 from node.core.peer_pool import Address
 from node.protocols.meghdoot.layers import Mail
-from node.protocols.meghdoot.messages import Confirm, RootConfirm, Subscriber, Undelivered, Visited
+from node.protocols.meghdoot.messages import Confirm, EventName, RootConfirm, Subscriber, Undelivered, Visited
 from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.meghdoot.region import PRIME
 
@@ -117,11 +117,17 @@ class Waves:
             wave.late_us = max(wave.late_us, visited.late_us)
             self._end_if_done(wave)
 
-    def notified(self, subscriber: Address, stream: int, seq: int) -> None:
-        """A subscriber has an event."""
-        for wave in self._waiting.pop((subscriber, stream, seq), ()):
-            wave.told.pop(subscriber, None)
-            self._end_if_done(wave)
+    def notified(self, subscriber: Address, event: EventName) -> None:
+        """A subscriber has an event that was for one of its lives."""
+        key = subscriber, event.stream, event.first_seq
+        waiting = self._waiting.pop(key, [])
+        later = [wave for wave in waiting if wave.told.get(subscriber, 0) > event.life]
+        if later:
+            self._waiting[key] = later
+        for wave in waiting:
+            if wave not in later:
+                wave.told.pop(subscriber, None)
+                self._end_if_done(wave)
 
     def _end_if_done(self, wave: Wave) -> None:
         if wave.is_done and self._waves.pop(wave.key, None) is not None:
