@@ -19,7 +19,10 @@ from node.protocols.scribe.tree import Trees
 
 HAND_OVER_US = 10_000_000  # long enough for several nodes on the way to the new root to hear of it
 FIRST_RETRANSMITS = 3  # until a root begins with what it has, where all of it comes later
-GAP_RETRANSMITS = 8  # the same within what it has: several nodes on the way may have to hear of the rest
+GAP_RETRANSMITS = 16
+"""The same within what it has, since the ring last changed: who seems to have failed may have the rest, and
+is asked again twice meanwhile.
+"""
 
 
 class Succession:
@@ -92,8 +95,10 @@ class Succession:
     # --- The one before
 
     def new_leafs(self, leaf_set: LeafSet) -> None:
-        """The ring has changed: who was a root may be it no more."""
+        """The ring has changed: a root may be one no more, and what it misses may be with others now."""
         for topic in self._trees.topics.values():
+            for state in topic.streams.values() if topic.is_root else ():
+                state.gap = state.gap[0], self._trees.now_us
             closest = leaf_set.closest(topic.key)
             if topic.is_root and closest != leaf_set.own:
                 topic.is_root = topic.is_settling = False
