@@ -174,6 +174,9 @@ def test_the_summary_has_every_number(whole):
     batches, asked = 4 * 3 * 14 * S // EVERY, 4  # each batch to three other regions
     assert (crossed["copies_mean"], crossed["copies_max"]) == (1.0, 1)
     assert crossed["messages"] == pytest.approx(batches + asked, abs=20)  # some were lost in the cut
+    of_all = {name: value for name, value in summary["events"].items() if name != "unordered_publishers"}
+    of_each = {name: value // 4 for name, value in of_all.items()}
+    assert summary.pop("streams") == dict.fromkeys(REGIONS, of_each)
     assert summary == {
         "schema": 1,
         "run": "a-run",
