@@ -22,9 +22,9 @@ class UnderWay:
 
     @classmethod
     def of(cls, metadata: RunMetadata) -> Self:
-        """Of a run. To what is never mended a system settles, too."""
+        """Of a run. To what is never mended a system settles, too; who comes and goes holds nothing up."""
         spans = []
-        for fault in metadata.applied_changes:
+        for fault in metadata.applied_faults:
             if not fault.mends:
                 to_ns = mended_ns(fault, metadata)
                 spans.append((fault.t_ns, fault.t_ns if to_ns == NEVER else to_ns))
