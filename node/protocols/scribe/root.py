@@ -18,10 +18,6 @@ from node.protocols.scribe.succession import Succession
 from node.protocols.scribe.topic import Topic
 from node.protocols.scribe.tree import Trees
 
-LEFT = 8
-"""So many times `retransmit_us` a root that lost sight of all others acknowledges nothing."""
-
-
 @dataclass(slots=True)
 class _Sent:
     """What a replica was sent, and what it had confirmed when that was news; both by stream."""
@@ -45,8 +41,6 @@ class Roots:
         self._replicated_us = 0
         self._nearest: dict[int, list[NodeHandle]] = {}  # by topic, as long as the leaf set is the same
         self._unconfirmed: dict[tuple[int, int], Address] = {}  # by topic and stream, the root to be told
-        self._has_others = False
-        self._left_us: int | None = None  # since when there are no other nodes, if there were any
 
     # --- At the root
 
@@ -101,9 +95,6 @@ class Roots:
 
     def new_leafs(self) -> None:
         """Others may be nearest to roots now."""
-        had_others, self._has_others = self._has_others, bool(self.pastry.leaf_set.members)
-        if had_others != self._has_others:
-            self._left_us = self._trees.now_us if had_others else None
         self._nearest.clear()
 
     def _targets(self, topic: Topic) -> list[NodeHandle]:
@@ -117,7 +108,7 @@ class Roots:
     def _answer(self, topic: Topic, stream: int, *, again: bool = False) -> None:
         """Tell the publisher what all replicas have, if that is news or it asks again."""
         publisher = topic.publishers.get(stream)
-        if publisher is None or self._parameters.is_best_effort or self._is_just_left:
+        if publisher is None or self._parameters.is_best_effort or self._succession.is_just_left:
             return
         all_have = min(
             (topic.replicas.get(node.address, {}).get(stream, 0) for node in self._targets(topic)),
@@ -128,14 +119,6 @@ class Roots:
             self._answered[topic.key, stream] = all_have
             answer = Published(topic.key, self.pastry.own.id, stream, all_have)
             self.pastry.send(answer, publisher.address)
-
-    @property
-    def _is_just_left(self) -> bool:
-        """Whether all others seem to have failed: it may well be this node that is cut off. Nobody else would
-        have what it acknowledges, should it die before it hears of them again.
-        """
-        alone_us = LEFT * self._parameters.retransmit_us
-        return self._left_us is not None and self._trees.now_us - self._left_us < alone_us
 
     def tick(self, now_us: int) -> None:
         """Send replicas what is new, again what they did not confirm, and confirm what came here."""
@@ -179,4 +162,4 @@ class Roots:
             topic.state(message.stream).next = message.after + 1
         events = message.first_seq, message.after, message.count, bytes(message.payload)
         self._events.take(topic, Multicast(topic.key, message.stream, *events))
-        self._unconfirmed[topic.key, message.stream] = sender
+        self._unconfirmed[topic.key, message.stream] = topic.kept_for = sender

@@ -23,6 +23,7 @@ GAP_RETRANSMITS = 16
 """The same within what it has, since the ring last changed: who seems to have failed may have the rest, and
 is asked again twice meanwhile.
 """
+LEFT_RETRANSMITS = 8  # for so long a node that lost sight of all others decides nothing alone
 
 
 class Succession:
@@ -35,6 +36,8 @@ class Succession:
         self._trees = trees
         self._events = events
         self._emit = emit
+        self._has_others = False
+        self._left_us: int | None = None  # since when there are no other nodes, if there were any
         trees.carry[Fetched] = self._fetched
 
     # --- A new root
@@ -52,7 +55,7 @@ class Succession:
             topic.asked = {node.address for node in nearest}
         for address in sorted(topic.asked):
             self._events.ask(topic, address, is_last_told=True)
-        topic.is_settling = bool(topic.asked) and not topic.has_positions
+        topic.is_settling = (bool(topic.asked) or self.is_just_left) and not topic.has_positions
         if not topic.is_settling:
             self._trees.attached(topic)
 
@@ -66,9 +69,18 @@ class Succession:
         waited_us = self._trees.now_us - topic.root_since_us
         return not topic.asked or waited_us >= self._parameters.retransmit_us
 
+    @property
+    def is_just_left(self) -> bool:
+        """Whether all others seem to have failed: it may well be this node that is cut off. Nobody else would
+        have what it acknowledges, should it die before it hears of them again; and who begins with it misses
+        what others have.
+        """
+        alone_us = LEFT_RETRANSMITS * self._parameters.retransmit_us
+        return self._left_us is not None and self._trees.now_us - self._left_us < alone_us
+
     def _settle(self, topic: Topic) -> None:
         """Who joined meanwhile may begin, unless something is missing still."""
-        if topic.is_settling and not topic.has_gap:
+        if topic.is_settling and not topic.has_gap and not self.is_just_left:
             topic.is_settling = False
             self._trees.attached(topic)
 
@@ -95,17 +107,28 @@ class Succession:
     # --- The one before
 
     def new_leafs(self, leaf_set: LeafSet) -> None:
-        """The ring has changed: a root may be one no more, and what it misses may be with others now."""
+        """The ring has changed: a root may be one no more, and what it misses may be with others now.
+
+        Who kept a root's state tells the next one, too: the one before may be gone, and the replicas be others.
+        """
+        had_others, self._has_others = self._has_others, bool(leaf_set.members)
+        if had_others != self._has_others:
+            self._left_us = self._trees.now_us if had_others else None
         for topic in self._trees.topics.values():
             for state in topic.streams.values() if topic.is_root else ():
                 state.gap = state.gap[0], self._trees.now_us
             closest = leaf_set.closest(topic.key)
-            if topic.is_root and closest != leaf_set.own:
+            if closest == leaf_set.own:
+                continue
+            if topic.is_root:
                 topic.is_root = topic.is_settling = False
                 topic.is_handing_over, topic.root_since_us = bool(topic.streams), self._trees.now_us
                 self._emit(m.Log("root_no_more", {"topic": f"{topic.key:032x}", "peer": None}))
                 self._events.ask(topic, closest.address, is_last_told=True)  # it learns what is here
                 self._trees.seek_parent(topic)
+            elif topic.kept_for not in {None, closest.address}:
+                topic.kept_for = closest.address
+                self._events.ask(topic, closest.address, is_last_told=True)
 
     def look_after(self, topic: Topic) -> None:
         """See `layers.Succession`."""

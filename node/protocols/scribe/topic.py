@@ -156,6 +156,7 @@ class Topic:
     children: dict[Address, Child] = field(default_factory=dict)
     streams: dict[int, StreamState] = field(default_factory=dict)
     replicas: dict[Address, dict[int, int]] = field(default_factory=dict)  # by stream what they have
+    kept_for: Address | None = None  # the root that had its state kept here last
     publishers: dict[int, NodeHandle] = field(default_factory=dict)
 
     @property
