@@ -18,6 +18,7 @@ from node.protocols.scribe.succession import Succession
 from node.protocols.scribe.topic import Topic
 from node.protocols.scribe.tree import Trees
 
+
 @dataclass(slots=True)
 class _Sent:
     """What a replica was sent, and what it had confirmed when that was news; both by stream."""

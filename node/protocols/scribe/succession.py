@@ -109,7 +109,7 @@ class Succession:
     def new_leafs(self, leaf_set: LeafSet) -> None:
         """The ring has changed: a root may be one no more, and what it misses may be with others now.
 
-        Who kept a root's state tells the next one, too: the one before may be gone, and the replicas be others.
+        Who kept a root's state tells the next one, too: the one before may be gone, and its replicas others.
         """
         had_others, self._has_others = self._has_others, bool(leaf_set.members)
         if had_others != self._has_others:
