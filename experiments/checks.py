@@ -27,9 +27,11 @@ from experiments.faults import (
 from experiments.model import Experiment
 from experiments.parameters import event_limit_bytes, is_durable, roles_problem, waits
 from experiments.roles import COUNT_MAX, DEFAULT, counts_in
+from experiments.summary import STREAMS_MAX
 from experiments.traffic import RATE_BITS_PER_S_MAX
 from experiments.workloads.stream import StreamWorkload
 from experiments.workloads.topics import TopicsWorkload
+from experiments.workloads.workload import named_streams
 from node.systems import codecs
 from topologies.document import FieldPath
 from topologies.model import Topology
@@ -60,6 +62,7 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
             f"is more than an event of {experiment.system} may have: {limit_bytes} B",
         )
     yield from _stream_problems(experiment, topology, processes)
+    yield from _expectation_problems(experiment, topology)
     if len(processes) > PROCESSES_MAX:
         yield ("roles",), f"makes {len(processes)} processes: at most {PROCESSES_MAX} are possible"
     most, region = max((sum(counts_in(experiment.roles, name).values()), name) for name in topology.regions)
@@ -215,6 +218,21 @@ def _stream_problems(experiment: Experiment, topology: Topology, processes: list
         if stream.name in names or stream.name in topology.regions:
             yield (*path, "name"), f"the name {stream.name} is taken"
         names |= {stream.name} if stream.name else set()
+
+
+def _expectation_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
+    """Streams of which something is expected are there, and have figures of their own."""
+    paths = [expectation.path.split(".") for expectation in experiment.expect]
+    asked = {number: ".".join(path[1:-1]) for number, path in enumerate(paths) if path[0] == "streams"}
+    if not asked:
+        return
+    names = [name for name, _ in named_streams(experiment.workload.streams_in(tuple(topology.regions)))]
+    for number, name in asked.items():
+        if len(names) > STREAMS_MAX:
+            said = f"there are {len(names)} streams: at most {STREAMS_MAX} have figures of their own"
+            yield ("expect", number), said
+        elif name not in names:
+            yield ("expect", number), f"no stream is named {name}{suggestion(name, names)}"
 
 
 def _link_problems(fault: Fault, topology: Topology) -> Iterator[str]:

@@ -89,6 +89,8 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
 """The figures by section, in the order in which they are shown."""
 OF_STREAMS = tuple(name for name in METRICS["events"] if name != "unordered_publishers")
 """Those of each stream, where there are a few."""
+STREAMS_MAX = 100
+"""Of so many streams at most each has figures of its own; where there are thousands of topics none has."""
 WRONG = tuple(name for name, figure in METRICS["events"].items() if figure.better == "lower")
 """What may be wrong with events."""
 SECTION_TITLES: Mapping[str, str] = {

@@ -5,13 +5,11 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.summary import METRICS, OF_STREAMS
+from experiments.summary import METRICS, OF_STREAMS, STREAMS_MAX
 
 EVENTS = tuple(METRICS["events"])
 OF_PUBLISHERS = ("published", "published_twice")
 PER_CLIENT = tuple(name for name in EVENTS if name not in {*OF_PUBLISHERS, "unordered_publishers"})
-STREAMS_MAX = 100
-"""Of so many streams at most each has figures of its own; where there are thousands of topics none has."""
 
 
 def event_figures(deliveries: pa.Table | None, publishers: pa.Table) -> dict[str, int | None]:

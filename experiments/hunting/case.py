@@ -115,7 +115,7 @@ class Moment:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     at_us: TimeUs
-    processes: tuple[Name, ...]
+    processes: Annotated[tuple[Name, ...], Field(min_length=1, max_length=2)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,6 +181,7 @@ class Broker:
         if giver is not None:
             self.recovery.doubts.given_by_another(zone)
         elif zone.volume < 1.0:
+            self.keeping.promote(zone)
             self.recovery.doubts.taken_over(zone)
 
     def woke(self) -> None:

@@ -200,7 +200,7 @@ class Keeping:
         return self._held.containing(reflection(self.space.point(copy.ranges))) is not None
 
     def promote(self, zone: Zone) -> None:
-        """A zone is recovered: copies of its subscriptions that are here are these now."""
+        """A zone that another had is this peer's: copies of its subscriptions that are here are these now."""
         self.add(self.copies.within(zone))
         for copying in self._replicated.values():
             copying.waits, copying.again_us = copying.waits + 1, self._mail.now_us  # all of it, again

@@ -69,7 +69,7 @@ class Recovery:
                 self._ask(doubt)
 
     def _ask(self, doubt: Doubt) -> None:
-        if not doubt.attempt:
+        if doubt.is_given and not doubt.attempt:  # its giver is late: as if it were gone
             self._keeping.promote(doubt.zone)
         doubt.attempt += 1
         doubt.awaited = {}

@@ -120,12 +120,10 @@ class Waves:
     def notified(self, subscriber: Address, event: EventName) -> None:
         """A subscriber has an event that was for one of its lives."""
         key = subscriber, event.stream, event.first_seq
-        waiting = self._waiting.pop(key, [])
-        later = [wave for wave in waiting if wave.told.get(subscriber, 0) > event.life]
-        if later:
-            self._waiting[key] = later
-        for wave in waiting:
-            if wave not in later:
+        for wave in self._waiting.pop(key, ()):
+            if wave.told.get(subscriber, 0) > event.life:
+                self._waiting.setdefault(key, []).append(wave)
+            else:
                 wave.told.pop(subscriber, None)
                 self._end_if_done(wave)
 

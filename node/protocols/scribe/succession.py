@@ -75,8 +75,9 @@ class Succession:
         have what it acknowledges, should it die before it hears of them again; and who begins with it misses
         what others have.
         """
-        alone_us = LEFT_RETRANSMITS * self._parameters.retransmit_us
-        return self._left_us is not None and self._trees.now_us - self._left_us < alone_us
+        if self._left_us is None or self._parameters.is_best_effort:
+            return False
+        return self._trees.now_us - self._left_us < LEFT_RETRANSMITS * self._parameters.retransmit_us
 
     def _settle(self, topic: Topic) -> None:
         """Who joined meanwhile may begin, unless something is missing still."""

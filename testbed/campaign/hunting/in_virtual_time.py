@@ -37,7 +37,8 @@ class InVirtualTime:
         described = {"experiment": experiment.to_json(), "topology": {}}
         run = simulate_in_memory(plan, described, build=self._build, watcher=Together(coverage, carried))
         never = [change.fault for change, applied in run.record.carried_out if applied.applied_ns is None]
-        if never and run.failure is None:  # as a restart of a process that has not left yet: another case
+        has_failed = run.failure is not None or any(process.died for process in run.record.processes)
+        if never and not has_failed:  # as a restart of a process that has not left yet: another case
             raise TestbedError(f"{never[0]} could not be applied")
         judged = judge(run)
         simulation = run.record.simulation

@@ -272,6 +272,20 @@ def test_of_what_a_region_forgets_only_its_own_streams_may_be_lost():
     assert "events.lost >= 0" in {each.text for each in made.expect}
 
 
+def test_what_is_expected_of_a_stream_is_not_when_its_region_forgets_it():
+    said = ["streams.r0.lost == 0", "streams.r0.duplicated == 0", "streams.r1.lost <= 5"]
+    base = base_of(load_experiment("nemesis", [f"expect=[{', '.join(said)}]"]))
+    lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0/proxy-0",))
+    made = experiment_of(base, Case(1, {}, (lost,)), load_topology(base.topology))
+    texts = [each.text for each in made.expect if each.path.startswith("streams.")]
+    assert texts == [*said[1:], "streams.r1.lost == 0", "streams.r2.lost == 0"]
+    many = Case(1, {"workload.streams": 40}, (lost,))
+    none = experiment_of(base_of(load_experiment("nemesis")), many, load_topology(base.topology))
+    assert not [each for each in none.expect if each.path.startswith("streams.")], (
+        "of so many none has figures"
+    )
+
+
 @pytest.mark.parametrize(
     ("streams", "spared"), [(2, False), ([{"region": "r0", "publishers": ["r1"]}], True)]
 )

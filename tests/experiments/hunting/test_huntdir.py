@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.hunting.case import Case, Disturbance
+from experiments.hunting.case import Case, Disturbance, Moment
 from experiments.hunting.huntdir import Broken, HuntDirectory, Interesting, Progress
 from experiments.json_files import write_json
 from experiments.validated_json import to_json
@@ -14,7 +14,8 @@ from topologies.errors import InputError
 
 CUT = Disturbance("cut", 1_000_000, 500_000, ("r0", "r1"), (), "forward")
 CASE = Case(7, {"roles.proxy": 2, "topology": "ring-4"}, (CUT,))
-INTERESTING = Interesting(CASE, {"proxy EVENTS after 1": 12, "x": -1}, 99, ((CUT,), (CUT, CUT)))
+SELDOM = Moment(1_234_567, ("r0/proxy-0", "r1/proxy-0"))
+INTERESTING = Interesting(CASE, {"proxy EVENTS after 1": 12, "x": -1}, 99, ((CUT,), (CUT, CUT)), (SELDOM,))
 
 
 @pytest.fixture
@@ -57,6 +58,7 @@ def test_what_broke_and_waits_is_kept_while_the_hunt_is_off(directory: HuntDirec
         ("starving", None),
         ("starving", 5),
         ("starving", {"a": 1}),
+        ("moments", [{"at_us": 5, "processes": []}]),
         ("cost", 10**400),
         ("new", {"x": "y"}),
         ("odd", 1),

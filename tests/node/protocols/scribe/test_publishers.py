@@ -11,6 +11,29 @@ from tests.node.protocols.scribe.test_peer import Peers
 from tests.node.protocols.scribe.test_trees import assert_whole
 
 
+def acknowledged(groups, name):
+    """One past the last number that a publisher was told of, and when that was."""
+    told = [(t_us, record) for t_us, record in groups.records[name] if record.kind == RecordKind.ACKNOWLEDGED]
+    return told[-1][1].first_seq + told[-1][1].count, told[-1][0]
+
+
+def test_who_is_left_alone_acknowledges_nothing_for_a_while_and_then_goes_on():
+    groups = Groups(members=5, topics=2)
+    groups.run(3_000_000)
+    alone = "r1/publisher-0"
+    for name in groups.specs:
+        if name != alone:
+            groups.kill(name)
+    killed_us = groups.now_us
+    groups.run(6_000_000)
+    before, told_us = acknowledged(groups, alone)
+    assert told_us < killed_us + 1_000_000
+    groups.run(10_000_000)
+    after, told_us = acknowledged(groups, alone)
+    assert after > before
+    assert told_us > groups.now_us - 2_000_000
+
+
 def epochs_got(groups, stream):
     return {
         epoch_of(record.first_seq)

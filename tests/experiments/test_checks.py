@@ -1,0 +1,38 @@
+"""What an experiment expects of streams is checked before it runs."""
+
+import pytest
+
+from experiments.loader import load_experiment
+from topologies.errors import InputError
+
+BASE = ["topology=two-regions", "nemesis=null", "faults=[]"]
+
+
+def load(streams: str, expected: str) -> None:
+    load_experiment("nemesis", [*BASE, f"workload.streams={streams}", f"expect=[{expected}]"])
+
+
+@pytest.mark.parametrize(
+    ("streams", "expected"),
+    [
+        ("1", "streams.r1.lost == 0"),
+        ("2", "streams.r0.1.lost == 0"),
+        ("[{region: r0, name: shared}]", "streams.shared.duplicated == 0"),
+        ("50", "streams.r1.49.lost == 0"),
+    ],
+)
+def test_streams_are_known_by_their_names(streams, expected):
+    load(streams, expected)
+
+
+@pytest.mark.parametrize(
+    ("streams", "expected", "said"),
+    [
+        ("1", "streams.r2.lost == 0", r"expect\.0: no stream is named r2"),
+        ("2", "streams.r1.lost == 0", r"no stream is named r1: did you mean r1\.[01]"),
+        ("51", "streams.r1.0.lost == 0", "there are 102 streams: at most 100 have figures of their own"),
+    ],
+)
+def test_a_stream_that_there_is_not_is_noticed(streams, expected, said):
+    with pytest.raises(InputError, match=said):
+        load(streams, expected)
