@@ -84,15 +84,6 @@ class Findings:
 
 def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> dict[str, Any]:
     """The content of summary.json."""
-    invalid = [
-        *_unfinished(metadata),
-        *filter(None, [metadata.window.problem]),
-        *machine_problems(record, metadata),
-        *findings.unknown_clocks,
-        *_link_problems(findings),
-    ]
-    if metadata.outcome == "completed":  # else it is no wonder that captures are torn
-        invalid += [f"{host}: {why}" for host, why in sorted(findings.damaged.items())]
     throughput, notes = _throughput(metadata, findings.deliveries)
     summary: dict[str, Any] = {
         "schema": SCHEMA,
@@ -101,25 +92,7 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
         "seed": metadata.seed,
         "links": metadata.links_kind,
         "verdict": "",
-        "fidelity": {
-            "valid": not invalid,
-            "reasons": list(dict.fromkeys(invalid)),
-            "notes": list(
-                dict.fromkeys(
-                    [
-                        *_loosened(record),
-                        *confirmations.notes(findings.confirmations),
-                        *findings.notes,
-                        *notes,
-                        *_of_links(findings),
-                        *_not_compared(findings),
-                    ]
-                )
-            ),
-            "links": _links(findings.fidelity or []),
-            "capture_drops": capture_drops(record),
-            "cpu_max": cpu_max(record, metadata),
-        },
+        "fidelity": _fidelity(record, metadata, findings, notes),
         "events": event_figures(findings.deliveries, findings.publishers),
         "throughput": throughput,
         "latency": dict(findings.latency or dict.fromkeys(LATENCY)),
@@ -129,29 +102,65 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
         "wan": dict(findings.wan),
         "agreement": _agreement(findings.agreement),
         "problems": list(record.problems),
+        **_of_some(record, metadata, findings),
     }
-    if streams := stream_figures(findings.deliveries, findings.publishers, metadata.stream_names):
-        summary["streams"] = streams
-    if findings.confirmations.num_rows:
-        summary["subscriptions"] = confirmations.summary(findings.confirmations)
-    if content := selectivity.summary(findings.selectivity):
-        summary["content"] = content
-    if record.plan.churn:
-        summary["churn"] = {
-            "came": sum(each.mends for each in metadata.churn),
-            "went": sum(not each.mends for each in metadata.churn),
-        }
-    if findings.measured:
-        summary["measures"] = measures.summary(findings.measured)
-    if findings.traffic:
-        summary["traffic"] = {name: dict(figures) for name, figures in findings.traffic.items()}
-    if findings.clocks:
-        summary["clocks"] = findings.clocks
     wanted = wanted_of(record, metadata, summary["events"]["published"])
     evidence = LinkEvidence(findings.fidelity or [], findings.routes, metadata)
     summary["expectations"] = [_expectation(text, summary, evidence) for text in wanted]
     summary["verdict"] = _verdict(summary, metadata, died=any(process.died for process in record.processes))
     return summary
+
+
+def _fidelity(record: RunRecord, metadata: RunMetadata, findings: Findings, notes: list[str]) -> Json:
+    """Whether the testbed did what was asked. notes: of what could not be measured."""
+    invalid = [
+        *_unfinished(metadata),
+        *filter(None, [metadata.window.problem]),
+        *machine_problems(record, metadata),
+        *findings.unknown_clocks,
+        *_link_problems(findings),
+    ]
+    if metadata.outcome == "completed":  # else it is no wonder that captures are torn
+        invalid += [f"{host}: {why}" for host, why in sorted(findings.damaged.items())]
+    said = [
+        *_loosened(record),
+        *confirmations.notes(findings.confirmations),
+        *findings.notes,
+        *notes,
+        *_of_links(findings),
+        *_not_compared(findings),
+    ]
+    return {
+        "valid": not invalid,
+        "reasons": list(dict.fromkeys(invalid)),
+        "notes": list(dict.fromkeys(said)),
+        "links": _links(findings.fidelity or []),
+        "capture_drops": capture_drops(record),
+        "cpu_max": cpu_max(record, metadata),
+    }
+
+
+def _of_some(record: RunRecord, metadata: RunMetadata, findings: Findings) -> dict[str, Any]:
+    """Sections that only some runs have."""
+    found: dict[str, Any] = {}
+    if streams := stream_figures(findings.deliveries, findings.publishers, metadata.stream_names):
+        found["streams"] = streams
+    if findings.confirmations.num_rows:
+        found["subscriptions"] = confirmations.summary(findings.confirmations)
+    if content := selectivity.summary(findings.selectivity):
+        found["content"] = content
+    if record.plan.churn:
+        found["churn"] = {
+            "came": sum(each.mends for each in metadata.churn),
+            "went": sum(not each.mends for each in metadata.churn),
+        }
+    if findings.measured:
+        found["measures"] = measures.summary(findings.measured)
+    if findings.traffic:
+        found["traffic"] = {name: dict(figures) for name, figures in findings.traffic.items()}
+    if findings.clocks:
+        found["clocks"] = findings.clocks
+    return found
 
 
 def _loosened(record: RunRecord) -> list[str]:
