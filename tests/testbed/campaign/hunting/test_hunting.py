@@ -235,7 +235,8 @@ def test_its_processes_run_the_code_that_it_runs_itself(tmp_path):
     setup = {"experiment": {}, "build": None, "modules": [], "place": "simulator"}
     with Pool(setup, 1) as pool:
         (pid,) = [worker.process.pid for worker in pool._workers]
-        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        while not (environment := Path(f"/proc/{pid}/environ").read_bytes()):
+            assert Path(f"/proc/{pid}").exists()  # has none while it becomes another program
     root = str(Path(main.__file__).parents[2])
-    assert any(each.startswith(f"PYTHONPATH={root}".encode()) for each in environment)
+    assert any(each.startswith(f"PYTHONPATH={root}".encode()) for each in environment.split(b"\0"))
     assert sys.executable
