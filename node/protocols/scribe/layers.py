@@ -48,6 +48,9 @@ class Succession(Protocol):
     def become_root(self, topic: Topic) -> None:
         """The tree begins here. What others have that the node has not is fetched."""
 
+    def has_waited(self, topic: Topic) -> bool:
+        """Whether a root had time to get what the one before it had."""
+
     def look_after(self, topic: Topic) -> None:
         """Some time has passed."""
 

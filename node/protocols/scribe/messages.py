@@ -156,6 +156,16 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
+class FetchBefore:
+    """Send a new root what is before the first event that it keeps, the newest first."""
+
+    reads: ClassVar = ("{topic}", "{positions}")
+
+    topic: Topic
+    positions: Annotated[tuple[Position, ...], Tail("rows", "what the node has already", Position)]
+
+
+@dataclass(frozen=True, slots=True)
 class Fetched:
     """You were sent all that I have."""
 
@@ -347,9 +357,9 @@ class Denied:
 
 
 SCRIBE_MESSAGES = (
-    Join, Adopted, Refused, TreePath, Leave, Multicast, TreeHeartbeat, Refresh, Fetch, Gone, Publish,
-    Published, Replicate, Replicated, Offload, JoinAt, Grow, Rejoin, Shrink, ShrinkAnswer,
-    Create, Created, Denied, Fetched,
+    Join, Adopted, Refused, TreePath, Leave, Multicast, TreeHeartbeat, Refresh, Fetch, FetchBefore, Gone,
+    Publish, Published, Replicate, Replicated, Offload, JoinAt, Grow, Rejoin, Shrink, ShrinkAnswer, Create,
+    Created, Denied, Fetched,
 )  # fmt: skip
 FIRST_TYPE = 32  # after Pastry's
 

@@ -12,7 +12,7 @@ from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.layers import Listener
-from node.protocols.scribe.messages import Fetch, Fetched, Gone, Multicast, Position
+from node.protocols.scribe.messages import Fetch, FetchBefore, Fetched, Gone, Multicast, Position
 from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.topic import Topic, by_stream
 from node.protocols.scribe.tree import Trees
@@ -28,7 +28,7 @@ class Replay:
         self._trees = trees
         self._emit = emit
         self._listener = listener
-        trees.carry |= {Fetch: self._fetch, Gone: self._gone}
+        trees.carry |= {Fetch: self._fetch, FetchBefore: self._fetch_before, Gone: self._gone}
         trees.unknown[Fetch] = Fetched
 
     def take(self, topic: Topic, batch: Multicast) -> bool:
@@ -37,6 +37,8 @@ class Replay:
         if self._parameters.is_best_effort:
             self._pass_on(topic, state.pass_by(batch))
             return False
+        if topic.is_root and batch.first_seq < state.first:
+            state.put_before(batch, self._trees.now_us)
         self._pass_on(topic, state.take(batch, self._trees.now_us))
         return batch.after >= state.next
 
@@ -67,6 +69,17 @@ class Replay:
         fetch = Fetch(topic.key, own.id, own.address, int(is_last_told), topic.positions())
         self._trees.pastry.send(fetch, address)
 
+    def ask_before(self, topic: Topic, address: Address) -> None:
+        """Ask for what is before all that is kept here: who joined late has had no need of it."""
+        if firsts := tuple(Position(stream, state.first) for stream, state in topic.streams.items()):
+            self._trees.pastry.send(FetchBefore(topic.key, firsts), address)
+
+    def _fetch_before(self, topic: Topic, sender: Address, message: FetchBefore) -> None:
+        for stream, before in by_stream(message.positions).items():
+            for batch in reversed(topic.state(stream).since(1)):
+                if batch.first_seq < before:
+                    self._trees.pastry.send(self._onward(topic, batch), sender)
+
     def _fetch(self, topic: Topic, sender: Address, message: Fetch) -> None:
         asking = NodeHandle(message.id, message.address)
         if sender != asking.address:
@@ -95,14 +108,14 @@ class Replay:
             self._trees.pastry.send(
                 Fetch(topic.key, to.id, to.address, 0, tuple(missing)), topic.parent.address
             )
-        elif topic.is_root:
+        elif topic.is_root and self._trees.succession.has_waited(topic):
             for position in missing:
                 first = topic.streams[position.stream].first
                 self._trees.pastry.send(Gone(topic.key, position.stream, first), to.address)
         return tuple(missing)
 
     def _gone(self, topic: Topic, sender: Address, message: Gone) -> None:
-        if topic.is_needed:
+        if topic.is_needed or topic.kept_for == sender:
             self.give_up(topic, message.stream, message.next)
 
     def give_up(self, topic: Topic, stream: int, following: int) -> None:

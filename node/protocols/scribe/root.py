@@ -11,7 +11,7 @@ from node.core.epochs import epoch_of, first_of
 from node.core.peer_pool import Address
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.reachability.nodes import NodeHandle
-from node.protocols.scribe.messages import Multicast, Publish, Published, Replicate, Replicated
+from node.protocols.scribe.messages import Gone, Multicast, Publish, Published, Replicate, Replicated
 from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.replay import Replay
 from node.protocols.scribe.succession import Succession
@@ -151,9 +151,19 @@ class Roots:
             for stream, state in topic.streams.items()
             for batch in state.since(max(known.sent.get(stream, 0), confirmed.get(stream, 0)))
         ]
-        if messages:
-            self.pastry.reach.send(node.address, *messages)
+        gone = self._gone(topic, known.sent, confirmed)
+        if gone or messages:
+            self.pastry.reach.send(node.address, *gone, *messages)
         known.sent = {stream: state.next for stream, state in topic.streams.items()}
+
+    def _gone(self, topic: Topic, sent: dict[int, int], confirmed: dict[int, int]) -> list[Gone]:
+        """What a replica that was away lacks, and nobody keeps any more."""
+        return [
+            Gone(topic.key, stream, state.first)
+            for stream, state in topic.streams.items()
+            if 1 <= max(sent.get(stream, 0), confirmed.get(stream, 0)) < state.first
+            and self._succession.has_waited(topic)
+        ]
 
     # --- At a replica
 

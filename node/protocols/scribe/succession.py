@@ -54,6 +54,7 @@ class Succession:
             nearest = self._trees.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
             topic.asked = {node.address for node in nearest}
         for address in sorted(topic.asked):
+            self._events.ask_before(topic, address)
             self._events.ask(topic, address, is_last_told=True)
         topic.is_settling = (bool(topic.asked) or self.is_just_left) and not topic.has_positions
         if not topic.is_settling:

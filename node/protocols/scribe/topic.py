@@ -46,6 +46,12 @@ class StreamState:
         if batch.first_seq >= self.next:
             yield from self._follow(batch, now_us)
 
+    def put_before(self, batch: Multicast, now_us: int) -> None:
+        """Keep a batch that ends where what is kept begins, as long as that; others are left out."""
+        if batch.first_seq + batch.count == self.first:
+            self.kept.appendleft((self.kept[0][0] if self.kept else now_us, batch))
+            self.events += batch.count
+
     def _follow(self, batch: Multicast | None, now_us: int) -> Iterator[Multicast]:
         """Hold a batch that is in order, and those that waited for it."""
         while batch is not None:

@@ -6,6 +6,7 @@ the machines; `place`, simulator or local; and `runs`, a folder for runs on real
 parent's matter: whoever reads the terminal ends the workers.
 """
 
+import gc
 import json
 import signal
 import sys
@@ -32,6 +33,8 @@ def main() -> None:
 
         add_module(Path(module))
     trials = trials_at(setup["place"], setup)
+    gc.collect()
+    gc.freeze()  # what is imported: cases leave cycles behind, and this would be looked through for each
     with suppress(KeyboardInterrupt):  # the parent ended a run on real processes
         for line in sys.stdin:
             sys.stdout.write(json.dumps(answer(trials, json.loads(line))) + "\n")

@@ -6,7 +6,7 @@ from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of, first_of
 from node.protocols.scribe.messages import Multicast
 from node.protocols.scribe.topic import StreamState
-from tests.node.protocols.scribe.groups import Groups
+from tests.node.protocols.scribe.groups import REGIONS, Groups
 from tests.node.protocols.scribe.test_peer import Peers
 from tests.node.protocols.scribe.test_trees import assert_whole
 
@@ -189,3 +189,54 @@ def test_a_publisher_writes_down_once_what_was_acknowledged_and_all_of_it_at_las
     groups.finish()
     taken = numbers(groups, name, RecordKind.ACKNOWLEDGED)
     assert sorted(taken) == sorted(numbers(groups, name, RecordKind.PUBLISHED))
+
+
+def test_a_root_that_joined_late_has_what_is_before_that_from_others():
+    groups = Groups(members=12, topics=4)
+    groups.run(4_000_000)
+    key, [first] = next((key, names) for key, names in groups.roots().items() if "member" in names[0])
+    at_root = groups.node(first)
+    heir = groups.names[at_root.pastry.leaf_set.nearest(key, 1)[0].address]
+    groups.kill(heir)
+    groups.run(1_000_000)
+    groups.start(heir)
+    groups.run(500_000)
+    groups.tell_one(heir)
+    groups.run(2_000_000)
+    [(stream, kept)] = at_root.trees.topics[key].streams.items()
+    assert kept.first == 1
+    assert groups.node(heir).trees.topics[key].streams[stream].first > 1
+    groups.kill(first)
+    groups.run(3_000_000)
+    assert groups.roots()[key] == [heir]
+    assert groups.node(heir).trees.topics[key].streams[stream].first == 1
+    groups.node(heir).trees.topics[key].check(groups.node(heir).pastry.own)
+
+
+@pytest.mark.parametrize("apart", range(REGIONS))
+def test_replicas_that_were_away_for_longer_than_events_are_kept_come_further(apart):
+    groups = Groups(members=8, topics=4, buffer_us=1_000_000)
+    groups.run(3_000_000)
+    groups.cut(*((apart, other) for other in range(REGIONS) if other != apart))
+    groups.run(20_000_000)
+    groups.cut()
+    groups.run(5_000_000)
+    groups.finish()
+    assert all(node.machine.progress().silent for node in groups.network.nodes.values())
+
+
+def test_what_is_before_all_that_is_kept_is_kept_as_long():
+    def events(first, count=1):
+        return Multicast(1, 0, first, first - 1, count, b"." * count)
+
+    state = StreamState(next=9)
+    state.put_before(events(7), 5)
+    assert state.first == 9
+    state.put_before(events(6, 3), 5)
+    state.put_before(events(5), 7)
+    state.put_before(events(7), 9)
+    assert [batch.first_seq for batch in state.since(1)] == [5, 6]
+    assert (state.first, state.next, state.events) == (5, 9, 4)
+    state.check()
+    state.trim(6, 100)
+    assert not state.kept
