@@ -71,11 +71,11 @@ class Roots:
         A root that is new may not have it all yet, and waits; the publisher sends again.
         """
         is_first = first_seq == first_of(epoch_of(first_seq)) and first_seq > before
-        return is_first and self._succession.has_waited(topic)
+        return is_first and self._succession.has_waited(topic) and not self._ahead(topic)
 
     def _tell_how_far(self, topic: Topic, message: Publish) -> None:
         """A publisher does not know how far its stream is."""
-        if self._succession.has_waited(topic):
+        if self._succession.has_waited(topic) and not self._ahead(topic):
             following = topic.next_of(message.stream)
             answer = Published(topic.key, self.pastry.own.id, message.stream, following)
             self.pastry.send(answer, message.address)
@@ -97,6 +97,18 @@ class Roots:
     def new_leafs(self) -> None:
         """Others may be nearest to roots now."""
         self._nearest.clear()
+
+    def _ahead(self, topic: Topic) -> list[Address]:
+        """Replicas that have more than this root: another one had them keep it, where this one was not heard
+        or stood still.
+        """
+        return [
+            node.address
+            for node in self._targets(topic)
+            if any(
+                has > topic.next_of(stream) for stream, has in topic.replicas.get(node.address, {}).items()
+            )
+        ]
 
     def _targets(self, topic: Topic) -> list[NodeHandle]:
         if self._parameters.is_best_effort:
@@ -130,6 +142,7 @@ class Roots:
                     for node in self._targets(topic):
                         self._bring_up(topic, node, now_us)
                 if topic.is_root:
+                    self._events.fetch_from(topic, *self._ahead(topic))
                     self._succession.look_after_root(topic)
         for (key, stream), sender in self._unconfirmed.items():
             reached = self._trees.topic(key).next_of(stream)
