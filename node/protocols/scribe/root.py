@@ -71,11 +71,11 @@ class Roots:
         A root that is new may not have it all yet, and waits; the publisher sends again.
         """
         is_first = first_seq == first_of(epoch_of(first_seq)) and first_seq > before
-        return is_first and self._succession.has_waited(topic) and not self._ahead(topic)
+        return is_first and self._has_all(topic)
 
     def _tell_how_far(self, topic: Topic, message: Publish) -> None:
         """A publisher does not know how far its stream is."""
-        if self._succession.has_waited(topic) and not self._ahead(topic):
+        if self._has_all(topic):
             following = topic.next_of(message.stream)
             answer = Published(topic.key, self.pastry.own.id, message.stream, following)
             self.pastry.send(answer, message.address)
@@ -98,6 +98,18 @@ class Roots:
         """Others may be nearest to roots now."""
         self._nearest.clear()
 
+    def _targets(self, topic: Topic) -> list[NodeHandle]:
+        if self._parameters.is_best_effort:
+            return []
+        if topic.key not in self._nearest:
+            nearest = self.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
+            self._nearest[topic.key] = list(nearest)
+        return self._nearest[topic.key]
+
+    def _has_all(self, topic: Topic) -> bool:
+        """Whether a root has what others have of what one before it took."""
+        return self._succession.has_waited(topic) and not self._ahead(topic)
+
     def _ahead(self, topic: Topic) -> list[Address]:
         """Replicas that have more than this root: another one had them keep it, where this one was not heard
         or stood still.
@@ -109,14 +121,6 @@ class Roots:
                 has > topic.next_of(stream) for stream, has in topic.replicas.get(node.address, {}).items()
             )
         ]
-
-    def _targets(self, topic: Topic) -> list[NodeHandle]:
-        if self._parameters.is_best_effort:
-            return []
-        if topic.key not in self._nearest:
-            nearest = self.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
-            self._nearest[topic.key] = list(nearest)
-        return self._nearest[topic.key]
 
     def _answer(self, topic: Topic, stream: int, *, again: bool = False) -> None:
         """Tell the publisher what all replicas have, if that is news or it asks again."""
