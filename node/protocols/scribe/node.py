@@ -86,6 +86,7 @@ class ScribeNode:
         self._schedule = Schedule(spec)
         self._is_ready = False
         self._published = 0
+        self._tick_us = 0  # when the next one is due
         self.application: Application | None = None
         self._following: dict[int, dict[int, bool]] = {}  # by topic's key; whether that is confirmed
         self._unplaced: set[int] = set()  # streams that are followed, from a number on that is not known yet
@@ -109,6 +110,9 @@ class ScribeNode:
         """See `node.core.peer_pool.PeerMachine`."""
         self._effects = []
         self.pastry.reach.now_us = now_us
+        if 0 < self._tick_us < now_us - self.parameters.heartbeat_timeout_us:
+            self._tick_us = now_us
+            self._succession.woke()
         match given:
             case ReceivedFrom():
                 self.pastry.take(given.address, given.messages, now_us)
@@ -176,7 +180,8 @@ class ScribeNode:
 
     def _timer(self, timer: m.Timer, now_us: int) -> None:
         if timer == TICK:
-            self._effects.append(m.SetTimer(TICK, now_us + self.parameters.tick_us))
+            self._tick_us = now_us + self.parameters.tick_us
+            self._effects.append(m.SetTimer(TICK, self._tick_us))
             if self.pastry.is_active:
                 self._follow(now_us)
                 self._publish(now_us)

@@ -50,15 +50,30 @@ class Succession:
         topic.is_handing_over, topic.root_since_us = False, self._trees.now_us
         self._emit(m.Log("became_root", {"topic": f"{topic.key:032x}"}))
         self._trees.tell_paths(topic)
-        if not self._parameters.is_best_effort:
-            nearest = self._trees.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
-            topic.asked = {node.address for node in nearest}
-        for address in sorted(topic.asked):
-            self._events.ask_before(topic, address)
-            self._events.ask(topic, address, is_last_told=True)
+        topic.asked, topic.nearest = set(), set()
+        self._ask_nearest(topic)
         topic.is_settling = (bool(topic.asked) or self.is_just_left) and not topic.has_positions
         if not topic.is_settling:
             self._trees.attached(topic)
+
+    def _ask_nearest(self, topic: Topic) -> None:
+        """Those that are nearest now and were not before may hold what another root took."""
+        if self._parameters.is_best_effort:
+            return
+        nearest = self._trees.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
+        before, topic.nearest = topic.nearest, {node.address for node in nearest}
+        for address in sorted(topic.nearest - before):
+            topic.root_since_us = self._trees.now_us
+            topic.asked.add(address)
+            self._events.ask_before(topic, address)
+            self._events.ask(topic, address, is_last_told=True)
+
+    def woke(self) -> None:
+        """This node did not run for so long that others may have taken it for failed, and been roots."""
+        for topic in self._trees.topics.values():
+            if topic.is_root:
+                topic.nearest = set()
+                self._ask_nearest(topic)
 
     def _fetched(self, topic: Topic, sender: Address, message: Fetched) -> None:
         topic.asked.discard(sender)
@@ -121,6 +136,8 @@ class Succession:
                 state.gap = state.gap[0], self._trees.now_us
             closest = leaf_set.closest(topic.key)
             if closest == leaf_set.own:
+                if topic.is_root:
+                    self._ask_nearest(topic)
                 continue
             if topic.is_root:
                 topic.is_root = topic.is_settling = False

@@ -2,6 +2,7 @@
 
 import pytest
 
+from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of, first_of
 from node.protocols.scribe.messages import Multicast
@@ -240,3 +241,17 @@ def test_what_is_before_all_that_is_kept_is_kept_as_long():
     state.check()
     state.trim(6, 100)
     assert not state.kept
+
+
+def test_a_root_that_stood_still_asks_again_what_others_took_meanwhile():
+    groups = Groups(members=12, topics=4)
+    groups.run(3_000_000)
+    key, [name] = next(iter(groups.roots().items()))
+    root = groups.node(name)
+    topic, late_us = root.trees.topics[key], root.parameters.heartbeat_timeout_us
+    root.handle(m.Nudge(), groups.now_us + late_us)
+    assert not topic.asked
+    root.handle(m.Nudge(), groups.now_us + late_us + 2 * root.parameters.tick_us)
+    assert topic.asked == {
+        node.address for node in root.pastry.leaf_set.nearest(key, root.parameters.replicas)
+    }
