@@ -48,8 +48,8 @@ class Succession(Protocol):
     def become_root(self, topic: Topic) -> None:
         """The tree begins here. What others have that the node has not is fetched."""
 
-    def has_waited(self, topic: Topic) -> bool:
-        """Whether a root had time to get what the one before it had."""
+    def has_sought(self, topic: Topic) -> bool:
+        """Whether a root may say of what it does not keep that it is gone. If not, it asks others for that."""
 
     def look_after(self, topic: Topic) -> None:
         """Some time has passed."""
@@ -89,6 +89,9 @@ class Events(Protocol):
 
     def ask(self, topic: Topic, address: Address, *, is_last_told: bool = False) -> None:
         """Ask for everything from here on; if wanted, to be told when that was all."""
+
+    def ask_before(self, topic: Topic, address: Address) -> None:
+        """Ask for what is before all that is kept here."""
 
     def replay(self, topic: Topic, to: NodeHandle, positions: Iterable[Position]) -> tuple[Position, ...]:
         """Send what is here; what is not kept any more is asked for further up, or gone, and returned."""

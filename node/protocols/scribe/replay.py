@@ -70,7 +70,7 @@ class Replay:
         self._trees.pastry.send(fetch, address)
 
     def ask_before(self, topic: Topic, address: Address) -> None:
-        """Ask for what is before all that is kept here: who joined late has had no need of it."""
+        """See `layers.Events`: who joined late has had no need of it."""
         if firsts := tuple(Position(stream, state.first) for stream, state in topic.streams.items()):
             self._trees.pastry.send(FetchBefore(topic.key, firsts), address)
 
@@ -93,6 +93,8 @@ class Replay:
             self._trees.pastry.send(Fetched(topic.key), asking.address)
             if topic.is_behind(message.positions):
                 self.ask(topic, asking.address)
+            if topic.is_root:
+                self.ask_before(topic, asking.address)
 
     def replay(self, topic: Topic, to: NodeHandle, positions: Iterable[Position]) -> tuple[Position, ...]:
         """See `layers.Events`."""
@@ -108,7 +110,7 @@ class Replay:
             self._trees.pastry.send(
                 Fetch(topic.key, to.id, to.address, 0, tuple(missing)), topic.parent.address
             )
-        elif topic.is_root and self._trees.succession.has_waited(topic):
+        elif topic.is_root and missing and self._trees.succession.has_sought(topic):
             for position in missing:
                 first = topic.streams[position.stream].first
                 self._trees.pastry.send(Gone(topic.key, position.stream, first), to.address)

@@ -108,29 +108,26 @@ class Roots:
 
     def _has_all(self, topic: Topic) -> bool:
         """Whether a root has what others have of what one before it took."""
-        return self._succession.has_waited(topic) and not self._ahead(topic)
+        return self._succession.has_waited(topic) and not self._is_behind(topic)
 
-    def _ahead(self, topic: Topic) -> list[Address]:
-        """Replicas that have more than this root: another one had them keep it, where this one was not heard
-        or stood still.
+    def _is_behind(self, topic: Topic) -> bool:
+        """Whether a replica has more than this root: another one had it keep that, where this one was not
+        heard or stood still.
         """
-        return [
-            node.address
+        return any(
+            has > topic.next_of(stream)
             for node in self._targets(topic)
-            if any(
-                has > topic.next_of(stream) for stream, has in topic.replicas.get(node.address, {}).items()
-            )
-        ]
+            for stream, has in topic.replicas.get(node.address, {}).items()
+        )
 
     def _answer(self, topic: Topic, stream: int, *, again: bool = False) -> None:
         """Tell the publisher what all replicas have, if that is news or it asks again."""
         publisher = topic.publishers.get(stream)
         if publisher is None or self._parameters.is_best_effort or self._succession.is_just_left:
             return
-        all_have = min(
-            (topic.replicas.get(node.address, {}).get(stream, 0) for node in self._targets(topic)),
-            default=topic.next_of(stream),
-        )
+        first = topic.state(stream).first
+        have = [topic.replicas.get(node.address, {}).get(stream, 0) for node in self._targets(topic)]
+        all_have = min((has for has in have if not 1 <= has < first), default=topic.next_of(stream))
         all_have = min(all_have, topic.next_of(stream))
         if all_have and (again or all_have > self._answered.get((topic.key, stream), 0)):
             self._answered[topic.key, stream] = all_have
@@ -146,8 +143,7 @@ class Roots:
                     for node in self._targets(topic):
                         self._bring_up(topic, node, now_us)
                 if topic.is_root:
-                    self._events.fetch_from(topic, *self._ahead(topic))
-                    self._succession.look_after_root(topic)
+                    self._succession.look_after_root(topic, is_behind=self._is_behind(topic))
         for (key, stream), sender in self._unconfirmed.items():
             reached = self._trees.topic(key).next_of(stream)
             self.pastry.send(Replicated(key, stream, reached), sender)
@@ -179,7 +175,7 @@ class Roots:
             Gone(topic.key, stream, state.first)
             for stream, state in topic.streams.items()
             if 1 <= max(sent.get(stream, 0), confirmed.get(stream, 0)) < state.first
-            and self._succession.has_waited(topic)
+            and self._succession.has_sought(topic)
         ]
 
     # --- At a replica

@@ -85,6 +85,17 @@ class Succession:
         waited_us = self._trees.now_us - topic.root_since_us
         return not topic.asked or waited_us >= self._parameters.retransmit_us
 
+    def has_sought(self, topic: Topic) -> bool:
+        """See `layers.Succession`."""
+        now_us, retransmit_us = self._trees.now_us, self._parameters.retransmit_us
+        if now_us - topic.root_since_us >= GAP_RETRANSMITS * retransmit_us:
+            return True
+        if now_us - topic.sought_us >= retransmit_us:
+            topic.sought_us = now_us
+            for address in sorted(topic.nearest | topic.children.keys()):
+                self._events.ask_before(topic, address)
+        return False
+
     @property
     def is_just_left(self) -> bool:
         """Whether all others seem to have failed: it may well be this node that is cut off. Nobody else would
@@ -101,9 +112,11 @@ class Succession:
             topic.is_settling = False
             self._trees.attached(topic)
 
-    def look_after_root(self, topic: Topic) -> None:
-        """Some time has passed: what is missing is asked for again, or given up."""
-        missing = False
+    def look_after_root(self, topic: Topic, *, is_behind: bool) -> None:
+        """Some time has passed: what is missing is asked for again, or given up. is_behind: whether a replica
+        has more.
+        """
+        missing = is_behind
         for stream, state in topic.streams.items():
             if not state.early or state.gap[0] != state.next:
                 state.gap = state.next, self._trees.now_us

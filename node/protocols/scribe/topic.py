@@ -146,6 +146,7 @@ class Topic:
     is_settling: bool = False  # a root that held nothing: it waits for what others have
     is_handing_over: bool = False  # a root that is none any more: it stays for a while, for what it has
     root_since_us: int = 0  # or not any more
+    sought_us: int = -1 << 40  # when a root asked others for what it does not keep
     nearest: set[Address] = field(default_factory=set)  # to a root, since it asked them last
     asked: set[Address] = field(default_factory=set)  # nodes that have not sent a new root all that they have
     is_joining: bool = False

@@ -263,9 +263,12 @@ class Trees:
             self._emit(m.Log("adopted", {"topic": f"{topic.key:032x}", "peer": sender}))
         topic.parent = NodeHandle(message.id, sender)
         topic.heard_us, topic.refreshed_us, topic.is_joining = self.now_us, self.now_us, False
-        topic.start_at(message.positions)
+        if not topic.has_positions:
+            topic.start_at(message.positions)
         self._emit(m.CancelTimer((REJOIN, f"{topic.key:032x}")))
         self.attached(topic)
+        if topic.is_behind(message.positions):  # it answers a join that is older than another one's answer
+            self.events.fetch_from(topic, sender)
 
     def attached(self, topic: Topic) -> None:
         """The topic has a place in the tree now: what waited for that begins."""
