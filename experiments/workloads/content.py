@@ -109,6 +109,11 @@ class ContentWorkload(Workload):
     subscriptions_: Asking = Field(alias="subscriptions")
     """Who asks for what, and when."""
 
+    @property
+    def is_changing(self) -> bool:
+        """See `Workload`."""
+        return self.subscriptions_.change_us is not None
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         self._check_preset()

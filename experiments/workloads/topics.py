@@ -72,6 +72,11 @@ class TopicsWorkload(Workload):
     subscriptions_: Following = Field(alias="subscriptions")
     """Who follows what, and when."""
 
+    @property
+    def is_changing(self) -> bool:
+        """See `Workload`."""
+        return self.subscriptions_.change_us is not None
+
     @model_validator(mode="after")
     def _enough_topics(self) -> Self:
         if self.subscriptions_.each is not None and self.subscriptions_.each > self.topics:

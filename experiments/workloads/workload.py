@@ -77,6 +77,11 @@ class Workload(StrictModel, ABC):
     event_size_bytes: SizeBytes = Field(ge=1, le=EVENT_SIZE_BYTES_MAX)
     """Payload of an event."""
 
+    @property
+    def is_changing(self) -> bool:
+        """Whether subscribers leave subscriptions for others during the run."""
+        return False
+
     @abstractmethod
     def as_plan(self) -> dict[str, Any]:
         """As the nodes are told: plain data, names with units."""

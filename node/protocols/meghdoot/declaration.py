@@ -23,8 +23,13 @@ BEST_EFFORT = replace(EXACTLY_ONCE, published="sent", delivery="best-effort")
 
 
 def promise(parameters: Mapping[str, Any]) -> Contract:
-    """What Meghdoot promises with these parameters."""
-    return EXACTLY_ONCE if Parameters(**parameters).is_confirming else BEST_EFFORT
+    """What Meghdoot promises with these parameters: whoever asks a peer that just failed, and whose first
+    heir does not take it over either, asks the next one.
+    """
+    given = Parameters(**parameters)
+    settle_us = given.repair_us + given.takeover_us + 2 * given.retransmit_us
+    contract = EXACTLY_ONCE if given.is_confirming else BEST_EFFORT
+    return replace(contract, settle_us=max(contract.settle_us, settle_us))
 
 
 def waits(parameters: Mapping[str, Any]) -> tuple[Wait, ...]:

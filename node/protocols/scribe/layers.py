@@ -49,7 +49,7 @@ class Succession(Protocol):
         """The tree begins here. What others have that the node has not is fetched."""
 
     def has_sought(self, topic: Topic) -> bool:
-        """Whether a root may say of what it does not keep that it is gone. If not, it asks others for that."""
+        """Whether a root may say that what it does not keep is gone; if not, it asks others for that."""
 
     def look_after(self, topic: Topic) -> None:
         """Some time has passed."""

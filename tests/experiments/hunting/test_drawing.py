@@ -161,6 +161,15 @@ def test_servers_without_replicas_lose_their_memory_a_few_at_a_time():
     assert breach(crashes, ground) == "too many servers lose their memory at once"
 
 
+def test_where_subscriptions_by_content_end_one_server_loses_its_memory_at_a_time():
+    drawing = drawing_of("meghdoot-nemesis")
+    crashes = [Disturbance(FORGETTING[0], 3_000_000, 500_000, (f"r{number}/peer-0",)) for number in range(2)]
+    assert breach(crashes, drawing.ground({})) is None
+    ground = drawing.ground({"workload.subscriptions.change": "4s"})
+    assert breach(crashes, ground) == "too many servers lose their memory at once"
+    assert breach(crashes[:1], ground) is None
+
+
 def test_where_content_decides_regions_stay_connected():
     ground = drawing_of("meghdoot-nemesis").ground({})
     cuts = [Disturbance("cut", 3_000_000, 500_000, link) for link in ground.links if "r0" in link]
