@@ -12,6 +12,7 @@ Beyond that, for what a nemesis seldom draws and a search does:
   lose their memory, or come and have none yet, before the others have noticed and settled; one, where
   content decides and subscriptions end during the run: what two servers forget of one, they learn only when
   its subscriber speaks of it again;
+- a link carries what is published, once for each peer or, where there are none, each region;
 - where who gets an event depends on its content, regions that are cut off from each other cannot hear of
   each other's new subscriptions, and no system can make up for that: links that are up both ways connect
   all regions at any time.
@@ -83,6 +84,26 @@ class Ground:
     def links(self) -> list[tuple[str, str]]:
         """The regions that each link joins."""
         return [link.between for link in self.topology.links]
+
+    @property
+    def is_too_much(self) -> bool:
+        """Whether what is published is more than some link carries, if each peer, or else each region, were
+        sent all of it over that link.
+        """
+        workload, declared = self.experiment.workload, self.declared
+        links = [
+            each
+            for link in self.topology.links
+            for each in (link.forward_parameters, link.backward_parameters)
+        ]
+        rates = [each.rate_bits_per_s for each in links if each.rate_bits_per_s is not None]
+        roles = [role_of(process) for names in self.of_region.values() for process in names]
+        peers = sum(declared.has(role, Trait.PEER) for role in roles)
+        events_per_s = (getattr(workload, "rate_per_s", None) or 0) * sum(
+            declared.has(role, Trait.PUBLISHER) for role in roles
+        )
+        copies = peers or len(self.of_region)
+        return bool(rates) and events_per_s * workload.event_size_bytes * 8 * copies > min(rates)
 
     @property
     def first_us(self) -> int:
@@ -165,6 +186,8 @@ def ground_of(base: Experiment, settings: Mapping[str, object], nemesis: Nemesis
     ground = Ground(experiment, topology, nemesis)
     if ground.first_us + nemesis.shortest_us > ground.last_us:
         raise InputError(experiment.name, None, "duration", "leaves no time for any disturbance")
+    if ground.is_too_much:
+        raise InputError(experiment.name, None, "workload.rate", "is more than some link may carry")
     return ground
 
 

@@ -170,6 +170,20 @@ def test_where_subscriptions_by_content_end_one_server_loses_its_memory_at_a_tim
     assert breach(crashes[:1], ground) is None
 
 
+def test_no_link_is_to_carry_more_than_it_can():
+    drawing = drawing_of("scribe-nemesis")
+    narrow = {
+        "kind": "mesh",
+        "regions": 2,
+        "delays": {"from": "5ms", "to": "5ms"},
+        "link": {"rate": "10mbit"},
+    }
+    large = {"topology": narrow, "workload.event_size": "1000B"}
+    assert drawing.ground({**large, "workload.rate": "10/s"})
+    with pytest.raises(InputError, match="more than some link may carry"):
+        drawing.ground({**large, "workload.rate": "500/s"})
+
+
 def test_where_content_decides_regions_stay_connected():
     ground = drawing_of("meghdoot-nemesis").ground({})
     cuts = [Disturbance("cut", 3_000_000, 500_000, link) for link in ground.links if "r0" in link]
