@@ -298,7 +298,7 @@ class Separate(PacketFault):
         return f"{self.process} from {' '.join(self.others)}"
 
 
-class Reset(PacketFault):
+class Reset(TriggeredFault, PacketFault):
     """Resets the TCP connections of a process that stand at that moment: both ends get a RST."""
 
     kind: ClassVar[str] = "reset"

@@ -129,7 +129,7 @@ def faults_of(name: str, each: Disturbance, topology: Topology) -> Iterator[Give
             yield {**over, "separate": each.target[0], "from": list(each.others), "direction": each.direction}
         case "reset":
             for process, one in _each(each, name):
-                yield {"name": one, "at": at, "reset": process}
+                yield {"name": one, **_begin(each), "reset": process}
         case "join" | "depart":
             for process, one in _each(each, name):
                 yield {"name": one, "at": at, "join" if each.kind == "join" else "leave": process}

@@ -73,6 +73,15 @@ def test_a_link_is_cut_both_ways_right_after_it_and_mended_at_its_time(tmp_path)
 
 
 @pytest.mark.slow
+def test_connections_are_reset_right_after_it(tmp_path):
+    waits = "at: 1s, when: {process: r1/client-0, sends: VIEW, times: 3}, reset: r1/client-0"
+    record = carried_out(tmp_path, KILLED.partition("faults:")[0] + f"faults: [{{name: reset, {waits}}}]\n")
+    [(change, applied)] = record.carried_out
+    assert (change.action, change.process) == ("reset", "r1/client-0")
+    assert 1 < (applied.applied_ns - record.times.zero_ns) / 1e9 < 6
+
+
+@pytest.mark.slow
 def test_what_comes_after_its_end_cuts_nothing(tmp_path):
     text = CUT.replace("at: 6s, restore", "at: 1100ms, restore").replace("times: 2", "times: 4")
     record = carried_out(tmp_path, text)

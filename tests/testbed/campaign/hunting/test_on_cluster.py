@@ -5,6 +5,8 @@ run there, the same comes of them as here, and no process stays.
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,16 +32,27 @@ def cluster(tmp_path_factory):
         yield running
 
 
-def hunted(cluster, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+@contextmanager
+def hunting(cluster, folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
         [*COMMAND, *options, "-o", str(folder), "--master", cluster.url],
         cwd=folder.parent,
         env=os.environ | {"PYTHONPATH": str(CHECKOUT), "PYSPARK_PYTHON": str(cluster.python)},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=WAIT_S,
-        check=False,
     )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def hunted(cluster, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    with hunting(cluster, folder, *options) as process:
+        said, errors = process.communicate(timeout=WAIT_S)
+    return subprocess.CompletedProcess(process.args, process.returncode, said, errors)
 
 
 def workers(cluster) -> list[psutil.Process]:
@@ -75,6 +88,23 @@ def _first_seen(directory: HuntDirectory) -> set[str]:
     """All features; cases come back in another order."""
     assert directory.progress().runs == 4
     return {feature for interesting in directory.kept() for feature in interesting.new}
+
+
+def test_it_goes_on_when_an_executor_is_killed(cluster, tmp_path):
+    folder = tmp_path / "hunt"
+    with hunting(cluster, folder, "nemesis", *SMALL, "--runs", "60", "--unguided") as process:
+        wait_until(lambda: _runs(folder) >= 6, "the first runs", WAIT_S)
+        killed = cluster.executors[0]
+        killed.kill()
+        _, errors = process.communicate(timeout=WAIT_S)
+    assert process.returncode == exit_codes.FINE, errors
+    assert _runs(folder) == 60
+    assert killed.pid not in {executor.pid for executor in cluster.executors}
+    wait_until(lambda: workers(cluster) == [], "the end of the hunt's processes", WAIT_S)
+
+
+def _runs(folder: Path) -> int:
+    return HuntDirectory(folder).progress().runs if (folder / "progress.json").exists() else 0
 
 
 def test_what_its_python_lacks_is_said_in_a_line(cluster, tmp_path):
