@@ -76,7 +76,8 @@ class Replay:
 
     def _fetch_before(self, topic: Topic, sender: Address, message: FetchBefore) -> None:
         for stream, before in by_stream(message.positions).items():
-            for batch in reversed(topic.state(stream).since(1)):
+            state = topic.streams.get(stream)
+            for batch in reversed(state.since(1)) if state is not None else ():
                 if batch.first_seq < before:
                     self._trees.pastry.send(self._onward(topic, batch), sender)
 

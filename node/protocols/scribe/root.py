@@ -125,7 +125,8 @@ class Roots:
         publisher = topic.publishers.get(stream)
         if publisher is None or self._parameters.is_best_effort or self._succession.is_just_left:
             return
-        first = topic.state(stream).first
+        state = topic.streams.get(stream)
+        first = 1 if state is None else state.first
         have = [topic.replicas.get(node.address, {}).get(stream, 0) for node in self._targets(topic)]
         all_have = min((has for has in have if not 1 <= has < first), default=topic.next_of(stream))
         all_have = min(all_have, topic.next_of(stream))
