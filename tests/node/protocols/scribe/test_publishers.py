@@ -5,7 +5,7 @@ import pytest
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of, first_of
-from node.protocols.scribe.messages import Multicast
+from node.protocols.scribe.messages import FetchBefore, Multicast, Position
 from node.protocols.scribe.topic import StreamState
 from tests.node.protocols.scribe.groups import REGIONS, Groups
 from tests.node.protocols.scribe.test_peer import Peers
@@ -255,3 +255,13 @@ def test_a_root_that_stood_still_asks_again_what_others_took_meanwhile():
     assert topic.asked == {
         node.address for node in root.pastry.leaf_set.nearest(key, root.parameters.replicas)
     }
+
+
+def test_who_is_asked_for_what_is_before_a_stream_that_it_does_not_know_begins_none():
+    groups = Groups(members=4, topics=2)
+    groups.run(3_000_000)
+    node = groups.node("r0/member-0")
+    [(key, topic), *_] = node.trees.topics.items()
+    known = dict(topic.streams)
+    assert node.trees.receive(groups.addresses["r1/member-0"], FetchBefore(key, (Position(77, 5),)))
+    assert topic.streams == known
