@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+UNSYNCED_MIN_BYTES = 4_096
 GREETING_BYTES = 1024
 """Room for what a peer is told when it connects, before it has read anything."""
 
@@ -85,6 +86,11 @@ class Parameters:
             raise ValueError("reconnect_last_us must not be less than reconnect_first_us")
         if self.batch_limit_bytes * 2 > self.frame_limit_bytes:
             raise ValueError("frame_limit_bytes must be at least twice batch_limit_bytes")
+        if self.unsynced_limit_bytes < UNSYNCED_MIN_BYTES:
+            raise ValueError(
+                f"unsynced_limit_bytes must be at least {UNSYNCED_MIN_BYTES}, a page: "
+                "with less, a head takes one publication each time that its publishers try"
+            )
         if self.control_limit_bytes + self.burst_limit_bytes < GREETING_BYTES:
             raise ValueError(
                 f"control_limit_bytes and burst_limit_bytes must be {GREETING_BYTES} together: "
