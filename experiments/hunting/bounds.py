@@ -9,9 +9,9 @@ what only it had, losses are no breach (`written.forgetting`), and all else is.
 Beyond that, for what a nemesis seldom draws and a search does:
 
 - where no role is replicated, servers keep for each other what they have: at most `FORGETTING_MAX` of them
-  lose their memory, or come and have none yet, before the others have noticed and settled; one, where
-  content decides and subscriptions end during the run: what two servers forget of one, they learn only when
-  its subscriber speaks of it again;
+  lose their memory, or come and have none yet, before the others have noticed and settled; as many as there
+  are copies, where content decides and subscriptions end during the run: what all servers forget of one, they
+  learn only when its subscriber speaks of it again;
 - a link carries what is published, once for each peer or, where there are none, each region;
 - where who gets an event depends on its content, regions that are cut off from each other cannot hear of
   each other's new subscriptions, and no system can make up for that: links that are up both ways connect
@@ -287,8 +287,9 @@ def _lost_memory(taken: Sequence[tuple[str, Span, Kind]], ground: Ground) -> str
         for process, span, kind in taken
         if kind in (*FORGETTING, "join") and declared.has(role_of(process), Trait.SERVER)
     ]
-    is_changing = declared.contract.audience == "content" and ground.experiment.workload.is_changing
-    most = 1 if is_changing else FORGETTING_MAX
+    experiment, most = ground.experiment, FORGETTING_MAX
+    if declared.contract.audience == "content" and experiment.workload.is_changing:
+        most = known(experiment.system).copies(experiment.all_parameters())
     return "too many servers lose their memory at once" if _most_at_once(spans) > most else None
 
 

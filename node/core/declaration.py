@@ -270,6 +270,10 @@ def _no_times(parameters: Mapping[str, Any]) -> Iterable[int]:
     return ()
 
 
+def _one_copy(_: Mapping[str, Any]) -> int:
+    return 1
+
+
 def _for_ever(parameters: Mapping[str, Any]) -> int | None:
     return None
 
@@ -300,6 +304,7 @@ class System:
     times: with these parameters, after how many microseconds processes act, where that follows from several.
     remembers: with these parameters, for how many microseconds what a subscriber asked for is remembered
     while nothing comes from it; None: for ever.
+    copies: with these parameters, how many servers, besides one, keep what a subscriber asked for.
     """
 
     declared: Declared
@@ -319,6 +324,7 @@ class System:
     batching: tuple[str, ...] = ()
     times: Callable[[Mapping[str, Any]], Iterable[int]] = _no_times
     remembers: Callable[[Mapping[str, Any]], int | None] = _for_ever
+    copies: Callable[[Mapping[str, Any]], int] = _one_copy
 
     def problem(self) -> str | None:
         """What is wrong with the declaration, or None."""

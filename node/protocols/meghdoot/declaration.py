@@ -75,4 +75,5 @@ SYSTEM = System(
     promise_limits=("gone_us", "window"),  # a publisher whose window is full waits for who is gone
     times=lambda parameters: (Parameters(**parameters).repair_us,),
     remembers=remembers,
+    copies=lambda parameters: int(Parameters(**parameters).mirror),
 )

@@ -168,6 +168,8 @@ def test_where_subscriptions_by_content_end_one_server_loses_its_memory_at_a_tim
     ground = drawing.ground({"workload.subscriptions.change": "4s"})
     assert breach(crashes, ground) == "too many servers lose their memory at once"
     assert breach(crashes[:1], ground) is None
+    without_copies = {"workload.subscriptions.change": "4s", "parameters.mirror": False}
+    assert breach(crashes[:1], drawing.ground(without_copies)) == "too many servers lose their memory at once"
 
 
 def test_no_link_is_to_carry_more_than_it_can():
