@@ -12,7 +12,8 @@ Beyond that, for what a nemesis seldom draws and a search does:
   lose their memory, or come and have none yet, before the others have noticed and settled; as many as there
   are copies, where content decides and subscriptions end during the run: what all servers forget of one, they
   learn only when its subscriber speaks of it again;
-- a link carries what is published, once for each peer or, where there are none, each region;
+- a link carries what is published, once for each peer or, where there are none, each region, unless the
+  experiment itself asks for as much;
 - where who gets an event depends on its content, regions that are cut off from each other cannot hear of
   each other's new subscriptions, and no system can make up for that: links that are up both ways connect
   all regions at any time.
@@ -86,9 +87,9 @@ class Ground:
         return [link.between for link in self.topology.links]
 
     @property
-    def is_too_much(self) -> bool:
-        """Whether what is published is more than some link carries, if each peer, or else each region, were
-        sent all of it over that link.
+    def burden(self) -> float:
+        """What is published, as a share of what the narrowest link carries, were all of it sent over that
+        link to each peer, or else to each region.
         """
         workload, declared = self.experiment.workload, self.declared
         links = [
@@ -103,7 +104,8 @@ class Ground:
             declared.has(role, Trait.PUBLISHER) for role in roles
         )
         copies = peers or len(self.of_region)
-        return bool(rates) and events_per_s * workload.event_size_bytes * 8 * copies > min(rates)
+        bits_per_s = events_per_s * workload.event_size_bytes * 8 * copies
+        return bits_per_s / min(rates) if rates else 0.0
 
     @property
     def first_us(self) -> int:
@@ -186,7 +188,7 @@ def ground_of(base: Experiment, settings: Mapping[str, object], nemesis: Nemesis
     ground = Ground(experiment, topology, nemesis)
     if ground.first_us + nemesis.shortest_us > ground.last_us:
         raise InputError(experiment.name, None, "duration", "leaves no time for any disturbance")
-    if ground.is_too_much:
+    if ground.burden > 1 and ground.burden > Ground(base, load_topology(base.topology), nemesis).burden:
         raise InputError(experiment.name, None, "workload.rate", "is more than some link may carry")
     return ground
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 UNSYNCED_MIN_BYTES = 4_096
+"""A page: so much may wait for a disk at least."""
 GREETING_BYTES = 1024
 """Room for what a peer is told when it connects, before it has read anything."""
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from experiments.checks import problems
 from experiments.declared import Trait
-from experiments.hunting.bounds import FORGETTING_MAX, breach, is_valid
+from experiments.hunting.bounds import FORGETTING_MAX, breach, ground_of, is_valid
 from experiments.hunting.case import FORGETTING, Case, Disturbance, Moment, case_from_json, case_to_json
 from experiments.hunting.drawing import Drawing, draw_upon
 from experiments.hunting.knobs import knobs_of, pressed
 from experiments.hunting.mutating import Parent, mutated
-from experiments.hunting.written import base_of, experiment_of
+from experiments.hunting.written import base_of, experiment_of, with_settings
 from experiments.loader import load_experiment
 from topologies.errors import InputError
 from topologies.loader import load_topology
@@ -184,6 +184,10 @@ def test_no_link_is_to_carry_more_than_it_can():
     assert drawing.ground({**large, "workload.rate": "10/s"})
     with pytest.raises(InputError, match="more than some link may carry"):
         drawing.ground({**large, "workload.rate": "500/s"})
+    experiment = load_experiment("scribe-nemesis")
+    asked = with_settings(base_of(experiment), {**large, "workload.rate": "500/s"})
+    assert ground_of(asked, {}, experiment.nemesis).burden > 1  # as it is written
+    assert ground_of(asked, {"workload.rate": "400/s"}, experiment.nemesis)
 
 
 def test_where_content_decides_regions_stay_connected():
