@@ -2,7 +2,8 @@
 
 As for faults by chance (`experiments.nemesis_schedule`): nothing is disturbed at the beginning and in the
 quiet time at the end; a process is disturbed by one thing at a time, and is left alone for a while after it;
-of replicas one at least is undisturbed and settled at any time; a region loses power only while none of its
+of replicas one at least is undisturbed and settled at any time, and, while others are disturbed, not kept
+from whoever says which of them count; a region loses power only while none of its
 processes is disturbed, and only where replicas or the experiment's nemesis are for that. Where it then loses
 what only it had, losses are no breach (`written.forgetting`), and all else is.
 
@@ -22,6 +23,7 @@ Beyond that, for what a nemesis seldom draws and a search does:
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 
 from experiments.checks import problems, role_of
 from experiments.declared import Declared, Trait, known, programs_of
@@ -206,20 +208,24 @@ def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
             return f"{each.kind} is of a link that there is not"
         if each.kind == "delay" and each.amount < _jitter_us(each.target, ground):
             return "delay is less than the link's jitter"
-        if each.kind in {"isolate", "partition"} and not {*each.target, *each.others} <= set(
+        if each.kind in {"isolate", "partition", *ON_REGIONS} and not {*each.target, *each.others} <= set(
             ground.of_region
         ):
             return f"{each.kind} is of a region that there is not"
         if each.kind in ON_DISKS and not ground.of_kind(each.kind):
             return f"{each.kind} is of a disk that there is not"
-        if each.kind in (*ON_PROCESSES, *ON_REGIONS) and not {*each.target, *each.others} <= all_processes:
+        if each.kind in ON_PROCESSES and not {*each.target, *each.others} <= all_processes:
             return f"{each.kind} is of a process that there is not"
     taken = list(_taken(disturbances, ground))
     for number, (process, span, kind) in enumerate(taken):
         for other, its_span, its_kind in taken[:number]:
             if other == process and overlap(span, its_span):
                 return f"{process} is disturbed by {its_kind} and {kind} at once"
-    return _lost_replicas(taken, ground) or _lost_memory(taken, ground) or _divided(disturbances, ground)
+    return (
+        _lost_replicas(taken, list(_away(disturbances, ground)), ground)
+        or _lost_memory(taken, ground)
+        or _divided(disturbances, ground)
+    )
 
 
 def is_valid(case: Case, base: Experiment, nemesis: Nemesis) -> bool:
@@ -248,7 +254,8 @@ def _jitter_us(target: tuple[str, ...], ground: Ground) -> int:
 def _taken(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tuple[str, Span, Kind]]:
     for each in disturbances:
         if each.kind in TAKING:
-            for process in each.target:
+            targets = ground.of_region[each.target[0]] if each.kind in ON_REGIONS else each.target
+            for process in targets:
                 yield process, _span(each, ground), each.kind
 
 
@@ -259,14 +266,29 @@ def _span(each: Disturbance, ground: Ground) -> Span:
     return begin_us, end_us + ground.nemesis.settle_us
 
 
-def _lost_replicas(taken: Sequence[tuple[str, Span, Kind]], ground: Ground) -> str | None:
+def _away(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tuple[str, Span]]:
+    """Replicas that whoever says which of them count cannot speak to: it goes on without them."""
+    declared = ground.declared
+    for each in disturbances:
+        if each.kind != "separate":
+            continue
+        for side, other in permutations((each.target, each.others)):
+            if any(declared.has(role_of(process), Trait.COORDINATOR) for process in side):
+                yield from ((process, _span(each, ground)) for process in other)
+
+
+def _lost_replicas(
+    taken: Sequence[tuple[str, Span, Kind]], away: Sequence[tuple[str, Span]], ground: Ground
+) -> str | None:
     single = [each for each in taken if each[2] not in ON_REGIONS]
     for role in ground.groups:
         if not ground.declared.has(role, Trait.REPLICATED):
             continue
         for group in ground.groups[role]:
-            spans = [span for process, span, _ in single if process in group]
-            if _most_at_once(spans) >= len(group):
+            spans = [(process, span) for process, span, _ in single if process in group]
+            out = [*spans, *(each for each in away if each[0] in group)]
+            instants = [begin_us for _, (begin_us, _) in out]
+            if any(_at(instant, spans) and len(_at(instant, out)) >= len(group) for instant in instants):
                 return f"no replica of {group[0].partition('/')[0]} is left alone"
     lone = [process for process, _, _ in single if _is_lone_replica(process, ground)]
     return f"{lone[0]} has no replica" if lone else None
@@ -310,6 +332,11 @@ def _divided(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
 def _links(each: Disturbance) -> Iterator[frozenset[str]]:
     if each.kind in {"cut", "flap"}:
         yield frozenset(each.target)
+
+
+def _at(instant_us: int, spans: Sequence[tuple[str, Span]]) -> set[str]:
+    """Whose span it is in."""
+    return {process for process, (begin_us, end_us) in spans if begin_us <= instant_us < end_us}
 
 
 def _most_at_once(spans: Sequence[Span]) -> int:

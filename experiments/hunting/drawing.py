@@ -25,7 +25,7 @@ from experiments.hunting.case import (
     Moment,
     by_time,
 )
-from experiments.hunting.knobs import costly, meanwhile, pressed, sooner
+from experiments.hunting.knobs import costly, hasty, meanwhile, pressed, servers, sooner
 from experiments.hunting.networks import DRAWN, network, pair
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
@@ -46,6 +46,12 @@ SMALLEST = 0.7
 """How often one that is not drawn at large is of two regions: where there is no third, nobody makes up for
 what one of two does wrong, and a run costs little. Some way apart, since in no time nothing gets in between.
 """
+HASTY = 0.2
+"""How often all periods are half as long: a short run then has room for what takes several, one after the
+other.
+"""
+MORE_SERVERS = 0.4
+"""How often counts of servers are drawn: several in few regions cost less than as many regions."""
 SOONER = 0.2
 """How often long periods are short."""
 PRESSED = 0.15
@@ -75,6 +81,12 @@ IN_PLACE = 0.7
 """How often that is also in the same place; else anywhere."""
 IN_ONE_REGION = 0.3
 """How often all disturbances of a case are of one region and its links."""
+APART = 0.25
+"""How often processes that are disturbed at once are of one role and of any regions, rather than of one."""
+THINNED = 0.15
+"""How often links are cut so that others only just connect all regions: each reaches some of the others, and
+few or none reach all.
+"""
 SYNCS = (1, 2, 5, 20, 100)
 """How many syncs a slow disk does, one after the other, before it is fast again."""
 SIZES: tuple[Size, ...] = ("one", "one", "one", "one", "some", "most", "all")
@@ -99,8 +111,10 @@ class Drawing:
     def __init__(self, base: Experiment, nemesis: Nemesis, knobs: Mapping[str, Sequence[Any]]) -> None:
         self._base, self._nemesis, self._knobs = base, nemesis, knobs
         self._costly = costly(base)
+        self._servers = servers(base)
         self._together = (
             (meanwhile(base, nemesis), MEANWHILE),
+            (hasty(base, nemesis), HASTY),
             (sooner(base, nemesis), SOONER),
             (pressed(base, nemesis), PRESSED),
         )
@@ -113,7 +127,7 @@ class Drawing:
         place = ANYWHERE
         if rng.random() < IN_ONE_REGION:
             place = Place(frozenset({rng.choice(list(ground.of_region))}))
-        disturbances: list[Disturbance] = []
+        disturbances = thinned(rng, ground, ()) if "cut" in kinds and rng.random() < THINNED else []
         for _ in range(rng.choice(COUNTS)):
             found = draw(rng, ground, kinds, disturbances, place)
             if found is not None:
@@ -130,6 +144,7 @@ class Drawing:
         others = [path for path in self._knobs if path not in self._nemesis.vary]
         few = rng.sample(others, min(len(others), rng.choice((0, 0, 1, 2, 3, 5))))
         few += [path for path in self._costly if path in self._knobs and rng.random() < CHEAPLY]
+        few += [path for path in self._servers if path in self._knobs and rng.random() < MORE_SERVERS]
         few += [TOPOLOGY] if TOPOLOGY in self._knobs and rng.random() < ELSEWHERE else []
         found = {path: self._value(rng, path) for path in sorted({*varied, *few}, key=_outermost)}
         for together, often in self._together:
@@ -207,6 +222,26 @@ def draw_upon(
     return None
 
 
+def thinned(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[Disturbance]:
+    """Cuts, all at once, that leave just so many links that they connect all regions, as far as the bounds
+    allow it. None where no fewer links do.
+    """
+    at_us, for_us = span(rng, ground, others, None)
+    left: list[tuple[str, str]] = []
+    cuts: list[Disturbance] = []
+    parts = {region: region for region in ground.topology.regions}
+    for link in rng.sample(ground.links, len(ground.links)):
+        one, other = (parts[region] for region in link)
+        if one != other:
+            left.append(link)
+            parts = {region: one if part == other else part for region, part in parts.items()}
+            continue
+        cut = Disturbance("cut", at_us, for_us, link)
+        if breach([*others, *cuts, cut], ground) is None:
+            cuts.append(cut)
+    return cuts
+
+
 def span(
     rng: Random, ground: Ground, others: Sequence[Disturbance], beside: Disturbance | None
 ) -> tuple[int, int]:
@@ -243,15 +278,25 @@ def _disturbance(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int],
     if kind in ON_REGIONS:
         regions = [name for name, processes in ground.of_region.items() if processes]
         region = rng.choice([name for name in regions if name in near] or regions)
-        return Disturbance(kind, at_us, for_us, tuple(ground.of_region[region]))
-    group = rng.choice(ground.groups[rng.choice(ground.of_kind(kind))])
+        return Disturbance(kind, at_us, for_us, (region,))
+    groups = ground.groups[rng.choice(ground.of_kind(kind))]
+    group = rng.choice(groups)
     if near:
         group = _group_near(rng, ground, kind, where) or group
+    elif kind != "separate" and len(groups) > 1 and rng.random() < APART:
+        everywhere = [name for names in groups for name in names]
+        return _on_processes(rng, kind, over, rng.sample(everywhere, min(2, len(everywhere))))
     if where.is_exact:
         group = [name for name in group if name in where.processes] or group
     if kind == "separate":
         return _separated(rng, ground, group, over, where)
-    chosen = tuple(sorted(rng.sample(group, _size(rng, len(group)))))
+    return _on_processes(rng, kind, over, rng.sample(group, _size(rng, len(group))))
+
+
+def _on_processes(rng: Random, kind: Kind, over: tuple[int, int], group: Sequence[str]) -> Disturbance:
+    """Of all of these."""
+    at_us, for_us = over
+    chosen = tuple(sorted(group))
     if kind == "slow-disk":
         slower_us = max(STEP_US, _step(for_us // rng.choice(SYNCS)))
         return Disturbance(kind, at_us, for_us, chosen, amount=slower_us)
@@ -302,8 +347,10 @@ def _on_links(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int], ne
         return Disturbance(kind, at_us, for_us, (region,), (), _direction(rng))
     if kind == "partition":
         side = rng.sample(regions, rng.randint(1, len(regions) - 1))
-        rest = tuple(region for region in regions if region not in side)
-        return Disturbance(kind, at_us, for_us, tuple(sorted(side)), rest)
+        rest = [region for region in regions if region not in side]
+        if len(regions) > 2 and rng.random() < 0.5:  # partial: some reach both sides
+            rest = rng.sample(rest, rng.randint(1, len(rest)))
+        return Disturbance(kind, at_us, for_us, tuple(sorted(side)), tuple(sorted(rest)))
     if kind == "flap":
         down_us = _step(max(STEP_US, for_us // rng.randint(2, 8)))
         return Disturbance(kind, at_us, for_us, link, amount=down_us)

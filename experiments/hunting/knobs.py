@@ -115,6 +115,21 @@ def sooner(base: Experiment, nemesis: Nemesis) -> list[Settings]:
     return [settings for settings in asked if settings and _is_possible(base, settings, nemesis)]
 
 
+def hasty(base: Experiment, nemesis: Nemesis) -> list[Settings]:
+    """All periods of the system's parameters half as long, as far as that is possible together, but for those
+    of batching, which decide what a run costs, and those that limit what is promised.
+    """
+    system, current = known(base.system), base.all_parameters()
+    kept = (*system.batching, *system.promise_limits)
+    together: Settings = {}
+    for each in fields(system.parameters):
+        if quantity_of(each.name) is DURATION and current[each.name] and each.name not in kept:
+            shorter = {f"parameters.{yaml_name(each.name)}": DURATION.format(round(current[each.name] / 2))}
+            if _is_possible(base, {**together, **shorter}, nemesis):
+                together |= shorter
+    return [together] if together else []
+
+
 def meanwhile(base: Experiment, nemesis: Nemesis) -> list[Settings]:
     """Subscribers that subscribe, or change what they subscribe to, while things are disturbed."""
     within = DURATION.format(nemesis.start_us + SHORTEST_US)
@@ -143,6 +158,11 @@ def pressed(base: Experiment, nemesis: Nemesis) -> list[Settings]:
         if together:
             found.append({**together, **many})
     return found
+
+
+def servers(base: Experiment) -> tuple[str, ...]:
+    """Settings that say how many servers there are."""
+    return tuple(f"roles.{role}" for role in known(base.system).declared.having(Trait.SERVER))
 
 
 def costly(base: Experiment) -> tuple[str, ...]:

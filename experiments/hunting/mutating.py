@@ -18,6 +18,8 @@ ones as often as long ones, since messages are on their way for any.
 """
 REACTION_US = 3_000_000
 """What happens so soon after a disturbance's begin or end is mostly due to it."""
+BOTH = 0.3
+"""How often something befalls both who did what is seldom done and to whom it was done."""
 ALIKE = 0.5
 """How often settings and seed stay, so that all goes as it went until the first change."""
 
@@ -133,8 +135,12 @@ def _upon(rng: Random, ground: Ground, found: Found, parent: Parent, _: Parent) 
     edges = [edge for each in found for edge in (each.at_us, each.end_us)]
     reactions = [each for each in inside if any(0 <= each.at_us - edge < REACTION_US for edge in edges)]
     moment = rng.choice(reactions if reactions and rng.random() < 0.7 else inside)
-    drawn = draw_upon(rng, ground, found, replace(moment, at_us=moment.at_us + _soon(rng)))
-    return found if drawn is None else [*found, drawn]
+    moment = replace(moment, at_us=moment.at_us + _soon(rng))
+    of = [(name,) for name in moment.processes] if rng.random() < BOTH else [moment.processes]
+    for processes in of:
+        drawn = draw_upon(rng, ground, found, replace(moment, processes=processes))
+        found = found if drawn is None else [*found, drawn]
+    return found
 
 
 def _removed(rng: Random, _: Ground, found: Found, __: Parent, ___: Parent) -> Found:

@@ -1,13 +1,14 @@
 """A case as an experiment: its settings, and its disturbances as faults like those that people write."""
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from pydantic import ValidationError
 
 from experiments.expectations import Expectation
-from experiments.hunting.case import ON_LINKS, STEP_US, Case, Disturbance
+from experiments.hunting.case import ON_LINKS, ON_REGIONS, STEP_US, Case, Disturbance
 from experiments.model import Experiment
+from experiments.nemesis_schedule import regions_of
 from experiments.overrides import with_value
 from experiments.parameters import is_durable
 from experiments.roles import DEFAULT
@@ -38,9 +39,10 @@ def base_of(experiment: Experiment) -> Experiment:
 
 def experiment_of(base: Experiment, case: Case, topology: Topology) -> Experiment:
     """The experiment that a case is. Raises InputError if its settings are not possible."""
-    faults = [fault for each in named(case.disturbances) for fault in faults_of(*each, topology)]
-    faults.sort(key=lambda fault: DURATION.parse(fault["at"]))
     experiment = with_settings(base, case.settings)
+    of_region = regions_of(experiment.roles, topology, ())
+    faults = [fault for each in named(case.disturbances) for fault in faults_of(*each, of_region)]
+    faults.sort(key=lambda fault: DURATION.parse(fault["at"]))
     data = _shorter(experiment.to_json())
     if forgetful := forgetting(experiment, case):
         spared = (LOST, TWICE) if _is_outlived(experiment, topology) else (LOST,)
@@ -58,8 +60,7 @@ def forgetting(experiment: Experiment, case: Case) -> frozenset[str]:
     """
     durable = is_durable(experiment.system, experiment.all_parameters())
     kinds = {"power-and-disks"} if durable else {"power", "power-and-disks"}
-    lost = [process for each in case.disturbances if each.kind in kinds for process in each.target]
-    return frozenset(process.partition("/")[0] for process in lost)
+    return frozenset(each.target[0] for each in case.disturbances if each.kind in kinds)
 
 
 def _streams(experiment: Experiment, topology: Topology, regions: Set[str]) -> tuple[list[str], list[str]]:
@@ -104,8 +105,8 @@ def named(disturbances: tuple[Disturbance, ...]) -> Iterator[tuple[str, Disturba
         yield f"h{number:02}-{each.kind}", each
 
 
-def faults_of(name: str, each: Disturbance, topology: Topology) -> Iterator[Given]:
-    """The faults that a disturbance stands for, in order of time."""
+def faults_of(name: str, each: Disturbance, of_region: Mapping[str, Sequence[str]]) -> Iterator[Given]:
+    """The faults that a disturbance stands for, in order of time. of_region: the processes of each region."""
     at, lasting = _text(each.at_us), _text(each.for_us)
     over = {"name": name, "at": at, "for": lasting}
     if each.kind in ON_LINKS and each.after is not None:
@@ -149,10 +150,10 @@ def faults_of(name: str, each: Disturbance, topology: Topology) -> Iterator[Give
                     "sync": _text(each.amount),
                 }
         case _:
-            yield from _of_processes(each, name, topology)
+            yield from _of_processes(each, name, of_region)
 
 
-def _of_processes(each: Disturbance, name: str, topology: Topology) -> Iterator[Given]:
+def _of_processes(each: Disturbance, name: str, of_region: Mapping[str, Sequence[str]]) -> Iterator[Given]:
     first, then = {
         "crash": ("kill", "restart"),
         "pause": ("stop", "continue"),
@@ -160,11 +161,13 @@ def _of_processes(each: Disturbance, name: str, topology: Topology) -> Iterator[
         "power": ("kill", "restart"),
         "power-and-disks": ("kill", "replace"),
     }[each.kind]
-    if each.kind.startswith("power"):
-        region = each.target[0].partition("/")[0]
-        if len(topology.regions) > 1:  # silent, so that no connection is reset
+    processes = _each(each, name)
+    if each.kind in ON_REGIONS:
+        (region,) = each.target
+        if len(of_region) > 1:  # silent, so that no connection is reset
             yield {"name": name, "at": _text(each.at_us), "for": _text(each.for_us), "isolate": region}
-    for process, one in _each(each, name, also=each.kind.startswith("power")):
+        processes = ((process, f"{name}-{process.replace('/', '-')}") for process in of_region[region])
+    for process, one in processes:
         yield {"name": one, **_begin(each), first: process}
         yield {"name": f"{one}-end", "at": _text(each.end_us), then: process}
 
@@ -178,11 +181,10 @@ def _begin(each: Disturbance) -> Given:
     return {"at": _text(after.since_us), "when": when}
 
 
-def _each(each: Disturbance, name: str, *, also: bool = False) -> Iterator[tuple[str, str]]:
-    """Its processes, each with the name of its fault. also: the plain name is taken."""
+def _each(each: Disturbance, name: str) -> Iterator[tuple[str, str]]:
+    """Its processes, each with the name of its fault."""
     for process in each.target:
-        one = len(each.target) == 1 and not also
-        yield process, name if one else f"{name}-{process.replace('/', '-')}"
+        yield process, name if len(each.target) == 1 else f"{name}-{process.replace('/', '-')}"
 
 
 def _counts(expectation: str) -> bool:

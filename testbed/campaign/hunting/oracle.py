@@ -10,6 +10,9 @@ Deliveries are compared by `analysis.timelines`, on arrays. What the experiment 
 - *silent*: a publisher that runs published nothing in the last part of the quiet time, though it was to, and
   the system had had the time to settle that its contract gives it. One that waits for what it published, and
   hears of it in the end, is not: a small window may be full for as long as a system may take.
+
+Publishers that still publish when the drain is over were asked for more than the settings let through: then
+nothing is lost or stalled.
 """
 
 from collections.abc import Iterator
@@ -28,13 +31,15 @@ from analysis.timelines.summary import Findings, wanted_of
 from experiments.declared import Trait
 from experiments.draining import settles_by_time
 from experiments.expectations import Expectation, value_at
-from experiments.hunting.written import LOOKED_AT
+from experiments.hunting.written import LOOKED_AT, LOST
 from testbed.backends.in_memory import RunInMemory
 
 EXAMPLES_MAX = 5
 SILENT_US = 4_000_000
 """The end of the quiet time: who publishes nothing in it is stuck, where more than a few events are due."""
 SILENT_EVENTS = 8
+BEHIND_US = 1_000_000
+"""The end of the drain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +89,15 @@ def judge(run: RunInMemory) -> Judgement:
         if (expectation := Expectation.parse(text)).path.startswith(LOOKED_AT)
         and not expectation.evaluate(summary)["held"]
     ]
+    is_behind = _is_behind(run, metadata)
+    if is_behind:
+        violations = [each for each in violations if each.kind != LOST]
     violations += _of_processes(run)
-    if run.record.times.drained_ns is None and not settles_by_time(metadata.declared.contract):
+    if (
+        run.record.times.drained_ns is None
+        and not is_behind
+        and not settles_by_time(metadata.declared.contract)
+    ):
         missing = tuple(_missing(found, metadata))
         violations.append(Violation("stalled", len(missing), "not everything had come in the end", missing))
     violations += _silent(run, metadata)
@@ -150,6 +162,15 @@ def _of_processes(run: RunInMemory) -> Iterator[Violation]:
     if died:
         examples = tuple(Example(name, roles[name], "", 1) for name in died[:EXAMPLES_MAX])
         yield Violation("died", len(died), f"{died[0]} ended by itself", examples)
+
+
+def _is_behind(run: RunInMemory, metadata: RunMetadata) -> bool:
+    """Whether somebody published until the end of the drain, though the workload was over long before."""
+    if metadata.drained_ns is not None or metadata.stopped_ns is None or metadata.ended_ns is None:
+        return False
+    since_ns = max(metadata.stopped_ns, metadata.ended_ns - BEHIND_US * 1000)
+    times = (last_published_ns(run.hosts, name) for name in metadata.having(Trait.PUBLISHER))
+    return any(t_ns is not None and t_ns > since_ns for t_ns in times)
 
 
 def _silent(run: RunInMemory, metadata: RunMetadata) -> Iterator[Violation]:

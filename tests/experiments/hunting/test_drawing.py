@@ -3,17 +3,26 @@
 import json
 from dataclasses import replace
 from itertools import combinations
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.checks import problems
-from experiments.declared import Trait
+from experiments.declared import Trait, known
 from experiments.hunting.bounds import FORGETTING_MAX, breach, ground_of, is_valid
-from experiments.hunting.case import FORGETTING, Case, Disturbance, Moment, case_from_json, case_to_json
-from experiments.hunting.drawing import Drawing, draw_upon
-from experiments.hunting.knobs import knobs_of, pressed
+from experiments.hunting.case import (
+    FORGETTING,
+    ON_PROCESSES,
+    Case,
+    Disturbance,
+    Moment,
+    case_from_json,
+    case_to_json,
+)
+from experiments.hunting.drawing import Drawing, draw_upon, thinned
+from experiments.hunting.knobs import hasty, knobs_of, pressed
 from experiments.hunting.mutating import Parent, mutated
 from experiments.hunting.written import base_of, experiment_of, with_settings
 from experiments.loader import load_experiment
@@ -59,8 +68,6 @@ def test_the_same_seed_means_the_same_case_also_read_back(name, seed):
 @given(seeds=st.tuples(*[st.integers(0, 1 << 40)] * 3))
 @settings(max_examples=15)
 def test_a_changed_case_stays_within_the_bounds(name, seeds):
-    from random import Random
-
     drawing = drawing_of(name)
     seldom = (Moment(3_500_001, ("r0/nobody-7", "r1/nobody-8")),)  # as other settings have
     one, other = (Parent(drawing.case(seed), (3_000_000, 4_500_000), (), seldom) for seed in seeds[:2])
@@ -109,12 +116,84 @@ def test_one_replica_at_least_is_left_alone():
     assert breach([all_but_one, soon], ground) == "no replica of r0 is left alone"
 
 
+def test_replicas_that_the_configuration_service_cannot_speak_to_are_not_left_alone():
+    ground = drawing_of("nemesis").ground({})
+    apart = Disturbance("separate", 3_000_000, 2_000_000, ("r0/configuration-0",), ("r0/proxy-0",), "forward")
+    other = Disturbance("separate", 3_500_000, 1_000_000, ("r0/proxy-2",), ("r0/configuration-0",))
+    crash = Disturbance("crash", 5_500_000, 300_000, ("r0/proxy-1",))
+    assert breach([apart, other], ground) is None
+    assert breach([apart, crash], ground) is None
+    assert breach([apart, other, crash], ground) == "no replica of r0 is left alone"
+    itself = replace(crash, target=("r0/proxy-2",))
+    assert breach([apart, other, itself], ground) is None  # proxy-1 is there
+
+
+def test_a_region_that_loses_power_loses_it_whole():
+    ground = drawing_of("nemesis").ground({"roles.proxy": 5})
+    power = Disturbance("power", 3_000_000, 500_000, ("r0",))
+    pause = Disturbance("pause", 3_100_000, 500_000, ("r0/proxy-4",))
+    assert breach([power], ground) is None
+    assert breach([power, pause], ground) == "r0/proxy-4 is disturbed by power and pause at once"
+    assert (
+        breach([replace(power, target=("r0/proxy-0",))], ground) == "power is of a region that there is not"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "roles"),
     [("nemesis", ("proxy",)), ("scribe-nemesis", ("forwarder",)), ("meghdoot-nemesis", ("peer",))],
 )
 def test_only_servers_that_neither_publish_nor_want_events_die_for_good(name, roles):
     assert drawing_of(name).ground({}).of_kind("die") == roles
+
+
+def test_links_are_also_thinned_until_those_left_just_connect_all_regions():
+    ground = drawing_of("meghdoot-nemesis").ground({})
+    links, regions = {frozenset(link) for link in ground.links}, len(ground.topology.regions)
+    shapes = set()
+    for seed in range(20):
+        cuts = thinned(Random(seed), ground, ())
+        assert len({(each.kind, each.at_us, each.for_us) for each in cuts}) == 1
+        left = links - {frozenset(each.target) for each in cuts}
+        assert len(left) == regions - 1
+        assert breach(cuts, ground) is None  # which asks that they are connected
+        shapes.add(max(sum(region in link for link in left) for region in ground.topology.regions))
+    assert shapes == {2, 3}, "lines, and stars"
+    assert thinned(Random(1), drawing_of("nemesis").ground({"topology": "line-3"}), ()) == []
+
+
+def test_two_processes_of_a_role_are_disturbed_at_once_wherever_they_are():
+    cases = [drawing_of("meghdoot-nemesis").case(seed) for seed in range(150)]
+    apart = [
+        each.kind
+        for case in cases
+        for each in case.disturbances
+        if each.kind in ON_PROCESSES and len({name.partition("/")[0] for name in each.target}) > 1
+    ]
+    assert len(apart) > 10
+    assert len(set(apart)) > 3
+
+
+def test_both_ends_of_what_is_seldom_said_are_disturbed_at_once():
+    drawing = drawing_of("scribe-nemesis")
+    moment = Moment(4_123_457, ("r0/member-0", "r1/publisher-0"))
+    parent = Parent(Case(1, {}, ()), (), (), (moment,))
+    cases = [mutated(Random(seed), drawing, parent, parent) for seed in range(200)]
+    struck = [
+        {name for each in case.disturbances if each.at_us == moment.at_us for name in each.target}
+        for case in cases
+        if case
+    ]
+    assert any(names >= set(moment.processes) for names in struck)
+
+
+def test_all_periods_are_also_half_as_long_but_for_those_of_batching():
+    base, nemesis = base_of(load_experiment("scribe-nemesis")), load_experiment("scribe-nemesis").nemesis
+    (half,) = hasty(base, nemesis)
+    assert (half["parameters.heartbeat"], half["parameters.retransmit"]) == ("250ms", "500ms")
+    assert not {f"parameters.{name}" for name in known(base.system).batching} & set(half)
+    drawn = [drawing_of("scribe-nemesis").case(seed).settings for seed in range(60)]
+    assert sum(half.items() <= each.items() for each in drawn) > 3
 
 
 def test_who_died_for_good_is_killed_and_never_disturbed_again():
@@ -247,7 +326,7 @@ def test_losses_count_unless_a_region_loses_what_only_it_had(kind, durable, lost
     experiment = load_experiment("nemesis")
     base = base_of(experiment)
     ground = drawing_of("nemesis").ground({})
-    target = ("r0/client-0",) if kind == "crash" else tuple(ground.of_region["r0"])
+    target = ("r0/client-0",) if kind == "crash" else ("r0",)
     disturbance = Disturbance(kind, 3_000_000, 500_000, target)
     assert breach([disturbance], ground) is None
     case = Case(1, {"parameters.durable": durable}, (disturbance,))
@@ -257,8 +336,6 @@ def test_losses_count_unless_a_region_loses_what_only_it_had(kind, durable, lost
 
 
 def test_a_disturbance_is_put_right_after_what_was_new_to_the_microsecond():
-    from random import Random
-
     drawing = drawing_of("nemesis")
     cut = Disturbance("cut", 6_000_000, 1_000_000, ("r0", "r1"))
     parent = Parent(Case(1, {}, (cut,)), (7_123_457,))
@@ -272,8 +349,6 @@ def test_a_disturbance_is_put_right_after_what_was_new_to_the_microsecond():
 
 
 def test_who_does_what_is_seldom_done_is_disturbed_right_then():
-    from random import Random
-
     drawing = drawing_of("nemesis")
     ground = drawing.ground({})
     moment = Moment(7_123_457, ("r0/proxy-0", "r1/proxy-0"))
@@ -293,7 +368,7 @@ def test_who_does_what_is_seldom_done_is_disturbed_right_then():
 
 def test_of_what_a_region_forgets_only_its_own_streams_may_be_lost():
     base = base_of(load_experiment("nemesis"))
-    lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0/proxy-0",))
+    lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0",))
     case = Case(1, {"workload.streams": 2}, (lost,))
     made = experiment_of(base, case, load_topology(base.topology))
     said = {each.text for each in made.expect if each.path.startswith("streams.")}
@@ -304,7 +379,7 @@ def test_of_what_a_region_forgets_only_its_own_streams_may_be_lost():
 def test_what_is_expected_of_a_stream_is_not_when_its_region_forgets_it():
     said = ["streams.r0.lost == 0", "streams.r0.duplicated == 0", "streams.r1.lost <= 5"]
     base = base_of(load_experiment("nemesis", [f"expect=[{', '.join(said)}]"]))
-    lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0/proxy-0",))
+    lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0",))
     made = experiment_of(base, Case(1, {}, (lost,)), load_topology(base.topology))
     texts = [each.text for each in made.expect if each.path.startswith("streams.")]
     assert texts == [*said[1:], "streams.r1.lost == 0", "streams.r2.lost == 0"]
@@ -320,7 +395,7 @@ def test_what_is_expected_of_a_stream_is_not_when_its_region_forgets_it():
 )
 def test_who_outlives_a_region_that_forgets_may_publish_again_what_had_no_answer(streams, spared):
     base = base_of(load_experiment("nemesis-streams"))
-    lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0/proxy-0",))
+    lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0",))
     case = Case(1, {"workload.streams": streams}, (lost,))
     said = {each.text for each in experiment_of(base, case, load_topology(base.topology)).expect}
     assert "events.lost >= 0" in said

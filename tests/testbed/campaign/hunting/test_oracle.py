@@ -108,6 +108,27 @@ def test_publishers_that_wait_for_what_comes_in_the_end_are_no_violation(tmp_pat
     assert judged.violations == ()
 
 
+def test_publishers_that_cannot_publish_as_much_as_they_are_asked_to_are_no_violation():
+    """One event of 10 B on its way at a time, and 500 a second."""
+    far = {"kind": "mesh", "regions": 2, "delays": {"from": "40ms", "to": "40ms"}}
+    narrow = {
+        "parameters.batch_limit": "16B",
+        "parameters.window_batches": 1,
+        "parameters.flush_interval": "100ms",
+    }
+    settings = {**QUICK, "topology": far, "roles.client": 1, "drain": "3s", **narrow}
+    base = base_of(load_experiment("nemesis"))
+    topology = load_topology(far)
+    plan = make_plan(
+        experiment_of(base, Case(1, settings, ()), topology), topology, seed=1, links_kind="auto"
+    )
+    run = simulate_in_memory(plan, {"experiment": base.to_json(), "topology": {}})
+    judged = judge(run)
+    assert run.record.times.drained_ns is None
+    assert judged.figures["lost"]
+    assert judged.violations == ()
+
+
 @pytest.mark.slow
 def test_a_loss_is_one_for_both(tmp_path):
     judged, summary = both("nemesis", LEAVING, tmp_path, never_asking_the_proxy)

@@ -7,7 +7,7 @@ from testbed.campaign.hunting.sentence import primary, sentence, signature
 
 CUT = Disturbance("cut", 4_000_000, 2_100_000, ("r0", "r2"), (), "forward")
 KILL = Disturbance("crash", 5_000_000, 300_000, ("r0/proxy-1",))
-POWER = Disturbance("power", 8_000_000, 500_000, ("r1/proxy-0", "r1/client-0"))
+POWER = Disturbance("power", 8_000_000, 500_000, ("r1",))
 
 
 def violation(kind: str = "lost", count: int = 12, said: str = "") -> dict[str, object]:
