@@ -10,9 +10,9 @@ what only it had, losses are no breach (`written.forgetting`), and all else is.
 Beyond that, for what a nemesis seldom draws and a search does:
 
 - where no role is replicated, servers keep for each other what they have: at most `FORGETTING_MAX` of them
-  lose their memory, or come and have none yet, before the others have noticed and settled; as many as there
-  are copies, where content decides and subscriptions end during the run: what all servers forget of one, they
-  learn only when its subscriber speaks of it again;
+  lose their memory, or come and have none yet, or are alone, before the others have noticed and settled; as
+  many as there are copies, where content decides and subscriptions end during the run: what all servers
+  forget of one, they learn only when its subscriber speaks of it again;
 - a link carries what is published, once for each peer or, where there are none, each region, unless the
   experiment itself asks for as much;
 - where who gets an event depends on its content, regions that are cut off from each other cannot hear of
@@ -23,7 +23,7 @@ Beyond that, for what a nemesis seldom draws and a search does:
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import permutations
+from itertools import permutations, product
 
 from experiments.checks import problems, role_of
 from experiments.declared import Declared, Trait, known, programs_of
@@ -212,6 +212,10 @@ def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
             ground.of_region
         ):
             return f"{each.kind} is of a region that there is not"
+        if each.kind == "partition" and not any(
+            _is_link(link, ground) for link in product(each.target, each.others)
+        ):
+            return "partition is of regions that no link joins"
         if each.kind in ON_DISKS and not ground.of_kind(each.kind):
             return f"{each.kind} is of a disk that there is not"
         if each.kind in ON_PROCESSES and not {*each.target, *each.others} <= all_processes:
@@ -223,7 +227,7 @@ def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
                 return f"{process} is disturbed by {its_kind} and {kind} at once"
     return (
         _lost_replicas(taken, list(_away(disturbances, ground)), ground)
-        or _lost_memory(taken, ground)
+        or _lost_memory([*taken, *_alone(disturbances, ground)], ground)
         or _divided(disturbances, ground)
     )
 
@@ -309,12 +313,32 @@ def _lost_memory(taken: Sequence[tuple[str, Span, Kind]], ground: Ground) -> str
     spans = [
         (span[1] - settle_us, span[1]) if kind == "join" else span
         for process, span, kind in taken
-        if kind in (*FORGETTING, "join") and declared.has(role_of(process), Trait.SERVER)
+        if kind in (*FORGETTING, "join", "separate") and declared.has(role_of(process), Trait.SERVER)
     ]
     experiment, most = ground.experiment, FORGETTING_MAX
     if declared.contract.audience == "content" and experiment.workload.is_changing:
         most = known(experiment.system).copies(experiment.all_parameters())
     return "too many servers lose their memory at once" if _most_at_once(spans) > most else None
+
+
+def _alone(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tuple[str, Span, Kind]]:
+    """Processes kept from others of their region while it is cut off from another one, too: who has what they
+    have may be those alone whom they still reach.
+    """
+    outages = [each for each in disturbances if each.kind in OUTAGES]
+    for each in disturbances:
+        if each.kind != "separate":
+            continue
+        regions = _regions(each)
+        if any(
+            overlap((each.at_us, each.end_us), (its.at_us, its.end_us)) and regions & _regions(its)
+            for its in outages
+        ):
+            yield from ((process, _span(each, ground), each.kind) for process in each.target)
+
+
+def _regions(each: Disturbance) -> set[str]:
+    return {name.partition("/")[0] for name in (*each.target, *each.others)}
 
 
 def _divided(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:

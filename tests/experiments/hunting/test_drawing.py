@@ -240,6 +240,17 @@ def test_servers_without_replicas_lose_their_memory_a_few_at_a_time():
     assert breach(crashes, ground) == "too many servers lose their memory at once"
 
 
+def test_servers_that_are_alone_count_with_those_that_lose_their_memory():
+    ground = drawing_of("scribe-nemesis").ground({"roles.member": 2})
+    apart = Disturbance("separate", 3_000_000, 500_000, ("r0/member-0",), ("r0/member-1",))
+    crashes = Disturbance(FORGETTING[0], 4_000_000, 500_000, ("r0/publisher-0", "r1/member-0"))
+    assert breach([apart, crashes], ground) is None
+    cut = Disturbance("cut", 3_100_000, 900_000, ("r0", "r1"))
+    assert breach([apart, cut, crashes], ground) == "too many servers lose their memory at once"
+    assert breach([apart, replace(cut, target=("r1", "r2")), crashes], ground) is None
+    assert breach([apart, replace(cut, at_us=3_500_001), crashes], ground) is None
+
+
 def test_where_subscriptions_by_content_end_one_server_loses_its_memory_at_a_time():
     drawing = drawing_of("meghdoot-nemesis")
     crashes = [Disturbance(FORGETTING[0], 3_000_000, 500_000, (f"r{number}/peer-0",)) for number in range(2)]
