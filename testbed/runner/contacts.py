@@ -2,12 +2,13 @@
 
 The roles are those with the trait `peer`. A process is told of one other at each of its starts, by the plan's
 seed: one of its own region before others, that is running then as far as the plan says, and that goes on for
-a while. The very first one is told of nobody. Pure, and the same on all machines of a run.
+a while; or, where all others are stopped or gone just then, one that is stopped and goes on later. The
+very first one is told of nobody. Pure, and the same on all machines of a run.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -45,6 +46,11 @@ class _Life:
         number = bisect_right(self.answers_from, at) - 1
         return number >= 0 and self.answers_until[number] > until_us
 
+    def is_stopped(self, at: Moment) -> bool:
+        """Whether it was there before a moment, and is going on after it without a start."""
+        following = bisect_right(self.answers_from, at)
+        return 0 < following < len(self.answers_from) and self.answers_from[following] not in self.starts
+
 
 class Contacts:
     """Of all processes of a plan."""
@@ -71,23 +77,27 @@ class Contacts:
         own, starts = self._own[process], self._lives[process].starts
         at = starts[start] if start < len(starts) else (FOREVER_US - STAYS_US - 1, 0)  # by hand
         rng = Random(f"{self._seed} contact {process} {start}")  # noqa: S311  to be repeated
-        for until_us in (at[0] + STAYS_US, at[0]):
-            for among in (self._near[own.region], self._all):
-                found = self._drawn(among, own, at, until_us, rng)
-                if found is not None:
-                    return found
+        near = self._near[own.region]
+        for among, fits in (
+            (near, lambda life: life.answers(at, at[0] + STAYS_US)),
+            (self._all, lambda life: life.answers(at, at[0] + STAYS_US)),
+            (near, lambda life: life.answers(at, at[0])),
+            (self._all, lambda life: life.answers(at, at[0])),
+            (self._all, lambda life: life.is_stopped(at)),
+        ):
+            found = self._drawn(among, own, fits, rng)
+            if found is not None:
+                return found
         return None
 
     def _drawn(
-        self, among: Sequence[ProcessPlan], own: ProcessPlan, at: Moment, until_us: int, rng: Random
+        self, among: Sequence[ProcessPlan], own: ProcessPlan, fits: Callable[[_Life], bool], rng: Random
     ) -> ProcessPlan | None:
-        def fits(other: ProcessPlan) -> bool:
-            return other is not own and self._lives[other.name].answers(at, until_us)
-
         for _ in range(DRAWS_MAX):
-            if fits(drawn := among[rng.randrange(len(among))]):
+            drawn = among[rng.randrange(len(among))]
+            if drawn is not own and fits(self._lives[drawn.name]):
                 return drawn
-        fitting = [other for other in among if fits(other)]
+        fitting = [other for other in among if other is not own and fits(self._lives[other.name])]
         return fitting[rng.randrange(len(fitting))] if fitting else None
 
 

@@ -92,6 +92,20 @@ def test_one_that_is_stopped_or_not_there_yet_is_nobodys_contact():
     assert contacts.of("r1/member-0", 0).region == "r1"
 
 
+def test_where_all_others_are_stopped_one_that_goes_on_is_told_of():
+    """Else whoever comes then would take itself for the first, and never hear of the others."""
+    names = [process.name for process in with_faults().processes]
+    late, *others = names
+    stops = [f"{{at: 20s, stop: {name}}}" for name in others]
+    goes_on = [f"{{at: 25s, continue: {name}}}" for name in others[2:]]
+    plan = with_faults(f"{{at: 22s, join: {late}}}", *stops, *goes_on)
+    contact = Contacts(plan).of(late, 0)
+    assert contact is not None
+    assert contact.name in others[2:]
+    gone = [f"{{at: 25s, kill: {name}}}" for name in others]
+    assert Contacts(with_faults(f"{{at: 26s, join: {late}}}", *stops, *gone)).of(late, 0) is None
+
+
 def test_where_nobody_runs_nobody_is_told_of():
     names = [f"r{n}/{role}-0" for n in range(4) for role in ("publisher", "member")]
     faults = [f"{{at: 20s, kill: {name}}}" for name in names]
