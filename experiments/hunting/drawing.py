@@ -58,8 +58,12 @@ PRESSED = 0.15
 """How often all limits are small together."""
 MEANWHILE = 0.5
 """How often subscribers also subscribe while things are disturbed."""
-WEIGHTS: Mapping[Kind, int] = {"cut": 3, "crash": 3, "separate": 3, "pause": 3}
-"""Of kinds, where it is not 1: partial partitions and single processes first."""
+PLAIN: tuple[Kind, ...] = ("cut", "crash", "separate", "pause")
+"""Partial partitions and single processes: what takes several of them is drawn seldom among all others."""
+PLAINLY = 0.35
+"""How often there is nothing else."""
+PLAIN_WEIGHT = 3
+"""Of these among all kinds; the others have 1."""
 UPON: Mapping[Kind, int] = {
     "crash": 3,
     "separate": 4,
@@ -180,8 +184,11 @@ def _outermost(path: str) -> tuple[int, str]:
 
 
 def _few(rng: Random, kinds: Sequence[Kind]) -> list[Kind]:
-    """From one to five kinds, by their weights (Efraimidis and Spirakis, 2006)."""
-    heads = {kind: rng.random() ** (1 / WEIGHTS.get(kind, 1)) for kind in kinds}
+    """From one to five kinds, by their weights (Efraimidis and Spirakis, 2006); or a few plain ones."""
+    plain = [kind for kind in PLAIN if kind in kinds]
+    if len(plain) > 1 and rng.random() < PLAINLY:
+        return rng.sample(plain, rng.randint(2, len(plain)))
+    heads = {kind: rng.random() ** (1 / (PLAIN_WEIGHT if kind in PLAIN else 1)) for kind in kinds}
     return sorted(kinds, key=lambda kind: -heads[kind])[: rng.randint(1, min(5, len(kinds)))]
 
 

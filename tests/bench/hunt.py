@@ -78,16 +78,20 @@ def _said(result: Result) -> str:
 def _hunted(mutant: Mutant, copy: Path, out: Path, way: str) -> Result:
     options = ["--for", f"{BUDGET_S:g}s", "--findings", "1", "-o", str(out)]
     options += ["--unguided"] if way == "unguided" else []
-    _run(copy, "testbed.cli.main", "hunt", EXPERIMENTS[mutant.system], *options)
-    findings = sorted(out.glob("findings/*/finding.json"))
-    if not findings:
-        return Result(mutant, None)
-    content = json.loads(findings[0].read_text())
-    if _breaks_here(EXPERIMENTS[mutant.system], content):
-        sys.stderr.write(f"  {mutant.name}: breaks without the defect, too: {content['said']}\n")
-        return Result(mutant, None)
-    broke = _replayed(copy, findings[0].parent) if REPLAYS and way == "guided" else None
-    return Result(mutant, content["after_s"], len(content["case"]["disturbances"]), broke)
+    seen: set[Path] = set()
+    while True:  # it goes on until the budget is over, or what it finds is what was planted
+        _run(copy, "testbed.cli.main", "hunt", EXPERIMENTS[mutant.system], *options)
+        found = set(out.glob("findings/*/finding.json")) - seen
+        if not found:
+            return Result(mutant, None)
+        seen |= found
+        for finding in sorted(found):
+            content = json.loads(finding.read_text())
+            if _breaks_here(EXPERIMENTS[mutant.system], content):
+                sys.stderr.write(f"  {mutant.name}: breaks without the defect, too: {content['said']}\n")
+                continue
+            broke = _replayed(copy, finding.parent) if REPLAYS and way == "guided" else None
+            return Result(mutant, content["after_s"], len(content["case"]["disturbances"]), broke)
 
 
 def _breaks_here(experiment: str, finding: dict[str, Any]) -> bool:
