@@ -70,6 +70,19 @@ def last_published_ns(outputs: Outputs, host: str) -> int | None:
     return int(times.max()) if len(times) else None
 
 
+def sequence_numbers(outputs: Outputs, host: str, stream: int, *, placeholders: bool) -> frozenset[int]:
+    """Those of a stream that a client was delivered. placeholders: also what it got placeholders for."""
+    table = rows(_table(outputs, [host]), stream=stream)
+    kinds = (RecordKind.DELIVERED, RecordKind.TOMBSTONE, RecordKind.SPARSE)[: None if placeholders else 1]
+    found = set[int]()
+    for kind in kinds:
+        mine = rows(table, kind=int(kind))
+        reach = np.maximum(ints(mine, "count"), ints(mine, "covered"))
+        for first, many in zip(ints(mine, "first_seq").tolist(), reach.tolist(), strict=True):
+            found.update(range(first, first + many))
+    return frozenset(found)
+
+
 def _table(outputs: Outputs, hosts: Sequence[str]) -> pa.Table:
     return as_table([host_records(name, outputs[name].records) for name in hosts])
 

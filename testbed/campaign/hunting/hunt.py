@@ -17,6 +17,7 @@ from experiments.json_files import write_json
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.validated_json import to_json
+from testbed.campaign.hunting.agreement import UNSHARED
 from testbed.campaign.hunting.counts import Counted
 from testbed.campaign.hunting.diagram import diagram, kept_us
 from testbed.campaign.hunting.finding import Finding, write_finding
@@ -32,7 +33,7 @@ REAL_RUNS_MAX = 16
 """Cases that are tried for one finding on real processes, where each takes as long as a run."""
 REAL_TIMES = 5
 """So often what is left is then run, to say how often it breaks."""
-OF_HUNTS = ("crashed", "died", "stalled", "silent")
+OF_HUNTS = ("crashed", "died", "stalled", "silent", UNSHARED)
 """What the oracle alone looks at; all else the whole analysis has to confirm."""
 
 

@@ -12,6 +12,7 @@ from testbed.backends.carried import Carried, Together
 from testbed.backends.coverage import Coverage
 from testbed.backends.in_memory import simulate_in_memory
 from testbed.backends.simulator import simulate
+from testbed.campaign.hunting.agreement import unshared
 from testbed.campaign.hunting.oracle import judge
 from testbed.campaign.hunting.trials import experiment_and_topology, rng_of, starved
 from testbed.errors import TestbedError
@@ -41,9 +42,10 @@ class InVirtualTime:
         if never and not has_failed:  # as a restart of a process that has not left yet: another case
             raise TestbedError(f"{never[0]} could not be applied")
         judged = judge(run)
+        violations = (*judged.violations, *unshared(run, case, experiment))
         simulation = run.record.simulation
         return {
-            "violations": [asdict(each) for each in judged.violations],
+            "violations": [asdict(each) for each in violations],
             "figures": judged.figures,
             "features": coverage.features(),
             "moments": [asdict(each) for each in coverage.moments(rng_of("moments", case.seed))],

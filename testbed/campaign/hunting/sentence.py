@@ -19,12 +19,14 @@ SERIOUS = (
     "published_twice",
     "unordered_publishers",
     "lost",
+    "unshared",
     "stalled",
     "silent",
 )
 """Kinds of violation; of several in one run the first counts."""
 DID: Mapping[str, str] = {
     "lost": "{who} never got {count} of stream {stream}",
+    "unshared": "{who} never got {count} of stream {stream} that others have",
     "duplicated": "{who} got {count} of stream {stream} more than once",
     "out_of_order": "{who} got {count} of stream {stream} out of order",
     "stray": "{who} got {count} of stream {stream} that it was not to get",

@@ -1,0 +1,92 @@
+"""What is left of a stream whose own region lost its memory: losses of it are excused, but not that some have
+what others never get.
+
+What a client got is in its region, and whoever comes to the stream's next epoch first takes the rest of the
+old one from all others that it can speak to. So where the way between two regions is disturbed by nothing
+from the loss on, unless the one is cut off from all others for a while, its clients get what those of the
+other one have, or a placeholder for what was collected. Who lacks some has *unshared* events.
+"""
+
+from collections.abc import Callable, Iterator, Set
+from functools import cache
+from itertools import product
+
+from analysis.timelines.outputs import sequence_numbers
+from analysis.timelines.run_metadata import RunMetadata, read_metadata
+from experiments.hunting.case import ON_LINKS, ON_REGIONS, Case, Disturbance
+from experiments.hunting.written import forgetting
+from experiments.model import Experiment
+from testbed.backends.in_memory import RunInMemory
+from testbed.campaign.hunting.oracle import EXAMPLES_MAX, Example, Violation
+
+UNSHARED = "unshared"
+
+
+def unshared(run: RunInMemory, case: Case, experiment: Experiment) -> Iterator[Violation]:
+    """Who lacks what others have. experiment: with the case's settings."""
+    forgetful = forgetting(experiment, case)
+    if not forgetful or run.failure is not None:
+        return
+    metadata = read_metadata(run.record)
+    kept = [
+        name
+        for name in metadata.clients
+        if name not in metadata.disturbed and metadata.hosts[name].region not in forgetful
+    ]
+    can_ask = _can_ask(case, forgetful, metadata)
+
+    @cache
+    def got(host: str, stream: int, *, placeholders: bool) -> Set[int]:
+        return sequence_numbers(run.hosts, host, stream, placeholders=placeholders)
+
+    found = []
+    for stream in (number for number, owner in metadata.owner.items() if owner in forgetful):
+        for name, other in product(kept, repeat=2):
+            if can_ask(metadata.hosts[name].region, metadata.hosts[other].region):
+                has = got(other, stream, placeholders=False)
+                missing = has - got(name, stream, placeholders=True)
+                if missing:
+                    found.append(_example(name, stream, len(missing), metadata))
+    if found:
+        found.sort(key=lambda each: -each.count)
+        said = f"{found[0].client} lacks {found[0].count} events of stream {found[0].stream} that others have"
+        yield Violation(UNSHARED, len(found), said, tuple(found[:EXAMPLES_MAX]))
+
+
+def _can_ask(case: Case, forgetful: Set[str], metadata: RunMetadata) -> Callable[[str, str], bool]:
+    """Whether a region that comes to the next epoch of what others forgot can speak to another one."""
+    losses = [
+        each.at_us for each in case.disturbances if each.kind in ON_REGIONS and each.target[0] in forgetful
+    ]
+    later = [each for each in case.disturbances if each.end_us >= min(losses)]
+
+    @cache
+    def can_ask(region: str, other: str) -> bool:
+        if region == other:
+            return False
+        hops = {
+            frozenset(hop) for pair in ((region, other), (other, region)) for hop in metadata.routes[pair]
+        }
+        return not any(
+            _is_in_between(each, hops, {region, other})
+            for each in later
+            if (each.kind, each.target) != ("isolate", (region,))
+        )
+
+    return can_ask
+
+
+def _is_in_between(each: Disturbance, hops: Set[frozenset[str]], ends: Set[str]) -> bool:
+    regions = {name.partition("/")[0] for name in (*each.target, *each.others)}
+    if each.kind not in (*ON_LINKS, *ON_REGIONS):
+        return not ends.isdisjoint(regions)
+    if each.kind in {"isolate", *ON_REGIONS}:
+        return any(regions & hop for hop in hops)
+    if each.kind == "partition":
+        return any(frozenset(pair) in hops for pair in product(each.target, each.others))
+    return frozenset(each.target) in hops
+
+
+def _example(host: str, stream: int, count: int, metadata: RunMetadata) -> Example:
+    process = next(name for name, its in metadata.host_of.items() if its == host)
+    return Example(process, metadata.hosts[host].role, metadata.stream_names[stream], count)
