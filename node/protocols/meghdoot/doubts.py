@@ -103,16 +103,23 @@ class Doubts:
         return self._mail.now_us + longest_us + 2 * self._parameters.retransmit_us
 
     def give(self, zone: Zone, to: Address) -> None:
-        """A zone is another's now: it is sent all that belongs to it, and what of that is in doubt."""
-        until_us = 0
+        """A zone is another's now: it is sent all that belongs to it, and which parts of it are in doubt.
+        They stay apart: what two peers had that are gone may be each other's mirror image, and then neither
+        is recovered from the other.
+        """
+        known, doubted = [zone], []
         for each in self:
             if each.zone.intersects(zone):
                 self._remove(each, zone)
-                until_us = max(until_us, each.until_us)
-                self._owed.append((each.zone.intersection(zone), to, each.until_us))
-        del self._owed[:-OWED_MAX]
+                part = each.zone.intersection(zone)
+                doubted.append((part, to, each.until_us))
+                known = [piece for other in known for piece in other.without(part)]
+        self._owed = [*self._owed, *doubted][-OWED_MAX:]
         self._hand_over(zone, to)
-        self._say(zone, to, max(0, until_us - self._mail.now_us))
+        for part, _, until_us in doubted:
+            self._say(part, to, max(0, until_us - self._mail.now_us))
+        for part in known:
+            self._say(part, to, 0)
 
     def _say(self, zone: Zone, to: Address, doubt_us: int) -> None:
         self._mail.send(to, Handed(doubt_us, self.edges_of(zone)))

@@ -23,6 +23,7 @@ TIMER: m.Timer = ("join",)
 LAST_ASKED = 4  # nodes of the last leaf set that are asked at a time
 WAITS_MAX = 4  # times `join_timeout`, until a node asks anew that was sent a leaf set
 ALONE_AFTER = 5  # attempts of a node that returns
+HELPED_MAX = 1_024  # nodes of which is remembered that they were sent a leaf set
 
 
 class Joining:
@@ -54,6 +55,7 @@ class Joining:
         self._contacts: Sequence[Address] = ()
         self._last: deque[NodeHandle] = deque()  # an earlier life's leaf set
         self._attempts = self._waits = 0
+        self._helped: dict[Address, None] = {}  # who was sent a leaf set, the latest last
 
     @property
     def known(self) -> tuple[Sequence[Address], Sequence[NodeHandle]]:
@@ -129,4 +131,16 @@ class Joining:
             if is_last:
                 leaves = tuple(self._nodes.leaf_set.members)
                 self._reach.send(join.address, JoinLeaves(self._own.id, leaves))
+                self._note_helped(NodeHandle(join.id, join.address))
         return replace(route, message=replace(join, rows=min(max(join.rows, rows_here), 255)))
+
+    def _note_helped(self, node: NodeHandle) -> None:
+        """Whoever asks again may not have got the answer, as behind a cut: it is found out by which way it
+        is reached, and that is the next answer's.
+        """
+        if node.address in self._helped:
+            self._reach.probe(node, is_missed=True)
+        self._helped.pop(node.address, None)
+        self._helped[node.address] = None
+        if len(self._helped) > HELPED_MAX:
+            del self._helped[next(iter(self._helped))]

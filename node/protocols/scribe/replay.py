@@ -93,6 +93,7 @@ class Replay:
         if message.is_last_told:
             self._trees.pastry.send(Fetched(topic.key), asking.address)
             if topic.is_behind(message.positions):
+                topic.note_ahead(asking.address, self._trees.now_us, message.positions)
                 self.ask(topic, asking.address)
             if topic.is_root:
                 self.ask_before(topic, asking.address)

@@ -116,7 +116,8 @@ class Succession:
         """Some time has passed: what is missing is asked for again, or given up. is_behind: whether a replica
         has more.
         """
-        missing = is_behind
+        ahead = self._who_is_ahead(topic)
+        missing = is_behind or bool(ahead)
         for stream, state in topic.streams.items():
             if not state.early or state.gap[0] != state.next:
                 state.gap = state.next, self._trees.now_us
@@ -126,9 +127,20 @@ class Succession:
                 self._events.give_up(topic, stream, min(state.early))
         if missing:
             nearest = self._trees.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
-            self._events.fetch_from(topic, *(node.address for node in nearest), *topic.children)
+            those = (*(node.address for node in nearest), *topic.children, *ahead)
+            self._events.fetch_from(topic, *dict.fromkeys(those))
         if self.has_waited(topic):
             self._settle(topic)
+
+    def _who_is_ahead(self, topic: Topic) -> list[Address]:
+        """Who said lately that it has more than this root, and still does."""
+        since_us = self._trees.now_us - GAP_RETRANSMITS * self._parameters.retransmit_us
+        topic.ahead = {
+            address: (told_us, positions)
+            for address, (told_us, positions) in topic.ahead.items()
+            if told_us > since_us and topic.is_behind(positions)
+        }
+        return list(topic.ahead)
 
     def _patience_us(self, state: StreamState) -> int:
         times = GAP_RETRANSMITS if state.kept else FIRST_RETRANSMITS

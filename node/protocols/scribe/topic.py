@@ -16,6 +16,7 @@ from node.protocols.scribe.messages import Create, Multicast, Position
 
 CHECKED = 64  # of the newest batches, when someone asks whether all is as it must be
 EARLY_MAX = 1_024  # batches of a stream that came before their time; further ones are fetched again
+AHEAD_MAX = 64  # nodes that said that they have more
 
 
 @dataclass(slots=True)
@@ -149,6 +150,8 @@ class Topic:
     sought_us: int = -1 << 40  # when a root asked others for what it does not keep
     nearest: set[Address] = field(default_factory=set)  # to a root, since it asked them last
     asked: set[Address] = field(default_factory=set)  # nodes that have not sent a new root all that they have
+    ahead: dict[Address, tuple[int, Sequence[Position]]] = field(default_factory=dict)
+    # who said, and when, that it has more than this node, which it took for the root
     is_joining: bool = False
     is_astray: bool = False  # the way that it joined by led to a loop: the next one is any other
     few_since_us: int | None = None  # since when it has so few children that the parent may take them
@@ -225,6 +228,13 @@ class Topic:
     def is_behind(self, positions: Iterable[Position]) -> bool:
         """Whether somebody has more than this node."""
         return any(position.next > self.next_of(position.stream) for position in positions)
+
+    def note_ahead(self, address: Address, now_us: int, positions: Sequence[Position]) -> None:
+        """Somebody has more: should what it is asked for get lost, nobody else may have it."""
+        self.ahead.pop(address, None)
+        self.ahead[address] = now_us, positions
+        if len(self.ahead) > AHEAD_MAX:
+            del self.ahead[next(iter(self.ahead))]
 
     def next_of(self, stream: int) -> int:
         """The first sequence number of a stream that is missing here."""
