@@ -2,7 +2,7 @@
 
 from experiments.backend_names import LOCAL, SIMULATOR
 from experiments.checks import problems
-from experiments.declared import programs_of
+from experiments.declared import Trait, programs_of
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from topologies.errors import InputError
@@ -28,6 +28,10 @@ def refuse_unusable(experiment: Experiment, place: str) -> None:
         refuse("traffic", "is made of real packets, which virtual time does not have")
     for path, said in problems(experiment, load_topology(experiment.topology)):
         refuse(".".join(map(str, path)), said)
+    for trait, what in ((Trait.PUBLISHER, "publishes"), (Trait.SUBSCRIBER, "is to get events")):
+        roles = experiment.declared().having(trait)
+        if not any(counts.get(role) for counts in experiment.roles.values() for role in roles):
+            refuse("roles", f"nobody {what}: a hunt would find that alone")
     nemesis = nemesis_of(experiment)
     if found := nemesis.time_problem(experiment.duration_us):
         refuse("duration", f"{found}: a longer one is needed")

@@ -196,7 +196,9 @@ class PeeringMachine(Generic[C]):
         self.emit(m.Log(event, fields, level))
 
     def send(self, channel: C, *messages: Any) -> None:
-        """Send, and count it against the channel's room. Small messages may overdraw it, up to a limit."""
+        """Send, and count it against the channel's room. Small messages may overdraw it, up to a limit; by
+        how much the last of the bulk did is not theirs.
+        """
         self.emit(m.Send(channel.connection, messages))
         channel.sent_us = self.now_us
         for message in messages:
@@ -204,7 +206,7 @@ class PeeringMachine(Generic[C]):
         if channel.room_bytes > 0:
             return
         if not channel.awaiting:
-            channel.awaiting = True
+            channel.awaiting, channel.room_bytes = True, 0
             self.emit(m.AwaitWritable(channel.connection))
         elif channel.room_bytes < -self._limits.overdraft_bytes:
             self.drop(channel, "does not read")

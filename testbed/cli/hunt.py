@@ -24,6 +24,20 @@ def _length(text: str) -> float:
 
 LENGTH = TextParameter("TIME", _length, "time, as 90s, 10m or 2h")
 USUAL_S = 600.0
+OF_HUNTS = {
+    "experiment": "EXPERIMENT",
+    "overrides": "--set",
+    "topology": "--topology",
+    "seed": "--seed",
+    "seconds": "--for",
+    "runs": "--runs",
+    "findings": "--findings",
+    "folder": "--out",
+    "unguided": "--unguided",
+    "workers": "--workers",
+    "master": "--master",
+}
+"""Parameters that have no meaning with --replay, and how they are said."""
 
 
 @click.command(name="hunt")
@@ -109,8 +123,11 @@ def command(  # noqa: PLR0917 (click passes them by name)
     or no run was of use, 130 interrupted; what was seen until then is kept.
     """
     if replay is not None:
+        unfit = [each for each in OF_HUNTS if _is_given(context, each)]
+        if unfit:
+            raise click.UsageError(f"--replay takes no {OF_HUNTS[unfit[0]]}: it hunts nothing.", context)
         return _again(replay, times, backend or LOCAL, fixed=fixed)
-    if fixed or context.get_parameter_source("times") is not click.core.ParameterSource.DEFAULT:
+    if fixed or _is_given(context, "times"):
         raise click.UsageError("--times and --fixed are for --replay FINDING.", context)
     if experiment is None:
         raise click.UsageError("Missing argument 'EXPERIMENT' (or --replay FINDING).", context)
@@ -136,6 +153,10 @@ def command(  # noqa: PLR0917 (click passes them by name)
             place=backend or usual_place(file.experiment),
         )
     )
+
+
+def _is_given(context: click.Context, parameter: str) -> bool:
+    return context.get_parameter_source(parameter) is not click.core.ParameterSource.DEFAULT
 
 
 def _words(

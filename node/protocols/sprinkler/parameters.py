@@ -92,9 +92,9 @@ class Parameters:
                 f"unsynced_limit_bytes must be at least {UNSYNCED_MIN_BYTES}, a page: "
                 "with less, a head takes one publication each time that its publishers try"
             )
-        if self.control_limit_bytes + self.burst_limit_bytes < GREETING_BYTES:
+        if self.control_limit_bytes < GREETING_BYTES:
             raise ValueError(
-                f"control_limit_bytes and burst_limit_bytes must be {GREETING_BYTES} together: "
+                f"control_limit_bytes must be at least {GREETING_BYTES}: "
                 "a peer is told as much when it connects, and would be left again at once"
             )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from node.protocols.sprinkler.batches import Batch, last_seq
 from node.protocols.sprinkler.channel import Channel
-from node.protocols.sprinkler.history import History
+from node.protocols.sprinkler.history import HEAD_BYTES, History
 
 STREAM_SHARE_BYTES = 65_536  # of one stream, before the next one has its turn
 
@@ -99,7 +99,7 @@ class Subscribers:
             assert cursors[stream] < last <= self._upto(stream), "more than it may have, or nothing"
             del cursors[stream]
             cursors[stream] = last
-            room_bytes -= sum(len(batch.payload) for batch in found[before:])
+            room_bytes -= sum(HEAD_BYTES + len(batch.payload) for batch in found[before:])
             if room_bytes <= 0:
                 break
         return found

@@ -73,7 +73,12 @@ class Finding:
 
 
 def write_finding(directory: HuntDirectory, base: Experiment, finding: Finding) -> Path:
-    """Write a finding's folder; finding.json last, so that one without is none. Raises OSError."""
+    """Write a finding's folder; finding.json last, so that one without is none: what was left of such a one,
+    as when the disk was full, is removed. Raises OSError.
+    """
+    for folder in directory.findings.iterdir():
+        if folder.is_dir() and not (folder / FINDING).exists():
+            shutil.rmtree(folder, ignore_errors=True)
     number = sum(1 for _ in directory.findings.iterdir()) + 1
     name = PLAIN.sub("-", finding.signature.lower()).strip("-")[:NAME_MAX].strip("-")
     folder = directory.findings / f"{number:02d}-{name}"

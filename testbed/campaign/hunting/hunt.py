@@ -115,32 +115,33 @@ class Hunt:
             self._given += 1
 
     def _take(self, done: Done) -> None:
+        """Note what came of a run. It counts when that is kept; one that cannot be is made again."""
         number, case = done.job
         progress, answer = self.progress, done.answer
-        progress.runs += 1
         if answer is None:
             progress.unfinished += 1
             self._say(f"run {number} did not finish: seed {case.seed}")
-            return
-        if "refused" in answer:
+        elif "refused" in answer:
             progress.refused += 1
             if progress.refused == 1:
                 self._say(f"run {number} was refused, as others may be: {answer['refused']}")
-            return
+        else:
+            progress.invalid += not answer.get("valid", True)
+            if answer["violations"]:
+                self._note(Broken(number, case, tuple(answer["violations"]), answer.get("run")))
+            self._keep(case, answer)
+        progress.runs += 1
+
+    def _keep(self, case: Case, answer: dict[str, Any]) -> None:
+        """Put a case that showed something new into the corpus. Raises OSError."""
         starving = tuple(disturbances_from_json(some, "case") for some in answer["starving"])
         moments = moments_from_json(answer["moments"], "case")
         interesting = self.guide.take(case, answer["features"], answer["actions"], starving, moments)
         if interesting is not None:
             self._directory.keep(interesting)
-        progress.invalid += not answer.get("valid", True)
-        if not answer["violations"]:
-            return
-        broken = Broken(number, case, tuple(answer["violations"]), answer.get("run"))
-        if not self._note(broken):
-            _remove(broken.directory)
 
-    def _note(self, broken: Broken) -> bool:
-        """Count what broke; whether it will be looked into."""
+    def _note(self, broken: Broken) -> None:
+        """Count what broke; it waits to be looked into, unless enough has that broke alike."""
         self.progress.violations += 1
         cause = _cause(broken.violations)
         causes, shrunk = self.progress.causes, self.progress.shrunk
@@ -148,8 +149,9 @@ class Hunt:
         if shrunk.get(cause, 0) < SHRUNK_MAX:
             shrunk[cause] = shrunk.get(cause, 0) + 1
             self.progress.waiting.append(broken)
-            return True
-        return False
+            self._save()  # shrinking takes a while
+        else:
+            _remove(broken.directory)
 
     # --- What broke
 

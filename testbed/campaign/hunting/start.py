@@ -71,6 +71,8 @@ def hunt(request: HuntRequest) -> int:
     with sole_writer(directory.path), contextlib.ExitStack() as stack:
         _check_same(directory, request, base, nemesis)
         click.echo(f"hunt {directory.path}", err=True)
+        if unseen := [each.text for each in request.experiment.expect if each not in base.expect]:
+            click.echo(f"not looked at: {', '.join(map(sanitize, unseen))}", err=True)
         drawing = Drawing(base, nemesis, knobs_of(base, nemesis))
         setup = {
             "experiment": base.to_json(),
@@ -146,6 +148,9 @@ def _check_same(directory: HuntDirectory, request: HuntRequest, base: Experiment
         "place": request.place,
     }
     if not directory.hunt_json.exists():
+        if directory.progress_json.exists():
+            said = "is missing: nobody knows what was hunted here"
+            raise InputError(str(directory.hunt_json), None, "", said)
         write_json(directory.hunt_json, what)
         return
     there = read_json(directory.hunt_json)

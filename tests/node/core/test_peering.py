@@ -293,10 +293,22 @@ def test_a_peer_has_its_room_back_when_it_reads_and_is_left_when_it_does_not():
     assert bench.of(m.AwaitWritable) == [m.AwaitWritable(1)]
     bench.give(m.Writable(1))
     assert channel.open_for_bulk
-    for _ in range(3):
+    for _ in range(4):
         bench.peer.send(channel, Word("b" * 900))
     assert bench.connections == [1]
     bench.peer.send(channel, Word("b" * 900))
+    assert bench.connections == []
+
+
+def test_what_was_too_large_for_a_burst_is_not_the_fault_of_the_small_messages_after_it():
+    """Else a peer would be left with the next one, and be sent the same again when it is back."""
+    bench = Bench()
+    bench.accept(1, "x")
+    channel = bench.peer.channels["x"]
+    bench.peer.send(channel, Word("a" * 10_000))
+    bench.peer.send(channel, Word("b" * 900))
+    assert bench.connections == [1]
+    bench.peer.send(channel, *[Word("b" * 900)] * 2)
     assert bench.connections == []
 
 

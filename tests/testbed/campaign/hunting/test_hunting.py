@@ -1,6 +1,7 @@
 """A hunt finds what is planted, shrinks it, writes it down to be replayed, and goes on where it stopped."""
 
 import contextlib
+import errno
 import json
 import os
 import shlex
@@ -15,9 +16,11 @@ import pytest
 from experiments.child_python import python_command
 from experiments.hunting.case import Case, case_from_json
 from experiments.hunting.huntdir import Broken, HuntDirectory
+from experiments.hunting.written import base_of
 from experiments.loader import read_experiment
 from testbed.campaign import exit_codes
 from testbed.campaign.hunting import start
+from testbed.campaign.hunting.finding import Finding, write_finding
 from testbed.campaign.hunting.hunt import Hunt, Limits
 from testbed.campaign.hunting.pool import Done
 from testbed.cli import main
@@ -132,6 +135,82 @@ def test_a_hunt_of_which_no_run_was_of_use_has_not_passed(tmp_path, monkeypatch,
     assert hunt(tmp_path, *LITTLE, "--runs", "2") == exit_codes.MACHINE, "though there is nothing to do"
 
 
+class Breaking:
+    """A process whose cases all break, and show something new."""
+
+    size, idle, busy = 1, 1, 0
+
+    def give(self, job, _request):
+        self.job = job
+
+    def wait(self, _seconds):
+        examples = [{"client": "r0/client-0", "role": "client", "stream": "r0", "count": 1}]
+        violation = {"kind": "lost", "count": 1, "said": "lost", "examples": examples}
+        new = {"features": {"new": 1}, "moments": [], "starving": [], "actions": 1}
+        return [Done(self.job, {"violations": [violation], **new})]
+
+
+def test_a_run_that_cannot_be_kept_does_not_count_and_what_it_broke_waits(tmp_path, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Breaking()))
+    monkeypatch.setattr(HuntDirectory, "keep", full)
+    assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.MACHINE
+    assert "No space left on device" in capsys.readouterr().err
+    progress = HuntDirectory(tmp_path).progress()
+    assert (progress.runs, [each.number for each in progress.waiting]) == (0, [0])
+
+
+def test_what_broke_is_written_down_before_it_is_shrunk(tmp_path, monkeypatch):
+    seen = []
+
+    def look_into(_hunting, broken):
+        seen.append((HuntDirectory(tmp_path).progress().waiting, broken))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Breaking()))
+    monkeypatch.setattr(Hunt, "_look_into", look_into)
+    assert hunt(tmp_path, *LITTLE, "--runs", "3") == exit_codes.INTERRUPTED
+    ((waiting, broken),) = seen
+    assert waiting == [broken]
+
+
+def test_a_folder_that_lost_what_says_what_is_hunted_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Breaking()))
+    monkeypatch.setattr(Hunt, "_look_into", lambda *_: None)
+    hunt(tmp_path, *LITTLE, "--runs", "1")
+    (tmp_path / "hunt.json").unlink()
+    assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.BAD_INPUT
+    assert "hunt.json: is missing" in capsys.readouterr().err
+
+
+def test_what_a_hunt_does_not_look_at_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Breaking()))
+    monkeypatch.setattr(Hunt, "_look_into", lambda *_: None)
+    hunt(tmp_path, *LITTLE, "--set", "expect=[latency.p99_ms < 1, events.lost == 0]", "--runs", "1")
+    assert "not looked at: latency.p99_ms < 1\n" in capsys.readouterr().err
+
+
+def test_what_is_left_of_a_finding_that_could_not_be_written_is_removed(tmp_path):
+    directory = HuntDirectory(tmp_path)
+    directory.make()
+    half = directory.findings / "01-lost-client-after-cut"
+    half.mkdir()
+    (half / "experiment.yaml").write_text("name: half")
+    file = read_experiment("nemesis", [])
+    case = Case(1, {"duration": "14s"}, ())
+    violation = {"kind": "lost", "count": 1, "said": "lost", "examples": []}
+    finding = Finding(
+        case=case, found_as=case, violation=violation, said="lost", diagram="", verdict="failed", run=1,
+        after_s=1.0, shrinking_runs=1, waiting=None, counted=None, run_directory=None,
+    )  # fmt: skip
+    folder = write_finding(directory, base_of(file.experiment), finding)
+    assert folder.name.startswith("01-")
+    assert [each.name for each in directory.findings.iterdir()] == [folder.name]
+    assert (folder / "finding.json").exists()
+
+
 def test_another_hunt_s_folder_is_refused_in_one_line(tmp_path, capsys):
     tmp_path.joinpath("hunt.json").write_text('{"seed": 7}')
     assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.BAD_INPUT
@@ -170,6 +249,10 @@ def test_a_corpus_file_that_is_none_is_one_clear_line(tmp_path, capfd, content, 
         (["nemesis", "--times", "3"], "are for --replay"),
         (["nemesis", "--fixed"], "are for --replay"),
         (["nemesis", "--for", "0s"], "--for"),
+        (["nemesis", "--set", "roles.driver=0"], "nobody publishes"),
+        (["nemesis", "--set", "roles.client=0"], "nobody is to get events"),
+        (["--replay", "tests", "--for", "3s"], "--replay takes no --for"),
+        (["nemesis", "--replay", "tests"], "--replay takes no EXPERIMENT"),
     ],
 )
 def test_what_cannot_be_hunted_is_refused_in_one_line(tmp_path, capsys, asked, said):
