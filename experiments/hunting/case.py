@@ -106,6 +106,11 @@ class Disturbance:
         """When all is as it was."""
         return self.at_us + self.for_us
 
+    @property
+    def regions(self) -> frozenset[str]:
+        """In which it is, or between which."""
+        return frozenset({name.partition("/")[0] for name in (*self.target, *self.others)})
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:

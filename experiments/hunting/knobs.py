@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from experiments.declared import Trait, known, programs_of
 from experiments.draining import LOSSLESS
-from experiments.hunting.bounds import ground_of
+from experiments.hunting.ground import ground_of
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.roles import DEFAULT

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from math import exp, log
 from random import Random
 
-from experiments.hunting.bounds import Ground, breach
+from experiments.hunting.bounds import breach
 from experiments.hunting.case import AT_ONCE, DISTURBANCES_MAX, STEP_US, Case, Disturbance, Moment, by_time
-from experiments.hunting.drawing import Drawing, draw, draw_upon, length
+from experiments.hunting.drawing import Drawing
+from experiments.hunting.ground import Ground
+from experiments.hunting.placing import draw, draw_upon, length
 from topologies.errors import InputError
 
 ATTEMPTS = 30

@@ -77,11 +77,10 @@ def _can_ask(case: Case, forgetful: Set[str], metadata: RunMetadata) -> Callable
 
 
 def _is_in_between(each: Disturbance, hops: Set[frozenset[str]], ends: Set[str]) -> bool:
-    regions = {name.partition("/")[0] for name in (*each.target, *each.others)}
     if each.kind not in (*ON_LINKS, *ON_REGIONS):
-        return not ends.isdisjoint(regions)
+        return not ends.isdisjoint(each.regions)
     if each.kind in {"isolate", *ON_REGIONS}:
-        return any(regions & hop for hop in hops)
+        return any(each.regions & hop for hop in hops)
     if each.kind == "partition":
         return any(frozenset(pair) in hops for pair in product(each.target, each.others))
     return frozenset(each.target) in hops

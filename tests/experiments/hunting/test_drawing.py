@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from experiments.checks import problems
 from experiments.declared import Trait, known
-from experiments.hunting.bounds import FORGETTING_MAX, breach, ground_of, is_valid
+from experiments.hunting.bounds import FORGETTING_MAX, breach, is_valid
 from experiments.hunting.case import (
     FORGETTING,
     ON_PROCESSES,
@@ -21,9 +21,11 @@ from experiments.hunting.case import (
     case_from_json,
     case_to_json,
 )
-from experiments.hunting.drawing import Drawing, draw_upon, thinned
+from experiments.hunting.drawing import Drawing
+from experiments.hunting.ground import ground_of
 from experiments.hunting.knobs import hasty, knobs_of, pressed
 from experiments.hunting.mutating import Parent, mutated
+from experiments.hunting.placing import draw_upon, thinned
 from experiments.hunting.written import base_of, experiment_of, with_settings
 from experiments.loader import load_experiment
 from topologies.errors import InputError

@@ -1,0 +1,259 @@
+"""One more disturbance beside others: whom it befalls, when it begins and how long it lasts. Pure: the same
+ground and generator give the same.
+
+Targets are drawn by their part in the system: one process of a role, some or most of a region's, all of
+them, two of any regions. What lasts, lasts as long as one of the system's own times, give or take a little,
+as often as anything else, and disturbances come close to each other's beginnings and ends as often as
+anywhere.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from random import Random
+from typing import Literal, NamedTuple
+
+from experiments.checks import role_of
+from experiments.hunting.bounds import breach
+from experiments.hunting.case import (
+    AT_ONCE,
+    ON_LINKS,
+    ON_REGIONS,
+    STEP_US,
+    Direction,
+    Disturbance,
+    Kind,
+    Moment,
+)
+from experiments.hunting.ground import Ground
+
+ATTEMPTS = 40  # to find a place for a disturbance; then there is one fewer
+UPON: Mapping[Kind, int] = {
+    "crash": 3,
+    "separate": 4,
+    "pause": 3,
+    "cut": 2,
+    "reset": 1,
+    "die": 1,
+    "fill": 1,
+    "slow-disk": 1,
+    "isolate": 1,
+    "power": 1,
+}
+"""Of kinds that befall somebody right when it does something: those that end or delay the very next step."""
+NARROW: tuple[Direction, ...] = ("forward", "backward")
+Size = Literal["one", "some", "most", "all"]
+BESIDE = 0.5
+"""How often a disturbance is put beside another one: at its begin or end."""
+IN_PLACE = 0.7
+"""How often that is also in the same place; else anywhere."""
+APART = 0.25
+"""How often processes that are disturbed at once are of one role and of any regions, rather than of one."""
+SYNCS = (1, 2, 5, 20, 100)
+"""How many syncs a slow disk does, one after the other, before it is fast again."""
+SIZES: tuple[Size, ...] = ("one", "one", "one", "one", "some", "most", "all")
+
+
+class Place(NamedTuple):
+    """Where something should be: in these regions or from them, if there are any, and on these processes as
+    often as on any; or on nothing else.
+    """
+
+    regions: frozenset[str] = frozenset()
+    processes: frozenset[str] = frozenset()
+    is_exact: bool = False
+
+
+ANYWHERE = Place()
+
+
+def draw(
+    rng: Random,
+    ground: Ground,
+    kinds: Sequence[Kind],
+    others: Sequence[Disturbance],
+    place: Place = ANYWHERE,
+) -> Disturbance | None:
+    """One more disturbance beside others, within the bounds, or None if none was found."""
+    for _ in range(ATTEMPTS):
+        kind = rng.choice(kinds)
+        beside = rng.choice(others) if others and rng.random() < BESIDE else None
+        where = place
+        if beside is not None and rng.random() < IN_PLACE:
+            where = Place(place.regions or beside.regions, frozenset(beside.target))
+        found = _disturbance(rng, ground, kind, span(rng, ground, others, beside), where)
+        if breach([*others, found], ground) is None:
+            return found
+    return None
+
+
+def draw_upon(
+    rng: Random, ground: Ground, others: Sequence[Disturbance], moment: Moment
+) -> Disturbance | None:
+    """One more disturbance within the bounds, of who did something, right then; None if none was found."""
+    kinds = [kind for kind in ground.kinds if kind in UPON]
+    for _ in range(ATTEMPTS if kinds else 0):
+        kind = rng.choices(kinds, [UPON[kind] for kind in kinds])[0]
+        for_us = _step(length(rng, ground, min(ground.longest_us, ground.last_us - moment.at_us)))
+        of_one = rng.random() < 0.5 and kind not in ON_LINKS
+        processes = frozenset({rng.choice(moment.processes)} if of_one else moment.processes)
+        where = Place(frozenset(name.partition("/")[0] for name in processes), processes, is_exact=True)
+        found = _disturbance(rng, ground, kind, (moment.at_us, for_us), where)
+        if breach([*others, found], ground) is None:
+            return found
+    return None
+
+
+def thinned(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[Disturbance]:
+    """Cuts, all at once, that leave just so many links that they connect all regions, as far as the bounds
+    allow it. None where no fewer links do.
+    """
+    at_us, for_us = span(rng, ground, others, None)
+    left: list[tuple[str, str]] = []
+    cuts: list[Disturbance] = []
+    parts = {region: region for region in ground.topology.regions}
+    for link in rng.sample(ground.links, len(ground.links)):
+        one, other = (parts[region] for region in link)
+        if one != other:
+            left.append(link)
+            parts = {region: one if part == other else part for region, part in parts.items()}
+            continue
+        cut = Disturbance("cut", at_us, for_us, link)
+        if breach([*others, *cuts, cut], ground) is None:
+            cuts.append(cut)
+    return cuts
+
+
+def span(
+    rng: Random, ground: Ground, others: Sequence[Disturbance], beside: Disturbance | None
+) -> tuple[int, int]:
+    """When something begins, and how long it lasts. beside: near which other one."""
+    window_us = ground.last_us - ground.first_us
+    longest_us = min(ground.longest_us, window_us)
+    for_us = length(rng, ground, longest_us)
+    latest_us = ground.last_us - for_us
+    near_to = others if beside is None else [beside]
+    edges = [edge for each in near_to for edge in (each.at_us, each.end_us)]
+    begin_us = rng.randint(ground.first_us, latest_us)
+    if edges and (beside is not None or rng.random() < 0.3):
+        near = rng.choice(edges) + rng.choice((0, STEP_US, rng.randint(-for_us, for_us)))
+        begin_us = min(max(near, ground.first_us), latest_us)
+    return _step(begin_us), _step(for_us)
+
+
+def length(rng: Random, ground: Ground, longest_us: int) -> int:
+    """How long something lasts: any time, or one of the system's own, give or take a little."""
+    shortest_us = min(ground.nemesis.shortest_us, longest_us)
+    times = [time for time in ground.timeouts_us if time <= longest_us]
+    if times and rng.random() < 0.5:
+        found = round(rng.choice(times) * rng.choice((0.9, 1.0, 1.1, rng.uniform(0.8, 1.3))))
+        return min(max(found, shortest_us), longest_us)
+    return rng.randint(shortest_us, longest_us)
+
+
+def _disturbance(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int], where: Place) -> Disturbance:
+    """over: when it begins, and how long it lasts."""
+    at_us, for_us = over
+    near = where.regions
+    if kind in ON_LINKS:
+        return _on_links(rng, ground, kind, over, near)
+    if kind in ON_REGIONS:
+        regions = [name for name, processes in ground.of_region.items() if processes]
+        region = rng.choice([name for name in regions if name in near] or regions)
+        return Disturbance(kind, at_us, for_us, (region,))
+    groups = ground.groups[rng.choice(ground.of_kind(kind))]
+    group = rng.choice(groups)
+    if near:
+        group = _group_near(rng, ground, kind, where) or group
+    elif kind != "separate" and len(groups) > 1 and rng.random() < APART:
+        everywhere = [name for names in groups for name in names]
+        return _on_processes(rng, kind, over, rng.sample(everywhere, min(2, len(everywhere))))
+    if where.is_exact:
+        group = [name for name in group if name in where.processes] or group
+    if kind == "separate":
+        return _separated(rng, ground, group, over, where)
+    return _on_processes(rng, kind, over, rng.sample(group, _size(rng, len(group))))
+
+
+def _on_processes(rng: Random, kind: Kind, over: tuple[int, int], group: Sequence[str]) -> Disturbance:
+    """Of all of these."""
+    at_us, for_us = over
+    chosen = tuple(sorted(group))
+    if kind == "slow-disk":
+        slower_us = max(STEP_US, _step(for_us // rng.choice(SYNCS)))
+        return Disturbance(kind, at_us, for_us, chosen, amount=slower_us)
+    return Disturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, chosen)
+
+
+def _group_near(rng: Random, ground: Ground, kind: Kind, where: Place) -> list[str] | None:
+    """Processes of one role that are there; None if none are."""
+    groups = [group for role in ground.of_kind(kind) for group in ground.groups[role] if group]
+    groups = [group for group in groups if group[0].partition("/")[0] in where.regions]
+    same = [group for group in groups if set(group) & where.processes]
+    is_same = same and (where.is_exact or rng.random() < 0.5)
+    return rng.choice(same if is_same else groups) if groups else None
+
+
+def _separated(
+    rng: Random, ground: Ground, group: Sequence[str], over: tuple[int, int], where: Place
+) -> Disturbance:
+    """A process kept from all others of its region, from one, or from those of one role."""
+    at_us, for_us = over
+    process = rng.choice(group)
+    others = [name for name in ground.of_region[process.partition("/")[0]] if name != process]
+    if not others:
+        return Disturbance("reset", at_us, 0, (process,))
+    of_one_role = _of_one_role(rng, others)
+    same = [name for name in others if where.is_exact and name in where.processes]
+    kept = rng.choice((others, [rng.choice(same or others)], same or of_one_role))
+    return Disturbance("separate", at_us, for_us, (process,), tuple(kept), _direction(rng))
+
+
+def _of_one_role(rng: Random, processes: Sequence[str]) -> list[str]:
+    role = rng.choice(sorted({role_of(name) for name in processes}))
+    return [name for name in processes if role_of(name) == role]
+
+
+def _on_links(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int], near: Set[str]) -> Disturbance:
+    """near: in or from which regions rather than elsewhere."""
+    at_us, for_us = over
+    regions = tuple(ground.topology.regions)
+    between = [link for link in ground.links if near >= set(link)]
+    link = rng.choice(between or [link for link in ground.links if near & set(link)] or ground.links)
+    if kind == "isolate":
+        region = rng.choice([name for name in regions if name in near] or regions)
+        return Disturbance(kind, at_us, for_us, (region,), (), _direction(rng))
+    if kind == "partition":
+        side = rng.sample(regions, rng.randint(1, len(regions) - 1))
+        rest = [region for region in regions if region not in side]
+        if len(regions) > 2 and rng.random() < 0.5:  # partial: some reach both sides
+            rest = rng.sample(rest, rng.randint(1, len(rest)))
+        return Disturbance(kind, at_us, for_us, tuple(sorted(side)), tuple(sorted(rest)))
+    if kind == "flap":
+        down_us = _step(max(STEP_US, for_us // rng.randint(2, 8)))
+        return Disturbance(kind, at_us, for_us, link, amount=down_us)
+    amount = 0
+    if kind == "delay":
+        amount = rng.randint(1, max(1, ground.nemesis.delay_us // STEP_US)) * STEP_US
+    elif kind == "loss":
+        amount = rng.randint(1, max(1, round(ground.nemesis.loss * 1_000)))
+    return Disturbance(kind, at_us, for_us, link, (), _direction(rng), amount)
+
+
+def _direction(rng: Random) -> Direction:
+    return "both" if rng.random() < 0.5 else rng.choice(NARROW)
+
+
+def _size(rng: Random, count: int) -> int:
+    """Of how many of a group."""
+    match rng.choice(SIZES):
+        case "one":
+            return 1
+        case "some":
+            return max(1, (count - 1) // 2)
+        case "most":
+            return count // 2 + 1
+        case _:
+            return count
+
+
+def _step(us: int) -> int:
+    return us // STEP_US * STEP_US
