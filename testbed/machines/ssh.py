@@ -178,8 +178,8 @@ class Connection:
         """
         with self.open(["sh", "-c", 'cat >"$1"', "sh", path]) as process:
             with data.open("rb") if isinstance(data, Path) else BytesIO(data) as stream:
-                while chunk := stream.read(1 << 20):
-                    process.write(chunk)
+                while (chunk := stream.read(1 << 20)) and process.takes(chunk):
+                    pass
             process.end_input()
             while process.read(1 << 16):  # to its end: what it says comes before that, its exit code may not
                 pass
@@ -254,6 +254,18 @@ class RemoteProcess:
             raise UnreachableError(f"{self._name}: takes nothing for {self.timeout_s:g} s") from None
         except OSError as error:
             raise _lost(self._name, error) from None
+
+    def takes(self, data: bytes) -> bool:
+        """Write to its standard input; False if it has ended, and takes nothing any more. Raises
+        UnreachableError when the connection is lost.
+        """
+        try:
+            self.write(data)
+        except UnreachableError:
+            if not self._channel.status_event.is_set() or self._channel.exit_status < 0:
+                raise
+            return False
+        return True
 
     def end_input(self) -> None:
         """Close its standard input."""

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.machines.ssh import Connection, UnreachableError
+from testbed.machines.ssh import Connection, RemoteProcess, UnreachableError
+from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.lab import Lab
 
 pytestmark = [pytest.mark.network, pytest.mark.machines, pytest.mark.usefixtures("own_home")]
@@ -130,6 +131,21 @@ def test_a_file_is_written_as_it_is(connection: Connection, pair: Lab, tmp_path:
     connection.put(b"short", "/var/tmp/$(other)")
     assert pair["h0"].path("/var/tmp/a file").read_bytes() == bytes(range(256)) * 5000
     assert pair["h0"].path("/var/tmp/$(other)").read_bytes() == b"short"
+
+
+def test_why_is_also_said_when_the_command_has_ended_before_it_is_sent_anything(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = RemoteProcess.write
+
+    def late(process: RemoteProcess, data: bytes) -> None:
+        process.wait()
+        wait_until(lambda: process._channel.closed, "the end of its channel", 10)
+        write(process, data)
+
+    monkeypatch.setattr(RemoteProcess, "write", late)
+    with pytest.raises(TestbedError, match=r"^h0: cannot write /proc/nothing: .*[Nn]o"):
+        connection.put(b"x", "/proc/nothing")
 
 
 def test_a_file_that_cannot_be_written_is_an_error_that_says_why(connection: Connection) -> None:

@@ -71,7 +71,12 @@ def test_what_programs_promise_and_do_not_keep_is_found(experiment, tmp_path, mo
     assert main.run(asked) == exit_codes.FAILED, capfd.readouterr()
     [(finding, content)] = HuntDirectory(folder).found()
     assert content["violation"]["kind"] == "lost"
-    assert {each["kind"] for each in content["case"]["disturbances"]} <= {"crash", "pause", "reset"}
+    assert {each["kind"] for each in content["case"]["disturbances"]} <= {
+        "crash",
+        "pause",
+        "reset",
+        "separate",
+    }
     assert "r0/subscriber-0 never got" in content["said"]
     counts = read_counts(finding)["local"]
     assert counts.runs == 2
