@@ -3,9 +3,9 @@
 As for faults by chance (`experiments.nemesis_schedule`): nothing is disturbed at the beginning and in the
 quiet time at the end; a process is disturbed by one thing at a time, and is left alone for a while after it;
 of replicas one at least is undisturbed and settled at any time, and, while others are disturbed, not kept
-from whoever says which of them count; a region loses power only while none of its
-processes is disturbed, and only where replicas or the experiment's nemesis are for that. Where it then loses
-what only it had, losses are no breach (`written.forgetting`), and all else is.
+from whoever says which of them count; a region loses power only while none of its processes is disturbed, and
+only where replicas or the experiment's nemesis are for that. Where it then loses what only it had, losses are
+no breach (`written.forgetting`), and all else is.
 
 Beyond that, for what a nemesis seldom draws and a search does:
 
@@ -13,8 +13,6 @@ Beyond that, for what a nemesis seldom draws and a search does:
   lose their memory, or come and have none yet, or are alone, before the others have noticed and settled; as
   many as there are copies, where content decides and subscriptions end during the run: what all servers
   forget of one, they learn only when its subscriber speaks of it again;
-- a link carries what is published, once for each peer or, where there are none, each region, unless the
-  experiment itself asks for as much;
 - where who gets an event depends on its content, regions that are cut off from each other cannot hear of
   each other's new subscriptions, and no system can make up for that: links that are up both ways connect
   all regions at any time.

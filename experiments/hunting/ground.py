@@ -1,5 +1,5 @@
 """What the cases of some settings stand on: the experiment, its topology, who and what may be disturbed, and
-how long that may last.
+how long that may last. No link is to carry more than it can, unless the experiment itself asks for as much.
 """
 
 from collections.abc import Mapping

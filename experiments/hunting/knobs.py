@@ -101,16 +101,9 @@ def sooner(base: Experiment, nemesis: Nemesis) -> list[Settings]:
     """Long periods of the system's parameters, all made shorter together so that they end within a run: alone
     they are often impossible. What limits what is promised stays.
     """
-    system, current = known(base.system), base.all_parameters()
-    long = {
-        yaml_name(each.name): (quantity, current[each.name])
-        for each in fields(system.parameters)
-        if (quantity := quantity_of(each.name)) is DURATION and current[each.name] >= LONG_US
-        if each.name not in system.promise_limits
-    }
+    long = {path: us for path, us in _periods(base).items() if us >= LONG_US}
     asked = [
-        {f"parameters.{name}": quantity.format(round(us * factor)) for name, (quantity, us) in long.items()}
-        for factor in LONG_FACTORS
+        {path: DURATION.format(round(us * factor)) for path, us in long.items()} for factor in LONG_FACTORS
     ]
     return [settings for settings in asked if settings and _is_possible(base, settings, nemesis)]
 
@@ -119,15 +112,26 @@ def hasty(base: Experiment, nemesis: Nemesis) -> list[Settings]:
     """All periods of the system's parameters half as long, as far as that is possible together, but for those
     of batching, which decide what a run costs, and those that limit what is promised.
     """
-    system, current = known(base.system), base.all_parameters()
-    kept = (*system.batching, *system.promise_limits)
+    batching = {f"parameters.{yaml_name(name)}" for name in known(base.system).batching}
     together: Settings = {}
-    for each in fields(system.parameters):
-        if quantity_of(each.name) is DURATION and current[each.name] and each.name not in kept:
-            shorter = {f"parameters.{yaml_name(each.name)}": DURATION.format(round(current[each.name] / 2))}
-            if _is_possible(base, {**together, **shorter}, nemesis):
-                together |= shorter
+    for path, us in _periods(base).items():
+        shorter = {path: DURATION.format(round(us / 2))}
+        if path not in batching and _is_possible(base, {**together, **shorter}, nemesis):
+            together |= shorter
     return [together] if together else []
+
+
+def _periods(base: Experiment) -> dict[str, int]:
+    """Times among the parameters, by path, but for those that limit what is promised; none of programs."""
+    if programs_of(base.system) is not None:
+        return {}
+    system, current = known(base.system), base.all_parameters()
+    names = (each.name for each in fields(system.parameters))
+    return {
+        f"parameters.{yaml_name(name)}": current[name]
+        for name in names
+        if quantity_of(name) is DURATION and current[name] and name not in system.promise_limits
+    }
 
 
 def meanwhile(base: Experiment, nemesis: Nemesis) -> list[Settings]:

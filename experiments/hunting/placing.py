@@ -107,13 +107,11 @@ def thinned(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[
     allow it. None where no fewer links do.
     """
     at_us, for_us = span(rng, ground, others, None)
-    left: list[tuple[str, str]] = []
     cuts: list[Disturbance] = []
     parts = {region: region for region in ground.topology.regions}
     for link in rng.sample(ground.links, len(ground.links)):
         one, other = (parts[region] for region in link)
         if one != other:
-            left.append(link)
             parts = {region: one if part == other else part for region, part in parts.items()}
             continue
         cut = Disturbance("cut", at_us, for_us, link)

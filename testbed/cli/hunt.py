@@ -24,7 +24,7 @@ def _length(text: str) -> float:
 
 LENGTH = TextParameter("TIME", _length, "time, as 90s, 10m or 2h")
 USUAL_S = 600.0
-OF_HUNTS = {
+ONLY_HUNTING = {
     "experiment": "EXPERIMENT",
     "overrides": "--set",
     "topology": "--topology",
@@ -123,9 +123,9 @@ def command(  # noqa: PLR0917 (click passes them by name)
     or no run was of use, 130 interrupted; what was seen until then is kept.
     """
     if replay is not None:
-        unfit = [each for each in OF_HUNTS if _is_given(context, each)]
+        unfit = [each for each in ONLY_HUNTING if _is_given(context, each)]
         if unfit:
-            raise click.UsageError(f"--replay takes no {OF_HUNTS[unfit[0]]}: it hunts nothing.", context)
+            raise click.UsageError(f"--replay takes no {ONLY_HUNTING[unfit[0]]}: it hunts nothing.", context)
         return _again(replay, times, backend or LOCAL, fixed=fixed)
     if fixed or _is_given(context, "times"):
         raise click.UsageError("--times and --fixed are for --replay FINDING.", context)

@@ -73,13 +73,11 @@ class Finding:
 
 
 def write_finding(directory: HuntDirectory, base: Experiment, finding: Finding) -> Path:
-    """Write a finding's folder; finding.json last, so that one without is none: what was left of such a one,
-    as when the disk was full, is removed. Raises OSError.
+    """Write a finding's folder; finding.json last, so that one without is none, as when the disk was full:
+    its number is given again. Raises OSError.
     """
-    for folder in directory.findings.iterdir():
-        if folder.is_dir() and not (folder / FINDING).exists():
-            shutil.rmtree(folder, ignore_errors=True)
-    number = sum(1 for _ in directory.findings.iterdir()) + 1
+    numbers = (file.parent.name.partition("-")[0] for file in directory.findings.glob(f"*/{FINDING}"))
+    number = max((int(each) for each in numbers if each.isdecimal()), default=0) + 1
     name = PLAIN.sub("-", finding.signature.lower()).strip("-")[:NAME_MAX].strip("-")
     folder = directory.findings / f"{number:02d}-{name}"
     folder.mkdir(exist_ok=True)

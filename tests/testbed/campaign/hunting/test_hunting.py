@@ -192,12 +192,13 @@ def test_what_a_hunt_does_not_look_at_is_said(tmp_path, monkeypatch, capsys):
     assert "not looked at: latency.p99_ms < 1\n" in capsys.readouterr().err
 
 
-def test_what_is_left_of_a_finding_that_could_not_be_written_is_removed(tmp_path):
+def test_the_number_of_a_finding_that_could_not_be_written_is_given_again(tmp_path):
     directory = HuntDirectory(tmp_path)
     directory.make()
-    half = directory.findings / "01-lost-client-after-cut"
-    half.mkdir()
-    (half / "experiment.yaml").write_text("name: half")
+    half, mine = directory.findings / "01-lost-after-nothing", directory.findings / "notes"
+    for each in (half, mine):
+        each.mkdir()
+        (each / "experiment.yaml").write_text("name: half")
     file = read_experiment("nemesis", [])
     case = Case(1, {"duration": "14s"}, ())
     violation = {"kind": "lost", "count": 1, "said": "lost", "examples": []}
@@ -206,9 +207,11 @@ def test_what_is_left_of_a_finding_that_could_not_be_written_is_removed(tmp_path
         after_s=1.0, shrinking_runs=1, waiting=None, counted=None, run_directory=None,
     )  # fmt: skip
     folder = write_finding(directory, base_of(file.experiment), finding)
-    assert folder.name.startswith("01-")
-    assert [each.name for each in directory.findings.iterdir()] == [folder.name]
-    assert (folder / "finding.json").exists()
+    assert folder == half
+    assert (half / "finding.json").exists()
+    assert "name: finding-01" in (half / "experiment.yaml").read_text()
+    assert (mine / "experiment.yaml").read_text() == "name: half"
+    assert write_finding(directory, base_of(file.experiment), finding).name.startswith("02-")
 
 
 def test_another_hunt_s_folder_is_refused_in_one_line(tmp_path, capsys):

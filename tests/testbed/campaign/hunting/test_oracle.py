@@ -129,6 +129,26 @@ def test_publishers_that_cannot_publish_as_much_as_they_are_asked_to_are_no_viol
     assert judged.violations == ()
 
 
+@pytest.mark.parametrize(("asked", "kinds"), [([], []), (["events.delivered > 0"], ["delivered"])])
+def test_where_nothing_was_to_be_delivered_that_nothing_was_counts_only_if_the_experiment_says_so(
+    asked, kinds
+):
+    settings = {
+        "duration": "10200ms",
+        "topology": "two-regions",
+        "roles.subscriber": 1,
+        "workload.rate": "0.5/s",
+        "expect": asked,
+    }
+    base = base_of(load_experiment("meghdoot-nemesis"))
+    topology = load_topology("two-regions")
+    experiment = experiment_of(base, Case(1538474950, settings, ()), topology)
+    plan = make_plan(experiment, topology, seed=1538474950, links_kind="auto")
+    judged = judge(simulate_in_memory(plan, {"experiment": experiment.to_json(), "topology": {}}))
+    assert (judged.figures["delivered"], judged.figures["lost"]) == (0, 0)
+    assert [each.kind for each in judged.violations] == kinds
+
+
 @pytest.mark.slow
 def test_a_loss_is_one_for_both(tmp_path):
     judged, summary = both("nemesis", LEAVING, tmp_path, never_asking_the_proxy)

@@ -1,0 +1,190 @@
+"""Which disturbances a system need not survive, and which ground they stand on."""
+
+from dataclasses import replace
+
+import pytest
+
+from experiments.declared import Trait
+from experiments.hunting.bounds import FORGETTING_MAX, breach, is_valid
+from experiments.hunting.case import (
+    FORGETTING,
+    Case,
+    Disturbance,
+)
+from experiments.hunting.ground import ground_of
+from experiments.hunting.written import base_of, experiment_of, with_settings
+from experiments.loader import load_experiment
+from tests.experiments.hunting.drawings import drawing_of
+from topologies.errors import InputError
+
+
+def test_nobody_is_silent_for_so_long_that_what_it_asked_for_is_forgotten():
+    short = {"parameters.expire": "7500ms", "parameters.refresh": "1875ms"}
+    ground = drawing_of("meghdoot-nemesis").ground(short)
+    assert ground.longest_us == 2_812_500  # of 7.5 s less 1.875 s the half
+    pause = Disturbance("pause", 2_500_000, 2_900_000, ("r0/subscriber-0",))
+    assert breach([pause], ground) == "pause lasts too long"
+    assert breach([replace(pause, for_us=2_800_000)], ground) is None
+
+
+def test_a_disk_is_disturbed_only_where_things_are_kept_on_disks():
+    fill = Disturbance("fill", 3_000_000, 1_000_000, ("r0/proxy-0",))
+    kept, not_kept = (drawing_of("nemesis").ground({"parameters.durable": each}) for each in (True, False))
+    assert breach([fill], kept) is None
+    assert breach([fill], not_kept) == "fill is of a disk that there is not"
+
+
+def test_one_replica_at_least_is_left_alone():
+    ground = drawing_of("nemesis").ground({})
+    assert ground.declared.has("proxy", Trait.REPLICATED)
+    all_but_one = Disturbance("crash", 3_000_000, 500_000, ("r0/proxy-0", "r0/proxy-1"))
+    assert breach([all_but_one], ground) is None
+    soon = Disturbance("pause", 4_000_000, 500_000, ("r0/proxy-2",))  # the others have not settled
+    assert breach([all_but_one, soon], ground) == "no replica of r0 is left alone"
+
+
+def test_replicas_that_the_configuration_service_cannot_speak_to_are_not_left_alone():
+    ground = drawing_of("nemesis").ground({})
+    apart = Disturbance("separate", 3_000_000, 2_000_000, ("r0/configuration-0",), ("r0/proxy-0",), "forward")
+    other = Disturbance("separate", 3_500_000, 1_000_000, ("r0/proxy-2",), ("r0/configuration-0",))
+    crash = Disturbance("crash", 5_500_000, 300_000, ("r0/proxy-1",))
+    assert breach([apart, other], ground) is None
+    assert breach([apart, crash], ground) is None
+    assert breach([apart, other, crash], ground) == "no replica of r0 is left alone"
+    itself = replace(crash, target=("r0/proxy-2",))
+    assert breach([apart, other, itself], ground) is None  # proxy-1 is there
+
+
+def test_a_region_that_loses_power_loses_it_whole():
+    ground = drawing_of("nemesis").ground({"roles.proxy": 5})
+    power = Disturbance("power", 3_000_000, 500_000, ("r0",))
+    pause = Disturbance("pause", 3_100_000, 500_000, ("r0/proxy-4",))
+    assert breach([power], ground) is None
+    assert breach([power, pause], ground) == "r0/proxy-4 is disturbed by power and pause at once"
+    assert (
+        breach([replace(power, target=("r0/proxy-0",))], ground) == "power is of a region that there is not"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "roles"),
+    [("nemesis", ("proxy",)), ("scribe-nemesis", ("forwarder",)), ("meghdoot-nemesis", ("peer",))],
+)
+def test_only_servers_that_neither_publish_nor_want_events_die_for_good(name, roles):
+    assert drawing_of(name).ground({}).of_kind("die") == roles
+
+
+def test_who_died_for_good_is_killed_and_never_disturbed_again():
+    ground = drawing_of("scribe-nemesis").ground({})
+    died = Disturbance("die", 3_000_000, 0, ("r0/forwarder-0",))
+    case = Case(1, {}, (died,))
+    (fault,) = experiment_of(base_of(load_experiment("scribe-nemesis")), case, ground.topology).faults
+    assert (fault.kind, fault.process, fault.at_us) == ("kill", "r0/forwarder-0", 3_000_000)
+    assert breach([died], ground) is None
+    later = Disturbance("pause", 9_000_000, 500_000, ("r0/forwarder-0",))
+    assert breach([died, later], ground) == "r0/forwarder-0 is disturbed by die and pause at once"
+
+
+def test_a_link_is_not_made_slow_by_less_than_it_jitters():
+    link = {"jitter": "9ms"}
+    network = {"kind": "line", "regions": 2, "delays": {"from": "15ms", "to": "15ms"}, "link": link}
+    ground = drawing_of("nemesis").ground({"topology": network})
+    slow = Disturbance("delay", 3_000_000, 500_000, ("r0", "r1"), amount=9_000)
+    assert breach([slow], ground) is None
+    assert breach([replace(slow, amount=8_999)], ground) == "delay is less than the link's jitter"
+
+
+def test_a_slow_disk_is_fast_again_with_its_last_sync_within_the_time_for_disturbances():
+    ground = drawing_of("nemesis-power").ground({})
+    slow = Disturbance("slow-disk", ground.last_us - 2_000_000, 1_000_000, ("r0/proxy-0",), amount=1_000_000)
+    assert breach([slow], ground) is None
+    assert (
+        breach([replace(slow, amount=1_000_001)], ground)
+        == "slow-disk is not within the time for disturbances"
+    )
+    experiment = experiment_of(
+        base_of(load_experiment("nemesis-power")), Case(1, {}, (slow,)), ground.topology
+    )
+    (fault,) = experiment.faults
+    assert (fault.kind, fault.sync_us, fault.for_us) == ("slow-disk", 1_000_000, 1_000_000)
+    assert "slow-disk" not in drawing_of("scribe-nemesis").ground({}).kinds  # nobody waits for one
+
+
+def test_servers_without_replicas_lose_their_memory_a_few_at_a_time():
+    ground = drawing_of("scribe-nemesis").ground({})
+    names = [f"r{number}/member-0" for number in range(FORGETTING_MAX + 1)]
+    crashes = [Disturbance(FORGETTING[0], 3_000_000, 500_000, (name,)) for name in names]
+    assert breach(crashes[:-1], ground) is None
+    assert breach(crashes, ground) == "too many servers lose their memory at once"
+
+
+def test_servers_that_are_alone_count_with_those_that_lose_their_memory():
+    ground = drawing_of("scribe-nemesis").ground({"roles.member": 2})
+    apart = Disturbance("separate", 3_000_000, 500_000, ("r0/member-0",), ("r0/member-1",))
+    crashes = Disturbance(FORGETTING[0], 4_000_000, 500_000, ("r0/publisher-0", "r1/member-0"))
+    assert breach([apart, crashes], ground) is None
+    cut = Disturbance("cut", 3_100_000, 900_000, ("r0", "r1"))
+    assert breach([apart, cut, crashes], ground) == "too many servers lose their memory at once"
+    assert breach([apart, replace(cut, target=("r1", "r2")), crashes], ground) is None
+    assert breach([apart, replace(cut, at_us=3_500_001), crashes], ground) is None
+
+
+def test_where_subscriptions_by_content_end_one_server_loses_its_memory_at_a_time():
+    drawing = drawing_of("meghdoot-nemesis")
+    crashes = [Disturbance(FORGETTING[0], 3_000_000, 500_000, (f"r{number}/peer-0",)) for number in range(2)]
+    assert breach(crashes, drawing.ground({})) is None
+    ground = drawing.ground({"workload.subscriptions.change": "4s"})
+    assert breach(crashes, ground) == "too many servers lose their memory at once"
+    assert breach(crashes[:1], ground) is None
+    without_copies = {"workload.subscriptions.change": "4s", "parameters.mirror": False}
+    assert breach(crashes[:1], drawing.ground(without_copies)) == "too many servers lose their memory at once"
+
+
+def test_no_link_is_to_carry_more_than_it_can():
+    drawing = drawing_of("scribe-nemesis")
+    narrow = {
+        "kind": "mesh",
+        "regions": 2,
+        "delays": {"from": "5ms", "to": "5ms"},
+        "link": {"rate": "10mbit"},
+    }
+    large = {"topology": narrow, "workload.event_size": "1000B"}
+    assert drawing.ground({**large, "workload.rate": "10/s"})
+    with pytest.raises(InputError, match="more than some link may carry"):
+        drawing.ground({**large, "workload.rate": "500/s"})
+    experiment = load_experiment("scribe-nemesis")
+    asked = with_settings(base_of(experiment), {**large, "workload.rate": "500/s"})
+    assert ground_of(asked, {}, experiment.nemesis).burden > 1  # as it is written
+    assert ground_of(asked, {"workload.rate": "400/s"}, experiment.nemesis)
+
+
+def test_where_content_decides_regions_stay_connected():
+    ground = drawing_of("meghdoot-nemesis").ground({})
+    cuts = [Disturbance("cut", 3_000_000, 500_000, link) for link in ground.links if "r0" in link]
+    assert breach(cuts[:-1], ground) is None
+    assert breach(cuts, ground) == "regions are cut off from each other"
+    assert not {"isolate", "partition"} & set(ground.kinds)
+
+
+def test_a_region_loses_power_only_where_replicas_are_for_that():
+    assert "power" not in drawing_of("scribe-nemesis").ground({}).kinds
+    assert "power" in drawing_of("nemesis").ground({}).kinds
+
+
+def test_what_need_not_be_survived_is_not_valid():
+    experiment = load_experiment("nemesis")
+    base, nemesis = base_of(experiment), experiment.nemesis
+    case = Case(1, {}, (Disturbance("cut", 3_000_000, 500_000, ("r0", "r1")),))
+    assert is_valid(case, base, nemesis)
+    assert not is_valid(replace(case, settings={"parameters.view_size": 0}), base, nemesis)
+    late = Disturbance("cut", base.duration_us - nemesis.quiet_us, 1_000, ("r0", "r1"))
+    assert not is_valid(replace(case, disturbances=(late,)), base, nemesis)
+    nowhere = Disturbance("cut", 3_000_000, 500_000, ("r0", "r9"))
+    assert not is_valid(replace(case, disturbances=(nowhere,)), base, nemesis)
+
+
+def test_disturbances_last_as_long_as_times_that_follow_from_several_parameters():
+    settings = {"parameters.advertisement_period": "1s", "parameters.silence_periods": 3.2}
+    ground = drawing_of("nemesis").ground(settings)
+    assert {3_200_000, 2_700_000} <= set(ground.timeouts_us)  # elsewhere, and between proxies
+    assert ground.longest_us == 3_840_000 > ground.nemesis.longest_us

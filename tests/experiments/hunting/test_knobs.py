@@ -1,0 +1,55 @@
+"""Which settings are drawn, and which of them together."""
+
+from experiments.declared import known
+from experiments.hunting.huntable import nemesis_of
+from experiments.hunting.knobs import hasty, knobs_of, pressed, sooner
+from experiments.hunting.written import base_of
+from experiments.loader import load_experiment
+from tests.experiments.hunting.drawings import drawing_of
+
+
+def test_long_periods_are_drawn_short_together_so_that_they_end_within_a_run():
+    drawn = [drawing_of("meghdoot-nemesis").case(seed).settings for seed in range(60)]
+    short = [each for each in drawn if each.get("parameters.refresh") == "1875ms"]
+    assert short
+    assert {each.get("parameters.expire") for each in short} == {"7500ms"}
+    assert {each.get("parameters.gone") for each in drawn} <= {None, "10s", "40s"}  # limits a promise
+
+
+def test_subscribers_also_subscribe_while_things_are_disturbed():
+    drawn = [drawing_of("meghdoot-nemesis").case(seed).settings for seed in range(60)]
+    assert 15 < sum(each.get("workload.subscriptions.within") == "6s" for each in drawn) < 45
+    assert any("workload.subscriptions.change" in each for each in drawn)
+
+
+def test_all_periods_are_also_half_as_long_but_for_those_of_batching():
+    base, nemesis = base_of(load_experiment("scribe-nemesis")), load_experiment("scribe-nemesis").nemesis
+    (half,) = hasty(base, nemesis)
+    assert (half["parameters.heartbeat"], half["parameters.retransmit"]) == ("250ms", "500ms")
+    assert not {f"parameters.{name}" for name in known(base.system).batching} & set(half)
+    drawn = [drawing_of("scribe-nemesis").case(seed).settings for seed in range(60)]
+    assert sum(half.items() <= each.items() for each in drawn) > 3
+
+
+def test_limits_of_memory_are_drawn_where_a_run_reaches_them_unless_they_limit_what_is_promised():
+    knobs = knobs_of(base_of(load_experiment("nemesis")), load_experiment("nemesis").nemesis)
+    assert knobs["parameters.burst_limit"] == ["1B", "256B", "4096B", "131072B", "524288B"]
+    assert knobs["parameters.batch_limit"][0] == "16B"  # events have 10
+    assert knobs["parameters.window_batches"] == [1, 16, 512, 2048]
+    assert len(knobs["parameters.history_limit"]) == 2
+
+
+def test_limits_are_also_small_all_together_as_far_as_they_go_together():
+    base, nemesis = base_of(load_experiment("nemesis")), load_experiment("nemesis").nemesis
+    least, small, _ = pressed(base, nemesis)
+    assert (least["parameters.unsynced_limit"], least["parameters.burst_limit"]) == ("4096B", "1B")
+    assert least["parameters.control_limit"] == "1024B"  # with less nobody could be greeted
+    assert (small["parameters.control_limit"], small["workload.rate"]) == ("1024B", "50/s")
+    drawn = [drawing_of("nemesis").case(seed).settings for seed in range(200)]
+    assert any(least.items() <= each.items() for each in drawn)
+
+
+def test_of_programs_parameters_nothing_is_known_but_what_the_nemesis_says():
+    experiment = load_experiment("link-failure-etcd")
+    base, nemesis = base_of(experiment), nemesis_of(experiment)
+    assert hasty(base, nemesis) == sooner(base, nemesis) == pressed(base, nemesis) == []
