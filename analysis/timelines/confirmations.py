@@ -3,7 +3,8 @@
 A subscription that is never confirmed brings nothing, and nothing is missing from what it brings. So each one
 of the plan must be confirmed within the contract's time to settle, in each session of its client in which it
 is asked for. That time begins anew when a fault that excuses ends: one through which the contract does not
-hold, one of the client's own process, or one that leaves no route from the stream's region to the client's.
+hold, one of the client's own process, or one that leaves no route between the stream's region and the
+client's; by topic, between the client's and any with servers, since whoever keeps a topic may be there.
 Where it reaches beyond the subscription's end, or the session's, nothing is said of it.
 """
 
@@ -18,10 +19,11 @@ import pyarrow as pa
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, ints, rows
 from analysis.timelines.content import Content
-from analysis.timelines.expected import excused_times
+from analysis.timelines.expected import by_topic, excused_times
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.sequence_intervals import NEVER
 from analysis.timelines.under_way import mended_ns
+from experiments.declared import Trait
 from experiments.plan import Plan
 from node.core.deliveries import RecordKind
 from node.core.specification import Subscription
@@ -205,10 +207,12 @@ class _Excuses:
 
     def _unreachable(self, region: str, owner: str | None) -> Iterator[Span]:
         metadata = self.metadata
-        owners = set(metadata.owner.values()) - {region} if owner is None else {owner} - {region}
+        servers = metadata.having(Trait.SERVER) if by_topic(metadata) else ()
+        theirs = metadata.owner.values() if owner is None else (owner,)
+        others = {*theirs, *(metadata.hosts[name].region for name in servers)} - {region}
         for fault in metadata.applied_changes:
             cuts = fault.hops and not fault.mends
-            if cuts and not all(metadata.reachable(each, region, fault.struck_ns) for each in owners):
+            if cuts and not all(metadata.reachable(each, region, fault.struck_ns) for each in others):
                 yield fault.t_ns, mended_ns(fault, metadata)
 
 

@@ -9,6 +9,7 @@ no breach (`written.forgetting`), and all else is.
 
 Beyond that, for what a nemesis seldom draws and a search does:
 
+- links that are never cut for good connect all regions, both ways;
 - where no role is replicated, servers keep for each other what they have: at most `FORGETTING_MAX` of them
   lose their memory, or come and have none yet, or are alone, before the others have noticed and settled; as
   many as there are copies, where content decides and subscriptions end during the run: what all servers
@@ -43,7 +44,7 @@ from topologies.errors import InputError
 from topologies.routes import connected
 
 FORGETTING_MAX = 2
-OUTAGES: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "power", "power-and-disks")
+OUTAGES: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "sever", "power", "power-and-disks")
 TAKING: tuple[Kind, ...] = ("crash", "die", "pause", "fill", *COMING_AND_GOING, *ON_REGIONS)
 """What needs its processes for itself."""
 Span = tuple[int, int]
@@ -58,7 +59,7 @@ def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
             return f"{each.kind} is not within the time for disturbances"
         if each.for_us > ground.longest_us:
             return f"{each.kind} lasts too long"
-        if each.kind in {"cut", "flap", "delay", "loss"} and not _is_link(each.target, ground):
+        if each.kind in {"cut", "flap", "delay", "loss", "sever"} and not _is_link(each.target, ground):
             return f"{each.kind} is of a link that there is not"
         if each.kind == "delay" and each.amount < _jitter_us(each.target, ground):
             return "delay is less than the link's jitter"
@@ -119,9 +120,13 @@ def _taken(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tupl
 
 def _span(each: Disturbance, ground: Ground) -> Span:
     """While its processes cannot be disturbed by anything else: they are not there, or settle."""
-    begin_us = 0 if each.kind == "join" else each.at_us
-    end_us = ground.experiment.duration_us if each.kind in FOR_GOOD else each.end_us
-    return begin_us, end_us + ground.nemesis.settle_us
+    begin_us, end_us = _over(each, ground)
+    return 0 if each.kind == "join" else begin_us, end_us + ground.nemesis.settle_us
+
+
+def _over(each: Disturbance, ground: Ground) -> Span:
+    """From when until when it is so."""
+    return each.at_us, ground.experiment.duration_us if each.kind in FOR_GOOD else each.end_us
 
 
 def _away(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tuple[str, Span]]:
@@ -184,27 +189,31 @@ def _alone(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tupl
         if each.kind != "separate":
             continue
         if any(
-            overlap((each.at_us, each.end_us), (its.at_us, its.end_us)) and each.regions & its.regions
-            for its in outages
+            overlap(_over(each, ground), _over(its, ground)) and each.regions & its.regions for its in outages
         ):
             yield from ((process, _span(each, ground), each.kind) for process in each.target)
 
 
 def _divided(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
+    for_good = [each for each in disturbances if each.kind == "sever"]
+    if not _are_connected(for_good, ground):
+        return "regions are cut off from each other for good"
     if ground.declared.contract.audience != "content":
         return None
     outages = [each for each in disturbances if each.kind in OUTAGES]
     for instant in {each.at_us for each in outages}:
-        down = {link for each in outages if each.at_us <= instant < each.end_us for link in _links(each)}
-        left = [link for link in ground.links if frozenset(link) not in down]
-        if not connected(tuple(ground.topology.regions), left):
+        now = (instant, instant + 1)
+        down = [each for each in outages if overlap(now, _over(each, ground))]
+        if not _are_connected(down, ground):
             return "regions are cut off from each other"
     return None
 
 
-def _links(each: Disturbance) -> Iterator[frozenset[str]]:
-    if each.kind in {"cut", "flap"}:
-        yield frozenset(each.target)
+def _are_connected(outages: Sequence[Disturbance], ground: Ground) -> bool:
+    """Whether links that are up both ways connect all regions during these."""
+    down = {frozenset(each.target) for each in outages if each.kind in {"cut", "flap", "sever"}}
+    left = [link for link in ground.links if frozenset(link) not in down]
+    return connected(tuple(ground.topology.regions), left)
 
 
 def _at(instant_us: int, spans: Sequence[tuple[str, Span]]) -> set[str]:

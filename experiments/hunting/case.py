@@ -1,8 +1,8 @@
 """A case of a hunt: settings, a few disturbances and a seed. Plain data, and JSON.
 
 A *disturbance* is something that goes wrong and is put right again, as a link cut for two seconds, a process
-killed and started again; or a process that comes or goes. It stands for one or more faults as experiments
-have them (`written`). All of a case's disturbances are over before its run's drivers stop.
+killed and started again; or a process that comes or goes, or a link that does. It stands for one or more
+faults as experiments have them (`written`). What is put right again is so before the run's drivers stop.
 """
 
 from collections.abc import Mapping
@@ -20,6 +20,7 @@ Kind = Literal[
     "flap",
     "delay",
     "loss",
+    "sever",
     "crash",
     "die",
     "pause",
@@ -34,15 +35,15 @@ Kind = Literal[
     "power-and-disks",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-ON_LINKS: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "delay", "loss")
+ON_LINKS: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "delay", "loss", "sever")
 ON_PROCESSES: tuple[Kind, ...] = (
     "crash", "die", "pause", "leave", "join", "depart", "separate", "reset", "fill", "slow-disk"
 )  # fmt: skip
 ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
 COMING_AND_GOING: tuple[Kind, ...] = ("leave", "join", "depart")
 """Left and came back, was not there before, left for good: of processes that may."""
-FOR_GOOD: tuple[Kind, ...] = ("die", "depart")
-"""Killed, left, and never there again."""
+FOR_GOOD: tuple[Kind, ...] = ("sever", "die", "depart")
+"""Cut, killed, left, and never there again."""
 ON_DISKS: tuple[Kind, ...] = ("fill", "slow-disk")
 AT_ONCE: tuple[Kind, ...] = ("join", "reset", *FOR_GOOD)
 """What is over when it has begun."""
@@ -51,6 +52,7 @@ FORGETTING: tuple[Kind, ...] = ("crash", "die", "leave", "depart", "power", "pow
 FAULTS: Mapping[Kind, str] = {
     "delay": "set",
     "loss": "set",
+    "sever": "cut",
     "crash": "kill",
     "die": "kill",
     "pause": "stop",

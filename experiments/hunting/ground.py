@@ -95,7 +95,11 @@ class Ground:
         """What may be done here."""
         found: list[Kind] = []
         if self.links:
-            found += [kind for kind in ON_LINKS if kind != "partition" or len(self.topology.regions) > 2]
+            found += [
+                kind
+                for kind in ON_LINKS
+                if kind not in {"partition", "sever"} or len(self.topology.regions) > 2
+            ]
         if any(self.groups.values()):
             found += [kind for kind in ON_PROCESSES if self.of_kind(kind)]
         replicated = bool(self.declared.having(Trait.REPLICATED))

@@ -47,6 +47,8 @@ IN_PLACE = 0.7
 """How often that is also in the same place; else anywhere."""
 APART = 0.25
 """How often processes that are disturbed at once are of one role and of any regions, rather than of one."""
+FOR_GOOD_THEN = 0.5
+"""How often links that are cut together are so for good."""
 SYNCS = (1, 2, 5, 20, 100)
 """How many syncs a slow disk does, one after the other, before it is fast again."""
 SIZES: tuple[Size, ...] = ("one", "one", "one", "one", "some", "most", "all")
@@ -103,10 +105,12 @@ def draw_upon(
 
 
 def thinned(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[Disturbance]:
-    """Cuts, all at once, that leave just so many links that they connect all regions, as far as the bounds
-    allow it. None where no fewer links do.
+    """Cuts, all at once and often for good, that leave just so many links that they connect all regions, as
+    far as the bounds allow it. None where no fewer links do.
     """
     at_us, for_us = span(rng, ground, others, None)
+    kind: Kind = "sever" if rng.random() < FOR_GOOD_THEN else "cut"
+    for_us = 0 if kind in AT_ONCE else for_us
     cuts: list[Disturbance] = []
     parts = {region: region for region in ground.topology.regions}
     for link in rng.sample(ground.links, len(ground.links)):
@@ -114,7 +118,7 @@ def thinned(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[
         if one != other:
             parts = {region: one if part == other else part for region, part in parts.items()}
             continue
-        cut = Disturbance("cut", at_us, for_us, link)
+        cut = Disturbance(kind, at_us, for_us, link)
         if breach([*others, *cuts, cut], ground) is None:
             cuts.append(cut)
     return cuts
@@ -233,7 +237,7 @@ def _on_links(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int], ne
         amount = rng.randint(1, max(1, ground.nemesis.delay_us // STEP_US)) * STEP_US
     elif kind == "loss":
         amount = rng.randint(1, max(1, round(ground.nemesis.loss * 1_000)))
-    return Disturbance(kind, at_us, for_us, link, (), _direction(rng), amount)
+    return Disturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, link, (), _direction(rng), amount)
 
 
 def _direction(rng: Random) -> Direction:

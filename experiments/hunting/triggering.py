@@ -10,7 +10,7 @@ from typing import Any
 from experiments.hunting.case import ON_LINKS, After, Case, Disturbance
 
 OF_PROCESSES = ("crash", "die", "pause", "leave", "reset")
-OF_LINKS = ("cut", "isolate", "partition", "delay", "loss")
+OF_LINKS = ("cut", "isolate", "partition", "delay", "loss", "sever")
 NEAR_US = 50_000
 """What a process sent so long before a disturbance began can be what it begins after."""
 

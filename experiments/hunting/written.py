@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from experiments.expectations import Expectation
-from experiments.hunting.case import ON_LINKS, ON_REGIONS, STEP_US, Case, Disturbance
+from experiments.hunting.case import FOR_GOOD, ON_LINKS, ON_REGIONS, STEP_US, Case, Disturbance
 from experiments.model import Experiment
 from experiments.nemesis_schedule import regions_of
 from experiments.overrides import with_value
@@ -111,10 +111,13 @@ def faults_of(name: str, each: Disturbance, of_region: Mapping[str, Sequence[str
     over = {"name": name, "at": at, "for": lasting}
     if each.kind in ON_LINKS and each.after is not None:
         over = {"name": name, **_begin(each)}
-        yield {"name": f"{name}-end", "at": _text(each.end_us), "restore": name}
+        if each.kind not in FOR_GOOD:
+            yield {"name": f"{name}-end", "at": _text(each.end_us), "restore": name}
     match each.kind:
         case "cut":
             yield {**over, "cut": list(each.target), "direction": each.direction}
+        case "sever":
+            yield {"name": name, **_begin(each), "cut": list(each.target), "direction": each.direction}
         case "isolate":
             yield {**over, "isolate": each.target[0], "direction": each.direction}
         case "partition":

@@ -44,13 +44,14 @@ class Relay:
     first: Annotated[int, Field("I", ADDRESS, "address of the relay")]
     second: Annotated[int, Field("I", ADDRESS, "address of a relay after the first, or 0")]
     third: Annotated[int, Field("I", ADDRESS, "address of a relay after the second, or 0")]
-    search: Annotated[int, Field("B", "nodes", "that the first one may try as second ones")]
+    fourth: Annotated[int, Field("I", ADDRESS, "address of a relay after the third, or 0")]
+    search: Annotated[int, Field("B", "nodes", "that the last one so far may try as further ones")]
     message: Annotated[Any, Tail("message", "what it is")]
 
     @property
     def way(self) -> tuple[int, ...]:
         """Its relays, in order."""
-        return tuple(relay for relay in (self.first, self.second, self.third) if relay)
+        return tuple(relay for relay in (self.first, self.second, self.third, self.fourth) if relay)
 
 
 @dataclass(frozen=True, slots=True)

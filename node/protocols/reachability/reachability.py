@@ -5,7 +5,7 @@ sees both. Rings and trees could not agree then. So a node that is missed is pro
 relays at the same time, nodes that are known (as SWIM asks others to ping, and RON routes round a failure in
 one hop): whoever answers through a relay is alive. If it is not heard directly, or does not answer directly
 in time, it is sent everything through the relay until the direct way works again, and told so: it may hear
-all the while, and not be heard. Where one relay is not enough, as in a ring of regions, relays try second
+all the while, and not be heard. Where one relay is not enough, as in a ring of regions, relays try further
 ones, and those that they need themselves; messages carry their whole way, so that none goes round in a loop.
 Only who answers to nobody has failed, or whose host says that no process is there. Failed ones are asked
 again now and then, so that a ring that was divided grows together. A timer that comes late shows that the
@@ -16,7 +16,7 @@ This module knows nothing of rings or spaces. What a probe says, and what follow
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from node.core import machine as m
@@ -32,7 +32,8 @@ ANSWERS_MAX = 3  # to copies of one probe that came by different ways
 FAILED_MAX = 64  # nodes that are asked again
 AGAIN_MAX = 12  # times `direct_again`: the longest time between asking a failed node again
 PINGS_MAX = 1_024
-WAY_MAX = 3  # relays between two nodes
+WAY_MAX = 4  # relays between two nodes
+FURTHER = 4  # times fewer nodes are tried by each next relay of a search
 LONG_US = 1 << 60  # longer ago than anything
 
 Told = Callable[[int], None]
@@ -86,9 +87,9 @@ class _Lost:
     is_refused: bool  # its host answered that nobody listens there: no relay finds more
 
 
-def _padded(way: Relays) -> Relays:
-    """As a message says it: 0 where there is no relay more."""
-    return (*way, *(0 for _ in range(WAY_MAX - len(way))))
+def _relay(source: Address, target: Address, way: Relays, search: int, message: Any) -> Relay:
+    first, second, third, fourth = (*way, *(0 for _ in range(WAY_MAX - len(way))))
+    return Relay(source, target, first, second, third, fourth, search, message)
 
 
 class Reachability:
@@ -168,12 +169,11 @@ class Reachability:
     def _send_through(
         self, relays: Relays, address: Address, messages: Sequence[Any], search: int = 0
     ) -> None:
-        own, (first, second, third) = self.own.address, _padded(relays)
-        relayed = tuple(Relay(own, address, first, second, third, search, each) for each in messages)
-        self._emit(SendTo(first, relayed))
+        own = self.own.address
+        self._emit(SendTo(relays[0], tuple(_relay(own, address, relays, search, each) for each in messages)))
 
     def pass_on(self, relay: Relay) -> None:
-        """What another node does not reach itself; if it searches, through second relays, too."""
+        """What another node does not reach itself; if it searches, through further relays, too."""
         own, way = self.own.address, relay.way
         if own not in way:
             return
@@ -181,15 +181,16 @@ class Reachability:
         self._emit(SendTo(way[after] if after < len(way) else relay.target, (relay,)))
         if relay.search:
             for further in self._further(relay):
-                first, second, third = _padded((*way, *further))
-                onward = replace(relay, first=first, second=second, third=third, search=0)
+                longer, search = (*way, *further), relay.search // FURTHER
+                onward = _relay(relay.source, relay.target, longer, search, relay.message)
                 self._emit(SendTo(further[0], (onward,)))
 
     def _further(self, relay: Relay) -> list[Relays]:
         """By which relays a search goes on: those that this node needs itself, and some others."""
         known, passed = self.relays_of.get(relay.target, ()), {relay.source, relay.target, *relay.way}
         fits = known and len(relay.way) + len(known) <= WAY_MAX and passed.isdisjoint(known)
-        others = self._some_nodes(relay.search, passed.union(known[:1] if fits else ()))
+        wanted = relay.search if len(relay.way) < WAY_MAX else 0
+        others = self._some_nodes(wanted, passed.union(known[:1] if fits else ()))
         return [*([known] if fits else ()), *((other,) for other in others)]
 
     def way_back(self, relay: Relay) -> Relays:

@@ -43,6 +43,7 @@ PAST: Mapping[str, str] = {
     "flap": "the link {link} flapped for {length}",
     "delay": "the link {link} was {amount} slow{way} for {length}",
     "loss": "the link {link} lost packets{way} for {length}",
+    "sever": "the link {link} was cut{way} for good",
     "crash": "{target} was killed and started again {length} later",
     "die": "{target} was killed for good",
     "pause": "{target} was stopped for {length}",

@@ -8,6 +8,7 @@ from experiments.declared import Trait
 from experiments.hunting.bounds import FORGETTING_MAX, breach, is_valid
 from experiments.hunting.case import (
     FORGETTING,
+    After,
     Case,
     Disturbance,
 )
@@ -64,6 +65,30 @@ def test_a_region_that_loses_power_loses_it_whole():
     assert (
         breach([replace(power, target=("r0/proxy-0",))], ground) == "power is of a region that there is not"
     )
+
+
+def test_links_that_are_never_cut_for_good_connect_all_regions():
+    ground = drawing_of("scribe-nemesis").ground({"topology": "three-regions"})
+    severed = [Disturbance("sever", 3_000_000 + at, 0, link) for at, link in enumerate(ground.links[:2])]
+    assert breach(severed[:1], ground) is None
+    assert breach(severed, ground) == "regions are cut off from each other for good"
+    assert breach([severed[0], replace(severed[1], kind="cut", for_us=1_000_000)], ground) is None
+    one_way = [replace(each, direction="forward") for each in severed]
+    assert breach(one_way, ground) == "regions are cut off from each other for good"
+    content = drawing_of("meghdoot-nemesis").ground({"topology": "three-regions"})
+    while_it_is_cut = [severed[0], Disturbance("cut", 9_000_000, 1_000_000, content.links[1])]
+    assert breach(while_it_is_cut, content) == "regions are cut off from each other"
+
+
+def test_what_is_cut_for_good_is_never_restored():
+    base = base_of(load_experiment("scribe-nemesis"))
+    ground = drawing_of("scribe-nemesis").ground({})
+    severed = Disturbance("sever", 3_000_000, 0, ground.links[0], (), "backward")
+    after = After("r0/publisher-0", "PUBLISH", 2, 1_000_000)
+    for each in (severed, replace(severed, after=after)):
+        (fault,) = experiment_of(base, Case(1, {}, (each,)), ground.topology).faults
+        assert fault.kind == "cut"
+        assert fault.for_us is None
 
 
 @pytest.mark.parametrize(

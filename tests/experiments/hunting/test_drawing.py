@@ -68,7 +68,7 @@ def test_a_changed_case_stays_within_the_bounds(name, seeds):
 def test_links_are_also_thinned_until_those_left_just_connect_all_regions():
     ground = drawing_of("meghdoot-nemesis").ground({})
     links, regions = {frozenset(link) for link in ground.links}, len(ground.topology.regions)
-    shapes = set()
+    shapes, kinds = set(), set()
     for seed in range(20):
         cuts = thinned(Random(seed), ground, ())
         assert len({(each.kind, each.at_us, each.for_us) for each in cuts}) == 1
@@ -76,6 +76,8 @@ def test_links_are_also_thinned_until_those_left_just_connect_all_regions():
         assert len(left) == regions - 1
         assert breach(cuts, ground) is None  # which asks that they are connected
         shapes.add(max(sum(region in link for link in left) for region in ground.topology.regions))
+        kinds.add(cuts[0].kind)
+    assert kinds == {"cut", "sever"}, "for a while, and for good"
     assert shapes == {2, 3}, "lines, and stars"
     assert thinned(Random(1), drawing_of("nemesis").ground({"topology": "line-3"}), ()) == []
 
