@@ -12,7 +12,7 @@ from experiments.hunting.case import Case, Kind, by_time
 from experiments.hunting.ground import Ground, ground_of
 from experiments.hunting.knobs import costly, hasty, meanwhile, pressed, servers, sooner
 from experiments.hunting.networks import DRAWN, network, pair
-from experiments.hunting.placing import ANYWHERE, Place, draw, thinned
+from experiments.hunting.placing import ANYWHERE, Place, draw, ended, thinned
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from topologies.errors import InputError
@@ -56,6 +56,10 @@ THINNED = 0.15
 """How often links are cut so that others only just connect all regions: each reaches some of the others, and
 few or none reach all.
 """
+ENDED = 0.15
+"""How often several servers end at once, up to as many as their system is to survive: who would have taken
+over from the first is among them.
+"""
 
 
 class Drawing:
@@ -81,6 +85,7 @@ class Drawing:
         if rng.random() < IN_ONE_REGION:
             place = Place(frozenset({rng.choice(list(ground.of_region))}))
         disturbances = thinned(rng, ground, ()) if "cut" in kinds and rng.random() < THINNED else []
+        disturbances += ended(rng, ground, disturbances) if rng.random() < ENDED else []
         for _ in range(rng.choice(COUNTS)):
             found = draw(rng, ground, kinds, disturbances, place)
             if found is not None:

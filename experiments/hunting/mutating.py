@@ -20,6 +20,8 @@ ones as often as long ones, since messages are on their way for any.
 """
 REACTION_US = 3_000_000
 """What happens so soon after a disturbance's begin or end is mostly due to it."""
+BEFORE_AGAIN_US = 1_000, 2_000_000
+"""How soon after a message that did not come one of the two ends: within what it takes to say it again."""
 BOTH = 0.3
 """How often something befalls both who did what is seldom done and to whom it was done."""
 ALIKE = 0.5
@@ -131,18 +133,41 @@ def _shifted_last(rng: Random, ground: Ground, found: Found, parent: Parent) -> 
 
 def _upon(rng: Random, ground: Ground, found: Found, parent: Parent, _: Parent) -> Found:
     """Also something that befalls who did what is seldom done, or to whom it was done, right then."""
-    inside = [each for each in parent.seldom if ground.first_us <= each.at_us < ground.last_us]
-    if not inside:
+    moment = _seldom(rng, ground, found, parent)
+    if moment is None:
         return found
-    edges = [edge for each in found for edge in (each.at_us, each.end_us)]
-    reactions = [each for each in inside if any(0 <= each.at_us - edge < REACTION_US for edge in edges)]
-    moment = rng.choice(reactions if reactions and rng.random() < 0.7 else inside)
     moment = replace(moment, at_us=moment.at_us + _soon(rng))
     of = [(name,) for name in moment.processes] if rng.random() < BOTH else [moment.processes]
     for processes in of:
         drawn = draw_upon(rng, ground, found, replace(moment, processes=processes))
         found = found if drawn is None else [*found, drawn]
     return found
+
+
+def _unsaid(rng: Random, ground: Ground, found: Found, parent: Parent, _: Parent) -> Found:
+    """Also what keeps a message that is seldom sent from coming, and then ends one of the two before it is
+    said again.
+    """
+    moment = _seldom(rng, ground, found, parent)
+    if moment is None or len(moment.processes) < 2:
+        return found
+    kept = draw_upon(rng, ground, found, moment, ("separate", "cut"))
+    later_us = moment.at_us + round(exp(rng.uniform(*map(log, BEFORE_AGAIN_US))))
+    then = Moment(later_us, (rng.choice(moment.processes),))
+    if kept is None or later_us >= ground.last_us:
+        return found
+    gone = draw_upon(rng, ground, [*found, kept], then, ("crash", "die", "pause"))
+    return found if gone is None else [*found, kept, gone]
+
+
+def _seldom(rng: Random, ground: Ground, found: Found, parent: Parent) -> Moment | None:
+    """When what is seldom done was done: soon after a disturbance's begin or end rather than elsewhere."""
+    inside = [each for each in parent.seldom if ground.first_us <= each.at_us < ground.last_us]
+    if not inside:
+        return None
+    edges = [edge for each in found for edge in (each.at_us, each.end_us)]
+    reactions = [each for each in inside if any(0 <= each.at_us - edge < REACTION_US for edge in edges)]
+    return rng.choice(reactions if reactions and rng.random() < 0.7 else inside)
 
 
 def _removed(rng: Random, _: Ground, found: Found, __: Parent, ___: Parent) -> Found:
@@ -181,6 +206,9 @@ _WAYS: Sequence[Callable[[Random, Ground, Found, Parent, Parent], Found]] = (
     _upon,
     _upon,
     _upon,
+    _unsaid,
+    _unsaid,
+    _unsaid,
     _removed,
     _merged,
     _starved,

@@ -7,11 +7,12 @@ as often as anything else, and disturbances come close to each other's beginning
 anywhere.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from random import Random
 from typing import Literal, NamedTuple
 
 from experiments.checks import role_of
+from experiments.declared import Trait
 from experiments.hunting.bounds import breach
 from experiments.hunting.case import (
     AT_ONCE,
@@ -47,6 +48,8 @@ IN_PLACE = 0.7
 """How often that is also in the same place; else anywhere."""
 APART = 0.25
 """How often processes that are disturbed at once are of one role and of any regions, rather than of one."""
+ENDING: tuple[Kind, ...] = ("crash", "crash", "die")
+"""What ends a server."""
 FOR_GOOD_THEN = 0.5
 """How often links that are cut together are so for good."""
 SYNCS = (1, 2, 5, 20, 100)
@@ -88,10 +91,16 @@ def draw(
 
 
 def draw_upon(
-    rng: Random, ground: Ground, others: Sequence[Disturbance], moment: Moment
+    rng: Random,
+    ground: Ground,
+    others: Sequence[Disturbance],
+    moment: Moment,
+    among: Collection[Kind] = tuple(UPON),
 ) -> Disturbance | None:
-    """One more disturbance within the bounds, of who did something, right then; None if none was found."""
-    kinds = [kind for kind in ground.kinds if kind in UPON]
+    """One more disturbance within the bounds, of who did something, right then; None if none was found.
+    among: kinds of `UPON`.
+    """
+    kinds = [kind for kind in ground.kinds if kind in among]
     for _ in range(ATTEMPTS if kinds else 0):
         kind = rng.choices(kinds, [UPON[kind] for kind in kinds])[0]
         for_us = _step(length(rng, ground, min(ground.longest_us, ground.last_us - moment.at_us)))
@@ -122,6 +131,36 @@ def thinned(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[
         if breach([*others, *cuts, cut], ground) is None:
             cuts.append(cut)
     return cuts
+
+
+def ended(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[Disturbance]:
+    """Servers that end at once or soon after each other, anywhere: some, or as many as the bounds allow, each
+    for a time of its own or for good.
+    """
+    names = [
+        name
+        for role, groups in ground.groups.items()
+        if ground.declared.has(role, Trait.SERVER)
+        for group in groups
+        for name in group
+    ]
+    kinds = [kind for kind in ENDING if kind in ground.kinds]
+    if not kinds or not names:
+        return []
+    at_us, _ = span(rng, ground, others, None)
+    within_us = rng.choice((0, 0, rng.choice(ground.timeouts_us or (0,))))
+    most = rng.choice((2, 2, len(names)))
+    found: list[Disturbance] = []
+    for name in rng.sample(names, len(names)):
+        kind = rng.choice([each for each in kinds if role_of(name) in ground.of_kind(each)] or ["crash"])
+        begin_us = min(at_us + rng.randint(0, within_us), ground.last_us - ground.nemesis.shortest_us)
+        for_us = length(rng, ground, min(ground.longest_us, ground.last_us - begin_us))
+        each = Disturbance(kind, _step(begin_us), 0 if kind in AT_ONCE else _step(for_us), (name,))
+        if breach([*others, *found, each], ground) is None:
+            found.append(each)
+        if len(found) == most:
+            break
+    return found
 
 
 def span(
