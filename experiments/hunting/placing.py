@@ -152,7 +152,10 @@ def ended(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[Di
     most = rng.choice((2, 2, len(names)))
     found: list[Disturbance] = []
     for name in rng.sample(names, len(names)):
-        kind = rng.choice([each for each in kinds if role_of(name) in ground.of_kind(each)] or ["crash"])
+        fitting = [kind for kind in kinds if role_of(name) in ground.of_kind(kind)]
+        if not fitting:
+            continue
+        kind = rng.choice(fitting)
         begin_us = min(at_us + rng.randint(0, within_us), ground.last_us - ground.nemesis.shortest_us)
         for_us = length(rng, ground, min(ground.longest_us, ground.last_us - begin_us))
         each = Disturbance(kind, _step(begin_us), 0 if kind in AT_ONCE else _step(for_us), (name,))
