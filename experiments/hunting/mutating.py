@@ -6,7 +6,16 @@ from math import exp, log
 from random import Random
 
 from experiments.hunting.bounds import breach
-from experiments.hunting.case import AT_ONCE, DISTURBANCES_MAX, STEP_US, Case, Disturbance, Moment, by_time
+from experiments.hunting.case import (
+    AT_ONCE,
+    DISTURBANCES_MAX,
+    STEP_US,
+    Case,
+    Disturbance,
+    Kind,
+    Moment,
+    by_time,
+)
 from experiments.hunting.drawing import Drawing
 from experiments.hunting.ground import Ground
 from experiments.hunting.placing import draw, draw_upon, length
@@ -22,6 +31,10 @@ REACTION_US = 3_000_000
 """What happens so soon after a disturbance's begin or end is mostly due to it."""
 BEFORE_AGAIN_US = 1_000, 2_000_000
 """How soon after a message that did not come one of the two ends: within what it takes to say it again."""
+HOLDERS = 0.5
+"""How often somebody who has an event ends while it is kept from a client."""
+GONE: tuple[Kind, ...] = ("crash", "die", "pause", "power", "power-and-disks")
+"""What ends who has something, or who is to say it."""
 BOTH = 0.3
 """How often something befalls both who did what is seldom done and to whom it was done."""
 ALIKE = 0.5
@@ -156,7 +169,7 @@ def _unsaid(rng: Random, ground: Ground, found: Found, parent: Parent, _: Parent
     then = Moment(later_us, (rng.choice(moment.processes),))
     if kept is None or later_us >= ground.last_us:
         return found
-    gone = draw_upon(rng, ground, [*found, kept], then, ("crash", "die", "pause"))
+    gone = draw_upon(rng, ground, [*found, kept], then, GONE)
     return found if gone is None else [*found, kept, gone]
 
 
@@ -186,12 +199,23 @@ def _merged(rng: Random, ground: Ground, found: Found, _: Parent, other: Parent)
 
 
 def _starved(rng: Random, ground: Ground, found: Found, parent: Parent, _: Parent) -> Found:
-    """Also what keeps an event from a client by all ways that it had, as far as the bounds allow it."""
-    for each in rng.choice(parent.starving) if parent.starving else ():
+    """Also what keeps an event from a client by all ways that it had, as far as the bounds allow it; and
+    often, meanwhile, what ends some of those on the way who have it.
+    """
+    starving = rng.choice(parent.starving) if parent.starving else ()
+    for each in starving:
         for_us = min(each.for_us, ground.last_us - each.at_us, ground.longest_us) // STEP_US * STEP_US
         fitting = replace(each, for_us=for_us)
         if for_us > 0 and breach([*found, fitting], ground) is None:
             found = [*found, fitting]
+    if starving and rng.random() < HOLDERS:
+        each = rng.choice(starving)
+        there = ground.of_region.get(each.target[0].partition("/")[0], [])
+        at_us = each.at_us + rng.randint(0, each.for_us)
+        if there and at_us < ground.last_us:
+            then = Moment(at_us, tuple(rng.sample(there, min(2, len(there)))))
+            gone = draw_upon(rng, ground, found, then, GONE)
+            found = found if gone is None else [*found, gone]
     return found
 
 

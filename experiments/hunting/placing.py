@@ -38,6 +38,7 @@ UPON: Mapping[Kind, int] = {
     "slow-disk": 1,
     "isolate": 1,
     "power": 1,
+    "power-and-disks": 1,
 }
 """Of kinds that befall somebody right when it does something: those that end or delay the very next step."""
 NARROW: tuple[Direction, ...] = ("forward", "backward")
