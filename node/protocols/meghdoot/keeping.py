@@ -96,6 +96,7 @@ class Keeping:
         """Keep a copy whose mirror image is here."""
         packed = self.packing.without_place(message.subscriptions)
         for each in self.packing.unpack(packed, self._mail.now_us):
+            self._note_repeated(self.copies.get(each.key), each, message.address)
             self.copies.put(each)
         self._mail.send(message.address, Stored(message.number))
 
@@ -106,11 +107,21 @@ class Keeping:
         self.is_settled = False
 
     def _install(self, told: Subscription) -> None:
+        self._note_repeated(self.subscriptions.get(told.key), told, told.subscriber)
         self.subscriptions.put(told)
         known = self.subscriptions.get(told.key)
         if known is None or known.version != told.version:
             return  # it has said something else since
         self._put_where_it_must_be(told)
+
+    def _note_repeated(self, known: Subscription | None, told: Subscription, asker: Address) -> None:
+        """Who says a word again so soon may not have got the answer, as across a cut: it is found out by
+        which way it is reached, and the next answer goes that way. known: what is known of it.
+        """
+        if known is None or known.version != told.version:
+            return
+        if told.refreshed_us - known.refreshed_us < self._parameters.refresh_us:
+            self._mail.miss(asker)
 
     def _install_again(self, late: Installation) -> None:
         """Something that was sent for a word got lost, or the answer: its subscriber may wait for much longer
