@@ -1,4 +1,4 @@
-"""The greatest round trips between hosts of a topology: on the usual routes, and by a detour. Pure.
+"""The routes of a topology, and the greatest round trips between its hosts: on these, and by a detour. Pure.
 
 Times are those of the links as they stand in the topology, with their whole jitter and both ends' LANs. A
 detour leads through a host of a third region, as where nodes pass on what others cannot send directly while
@@ -11,7 +11,7 @@ from itertools import combinations
 
 from topologies.link_parameters import LinkParameters
 from topologies.model import Topology
-from topologies.routes import Edge, routes
+from topologies.routes import Edge, Hop, routes
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,21 @@ class _Way:
 
     us: int
     links: int
+
+
+def hops(topology: Topology) -> dict[Hop, tuple[Hop, ...]]:
+    """The route between any two regions, hop by hop; unconnected regions have none."""
+    edges = [
+        Edge(
+            link.name,
+            *link.between,
+            link.forward_parameters.delay_us,
+            link.backward_parameters.delay_us,
+            link.weight,
+        )
+        for link in topology.links
+    ]
+    return routes(topology.regions, edges)
 
 
 def greatest_direct(topology: Topology) -> RoundTrip:
@@ -73,22 +88,22 @@ def _detours(
 def _ways(topology: Topology) -> dict[tuple[str, str], _Way]:
     """Between each two regions that reach each other, in both orders."""
     delays_us, bits = {}, {}
-    edges = []
     for number, link in enumerate(topology.links):
         a, b = link.between
-        forward, backward = link.forward_parameters, link.backward_parameters
-        delays_us[a, b], delays_us[b, a] = _most_us(forward), _most_us(backward)
+        delays_us[a, b], delays_us[b, a] = (
+            _most_us(link.forward_parameters),
+            _most_us(link.backward_parameters),
+        )
         bits[a, b] = bits[b, a] = 1 << number
-        edges.append(Edge(link.name, a, b, forward.delay_us, backward.delay_us, link.weight))
     found = {}
-    hops_of = routes(topology.regions, edges)
+    hops_of = hops(topology)
     for a, b in combinations(topology.regions, 2):
         if (a, b) in hops_of:
-            hops = (*hops_of[a, b], *hops_of[b, a])
+            there_and_back = (*hops_of[a, b], *hops_of[b, a])
             links = 0
-            for hop in hops:
+            for hop in there_and_back:
                 links |= bits[hop]
-            found[a, b] = found[b, a] = _Way(sum(delays_us[hop] for hop in hops), links)
+            found[a, b] = found[b, a] = _Way(sum(delays_us[hop] for hop in there_and_back), links)
     return found
 
 

@@ -9,7 +9,8 @@ no breach (`written.forgetting`), and all else is.
 
 Beyond that, for what a nemesis seldom draws and a search does:
 
-- links that are never cut for good connect all regions, both ways;
+- links that are never cut for good connect all regions, both ways, and are all those over which somebody
+  publishes in another region's stream: only what is read goes round a cut;
 - where no role is replicated, servers keep for each other what they have: at most `FORGETTING_MAX` of them
   lose their memory, or come and have none yet, or are alone, before the others have noticed and settled; as
   many as there are copies, where content decides and subscriptions end during the run: what all servers
@@ -198,6 +199,8 @@ def _divided(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
     for_good = [each for each in disturbances if each.kind == "sever"]
     if not _are_connected(for_good, ground):
         return "regions are cut off from each other for good"
+    if any(frozenset(each.target) in ground.straight for each in for_good):
+        return "somebody is cut off for good from a region in whose stream it publishes"
     if ground.declared.contract.audience != "content":
         return None
     outages = [each for each in disturbances if each.kind in OUTAGES]

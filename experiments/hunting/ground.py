@@ -22,9 +22,11 @@ from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.nemesis_schedule import all_roles, regions_of, victims
 from experiments.parameters import is_durable
+from experiments.workloads.stream import StreamWorkload
 from topologies.errors import InputError
 from topologies.loader import load_topology
 from topologies.model import Topology
+from topologies.round_trips import hops
 
 LONGEST_US = 6_000_000
 """A disturbance may last as long as a time of the system, up to this; else as the nemesis says."""
@@ -58,6 +60,21 @@ class Ground:
     def links(self) -> list[tuple[str, str]]:
         """The regions that each link joins."""
         return [link.between for link in self.topology.links]
+
+    @cached_property
+    def straight(self) -> frozenset[frozenset[str]]:
+        """The links over which somebody publishes in another region's stream: that has no way round them."""
+        workload = self.experiment.workload
+        if not isinstance(workload, StreamWorkload):
+            return frozenset()
+        route = hops(self.topology)
+        return frozenset(
+            frozenset(hop)
+            for stream in workload.streams_in(tuple(self.topology.regions))
+            for publisher in stream.publishers or ()
+            if (between := (publisher.partition("/")[0], stream.region)) in route
+            for hop in (*route[between], *route[between[::-1]])
+        )
 
     @property
     def burden(self) -> float:

@@ -80,6 +80,17 @@ def test_links_that_are_never_cut_for_good_connect_all_regions():
     assert breach(while_it_is_cut, content) == "regions are cut off from each other"
 
 
+def test_a_link_over_which_somebody_publishes_elsewhere_is_not_cut_for_good():
+    shared = {"region": "r0", "publishers": ["r0", "r1"]}
+    ground = drawing_of("nemesis").ground(
+        {"topology": "three-regions", "workload.streams": [shared, {"region": "r1"}, {"region": "r2"}]}
+    )
+    over, beside = (Disturbance("sever", 3_000_000, 0, link) for link in (("r0", "r1"), ("r1", "r2")))
+    assert breach([beside], ground) is None
+    said = "somebody is cut off for good from a region in whose stream it publishes"
+    assert breach([over], ground) == said
+
+
 def test_what_is_cut_for_good_is_never_restored():
     base = base_of(load_experiment("scribe-nemesis"))
     ground = drawing_of("scribe-nemesis").ground({})
