@@ -171,8 +171,11 @@ class Claims:
         return holder.sequence < past or (holder.sequence == past and not self.concerns(holder))
 
     def check(self) -> None:
-        """Assert that a node's own zones have no volume in common, and that the table has what is known."""
+        """Assert that a node's own zones have no volume in common, that it is nobody's replica then, and that
+        the table has what is known.
+        """
         zones = tuple(self.own.versions)
+        assert not zones or self.original is None, "zones of its own, and a replica"
         for number, zone in enumerate(zones):
             assert not any(zone.intersects(other) for other in zones[:number]), "its own zones overlap"
         own = self.own.node.address

@@ -157,7 +157,6 @@ class Grants:
         if len(self._taken) > TAKEN_MAX:
             del self._taken[next(iter(self._taken))]
         giver = NodeHandle(message.id, sender)
-        self._claims.original = None
         versions = {zone_of(message.sides): message.version}
         self._territory.gain(versions, giver, is_announced=is_joining)
         return True

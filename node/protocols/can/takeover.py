@@ -144,7 +144,6 @@ class Takeover:
         self.emit(m.Log("takeover", {"peer": address, "count": len(versions)}))
         self._remove(address)
         is_replica = self.claims.original == address
-        self.claims.original = None
         self.territory.gain(versions, self.claims.own.node if is_replica else None)
         if is_replica:
             self.adopt(orphan.replicas)
