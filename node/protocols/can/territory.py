@@ -56,7 +56,7 @@ class Territory:
     # --- Changes of this node's zones
 
     def gain(self, versions: Versions, giver: NodeHandle | None, *, is_announced: bool = False) -> None:
-        """These zones are this node's now, and it is nobody's replica any more. is_announced: by the giver."""
+        """These zones are this node's now; it is nobody's replica any more. is_announced: by the giver."""
         self.claims.original = None
         self._have(merged(united(self.claims.own.versions, versions)))
         for zone in versions:
