@@ -3,14 +3,15 @@ time.
 """
 
 import json
-from itertools import combinations
+from itertools import combinations, pairwise
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.checks import problems
+from experiments.checks import problems, role_of
+from experiments.declared import Trait
 from experiments.hunting.bounds import breach
 from experiments.hunting.case import (
     ON_PROCESSES,
@@ -21,7 +22,7 @@ from experiments.hunting.case import (
     case_to_json,
 )
 from experiments.hunting.mutating import Parent, mutated
-from experiments.hunting.placing import draw_upon, thinned
+from experiments.hunting.placing import draw_upon, ended, thinned
 from experiments.hunting.written import base_of, experiment_of
 from experiments.loader import load_experiment
 from tests.experiments.hunting.drawings import drawing_of
@@ -92,6 +93,49 @@ def test_two_processes_of_a_role_are_disturbed_at_once_wherever_they_are():
     ]
     assert len(apart) > 10
     assert len(set(apart)) > 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_servers_end_at_once_up_to_as_many_as_must_be_survived(name):
+    ground = drawing_of(name).ground({})
+    drawn = [ended(Random(seed), ground, ()) for seed in range(30)]
+    assert all(breach(each, ground) is None for each in drawn)
+    names = [[name for each in some for name in each.target] for some in drawn]
+    assert {ground.declared.has(role_of(name), Trait.SERVER) for some in names for name in some} == {True}
+    assert max(map(len, names)) > 1
+    assert {each.kind for some in drawn for each in some} == {"crash", "die"}
+    assert any(len({each.at_us for each in some}) == 1 for some in drawn if len(some) > 1)
+
+
+def test_what_is_seldom_said_does_not_come_and_one_of_the_two_ends():
+    drawing = drawing_of("meghdoot-nemesis")
+    moment = Moment(4_123_457, ("r0/peer-0", "r1/publisher-0"))
+    parent = Parent(Case(1, {}, ()), (), (), (moment,))
+    cases = [mutated(Random(seed), drawing, parent, parent) for seed in range(120)]
+    pairs = {
+        (first.kind, then.target)
+        for case in cases
+        if case
+        for first, then in pairwise(case.disturbances)
+        if first.kind in {"cut", "separate"} and first.at_us == moment.at_us
+        if then.kind == "crash" and first.at_us < then.at_us <= first.at_us + 2_000_000
+    }
+    assert {("cut", ("r0/peer-0",)), ("cut", ("r1/publisher-0",))} <= pairs
+
+
+def test_who_has_an_event_ends_while_it_is_kept_from_a_client():
+    drawing = drawing_of("nemesis")
+    kept = Disturbance("cut", 4_000_000, 2_000_000, ("r0", "r1"), (), "forward")
+    parent = Parent(Case(1, {}, ()), (), ((kept,),))
+    cases = [mutated(Random(seed), drawing, parent, parent) for seed in range(120)]
+    also = {
+        each.kind
+        for case in cases
+        if case and kept in case.disturbances
+        for each in case.disturbances
+        if each.regions == {"r0"} and 4_000_000 <= each.at_us <= 6_000_000
+    }
+    assert {"crash", "power"} <= also
 
 
 def test_both_ends_of_what_is_seldom_said_are_disturbed_at_once():
