@@ -4,7 +4,8 @@ A subscription that is never confirmed brings nothing, and nothing is missing fr
 of the plan must be confirmed within the contract's time to settle, in each session of its client in which it
 is asked for. That time begins anew when a fault that excuses ends: one through which the contract does not
 hold, one of the client's own process, or one that leaves no route between the stream's region and the
-client's; by topic, between the client's and any with servers, since whoever keeps a topic may be there.
+client's; by topic, between the client's and any with servers, since whoever keeps a topic may be there. It
+begins anew also when a fault of links begins that leaves one, for that has to be found.
 Where it reaches beyond the subscription's end, or the session's, nothing is said of it.
 """
 
@@ -206,14 +207,16 @@ class _Excuses:
                 yield fault.t_ns, mended_ns(fault, self.metadata)
 
     def _unreachable(self, region: str, owner: str | None) -> Iterator[Span]:
+        """Where there is another way, the moment from which on it is looked for."""
         metadata = self.metadata
         servers = metadata.having(Trait.SERVER) if by_topic(metadata) else ()
         theirs = metadata.owner.values() if owner is None else (owner,)
         others = {*theirs, *(metadata.hosts[name].region for name in servers)} - {region}
         for fault in metadata.applied_changes:
-            cuts = fault.hops and not fault.mends
-            if cuts and not all(metadata.reachable(each, region, fault.struck_ns) for each in others):
-                yield fault.t_ns, mended_ns(fault, metadata)
+            if not fault.hops or fault.mends:
+                continue
+            is_reached = all(metadata.reachable(each, region, fault.struck_ns) for each in others)
+            yield fault.t_ns, fault.t_ns if is_reached else mended_ns(fault, metadata)
 
 
 def _session_starts(records: pa.Table) -> dict[str, list[int]]:

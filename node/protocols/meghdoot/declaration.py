@@ -26,12 +26,14 @@ BEST_EFFORT = replace(EXACTLY_ONCE, published="sent", delivery="best-effort")
 
 def promise(parameters: Mapping[str, Any]) -> Contract:
     """What Meghdoot promises with these parameters: whoever asks a peer that just failed, and whose first
-    heir does not take it over either, asks the next one.
+    heir does not take it over either, asks the next one; and where an answer that a copy is placed gets lost,
+    the next one may have to find its way first.
     """
     given = Parameters(**parameters)
-    settle_us = given.repair_us + given.takeover_us + 2 * given.retransmit_us
+    repaired_us = given.repair_us + given.takeover_us + 2 * given.retransmit_us
+    installed_us = 2 * (given.wave_timeout_us + given.retransmit_us)
     contract = EXACTLY_ONCE if given.is_confirming else BEST_EFFORT
-    return replace(contract, settle_us=max(contract.settle_us, settle_us))
+    return replace(contract, settle_us=max(contract.settle_us, repaired_us, installed_us))
 
 
 def waits(parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
