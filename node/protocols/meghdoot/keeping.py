@@ -7,7 +7,7 @@ Zones change hands. What a peer has of a zone that is no longer its own goes to 
 forgotten here when it has come there. So also what lay on the wrong side of a division is put right.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
@@ -157,7 +157,7 @@ class Keeping:
         place = self.copy_place(point)
         if place is not None:
             installation.waits.add(COPY)
-            self.stores.copy(place, told, partial(self._copied, installation, told.key, place))
+            self._place_copy(told, place, partial(self._is_at, installation, COPY))
         self._confirm_if_installed(installation)
 
     def copy_place(self, point: Point) -> Point | None:
@@ -170,9 +170,17 @@ class Keeping:
         zone = self._held.containing(point)
         return None if zone is None else zone.zone
 
-    def _copied(self, installation: Installation, key: Key, place: Point) -> None:
-        self._placed[key] = place
-        self._is_at(installation, COPY)
+    def _place_copy(self, told: Subscription, place: Point, done: Callable[[], None]) -> None:
+        """Send a copy to its place. Where that has become this peer's own meanwhile, it goes to another."""
+
+        def arrived() -> None:
+            if self._own_zone(place) is None:
+                self._placed[told.key] = place
+                done()
+            elif (moved := self.copy_place(self.space.point(told.ranges))) is not None:
+                self._place_copy(told, moved, done)
+
+        self.stores.copy(place, told, arrived)
 
     def _is_at(self, installation: Installation, where: str | Address) -> None:
         installation.waits.discard(where)
@@ -281,7 +289,7 @@ class Keeping:
             self.stores.route(self.space.point(each.ranges), each, partial(self._forget, each))
         replaced = list(self._misplaced())
         for each, place in replaced[:REPLACED_MAX]:
-            self.stores.copy(place, each, partial(self._placed.__setitem__, each.key, place))
+            self._place_copy(each, place, lambda: None)
         self.is_settled = not moved and not replaced
 
     def _misplaced(self) -> Iterator[tuple[Subscription, Point]]:
