@@ -10,6 +10,7 @@ The page does the same with pixels (assets/chart.js).
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,7 +26,7 @@ from experiments.whole_files import replacing
 
 INK, MUTED, GRID, BAND, BAD = "#1a1c20", "#5a606a", "#e4e5e8", "#3c424c", "#b3261e"
 DPI = 160
-BAND_ALPHA = 0.12
+BAND_ALPHA, SHADES_MAX = 0.12, 2
 NAME_ROW_POINTS = 11
 STRIP_POINTS, STRIP_ROW_POINTS, POINTS_PER_INCH = 3, 13, 72
 STYLE: dict[Any, Any] = {
@@ -87,6 +88,7 @@ def draw(axes: Axes, chart: Chart, top: float | None = None) -> None:
     for reference in chart.references:
         _refer(axes, chart, reference)
     free: dict[int, float] = {}  # in pixels, by row: names that would overlap are left out
+    _shade(axes, chart.spans)
     for span in chart.spans:
         _span(axes, chart, span, free)
     _name_lines(axes, chart.series)
@@ -190,6 +192,21 @@ def _refer(axes: Axes, chart: Chart, reference: Reference) -> None:
     )  # fmt: skip
 
 
+def _shade(axes: Axes, spans: Sequence[Span]) -> None:
+    """Where two are at once it is darker; where there are more, curves are still to be seen."""
+    last = axes.get_xlim()[1]
+    shaded = [
+        (each.start, last if each.end is None else each.end)
+        for each in spans
+        if not (each.hatched or each.other)
+    ]
+    for begin, end in pairwise(sorted({edge for both in shaded for edge in both})):
+        count = sum(first <= begin and end <= beyond for first, beyond in shaded)
+        if count:
+            alpha = 1 - (1 - BAND_ALPHA) ** min(count, SHADES_MAX)
+            axes.axvspan(begin, end, color=BAND, alpha=alpha, linewidth=0, zorder=0)
+
+
 def _span(axes: Axes, chart: Chart, span: Span, free: dict[int, float]) -> None:
     """Its stretch, and its name if its row is `free` there: from where on each row is."""
     end = axes.get_xlim()[1] if span.end is None else span.end
@@ -198,8 +215,6 @@ def _span(axes: Axes, chart: Chart, span: Span, free: dict[int, float]) -> None:
         return
     if span.hatched:
         axes.axvspan(span.start, end, facecolor="none", edgecolor=GRID, hatch="//", linewidth=0, zorder=0)
-    else:
-        axes.axvspan(span.start, end, color=BAND, alpha=BAND_ALPHA, linewidth=0, zorder=0)
     if not span.label or (chart.links and span.links and not {*chart.links} & {*span.links}):
         return
     start = axes.transData.transform((span.start, 0))[0]

@@ -6,7 +6,7 @@ const Chart = (() => {
   const HEADROOM = 1.14, NEAR = 3; // as in model.py
   const LABEL_HEIGHT = 15, SMALL = 12, TOP = 24, MARGIN = 0.08, NARROW_PX = 420, TALL_PX = 250;
   const DASHES = { dash: [7, 4], dot: [2, 3], dashdot: [7, 3, 2, 3] };
-  const STRIP = 4, STRIP_ROW = 17, STRIP_ALPHA = 0.55;
+  const STRIP = 4, STRIP_ROW = 17, STRIP_ALPHA = 0.55, SHADES_MAX = 2;
   const BAND_ALPHA = 0.22, FAINT_ALPHA = 0.1;
   const USUAL = { low: [], high: [], label: "", group: "", dash: "solid", width: 2, form: "line", markers: false, faint: false, read_out: true };
 
@@ -163,10 +163,19 @@ const Chart = (() => {
     ink.stroke();
     return pen.createPattern(tile, "repeat");
   };
+  // Where two are at once it is darker; where there are more, curves are still to be seen.
+  const shade = (pen, area, colour, stretches) => {
+    const edges = [...new Set(stretches.flat())].sort((one, other) => one - other);
+    pen.fillStyle = colour;
+    edges.slice(1).forEach((to, i) => {
+      const from = edges[i], count = stretches.filter(([begin, end]) => begin <= from && to <= end).length;
+      for (let times = Math.min(count, SHADES_MAX); times > 0; times -= 1) pen.fillRect(from, area.top, to - from, area.height);
+    });
+  };
   // Other people's traffic is a strip along the bottom; on charts of links it is among the lines.
   const isDrawn = (chart, span) => !span.other || !chart.links.length;
   const spans = (plot) => (u) => clipped(u, (pen, area) => {
-    const look = plot.look();
+    const look = plot.look(), shaded = [];
     for (const span of plot.chart.spans) {
       const from = across(u, span.start), to = span.end === null || span.end === undefined ? area.right : across(u, span.end);
       if (to < area.left || from > area.right || !isDrawn(plot.chart, span)) continue;
@@ -178,9 +187,14 @@ const Chart = (() => {
         pen.globalAlpha = 1;
         continue;
       }
-      pen.fillStyle = span.hatched ? hatch(pen, look.grid) : look.band;
+      if (!span.hatched) {
+        shaded.push([Math.round(from), Math.round(Math.max(to, from + devicePixelRatio))]);
+        continue;
+      }
+      pen.fillStyle = hatch(pen, look.grid);
       pen.fillRect(from, area.top, Math.max(to - from, devicePixelRatio), area.height);
     }
+    shade(pen, area, look.band, shaded);
   });
 
   const isNear = (u, one) => one.high <= u.scales.y.max;

@@ -1,0 +1,33 @@
+"""Faults that are at once are shaded darker than one, and never so dark that curves are not seen."""
+
+from matplotlib.figure import Figure
+
+from analysis.pages.charting.chart_model import Axis, Chart, Series, Span
+from analysis.pages.charting.figure import draw
+
+
+def shades_of(*stretches: tuple[float, float | None]) -> dict[tuple[float, float], float]:
+    """What is shaded of a chart with these spans, and how dark."""
+    axes = Figure().add_subplot()
+    spans = tuple(Span(f"f{number}", start, end) for number, (start, end) in enumerate(stretches))
+    line = Series("", "black", (0.0, 10.0), (0.0, 1.0))
+    draw(axes, Chart("", "", Axis("", low=0.0, high=10.0), Axis(""), (line,), spans))
+    found = {}
+    for patch in axes.patches:
+        box = patch.get_extents().transformed(axes.transData.inverted())
+        found[round(box.x0, 6), round(box.x1, 6)] = round(patch.get_alpha(), 4)
+    return found
+
+
+def test_what_does_not_overlap_has_one_shade() -> None:
+    assert shades_of((1, 2), (3, 4)) == {(1, 2): 0.12, (3, 4): 0.12}
+
+
+def test_where_two_are_at_once_it_is_darker() -> None:
+    assert shades_of((1, 5), (3, None)) == {(1, 3): 0.12, (3, 5): 0.2256, (5, 10): 0.12}
+
+
+def test_six_that_never_end_are_no_darker_than_two() -> None:
+    shades = shades_of(*((start, None) for start in range(1, 7)))
+    assert max(shades.values()) == 0.2256
+    assert (min(begin for begin, _ in shades), max(end for _, end in shades)) == (1, 10)
