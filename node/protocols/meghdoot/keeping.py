@@ -305,6 +305,9 @@ class Keeping:
         return zone is not None and self._overlay.is_owner(zone.zone)
 
     def _forget(self, moved: Subscription) -> None:
+        """Who has its point has it now. That may be this peer again: zones change hands on the way."""
+        if self._own_zone(self.space.point(moved.ranges)) is not None:
+            return
         known = self.subscriptions.get(moved.key)
         if known is not None and known.version == moved.version:
             self.subscriptions.remove(moved.key)

@@ -100,6 +100,27 @@ def test_a_copy_is_placed_anew_when_its_place_becomes_this_peers():
     assert (len(peer.routed), peer.keeping.is_settled) == (sent, True)
 
 
+def test_what_is_sent_on_is_forgotten_when_it_has_come_to_another():
+    peer = Peer(FIRST)
+    peer.asked_for(10.0, 60.0)
+    peer.gets(LAST)
+    peer.keeping.tick()
+    peer.is_stored()
+    assert not list(peer.keeping.subscriptions)
+
+
+def test_what_is_sent_on_is_kept_where_it_came_back_with_its_zone():
+    """It had waited on its way to a peer that failed, whose zone this one has taken over."""
+    peer = Peer(FIRST)
+    peer.asked_for(10.0, 60.0)
+    peer.gets(LAST)
+    peer.keeping.tick()
+    assert FIRST.contains(peer.routed[-1][1])
+    peer.gets(FIRST, LAST)
+    peer.is_stored()
+    assert [each.number for each in peer.keeping.subscriptions] == [7]
+
+
 @pytest.mark.parametrize(("after_us", "is_missed"), [(2_000_000, True), (31_000_000, False)])
 def test_who_says_a_word_again_before_it_has_to_may_not_get_answers(after_us, is_missed):
     peer = Peer(FIRST)
