@@ -46,13 +46,13 @@ def hop_ns(a: str, b: str) -> int:
     return WAN.get((a, b), WAN.get((b, a), 0)) * MS + 2 * LAN
 
 
-def run_json(*overrides: str, **fields: Any) -> dict[str, Any]:
-    """run.json of a run that went well."""
+def run_json(*overrides: str, name: str = "link-failure", **fields: Any) -> dict[str, Any]:
+    """run.json of a run of an experiment that went well."""
     shortened = (
         "duration=14s",
         "faults=[{name: cut, at: 5s, cut: [r2, r3]}, {name: restore, at: 9s, restore: [r2, r3]}]",
     )
-    experiment = load_experiment("link-failure", [*shortened, *overrides])
+    experiment = load_experiment(name, [*shortened, *overrides])
     plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="relay")
     content = plan_to_json(plan)
     changes = [
