@@ -115,6 +115,22 @@ def test_who_was_given_a_zone_meanwhile_is_no_replica():
     assert joining.can.claims.original is None
 
 
+def test_a_replica_that_gets_a_zone_of_its_own_is_no_replica_any_more():
+    """As one that it had given away comes back, since nobody had taken it."""
+    overlay, owner, (replica,) = with_replicas(count=1)
+    zone, _ = owner.can.zones[0].split(0, owner.can.zones[0].middle[0])
+    address = replica.can.own.address
+    overlay.network.call(address, lambda node, now_us: node.act(now_us, gains(zone)))
+    assert replica.can.zones == (zone,)
+    assert replica.can.claims.original is None
+    replica.can.claims.check()
+
+
+def gains(zone):
+    """What a node does that gets a zone from nobody."""
+    return lambda can: can.territory.gain({zone: 1}, None)
+
+
 def admits(join):
     """What a node does that a join has come to."""
     return lambda can: can.admit(join)
