@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.timelines.delivery_records import HostRecords, read_rows
-from node.core.deliveries import RecordKind
+from analysis.timelines.delivery_records import HostRecords, read_rows, sessions_of
 
 
 class GrowingRecords:
@@ -13,13 +12,13 @@ class GrowingRecords:
 
     def __init__(self, host: str, path: Path) -> None:
         self._host, self._path = host, path
-        self._records = self._sessions = 0
+        self._records, self._session = 0, -1
 
     def read(self) -> HostRecords:
         """What was written since the last time. Raises AnalysisError for a file that is no such record."""
         rows = read_rows(self._path, self._records)
-        session = self._sessions + np.cumsum(rows["kind"] == RecordKind.SESSION)
+        session = sessions_of(rows, self._session)
         position = self._records + np.arange(len(rows))
         self._records += len(rows)
-        self._sessions = int(session[-1]) if len(rows) else self._sessions
-        return HostRecords(self._host, rows, np.maximum(session - 1, 0), position)
+        self._session = int(session[-1]) if len(rows) else self._session
+        return HostRecords(self._host, rows, session, position)

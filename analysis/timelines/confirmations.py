@@ -61,7 +61,7 @@ def check_confirmations(
     excuses = _Excuses(metadata)
     found = []
     for client, subscriptions in planned.items():
-        sessions = list(_sessions(client, starts.get(client, [metadata.zero_ns]), stop_ns, metadata))
+        sessions = list(_sessions(client, starts.get(client, {0: metadata.zero_ns}), stop_ns, metadata))
         waits = [
             wait
             for asked in _spans(subscriptions, metadata.zero_ns, stop_ns)
@@ -138,13 +138,15 @@ def _spans(subscriptions: Sequence[Subscription], zero_ns: int, stop_ns: int) ->
         yield _Asked(number, from_ns, stop_ns, ended.get(number, 0))
 
 
-def _sessions(client: str, starts: Sequence[int], stop_ns: int, metadata: RunMetadata) -> Iterator[_Session]:
+def _sessions(
+    client: str, starts: Mapping[int, int], stop_ns: int, metadata: RunMetadata
+) -> Iterator[_Session]:
     """From each start to the next one, or to the fault that ended it; not the last one of a client that died
     by itself, of which nobody knows when.
     """
     ends = [fault.t_ns for fault in metadata.applied_changes if client in fault.processes and not fault.mends]
-    for number, from_ns in enumerate(starts):
-        following = starts[number + 1] if number + 1 < len(starts) else stop_ns
+    ended = [*starts.values(), stop_ns][1:]
+    for (number, from_ns), following in zip(starts.items(), ended, strict=True):
         of_fault = [t_ns for t_ns in ends if from_ns <= t_ns < following]
         if following == stop_ns and client in metadata.gone and not of_fault:
             return
@@ -219,12 +221,13 @@ class _Excuses:
             yield fault.t_ns, fault.t_ns if is_reached else mended_ns(fault, metadata)
 
 
-def _session_starts(records: pa.Table) -> dict[str, list[int]]:
-    """When each client's process started, each time."""
-    found = defaultdict(list)
+def _session_starts(records: pa.Table) -> dict[str, dict[int, int]]:
+    """When each client's process started, by session."""
+    found: dict[str, dict[int, int]] = defaultdict(dict)
     started = rows(records, kind=int(RecordKind.SESSION))
-    for client, t_ns in zip(started.column("host").to_pylist(), ints(started, "t_ns").tolist(), strict=True):
-        found[client].append(t_ns)
+    columns = (ints(started, name).tolist() for name in ("session", "t_ns"))
+    for client, session, t_ns in zip(started.column("host").to_pylist(), *columns, strict=True):
+        found[client][session] = t_ns
     return found
 
 

@@ -61,7 +61,7 @@ def read_files(
     parts = []
     for host, path in files:
         rows = read_rows(path)
-        session, position = _sessions(rows), np.arange(len(rows))
+        session, position = sessions_of(rows), np.arange(len(rows))
         if streams is not None:
             wanted = np.isin(rows["stream"], streams)
             rows, session, position = rows[wanted], session[wanted], position[wanted]
@@ -86,12 +86,17 @@ class HostRecords:
 def host_records(host: str, data: bytes | bytearray) -> HostRecords:
     """The whole records of one host that stand one after the other in `data`, without a file's header."""
     rows = np.frombuffer(data, RECORD, len(data) // RECORD.itemsize)
-    return HostRecords(host, rows, _sessions(rows), np.arange(len(rows)))
+    return HostRecords(host, rows, sessions_of(rows), np.arange(len(rows)))
 
 
-def _sessions(rows: npt.NDArray[np.void]) -> Ints:
-    """The session of each record of one host, from 0."""
-    found: Ints = np.maximum(np.cumsum(rows["kind"] == RecordKind.SESSION) - 1, 0)
+def sessions_of(rows: npt.NDArray[np.void], before: int = -1) -> Ints:
+    """The session of each record of one host, from 0: which start of its process it is of. One that ended
+    before it wrote anything has none. before: the session of what stands before these records.
+    """
+    begins = rows["kind"] == RecordKind.SESSION
+    said = rows["first_seq"].astype(np.int64)  # nothing by whoever does not know it
+    number = np.where(begins, np.maximum(before + np.cumsum(begins), said), max(before, 0))
+    found: Ints = np.maximum.accumulate(number)
     return found
 
 

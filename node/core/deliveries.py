@@ -43,7 +43,7 @@ LENGTH_BITS = 64  # of the longest part
 class RecordKind(IntEnum):
     """DELIVERED: by a client. PUBLISHED: acknowledged to a driver, or sent by it, as the contract says.
     ACKNOWLEDGED: the system has what a driver sent and put down as PUBLISHED then. SESSION: the process
-    started (again).
+    started, after as many earlier starts as `first_seq` says.
 
     TOMBSTONE: a client got a placeholder for `count` collected events. SPARSE: it got `count` events, and
     placeholders for the others of the `covered` sequence numbers. EPOCH: the events that follow are of

@@ -122,7 +122,7 @@ class SmallMachine:
         self.now_us, self._effects = now_us, []
         match given:
             case m.Started():
-                self.record(RecordKind.SESSION, 0)
+                self.record(RecordKind.SESSION, 0, self.spec.start)
                 self.emit(m.SetTimer(TICK, now_us + self._tick_us))
                 self.begin()
             case m.Connected():

@@ -43,7 +43,7 @@ def prepare(spec: NodeSpec, launch: Launch) -> tuple[Path, Path]:
     hosts = folder / HOSTS_FILE
     hosts.write_text(hosts_text(spec.members))
     with open_append(spec.deliveries, header=encode_file_header()) as deliveries:
-        begun = DeliveryRecord(0, 0, 0, time.time_ns(), 0, 0, RecordKind.SESSION, 0)
+        begun = DeliveryRecord(0, 0, spec.start, time.time_ns(), 0, 0, RecordKind.SESSION, 0)
         deliveries.write(encode_record(begun))
     return hosts, storage
 

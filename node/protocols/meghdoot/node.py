@@ -111,7 +111,7 @@ class MeghdootNode:
             case Unreachable():
                 self.can.unreachable(given, now_us)
             case m.Started():
-                self._effects.append(m.Record(RecordKind.SESSION, 0, 0, 0, 0))
+                self._effects.append(m.Record(RecordKind.SESSION, 0, self._spec.start, 0, 0))
                 self._tick_again(now_us)
                 self.can.start(self._contacts(), now_us, is_direct=self.parameters.join == "by-load")
             case m.Go():

@@ -121,7 +121,7 @@ class ScribeNode:
             case Unreachable():
                 self.pastry.unreachable(given, now_us)
             case m.Started():
-                self._effects.append(m.Record(RecordKind.SESSION, 0, 0, 0, 0))
+                self._effects.append(m.Record(RecordKind.SESSION, 0, self._spec.start, 0, 0))
                 self._effects.append(m.SetTimer(TICK, now_us + self.parameters.tick_us))
                 self.pastry.start(self._contacts(), now_us, given.stored)
                 self.trees.start()

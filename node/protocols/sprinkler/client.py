@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from node.core import machine as m
-from node.core.deliveries import RecordKind
 from node.core.dialing import Target
 from node.core.errors import LocalProtocolError
 from node.core.specification import NodeSpec
@@ -127,7 +126,7 @@ class Client(Participant):
 
     def started(self) -> None:
         """A new session of the record of deliveries; listen to the neighbours."""
-        self.emit(m.Record(RecordKind.SESSION, self.own_stream or 0, 0, 0, 0))
+        self.begin_session(self.own_stream or 0)
         self.emit(m.Listen(self.parameters.port))
         self.emit(m.SetTimer(SWEEP, self.now_us + self._sweep_us))
         self.recv.keep(keeps=False)  # until there is a peer

@@ -59,7 +59,7 @@ class Driver(Participant):
 
     def started(self) -> None:
         """A new session of the record of deliveries."""
-        self.emit(m.Record(RecordKind.SESSION, next(iter(self.loads), 0), 0, 0, 0))
+        self.begin_session(next(iter(self.loads), 0))
 
     def opened(self, channel: Channel) -> None:
         """Repeat what is not acknowledged."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from node.core import machine as m
+from node.core.deliveries import RecordKind
 from node.core.dialing import Pauses
 from node.core.errors import RemoteProtocolError
 from node.core.message_layout import wire_name
@@ -61,6 +62,7 @@ class Participant(PeeringMachine[Channel]):
         self.takes: Mapping[tuple[Role, type], Callable[[Channel, Any], None]] = {}
         self.timers = {ADVERTISE: self._advertise, HEARTBEAT: self._beat, **self.timers}
         self._advertise_us = 0  # when the next advertisement is due
+        self._earlier_starts = spec.start
         self.keep_connected(self.chains.targets_for(spec.name))
 
     # --- Hooks of the roles, beside those of `PeeringMachine`
@@ -73,6 +75,10 @@ class Participant(PeeringMachine[Channel]):
         """The peer did not accept something."""
 
     # --- For the roles
+
+    def begin_session(self, stream: int) -> None:
+        """A new session of the record of deliveries, as of its process."""
+        self.emit(m.Record(RecordKind.SESSION, stream, self._earlier_starts, 0, 0))
 
     def publish_unsent(self, channel: Channel, publisher: Publisher) -> None:
         """Send closed batches, as far as the channel has room."""
