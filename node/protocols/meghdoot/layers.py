@@ -90,6 +90,9 @@ class Mail(Protocol):
     def own_late_us(self) -> int:
         """How late this peer does what it should."""
 
+    def own_late_since(self, since_us: int) -> int:
+        """Likewise, as far as it was so since a time: a pause that was over then says nothing."""
+
     @property
     def late_us(self) -> int:
         """How much later than usual answers are to be expected: somebody is short of processors."""

@@ -67,6 +67,10 @@ class Post:
         """See `layers.Mail`."""
         return self.lateness.at(self.now_us)
 
+    def own_late_since(self, since_us: int) -> int:
+        """See `layers.Mail`."""
+        return self.lateness.since(since_us, self.now_us)
+
     @property
     def late_us(self) -> int:
         """See `layers.Mail`."""

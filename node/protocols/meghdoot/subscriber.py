@@ -147,7 +147,7 @@ class Subscriber:
                 continue
             said_us = self._said.pop(word.number, None)
             if said_us is not None:
-                self._window.answered(said_us, self._mail.own_late_us, self._mail.now_us)
+                self._window.answered(said_us, self._mail.own_late_since(said_us), self._mail.now_us)
             own.due_us, own.wait_us = self._mail.now_us + self._parameters.refresh_us, 0
             if not own.is_confirmed:
                 own.is_confirmed = True

@@ -86,11 +86,14 @@ class Subscriptions:
     # --- Changes
 
     def put(self, told: Subscription) -> bool:
-        """Take a word, unless a later one is known. Whether it says anything new but that it still holds."""
+        """Take a word, unless a later one is known. Whether it says anything new but that it still holds.
+
+        What waits on its way seems to be asked for later than it was, never earlier.
+        """
         known = self.get(told.key)
         if known is not None and known.version >= told.version:
-            if known.version == told.version and known.refreshed_us < told.refreshed_us:
-                self._replace(replace(known, refreshed_us=told.refreshed_us))
+            if known.version == told.version:
+                self._refresh(known, told)
             return False
         self.remove(told.key)
         if told.is_on:
@@ -99,7 +102,12 @@ class Subscriptions:
             self._ended[told.key] = told
         return True
 
-    def _replace(self, same: Subscription) -> None:
+    def _refresh(self, known: Subscription, told: Subscription) -> None:
+        asked_us = min(known.asked_us, told.asked_us)
+        refreshed_us = max(known.refreshed_us, told.refreshed_us)
+        if (asked_us, refreshed_us) == (known.asked_us, known.refreshed_us):
+            return
+        same = replace(known, asked_us=asked_us, refreshed_us=refreshed_us)
         row = self._rows.get(same.key)
         if row is None:
             self._ended[same.key] = same

@@ -25,6 +25,10 @@ class Lateness:
         if late_us > self.at(now_us):
             self._late_us, self._noted_us = min(late_us, self._limit_us), now_us
 
+    def since(self, from_us: int, now_us: int) -> int:
+        """Likewise, as far as something came late since then."""
+        return self.at(now_us) if self._noted_us >= from_us else 0
+
     def at(self, now_us: int) -> int:
         """How much later than usual things are to be expected."""
         if not self._late_us:

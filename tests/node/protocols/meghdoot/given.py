@@ -28,6 +28,9 @@ class GivenPeer:
 
     frame_limit_bytes = 1 << 20
 
+    def own_late_since(self, since_us):
+        return self.own_late_us
+
     def __init__(self, address, peers, parameters, attributes):
         self.own, self.peers, self.parameters = address, peers, parameters
         self.now_us = self.late_us = self.own_late_us = 0

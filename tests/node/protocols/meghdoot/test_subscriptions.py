@@ -23,11 +23,16 @@ def any_subscription(rng, subscribers=5, numbers=8):
 
 
 def latest(words):
-    """By key the word with the greatest version; of several the first that was heard."""
+    """By key the word with the greatest version; of several the first that was heard, asked for as early as
+    any says.
+    """
     found = {}
     for each in words:
-        if each.key not in found or each.version > found[each.key].version:
+        known = found.get(each.key)
+        if known is None or each.version > known.version:
             found[each.key] = each
+        elif each.version == known.version:
+            found[each.key] = replace(known, asked_us=min(known.asked_us, each.asked_us))
     return found
 
 
@@ -81,6 +86,16 @@ def test_words_put_together_in_any_order_come_to_the_same():
     for each in reversed(words):
         other.put(each)
     assert sorted(one, key=lambda each: each.key) == sorted(other, key=lambda each: each.key)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_word_that_waited_on_its_way_makes_no_subscription_later(order):
+    in_time = Subscription(1, 2, version_of(0, 0), True, 1_000, 1_000, ((0, 100), (1, 1000)))
+    waited = replace(in_time, asked_us=4_000, refreshed_us=9_000)
+    store = Subscriptions(SPACE)
+    for each in (in_time, waited)[::order]:
+        store.put(each)
+    assert store.get((1, 2)) == replace(in_time, refreshed_us=9_000)
 
 
 def test_what_nobody_spoke_of_is_forgotten():

@@ -71,3 +71,11 @@ def test_what_is_handed_on_again_and_again_waits_twice_as_long_each_time():
         now_us = due_us(effects)
         message = hops.hand(NEAR, hops.late(message.number, now_us).route, now_us)
     assert waited == [TIMEOUT_US << times for times in (0, 1, 2, 3, 4, 4, 4)]
+
+
+def test_what_was_late_before_says_nothing_of_what_began_since():
+    late = Lateness(TIMEOUT_US)
+    late.note(800_000, 10)
+    assert (late.since(10, 20), late.since(11, 20)) == (late.at(20), 0)
+    late.note(800_000, 30)
+    assert late.since(11, 30) == 800_000
