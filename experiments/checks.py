@@ -37,7 +37,7 @@ from topologies.document import FieldPath
 from topologies.model import Topology
 from topologies.quantities import DURATION, RATE, yaml_name
 from topologies.round_trips import greatest_detour, greatest_direct
-from topologies.routes import Edge, routes
+from topologies.routes import Edge, reached_from, routes
 from topologies.strict import suggestion
 
 PROCESSES_MAX = 200_000
@@ -48,6 +48,9 @@ Problem = tuple[FieldPath, str]
 
 def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
     """Path in the experiment and what is wrong there, in the order of the file."""
+    if (apart := _apart(topology)) is not None:
+        yield ("topology",), f"no way leads from {apart[0]} to {apart[1]}"
+        return  # processes have no address there that others reach
     yield from _role_problems(experiment, topology)
     processes = process_names(experiment, topology)
     workload, regions = experiment.workload, len(topology.regions)
@@ -131,6 +134,13 @@ def process_names(experiment: Experiment, topology: Topology) -> list[str]:
 def role_of(process: str) -> str:
     """`proxy` of `r2/proxy-0`."""
     return process.partition("/")[2].rpartition("-")[0]
+
+
+def _apart(topology: Topology) -> tuple[str, str] | None:
+    """Two regions that no links join, if there are such."""
+    first, *others = topology.regions
+    reached = reached_from(first, (link.between for link in topology.links))
+    return next(((first, other) for other in others if other not in reached), None)
 
 
 def _role_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ Whether a graph is connected at all is asked of it here, too.
 """
 
 import heapq
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -86,17 +87,21 @@ Node = TypeVar("Node", bound=Hashable)
 
 def connected(nodes: Iterable[Node], edges: Iterable[tuple[Node, Node]]) -> bool:
     """Whether every node is reached from every other along undirected edges."""
-    joined: dict[Node, list[Node]] = {node: [] for node in nodes}
+    every = list(nodes)
+    return not every or len(reached_from(every[0], edges)) == len(set(every))
+
+
+def reached_from(first: Node, edges: Iterable[tuple[Node, Node]]) -> set[Node]:
+    """The nodes to which undirected edges lead from one, itself among them."""
+    joined = defaultdict(list)
     for a, b in edges:
         joined[a].append(b)
         joined[b].append(a)
-    if not joined:
-        return True
-    seen = {next(iter(joined))}
-    frontier = list(seen)
+    seen = {first}
+    frontier = [first]
     while frontier:
         for node in joined[frontier.pop()]:
             if node not in seen:
                 seen.add(node)
                 frontier.append(node)
-    return len(seen) == len(joined)
+    return seen

@@ -80,6 +80,8 @@ class Drawing:
         """The case of a seed."""
         rng = Random(f"hunt {seed}")  # noqa: S311  to be replayed, not to be kept secret
         ground, settings = self._ground(rng)
+        if not ground.kinds:  # settings and sizes are all that can be tried
+            return Case(rng.randrange(1 << 32), settings, ())
         kinds = _few(rng, ground.kinds)
         place = ANYWHERE
         if rng.random() < IN_ONE_REGION:

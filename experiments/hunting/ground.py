@@ -15,6 +15,7 @@ from experiments.hunting.case import (
     ON_LINKS,
     ON_PROCESSES,
     ON_REGIONS,
+    STEP_US,
     Kind,
 )
 from experiments.hunting.written import with_settings
@@ -105,7 +106,7 @@ class Ground:
     @property
     def last_us(self) -> int:
         """Nothing is disturbed from then on."""
-        return self.experiment.duration_us - self.nemesis.quiet_us
+        return self.experiment.duration_us - max(self.nemesis.quiet_us, STEP_US)  # else it would not end
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:

@@ -61,7 +61,9 @@ class Shrinking:
         if len(case.disturbances) > FEW:
             self.runs_max += OTHERWISE_RUNS_MAX if self.runs_max == RUNS_MAX else 0
             case = self._fewer_otherwise(case)
-        return self._taken(case, self._shorter)
+        for cheaper in (self._shorter, self._plainer):  # what some of it needed may have gone
+            case = self._taken(case, cheaper)
+        return case
 
     def _taken(self, case: Case, candidates: Callable[[Case], Iterator[Case]]) -> Case:
         """The case after all steps of one kind that still break, until none does."""

@@ -32,12 +32,14 @@ class SimulatedProcesses:
         self._leaving: set[str] = set()
         self._filled: dict[str, set[str]] = {}  # disks without room, by which faults
         self._slowed: dict[str, dict[str, int]] = {}  # how much slower disks are, by fault
+        self._published: dict[int, int] = {}  # of each stream the last number, by lives that are over
         self._finishing = False
 
     def start(self, name: str) -> None:
         """Start a process. Raises TestbedError if it still runs."""
         if self._runs(name):
             raise TestbedError(f"{name} still runs")
+        self._note_published(name)
         self._network.start(name)
         self._last[name] = Life(name)
         self._lives.append(self._last[name])
@@ -60,6 +62,7 @@ class SimulatedProcesses:
     def kill(self, name: str) -> None:
         """SIGKILL. Raises TestbedError if it does not run."""
         self._running(name)
+        self._note_published(name)
         self._network.kill(name)
         self.ended(name, code=None, signal=9, expected=True)
 
@@ -126,7 +129,7 @@ class SimulatedProcesses:
 
     def everything_delivered(self) -> bool:
         """Whether no acknowledgement is on its way, and each client has got, in order, all that has one."""
-        published: dict[int, int] = {}
+        published = dict(self._published)
         for node in self._network.nodes.values():
             progress = node.machine.progress()
             if not progress.silent and not node.finished:
@@ -135,6 +138,12 @@ class SimulatedProcesses:
                 published[stream] = max(seq, published.get(stream, 0))
         delivered = [client.machine.progress().delivered for client in self._clients()]
         return reached(published, delivered, self._declared.contract)
+
+    def _note_published(self, name: str) -> None:
+        """A life of a process ends, or has ended: what it published is to be delivered all the same."""
+        node = self._network.nodes.get(name)
+        for stream, seq in node.machine.progress().published.items() if node is not None else ():
+            self._published[stream] = max(seq, self._published.get(stream, 0))
 
     def delivered_per_client(self) -> float:
         """The number of delivered events per client, on average."""

@@ -47,9 +47,17 @@ ONLY_HUNTING = {
 )
 @click.option("--topology", help="Another topology than the experiment's: a name or a file.")
 @click.option("--seed", type=click.IntRange(0), help="Where the hunt's randomness begins; 1 unless given.")
-@click.option("--for", "seconds", type=LENGTH, help="Stop after so long, as 10m; unless given 10 minutes.")
-@click.option("--runs", type=click.IntRange(1, 10_000_000), help="Stop after so many runs.")
-@click.option("--findings", type=click.IntRange(1, 100), help="Stop after so many findings.")
+@click.option(
+    "--for",
+    "seconds",
+    type=LENGTH,
+    help="Stop after so long, all sittings together, as 10m; unless given 10 minutes. What broke until then "
+    "is still shrunk.",
+)
+@click.option(
+    "--runs", type=click.IntRange(1, 10_000_000), help="Stop after so many runs, all sittings together."
+)
+@click.option("--findings", type=click.IntRange(1, 100), help="Stop after so many findings of this sitting.")
 @click.option(
     "-o",
     "--out",

@@ -50,7 +50,7 @@ async def _wait(context: RunContext, bound_s: float) -> None:
 async def _all_here(context: RunContext, bound_s: float) -> bool:
     def done() -> bool:
         clients = context.having(Trait.SUBSCRIBER)
-        return everything_delivered(context.processes.nodes.values(), clients, context.plan.declared.contract)
+        return everything_delivered(context.processes.history, clients, context.plan.declared.contract)
 
     return await context.processes.wait_progress(done, bound_s)
 
@@ -68,7 +68,7 @@ async def _tell_counts(context: RunContext) -> None:
     """Report what was published and delivered on this machine, whenever it changes."""
     told = None
     while True:
-        published = highest(node.published for node in context.processes.nodes.values())
+        published = highest(node.published for node in context.processes.history)
         clients = [client.delivered for client in context.having(Trait.SUBSCRIBER)]
         delivered = [lowest(clients, context.plan.declared.contract)] if clients else []
         if (published, delivered) != told:
@@ -80,7 +80,7 @@ async def _tell_counts(context: RunContext) -> None:
 def everything_delivered(
     nodes: Iterable[NodeProcess], clients: Iterable[NodeProcess], contract: Contract
 ) -> bool:
-    """Whether each client has everything that it must get of what was published."""
+    """Whether each client has everything that it must get of what was published, by any life of a process."""
     published = highest(node.published for node in nodes)
     return reached(published, [client.delivered for client in clients], contract)
 

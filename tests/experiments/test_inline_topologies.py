@@ -54,6 +54,10 @@ def test_traces_of_a_topology_in_an_experiment_start_from_its_file(load, tmp_pat
         ("{}", "small.yaml:2: topology.regions: is missing"),
         ("[r0, r1]", "small.yaml:2: topology: should be a name, a path, or a topology's fields, not"),
         ("5", "small.yaml:2: topology: should be a name, a path, or a topology's fields, not 5"),
+        (
+            "{regions: {r0: {}, r1: {}, r2: {}}, links: [{between: [r0, r1], delay: 1ms}]}",
+            "small.yaml:2: topology: no way leads from r0 to r2",
+        ),
     ],
 )
 def test_an_error_in_a_topology_that_stands_in_the_experiment_names_its_place(load, topology, said):

@@ -23,6 +23,7 @@ from topologies.errors import InputError
 from topologies.loader import load_topology
 
 RUN = "run"
+HUNTS_ALONE = "hunts ask whether everything moves on and all have the same, which no figure of a run says"
 """Of a finding on real processes: a run that broke."""
 EXPERIMENT, FINDING, TEXT, DIAGRAM = "experiment.yaml", "finding.json", "finding.txt", "diagram.txt"
 WHEN = "experiment-when.yaml"
@@ -72,9 +73,9 @@ class Finding:
         }
 
 
-def write_finding(directory: HuntDirectory, base: Experiment, finding: Finding) -> Path:
+def write_finding(directory: HuntDirectory, base: Experiment, finding: Finding, command: str) -> Path:
     """Write a finding's folder; finding.json last, so that one without is none, as when the disk was full:
-    its number is given again. Raises OSError.
+    its number is given again. command: `cutset`, as it is to be called. Raises OSError.
     """
     numbers = (file.parent.name.partition("-")[0] for file in directory.findings.glob(f"*/{FINDING}"))
     number = max((int(each) for each in numbers if each.isdecimal()), default=0) + 1
@@ -87,10 +88,12 @@ def write_finding(directory: HuntDirectory, base: Experiment, finding: Finding) 
         waiting = experiment_yaml(base, finding.waiting, finding.said, f"finding-{number:02d}-when")
         write_whole(folder / WHEN, waiting)
     write_whole(folder / DIAGRAM, finding.diagram)
-    how = _in_both(folder)
+    how = _in_both(folder, command)
+    if finding.verdict == "passed":
+        how += f"each of these runs passes: {HUNTS_ALONE}\n"
     if finding.counted is not None:
         write_counts(folder, {LOCAL: finding.counted})
-        how = f"it {finding.counted.text}\n{_on_processes(folder)}"
+        how = f"it {finding.counted.text}\n{_on_processes(folder, command)}"
     if finding.run_directory is not None:
         shutil.move(finding.run_directory, folder / RUN)
     write_whole(folder / TEXT, f"{finding.said}\n\n{how}\n{finding.diagram}")
@@ -123,18 +126,18 @@ def experiment_yaml(base: Experiment, case: Case, said: str, name: str) -> str:
     return text
 
 
-def _on_processes(folder: Path) -> str:
+def _on_processes(folder: Path, command: str) -> str:
     return (
-        f"a run that broke, with packets:   cutset analyze {folder / RUN}\n"
-        f"again:                            cutset run {folder / EXPERIMENT}\n"
-        f"how often it breaks:              cutset hunt --replay {folder} --times 10\n"
+        f"a run that broke, with packets:   {command} analyze {folder / RUN}\n"
+        f"again:                            {command} run {folder / EXPERIMENT}\n"
+        f"how often it breaks:              {command} hunt --replay {folder} --times 10\n"
     )
 
 
-def _in_both(folder: Path) -> str:
+def _in_both(folder: Path, command: str) -> str:
     file = folder / EXPERIMENT
     return (
-        f"in virtual time, always the same:   cutset run {file} --on simulator\n"
-        f"on real processes, with packets:    cutset run {file}\n"
-        f"how often on real processes:        cutset hunt --replay {folder} --times 10\n"
+        f"in virtual time, always the same:   {command} run {file} --on simulator\n"
+        f"on real processes, with packets:    {command} run {file}\n"
+        f"how often on real processes:        {command} hunt --replay {folder} --times 10\n"
     )

@@ -63,11 +63,14 @@ class Hunt:
         seed: int,
         guided: bool,
         is_certain: bool,
+        command: str,
         say: Callable[[str], None],
     ) -> None:
-        """is_certain: whether a case always does the same, as in virtual time and not on real processes."""
+        """is_certain: whether a case always does the same, as in virtual time and not on real processes.
+        command: `cutset`, as it is to be called for findings.
+        """
         self._base, self._nemesis, self._directory, self._pool = base, nemesis, directory, pool
-        self._limits, self._say, self._is_certain = limits, say, is_certain
+        self._limits, self._say, self._is_certain, self._command = limits, say, is_certain, command
         self.guide = Guide(drawing, seed, guided=guided)
         for interesting in directory.kept():
             self.guide.add(interesting)
@@ -197,7 +200,7 @@ class Hunt:
             return
         self._signatures.add(finding.signature)
         self.new_findings.append(finding)
-        folder = write_finding(self._directory, self._base, finding)
+        folder = write_finding(self._directory, self._base, finding, self._command)
         self._say(f"found: {finding.said}\n       {folder}")
 
     def _again(self, case: Case, kind: str) -> tuple[dict[str, Any], str, Counted | None] | str:

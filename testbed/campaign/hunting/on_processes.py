@@ -24,7 +24,7 @@ from analysis.timelines.delivery_records import read_rows
 from analysis.timelines.tcp_connections import FIN
 from experiments.hunting.case import Case
 from experiments.hunting.lineage import Transfer
-from experiments.model import Experiment
+from experiments.model import Captures, Experiment
 from experiments.run_record import RunRecord
 from experiments.rundir import RunDirectory
 from testbed.backends.backend import LocalBackend
@@ -44,10 +44,15 @@ CONNECTIONS = {SYN: "SYN", FIN: "FIN", RST: "RST"}
 
 
 class OnProcesses:
-    """Runs cases of one experiment. runs: where their directories are, while they are needed."""
+    """Runs cases of one experiment. runs: where their directories are, while they are needed.
+
+    Hosts' packets are captured, whatever the experiment says: what was new is read from them.
+    """
 
     def __init__(self, base: Experiment, runs: Path) -> None:
-        self._base, self._runs = base, runs
+        captured = "hosts" in base.captures.where
+        self._base = base if captured else base.model_copy(update={"captures": Captures()})
+        self._runs = runs
 
     def tried(self, case: Case, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
         """See `Trials`. Raises KeyboardInterrupt when the run was told to stop."""

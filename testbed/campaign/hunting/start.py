@@ -1,6 +1,7 @@
 """Begins a hunt, or goes on with one: what is hunted, what may go wrong there, and the folder of it all."""
 
 import contextlib
+import re
 import shlex
 import shutil
 import signal
@@ -37,6 +38,8 @@ from topologies.loader import load_topology
 
 BEFORE: Mapping[str, Any] = {"place": SIMULATOR}
 """What folders of hunts say that were begun when nothing else was possible."""
+CLUSTER = re.compile(r"(spark|k8s)://|(yarn|local)$|local\[")
+"""How Spark names where it runs."""
 REAL_FACTOR, REAL_S = 2.0, 240.0
 """For how long a case on real processes may take: so many times its duration and drain, and so much more."""
 
@@ -60,12 +63,21 @@ class HuntRequest:
     place: str
     master: str | None = None
 
+    @property
+    def command(self) -> list[str]:
+        """By which its findings are run again: with the modules of their systems."""
+        return ["cutset", *(word for module in self.modules for word in ("--system-module", str(module)))]
+
 
 def hunt(request: HuntRequest) -> int:
     """Hunt, and say what was found; the exit code. Raises InputError, MachineError, KeyboardInterrupt."""
     refuse_unusable(request.experiment, request.place)
     if request.master is not None and request.place != SIMULATOR:
         raise InputError("--master", None, "", "a cluster runs cases in virtual time only")
+    if request.master is not None and not CLUSTER.match(request.master):
+        raise InputError(
+            "--master", None, "", f"{request.master!r:.60} is no cluster, as spark://10.0.0.1:7077"
+        )
     base, nemesis = base_of(request.experiment), nemesis_of(request.experiment)
     directory = _directory(request)
     with sole_writer(directory.path), contextlib.ExitStack() as stack:
@@ -94,12 +106,13 @@ def hunt(request: HuntRequest) -> int:
             seed=request.seed,
             guided=request.guided,
             is_certain=request.place == SIMULATOR,
+            command=shlex.join(request.command),
             say=lambda text: click.echo(text, err=True),
         )
         try:
             hunting.carry_out()
         except KeyboardInterrupt:
-            again = shlex.join(["cutset", "hunt", *request.words, "-o", str(directory.path)])
+            again = shlex.join([*request.command, "hunt", *request.words, "-o", str(directory.path)])
             click.echo(f"interrupted: {again} goes on", err=True)
             raise
         click.echo(hunting.text(), err=True)

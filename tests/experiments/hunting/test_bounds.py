@@ -219,6 +219,15 @@ def test_what_need_not_be_survived_is_not_valid():
     assert not is_valid(replace(case, disturbances=(nowhere,)), base, nemesis)
 
 
+def test_a_disturbance_is_over_before_the_run_is():
+    """What would end when the run does ends no more."""
+    experiment = load_experiment("nemesis")
+    base, nemesis = base_of(experiment), experiment.nemesis.model_copy(update={"quiet_us": 0})
+    last = Disturbance("cut", base.duration_us - 501_000, 500_000, ("r0", "r1"))
+    assert is_valid(Case(1, {}, (last,)), base, nemesis)
+    assert not is_valid(Case(1, {}, (replace(last, for_us=501_000),)), base, nemesis)
+
+
 def test_disturbances_last_as_long_as_times_that_follow_from_several_parameters():
     settings = {"parameters.advertisement_period": "1s", "parameters.silence_periods": 3.2}
     ground = drawing_of("nemesis").ground(settings)

@@ -84,6 +84,19 @@ def test_a_run_directory_is_as_a_real_runs(carry_out):
     assert phases == ["building", "running", "draining", "collected"]
 
 
+def test_what_publishers_published_that_are_gone_is_waited_for(carry_out):
+    killed = "".join(f"\n  - {{at: 2500ms, kill: r{number}/driver-0}}" for number in range(3))
+    again = "\n  - {at: 2s, kill: r2/client-1}\n  - {at: 2999ms, restart: r2/client-1}"
+    directory, _ = carry_out(killed + again)
+    published, got = (
+        max(
+            record.first_seq + record.count for record in records(directory, host, kind) if record.stream == 0
+        )
+        for host, kind in (("r0-driver-0", RecordKind.PUBLISHED), ("r2-client-1", RecordKind.DELIVERED))
+    )
+    assert got >= published > 2_000
+
+
 def test_clients_get_what_drivers_published_with_the_same_crcs(carry_out):
     directory, _ = carry_out()
     for number in range(3):

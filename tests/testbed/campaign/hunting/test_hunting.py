@@ -93,7 +93,14 @@ def test_what_else_broke_when_enough_was_found_waits_for_the_next_sitting(tmp_pa
     directory = HuntDirectory(tmp_path)
     directory.make()
     limits = Limits(runs=0, findings=findings)
-    options = {"limits": limits, "seed": 1, "guided": True, "is_certain": True, "say": print}
+    options = {
+        "limits": limits,
+        "seed": 1,
+        "guided": True,
+        "is_certain": True,
+        "command": "cutset",
+        "say": print,
+    }
     hunting = Hunt(None, None, None, directory, Agreeing(), **options)
     hunting._look_into = look_into
     hunting.progress.waiting = [Broken(number, Case(number, {}, ()), ()) for number in (7, 8)]
@@ -206,12 +213,44 @@ def test_the_number_of_a_finding_that_could_not_be_written_is_given_again(tmp_pa
         case=case, found_as=case, violation=violation, said="lost", diagram="", verdict="failed", run=1,
         after_s=1.0, shrinking_runs=1, waiting=None, counted=None, run_directory=None,
     )  # fmt: skip
-    folder = write_finding(directory, base_of(file.experiment), finding)
+    folder = write_finding(directory, base_of(file.experiment), finding, "cutset")
     assert folder == half
     assert (half / "finding.json").exists()
     assert "name: finding-01" in (half / "experiment.yaml").read_text()
     assert (mine / "experiment.yaml").read_text() == "name: half"
-    assert write_finding(directory, base_of(file.experiment), finding).name.startswith("02-")
+    assert "each of these runs passes" not in (half / "finding.txt").read_text()
+    assert write_finding(directory, base_of(file.experiment), finding, "cutset").name.startswith("02-")
+
+
+def test_a_finding_says_how_it_is_run_with_its_system_and_what_a_run_alone_does_not_say(tmp_path):
+    directory = HuntDirectory(tmp_path)
+    directory.make()
+    case = Case(1, {"duration": "14s"}, ())
+    finding = Finding(
+        case=case, found_as=case, violation={"kind": "stalled", "count": 1, "said": "", "examples": []},
+        said="stalled", diagram="", verdict="passed", run=1, after_s=1.0, shrinking_runs=1, waiting=None,
+        counted=None, run_directory=None,
+    )  # fmt: skip
+    base = base_of(read_experiment("nemesis", []).experiment)
+    folder = write_finding(directory, base, finding, "cutset --system-module my.py")
+    text = (folder / "finding.txt").read_text()
+    assert f"cutset --system-module my.py run {folder}/experiment.yaml --on simulator\n" in text
+    assert "each of these runs passes" in text
+
+
+def test_what_is_no_cluster_is_refused_in_one_line(tmp_path, capsys):
+    assert hunt(tmp_path / "new", *LITTLE, "--runs", "1", "--master", "nonsense") == exit_codes.BAD_INPUT
+    assert capsys.readouterr().err == (
+        "cutset: --master: 'nonsense' is no cluster, as spark://10.0.0.1:7077\n"
+    )
+    assert not (tmp_path / "new").exists()
+
+
+def test_where_nothing_may_go_wrong_settings_and_sizes_are_hunted(tmp_path):
+    directory = HuntDirectory(tmp_path)
+    assert hunt(tmp_path, *LITTLE, "--set", "contract={survives: []}", "--runs", "3") == exit_codes.FINE
+    assert directory.progress().runs == 3
+    assert not any(each.case.disturbances for each in directory.kept())
 
 
 def test_another_hunt_s_folder_is_refused_in_one_line(tmp_path, capsys):
