@@ -61,9 +61,8 @@ class Shrinking:
         if len(case.disturbances) > FEW:
             self.runs_max += OTHERWISE_RUNS_MAX if self.runs_max == RUNS_MAX else 0
             case = self._fewer_otherwise(case)
-        for cheaper in (self._shorter, self._plainer):  # what some of it needed may have gone
-            case = self._taken(case, cheaper)
-        return case
+        case = self._taken(case, self._usual)
+        return self._taken(case, self._shorter)
 
     def _taken(self, case: Case, candidates: Callable[[Case], Iterator[Case]]) -> Case:
         """The case after all steps of one kind that still break, until none does."""
@@ -150,6 +149,14 @@ class Shrinking:
             )
         for path in odd:
             yield replace(case, settings={key: value for key, value in case.settings.items() if key != path})
+
+    def _usual(self, case: Case) -> Iterator[Case]:
+        """Parameters as the experiment has them: what needed another may have gone."""
+        for path in case.settings:
+            if path.startswith("parameters."):
+                yield replace(
+                    case, settings={key: case.settings[key] for key in case.settings if key != path}
+                )
 
     def _smaller(self, case: Case) -> Iterator[Case]:
         """Fewer regions, processes and events."""
