@@ -10,7 +10,7 @@ failed nodes had `takeover`'s, whether all neighbours are known `boundary`'s, ho
 `reachability`'s; what is delivered is the application's. Time and randomness come from outside.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any
 
 from node.core import machine as m
@@ -103,6 +103,7 @@ class Can:
             emit=emit,
         )
         self._is_leaving = False
+        self._givers: set[NodeHandle] = set()  # who gave zones to this node since it leaves: they leave, too
         self._turn = self._ticks = 0
         self._taken: dict[Address, list[int]] = {}  # what is to be acknowledged
         self._carrier = Carrier[Route](
@@ -174,13 +175,16 @@ class Can:
         return self._is_leaving and not (self.is_active or self._grants.is_giving)
 
     def _give_all(self) -> None:
-        candidates = (*self.claims.own.replicas, *self._takeover.successors())
-        successors = [node for node in candidates if not self.reach.is_suspect(node)]
+        successors = self._successors(self._givers) or self._successors(frozenset())
         if successors:
             for zone, version in list(self.claims.own.versions.items()):
                 self._grants.to_neighbour(successors[0], zone, version)
         elif not self.claims.others:
             self.territory.give(whole_space(self.claims.table.dimensions), self.own)
+
+    def _successors(self, without: Set[NodeHandle]) -> list[NodeHandle]:
+        candidates = (*self.claims.own.replicas, *self._takeover.successors(without))
+        return [node for node in candidates if node not in without and not self.reach.is_suspect(node)]
 
     def route(self, message: Any) -> None:
         """To the node whose zone has the message's point, as `Application.point_of` has it."""
@@ -332,6 +336,8 @@ class Can:
 
     def _grant(self, address: Address, message: Grant, relays: Relays | None) -> None:
         is_joining, is_replica = not self.is_active, self.claims.original is not None
+        if self._is_leaving:
+            self._givers.add(NodeHandle(message.id, address))
         if self._grants.take(address, message, is_joining=is_joining):
             if is_joining:
                 self._joining.given(address)

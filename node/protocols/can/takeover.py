@@ -7,7 +7,7 @@ itself that the node has failed, and tells those who reported. An heir that does
 by the next one; after the last one each neighbour tries, one after the other by chance.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -72,8 +72,8 @@ class Takeover:
         own = self.claims.own
         return Heirs(own.node.id, own.node.address, len(own.replicas), self._named) if self._named else None
 
-    def successors(self) -> list[NodeHandle]:
-        """Neighbours, in the order in which they should take this node's zones over."""
+    def successors(self, without: Set[NodeHandle] = frozenset()) -> list[NodeHandle]:
+        """Neighbours, in the order in which they should take this node's zones over, but for these."""
         table = self.claims.table
         fits = np.zeros(len(table), np.bool_)
         near = np.zeros(len(table), np.bool_)
@@ -86,7 +86,7 @@ class Takeover:
         order: dict[NodeHandle, tuple[bool, float, int]] = {}
         for row in np.flatnonzero(near).tolist():
             holder = others.get(table.owners[row])
-            if holder is not None:
+            if holder is not None and holder.node not in without:
                 volume = sum(zone.volume for zone in holder.versions)
                 key = (not fits[row], volume, holder.node.id)
                 order[holder.node] = min(key, order.get(holder.node, key))

@@ -143,3 +143,24 @@ def test_what_a_replica_was_to_admit_is_not_sent_on_by_its_owner():
     joining.contacts, joining.is_direct = [replica.can.own.address], True
     overlay.run(4_000_000)
     assert joining.can.claims.original == owner.can.own.address
+
+
+def successor(node):
+    """Who would get what a node has."""
+    return node.can._takeover.successors()[0].address
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_that_leave_at_once_do_not_give_their_zones_to_each_other_for_ever(seed):
+    overlay = Overlay(16, 2, seed)
+    heirs = {node: overlay.network.nodes[successor(node)].machine for node in overlay.nodes}
+    one, other = next((node, heir) for node, heir in heirs.items() if heirs[heir] is node)
+    for _ in range(2):  # as where both look after it at the same moments
+        for node in (one, other):
+            address = node.can.own.address
+            overlay.network.call(address, lambda node, now_us: node.act(now_us, lambda can: can.leave()))
+        overlay.run(200_000)
+    assert one.can.has_left
+    assert other.can.has_left
+    left = [node for node in overlay.nodes if node not in {one, other}]
+    assert unowned(left) == pytest.approx(0)
