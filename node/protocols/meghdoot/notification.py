@@ -1,7 +1,7 @@
 """Subscribers of a zone whose subscriptions an event matches are notified, each once (3.4).
 
-Who has said that it has an event is not notified of it again when its wave comes once more. An event that is
-older than a subscription is none of its: it may come late, when it is sent out again.
+Who has said that it has an event is not notified of it again when its wave comes once more. Which events are
+older than its subscription a subscriber knows itself: nobody else knows for certain when it asked.
 """
 
 from node.core.peer_pool import Address
@@ -13,8 +13,6 @@ from node.protocols.meghdoot.messages import Event, EventName, Notify, Publish
 from node.protocols.meghdoot.parameters import Parameters
 
 ANSWERED_MAX = 16_384
-EARLIER_US = 2_000_000
-"""An event that came late was published earlier than its age says: by how much at most."""
 
 
 class Notification:
@@ -36,12 +34,10 @@ class Notification:
             return {}
         only = None if self._has_only(zone) else zone.zone
         told: dict[Address, int] = {}
-        until_us = self._mail.now_us - message.age_us + EARLIER_US
         for each in self._keeping.subscriptions.matching(seen.low, seen.high, only):
-            if each.asked_us <= until_us:
-                life, address = each.life, each.subscriber
-                if told.get(address, -1) < life:
-                    told[address] = life
+            life, address = each.life, each.subscriber
+            if told.get(address, -1) < life:
+                told[address] = life
         stream, seq = message.stream, message.first_seq
         if self._answered:
             for address, life in list(told.items()):

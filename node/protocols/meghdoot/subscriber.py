@@ -132,7 +132,7 @@ class Subscriber:
         asked, version = own.asked, version_of(self._life, own.count)
         ranges: tuple[Range, ...] = asked.ranges
         now_us = self._mail.now_us
-        return Subscription(self._mail.own, asked.number, version, own.is_on, own.asked_us, now_us, ranges)
+        return Subscription(self._mail.own, asked.number, version, own.is_on, now_us, ranges)
 
     def leave(self) -> None:
         """This peer leaves: no zone has to notify it any more."""
@@ -203,12 +203,15 @@ class Subscriber:
         return True
 
     def _is_wanted(self, message: Notify) -> bool:
-        """Whether one of the subscriptions, as they were when it was published, matches."""
+        """Whether one of the subscriptions matches, as they were when it was published: no later than its age
+        says, if it waited on its way.
+        """
         seen = self._reader.read(bytes(message.payload))
         published_us = self._mail.now_us - message.age_us
         for each in self._words.matching(seen.low, seen.high):
-            ended_us = self.own[each.number].ended_us
-            if ended_us is None or published_us <= ended_us + LATE_US:
+            own = self.own[each.number]
+            has_asked = own.asked_us <= published_us
+            if has_asked and (own.ended_us is None or published_us <= own.ended_us + LATE_US):
                 return True
         return False
 

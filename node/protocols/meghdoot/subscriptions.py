@@ -32,15 +32,13 @@ def version_of(life: int, count: int) -> int:
 class Subscription:
     """A word about a subscription.
 
-    subscriber: where it listens. asked_us, refreshed_us: when the subscriber asked for it, and when it last
-    said so, by the clock of whoever has this.
+    subscriber: where it listens. refreshed_us: when it last said so, by the clock of whoever has this.
     """
 
     subscriber: Address
     number: int
     version: int
     is_on: bool
-    asked_us: int
     refreshed_us: int
     ranges: tuple[Range, ...]
 
@@ -86,14 +84,11 @@ class Subscriptions:
     # --- Changes
 
     def put(self, told: Subscription) -> bool:
-        """Take a word, unless a later one is known. Whether it says anything new but that it still holds.
-
-        What waits on its way seems to be asked for later than it was, never earlier.
-        """
+        """Take a word, unless a later one is known. Whether it says anything new but that it still holds."""
         known = self.get(told.key)
         if known is not None and known.version >= told.version:
-            if known.version == told.version:
-                self._refresh(known, told)
+            if known.version == told.version and known.refreshed_us < told.refreshed_us:
+                self._replace(replace(known, refreshed_us=told.refreshed_us))
             return False
         self.remove(told.key)
         if told.is_on:
@@ -102,12 +97,7 @@ class Subscriptions:
             self._ended[told.key] = told
         return True
 
-    def _refresh(self, known: Subscription, told: Subscription) -> None:
-        asked_us = min(known.asked_us, told.asked_us)
-        refreshed_us = max(known.refreshed_us, told.refreshed_us)
-        if (asked_us, refreshed_us) == (known.asked_us, known.refreshed_us):
-            return
-        same = replace(known, asked_us=asked_us, refreshed_us=refreshed_us)
+    def _replace(self, same: Subscription) -> None:
         row = self._rows.get(same.key)
         if row is None:
             self._ended[same.key] = same
@@ -203,7 +193,7 @@ class Packing:
 
     def __init__(self, attributes: int) -> None:
         self._attributes = attributes
-        self._row = struct.Struct(f">IIQBQQ{2 * attributes}d")
+        self._row = struct.Struct(f">IIQBQ{2 * attributes}d")
         self._place = struct.Struct(f">{2 * attributes}d")
 
     def pack(self, subscriptions: Iterable[Subscription], now_us: int) -> bytes:
@@ -214,7 +204,6 @@ class Packing:
                 each.number,
                 each.version,
                 each.is_on,
-                max(0, now_us - each.asked_us),
                 max(0, now_us - each.refreshed_us),
                 *(bound for both in each.ranges for bound in both),
             )
@@ -226,13 +215,9 @@ class Packing:
         size = self._row.size
         whole = memoryview(packed)[: len(packed) // size * size]
         found = []
-        for subscriber, number, version, is_on, asked, refreshed, *bounds in self._row.iter_unpack(whole):
+        for subscriber, number, version, is_on, refreshed, *bounds in self._row.iter_unpack(whole):
             ranges = tuple(zip(bounds[::2], bounds[1::2], strict=True))
-            found.append(
-                Subscription(
-                    subscriber, number, version, bool(is_on), now_us - asked, now_us - refreshed, ranges
-                )
-            )
+            found.append(Subscription(subscriber, number, version, bool(is_on), now_us - refreshed, ranges))
         return found
 
     def at(self, place: Point, packed: bytes) -> bytes:

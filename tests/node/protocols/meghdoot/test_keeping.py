@@ -58,9 +58,7 @@ class Peer:
 
     def packed(self, low, high):
         """A subscription of this subscriber, as bytes."""
-        told = Subscription(
-            ASKER, 7, version_of(1, 0), True, self.mail.now_us, self.mail.now_us, ((low, high),)
-        )
+        told = Subscription(ASKER, 7, version_of(1, 0), True, self.mail.now_us, ((low, high),))
         return self.keeping.packing.pack((told,), self.mail.now_us)
 
     def is_stored(self):

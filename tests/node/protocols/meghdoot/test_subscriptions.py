@@ -16,23 +16,18 @@ SPACE = Space((Attribute("price", "real", 0, 100), Attribute("volume", "integer"
 def any_subscription(rng, subscribers=5, numbers=8):
     ranges = tuple(tuple(sorted(rng.uniform(low, high) for _ in "ab")) for low, high in ((0, 100), (1, 1000)))
     version = version_of(rng.randrange(2), rng.randrange(6))
-    asked = rng.randrange(1_000)
+    said_us = rng.randrange(1_000)
     return Subscription(
-        rng.randrange(subscribers), rng.randrange(numbers), version, rng.random() < 0.7, asked, asked, ranges
+        rng.randrange(subscribers), rng.randrange(numbers), version, rng.random() < 0.7, said_us, ranges
     )
 
 
 def latest(words):
-    """By key the word with the greatest version; of several the first that was heard, asked for as early as
-    any says.
-    """
+    """By key the word with the greatest version; of several the first that was heard."""
     found = {}
     for each in words:
-        known = found.get(each.key)
-        if known is None or each.version > known.version:
+        if each.key not in found or each.version > found[each.key].version:
             found[each.key] = each
-        elif each.version == known.version:
-            found[each.key] = replace(known, asked_us=min(known.asked_us, each.asked_us))
     return found
 
 
@@ -71,7 +66,7 @@ def test_an_event_without_a_value_matches_who_wants_all_values():
     store = Subscriptions(SPACE)
     everything = ((0.0, 100.0), (1.0, 1000.0))
     for number, ranges in enumerate((everything, ((0.0, 99.0), everything[1]), (everything[0], (5.0, 5.0)))):
-        store.put(Subscription(1, number, 1, True, 0, 0, ranges))
+        store.put(Subscription(1, number, 1, True, 0, ranges))
     found = store.matching(np.array([[0.0], [5.0]]), np.array([[100.0], [5.0]]))
     assert sorted(each.number for each in found) == [0, 2]
 
@@ -86,16 +81,6 @@ def test_words_put_together_in_any_order_come_to_the_same():
     for each in reversed(words):
         other.put(each)
     assert sorted(one, key=lambda each: each.key) == sorted(other, key=lambda each: each.key)
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_a_word_that_waited_on_its_way_makes_no_subscription_later(order):
-    in_time = Subscription(1, 2, version_of(0, 0), True, 1_000, 1_000, ((0, 100), (1, 1000)))
-    waited = replace(in_time, asked_us=4_000, refreshed_us=9_000)
-    store = Subscriptions(SPACE)
-    for each in (in_time, waited)[::order]:
-        store.put(each)
-    assert store.get((1, 2)) == replace(in_time, refreshed_us=9_000)
 
 
 def test_what_nobody_spoke_of_is_forgotten():
@@ -114,4 +99,4 @@ def test_subscriptions_travel_as_bytes():
     packed = packing.pack(words, 5_000)
     assert list(packing.unpack(packed, 5_000)) == words
     later = packing.unpack(packed[:-1], 105_000)
-    assert [each.asked_us - 100_000 for each in later] == [each.asked_us for each in words[:-1]]
+    assert [each.refreshed_us - 100_000 for each in later] == [each.refreshed_us for each in words[:-1]]

@@ -1,0 +1,55 @@
+"""Which events count for a subscriber: what was published while it had asked for them, however late."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from node.core.content import Attribute
+from node.core.specification import Subscription as Asked
+from node.protocols.meghdoot.event import EventReader, payload_of
+from node.protocols.meghdoot.messages import Notify, Word
+from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.space import Space
+from node.protocols.meghdoot.subscriber import Subscriber
+from node.protocols.meghdoot.subscriptions import version_of
+
+SPACE = Space((Attribute("price", "real", 0.0, 100.0),))
+ZONE, LIFE = 2, 3
+ASKED_US, ENDED_US = 5_000_000, 9_000_000
+
+
+@pytest.fixture
+def subscriber():
+    """One that asked for prices from 10 to 20 at 5 s, and for an end of that at 9 s. Its time is 12 s."""
+    mail = SimpleNamespace(
+        own=1, now_us=ASKED_US, late_us=0, own_late_since=lambda us: 0, route=lambda message, point: None
+    )
+    delivered = []
+    made = Subscriber(
+        Parameters(), mail, SPACE, EventReader(SPACE), life=LIFE, interest=lambda kind, asked: None,
+        deliver=delivered.append,
+    )  # fmt: skip
+    made.delivered = delivered
+    for count, (at_us, is_on) in enumerate(((ASKED_US, True), (ENDED_US, False))):
+        mail.now_us = at_us
+        made.subscribe(Asked(0, 7, is_on, ((10.0, 20.0),)))
+        made.confirmed([Word(7, version_of(LIFE, count))])
+    mail.now_us = 12_000_000
+    return made
+
+
+@pytest.mark.parametrize(
+    ("published_us", "price", "counts"),
+    [
+        (ASKED_US, 15.0, True),
+        (ASKED_US - 1, 15.0, False),
+        (ENDED_US, 15.0, True),
+        (ENDED_US + 1_000_001, 15.0, False),
+        (ASKED_US + 1, 25.0, False),
+    ],
+)
+def test_an_event_counts_that_was_published_while_it_was_asked_for(subscriber, published_us, price, counts):
+    event = Notify(0, 1, 0, 12_000_000 - published_us, LIFE, payload_of((price,), 60))
+    subscriber.notify(ZONE, event)
+    assert subscriber.delivered == [event] * counts
+    assert subscriber.has_answers  # whether it counts or not, nobody has to send it again
