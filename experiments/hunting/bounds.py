@@ -15,6 +15,7 @@ Beyond that, for what a nemesis seldom draws and a search does:
   lose their memory, or come and have none yet, or are alone, before the others have noticed and settled; as
   many as there are copies, where content decides and subscriptions end during the run: what all servers
   forget of one, they learn only when its subscriber speaks of it again;
+- not all servers of regions that are cut off from others lose their memory meanwhile: nobody else has it;
 - where who gets an event depends on its content, regions that are cut off from each other cannot hear of
   each other's new subscriptions, and no system can make up for that: links that are up both ways connect
   all regions at any time.
@@ -30,6 +31,7 @@ from experiments.hunting.case import (
     FOR_GOOD,
     FORGETTING,
     ON_DISKS,
+    ON_LINKS,
     ON_PROCESSES,
     ON_REGIONS,
     Case,
@@ -42,7 +44,7 @@ from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.nemesis_schedule import overlap
 from topologies.errors import InputError
-from topologies.routes import connected
+from topologies.routes import connected, reached_from
 
 FORGETTING_MAX = 2
 OUTAGES: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "sever", "power", "power-and-disks")
@@ -83,7 +85,7 @@ def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
                 return f"{process} is disturbed by {its_kind} and {kind} at once"
     return (
         _lost_replicas(taken, list(_away(disturbances, ground)), ground)
-        or _lost_memory([*taken, *_alone(disturbances, ground)], ground)
+        or _lost_memory([*taken, *_alone(disturbances, ground)], disturbances, ground)
         or _divided(disturbances, ground)
     )
 
@@ -165,20 +167,48 @@ def _is_lone_replica(process: str, ground: Ground) -> bool:
     )
 
 
-def _lost_memory(taken: Sequence[tuple[str, Span, Kind]], ground: Ground) -> str | None:
+def _lost_memory(
+    taken: Sequence[tuple[str, Span, Kind]], disturbances: Sequence[Disturbance], ground: Ground
+) -> str | None:
     declared = ground.declared
     if declared.having(Trait.REPLICATED):
         return None
     settle_us = ground.nemesis.settle_us
     spans = [
-        (span[1] - settle_us, span[1]) if kind == "join" else span
+        (process, (span[1] - settle_us, span[1]) if kind == "join" else span)
         for process, span, kind in taken
         if kind in (*FORGETTING, "join", "separate") and declared.has(role_of(process), Trait.SERVER)
     ]
     experiment, most = ground.experiment, FORGETTING_MAX
     if declared.contract.audience == "content" and experiment.workload.is_changing:
         most = known(experiment.system).copies(experiment.all_parameters())
-    return "too many servers lose their memory at once" if _most_at_once(spans) > most else None
+    if _most_at_once([span for _, span in spans]) > most:
+        return "too many servers lose their memory at once"
+    return _lost_apart(spans, disturbances, ground)
+
+
+def _lost_apart(
+    spans: Sequence[tuple[str, Span]], disturbances: Sequence[Disturbance], ground: Ground
+) -> str | None:
+    """Whether all servers that some regions have lose their memory at once, while these are cut off: nobody
+    else has what they took.
+    """
+    outages = [each for each in disturbances if each.kind in ON_LINKS and each.kind in OUTAGES]
+    for _, (instant, _) in spans:
+        those = [(process, span) for process, span in spans if span[0] <= instant < span[1]]
+        down = [each for each in outages if any(overlap(span, _over(each, ground)) for _, span in those)]
+        lost, left = {process for process, _ in those}, _links_left(down, ground)
+        for region in ground.topology.regions:
+            part = reached_from(region, left)
+            servers = {
+                name
+                for each in part
+                for name in ground.of_region[each]
+                if ground.declared.has(role_of(name), Trait.SERVER)
+            }
+            if servers and servers <= lost:
+                return "all servers of regions that are cut off lose their memory at once"
+    return None
 
 
 def _alone(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tuple[str, Span, Kind]]:
@@ -214,9 +244,21 @@ def _divided(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
 
 def _are_connected(outages: Sequence[Disturbance], ground: Ground) -> bool:
     """Whether links that are up both ways connect all regions during these."""
-    down = {frozenset(each.target) for each in outages if each.kind in {"cut", "flap", "sever"}}
-    left = [link for link in ground.links if frozenset(link) not in down]
-    return connected(tuple(ground.topology.regions), left)
+    return connected(tuple(ground.topology.regions), _links_left(outages, ground))
+
+
+def _links_left(outages: Sequence[Disturbance], ground: Ground) -> list[tuple[str, str]]:
+    """The links that none of these takes."""
+    left = ground.links
+    for each in outages:
+        one, other = set(each.target), set(each.others)
+        if each.kind == "isolate":
+            left = [link for link in left if not one & set(link)]
+        elif each.kind == "partition":
+            left = [link for link in left if not (one & set(link) and other & set(link))]
+        elif each.kind in ON_LINKS:
+            left = [link for link in left if one != set(link)]
+    return left
 
 
 def _at(instant_us: int, spans: Sequence[tuple[str, Span]]) -> set[str]:

@@ -37,7 +37,7 @@ class Replay:
         if self._parameters.is_best_effort:
             self._pass_on(topic, state.pass_by(batch))
             return False
-        if topic.is_root and batch.first_seq < state.first:
+        if (topic.is_root or topic.kept_for is not None) and batch.first_seq < state.first:
             state.put_before(batch, self._trees.now_us)
         self._pass_on(topic, state.take(batch, self._trees.now_us))
         return batch.after >= state.next

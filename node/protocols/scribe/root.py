@@ -182,9 +182,15 @@ class Roots:
     # --- At a replica
 
     def replicate(self, topic: Topic, sender: Address, message: Replicate) -> None:
-        """The root's batch: kept, and handed on like any other if this node is in the tree as well."""
-        if message.stream not in topic.streams and not topic.has_positions:
+        """The root's batch: kept, and handed on like any other if this node is in the tree as well.
+
+        What an earlier life of this node confirmed it is not sent again: it asks for that.
+        """
+        is_new = message.stream not in topic.streams and not topic.has_positions
+        if is_new:
             topic.state(message.stream).next = message.after + 1
         events = message.first_seq, message.after, message.count, bytes(message.payload)
         self._events.take(topic, Multicast(topic.key, message.stream, *events))
         self._unconfirmed[topic.key, message.stream] = topic.kept_for = sender
+        if is_new and message.after:
+            self._events.ask_before(topic, sender)

@@ -229,6 +229,11 @@ class Topic:
         """Whether somebody has more than this node."""
         return any(position.next > self.next_of(position.stream) for position in positions)
 
+    def lacks(self, batch: Multicast, sender: Address) -> bool:
+        """Whether the root, of which this node is a replica, sends what is before all that is kept here."""
+        state = self.streams.get(batch.stream)
+        return self.kept_for == sender and state is not None and batch.first_seq < state.first
+
     def note_ahead(self, address: Address, now_us: int, positions: Sequence[Position]) -> None:
         """Somebody has more: should what it is asked for get lost, nobody else may have it."""
         self.ahead.pop(address, None)

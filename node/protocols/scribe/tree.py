@@ -321,7 +321,7 @@ class Trees:
     def _multicast(self, topic: Topic, sender: Address, batch: Multicast) -> None:
         if sender == topic.parent_address:
             topic.heard_us = self.now_us
-        elif not topic.is_needed and not topic.is_root:
+        elif not (topic.is_needed or topic.is_root or topic.lacks(batch, sender)):
             self.pastry.send(Leave(topic.key), sender)
             return
         if self.events.take(topic, batch):

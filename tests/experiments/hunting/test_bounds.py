@@ -233,3 +233,15 @@ def test_disturbances_last_as_long_as_times_that_follow_from_several_parameters(
     ground = drawing_of("nemesis").ground(settings)
     assert {3_200_000, 2_700_000} <= set(ground.timeouts_us)  # elsewhere, and between proxies
     assert ground.longest_us == 3_840_000 > ground.nemesis.longest_us
+
+
+@pytest.mark.parametrize(("cut_s", "is_possible"), [(2.0, True), (7.0, False)])
+def test_all_servers_of_a_region_that_is_cut_off_do_not_lose_their_memory(cut_s, is_possible):
+    """Nobody else has what they took meanwhile."""
+    settings = {"roles.member": 1, "roles.forwarder": 0, "topology": "two-regions"}
+    ground = drawing_of("scribe-nemesis").ground(settings)
+    cut = Disturbance("cut", 4_000_000, int(cut_s * 1e6), ("r0", "r1"))
+    one = Disturbance("crash", 10_500_000, 300_000, ("r1/member-0",))
+    other = Disturbance("crash", 10_900_000, 300_000, ("r1/publisher-0",))
+    assert breach((cut, one), ground) is None
+    assert (breach((cut, one, other), ground) is None) == is_possible
