@@ -1,11 +1,13 @@
 """The messages around what broke, as text: a column for each process, a line for each message.
 
 Shown are the processes to which it happened, those that were disturbed, and whom these spoke with most. Kinds
-of message that steady traffic consists of are left out, but for those of the first moments of a disturbance.
+of message that steady traffic consists of are left out. Where there are too many all the same, those right
+around what disturbs are shown: the beginning and the end of each disturbance.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from experiments.hunting.case import Case
@@ -33,17 +35,31 @@ def diagram(messages: Sequence[Mapping[str, Any]], case: Case, concerned: Sequen
     often = Counter(each["kind"] for each in among)
     shown = [each for each in among if often[each["kind"]] <= STEADY] or among
     left_out = sorted(kind for kind, count in often.items() if count > STEADY)
-    events: list[tuple[int, str]] = [(each["time_us"], _arrow(each, chosen)) for each in shown]
-    events = events[:LINES_MAX] + [
-        (at_us, f"-- {text}") for each in case.disturbances for at_us, text in _edges(each)
-    ]
+    edges = [edge for each in case.disturbances for edge in _edges(each)]
+    events: list[tuple[int, str]] = []
+    after = 0
+    for place in _nearest(shown, [at_us for at_us, _ in edges]):
+        at_us = shown[place]["time_us"]
+        events += [(at_us, f"… {place - after} more")] if place > after else []
+        events.append((at_us, _arrow(shown[place], chosen)))
+        after = place + 1
     lines = ["seconds   " + "".join(name[-WIDTH + 1 :].center(WIDTH) for name in chosen)]
-    lines += [f"{at_us / 1e6:8.4f}  {text}".rstrip() for at_us, text in sorted(events)]
-    if len(shown) > LINES_MAX:
-        lines.append(f"… and {len(shown) - LINES_MAX} more")
+    events += [(at_us, f"-- {text}") for at_us, text in edges]
+    lines += [f"{at_us / 1e6:8.4f}  {text}".rstrip() for at_us, text in sorted(events, key=itemgetter(0))]
+    if after < len(shown):
+        lines.append(f"          … {len(shown) - after} more")
     if left_out and shown is not among:
         lines.append(f"left out, as there are many: {', '.join(left_out)}")
     return "\n".join(lines) + "\n"
+
+
+def _nearest(messages: Sequence[Mapping[str, Any]], edges: Sequence[int]) -> list[int]:
+    """The places of those that are nearest to any edge, in order."""
+
+    def away_us(place: int) -> int:
+        return min((abs(messages[place]["time_us"] - edge) for edge in edges), default=0)
+
+    return sorted(sorted(range(len(messages)), key=away_us)[:LINES_MAX])
 
 
 def _edges(each: Any) -> list[tuple[int, str]]:
