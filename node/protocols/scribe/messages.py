@@ -215,7 +215,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Replicate(Multicast):
-    """Events, from a root to the nodes nearest to it."""
+    """Events, from a root to the nodes nearest to it; none: it asks how far such a one is."""
 
 
 @dataclass(frozen=True, slots=True)

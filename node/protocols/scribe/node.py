@@ -119,6 +119,7 @@ class ScribeNode:
             case m.TimerFired():
                 self._timer(given.timer, now_us)
             case Unreachable():
+                self.roots.lost(given.address)
                 self.pastry.unreachable(given, now_us)
             case m.Started():
                 self._effects.append(m.Record(RecordKind.SESSION, 0, self._spec.start, 0, 0))

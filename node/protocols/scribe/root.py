@@ -42,6 +42,10 @@ class Roots:
         self._replicated_us = 0
         self._nearest: dict[int, list[NodeHandle]] = {}  # by topic, as long as the leaf set is the same
         self._unconfirmed: dict[tuple[int, int], Address] = {}  # by topic and stream, the root to be told
+        self._asked: dict[tuple[int, int], Address] = {}  # by topic and stream, the root asked for the rest
+        self._lost: set[Address] = (
+            set()
+        )  # whose connection was lost: a new life has nothing of an earlier one
 
     # --- At the root
 
@@ -94,6 +98,10 @@ class Roots:
             assert topic is not None, "acknowledged a topic that is not here"
             assert told <= topic.next_of(stream), "acknowledged what is not here"
 
+    def lost(self, address: Address) -> None:
+        """A connection was lost: what that one confirmed as a replica it is asked for again."""
+        self._lost.add(address)
+
     def new_leafs(self) -> None:
         """Others may be nearest to roots now."""
         self._nearest.clear()
@@ -143,8 +151,11 @@ class Roots:
                 if topic.is_root and topic.streams:
                     for node in self._targets(topic):
                         self._bring_up(topic, node, now_us)
+                        if node.address in self._lost:
+                            self._ask_how_far(topic, node)
                 if topic.is_root:
                     self._succession.look_after_root(topic, is_behind=self._is_behind(topic))
+            self._lost.clear()
         for (key, stream), sender in self._unconfirmed.items():
             reached = self._trees.topic(key).next_of(stream)
             self.pastry.send(Replicated(key, stream, reached), sender)
@@ -170,6 +181,12 @@ class Roots:
             self.pastry.reach.send(node.address, *gone, *messages)
         known.sent = {stream: state.next for stream, state in topic.streams.items()}
 
+    def _ask_how_far(self, topic: Topic, node: NodeHandle) -> None:
+        """It answers as to any batch."""
+        for stream, state in topic.streams.items():
+            nothing = Replicate(topic.key, stream, state.next, state.next - 1, 0, b"")
+            self.pastry.reach.send(node.address, nothing)
+
     def _gone(self, topic: Topic, sent: dict[int, int], confirmed: dict[int, int]) -> list[Gone]:
         """What a replica that was away lacks, and nobody keeps any more."""
         return [
@@ -182,15 +199,23 @@ class Roots:
     # --- At a replica
 
     def replicate(self, topic: Topic, sender: Address, message: Replicate) -> None:
-        """The root's batch: kept, and handed on like any other if this node is in the tree as well.
-
-        What an earlier life of this node confirmed it is not sent again: it asks for that.
+        """The root's batch: kept, and handed on like any other if this node is in the tree as well. An empty
+        one only asks how far this node is.
         """
-        is_new = message.stream not in topic.streams and not topic.has_positions
-        if is_new:
-            topic.state(message.stream).next = message.after + 1
-        events = message.first_seq, message.after, message.count, bytes(message.payload)
-        self._events.take(topic, Multicast(topic.key, message.stream, *events))
-        self._unconfirmed[topic.key, message.stream] = topic.kept_for = sender
-        if is_new and message.after:
-            self._events.ask_before(topic, sender)
+        stream = message.stream
+        if message.count:
+            if stream not in topic.streams and not topic.has_positions:
+                topic.state(stream).next = message.after + 1
+            events = message.first_seq, message.after, message.count, bytes(message.payload)
+            self._events.take(topic, Multicast(topic.key, stream, *events))
+        self._unconfirmed[topic.key, stream] = topic.kept_for = sender
+        self._ask_for_the_rest(topic, stream, sender)
+
+    def _ask_for_the_rest(self, topic: Topic, stream: int, root: Address) -> None:
+        """What is before all that is kept here, as where an earlier life of this node confirmed it, or this
+        one joined the tree late, no root sends by itself.
+        """
+        state = topic.streams.get(stream)
+        if state is not None and state.first > 1 and self._asked.get((topic.key, stream)) != root:
+            self._asked[topic.key, stream] = root
+            self._events.ask_before(topic, root)

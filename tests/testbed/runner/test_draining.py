@@ -70,7 +70,8 @@ class Draining:
         self.processes = Processes(on_exit=lambda _: None)
         self.drivers = [NodeProcess("r0/driver-0", "r0-driver-0", pid=1)]
         self.clients = [NodeProcess("r0/client-0", "r0-client-0", pid=2)]
-        self.processes.nodes = {node.name: node for node in self.drivers + self.clients}
+        self.processes.history = self.drivers + self.clients
+        self.processes.nodes = {node.name: node for node in self.processes.history}
         self._lines = asyncio.StreamReader()
         self.processes._launcher = SimpleNamespace(stdout=self._lines)  # type: ignore[assignment]
         self._reading = asyncio.create_task(self.processes._read())

@@ -4,6 +4,7 @@ import pytest
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
+from node.core.peer_pool import Unreachable
 from node.core.epochs import epoch_of, first_of
 from node.protocols.scribe.messages import FetchBefore, Multicast, Position
 from node.protocols.scribe.topic import StreamState
@@ -215,6 +216,28 @@ def test_a_root_that_joined_late_has_what_is_before_that_from_others():
     assert groups.roots()[key] == [heir]
     assert groups.node(heir).trees.topics[key].streams[stream].first == 1
     groups.node(heir).trees.topics[key].check(groups.node(heir).pastry.own)
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_replica_that_was_started_again_at_once_has_all_that_the_root_has(goes_on):
+    """Nobody missed it, so its root takes it for the one that has confirmed all."""
+    groups = Groups(members=12, topics=4)
+    groups.run(4_000_000)
+    if not goes_on:
+        groups.finish(1_000_000)
+    key, [first] = next((key, names) for key, names in groups.roots().items() if "member" in names[0])
+    at_root = groups.node(first)
+    replica = groups.names[at_root.pastry.leaf_set.nearest(key, 1)[0].address]
+    groups.kill(replica)
+    groups.network.give(groups.addresses[first], Unreachable(groups.addresses[replica], "reset by peer"))
+    groups.start(replica)
+    groups.run(500_000)
+    groups.tell_one(replica)
+    groups.run(3_000_000)
+    groups.finish(2_000_000)
+    [(stream, kept)] = at_root.trees.topics[key].streams.items()
+    there = groups.node(replica).trees.topics[key].streams[stream]
+    assert (there.first, there.next) == (kept.first, kept.next)
 
 
 @pytest.mark.parametrize("apart", range(REGIONS))
