@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations, product
 
 from experiments.checks import problems, role_of
-from experiments.declared import Trait, known
+from experiments.declared import Trait, known, programs_of
 from experiments.hunting.case import (
     COMING_AND_GOING,
     FOR_GOOD,
@@ -194,6 +194,8 @@ def _lost_apart(
     else has what they took.
     """
     outages = [each for each in disturbances if each.kind in ON_LINKS and each.kind in OUTAGES]
+    if programs_of(ground.experiment.system) is not None:
+        return None  # they keep for themselves what they have, if they promise to
     for _, (instant, _) in spans:
         those = [(process, span) for process, span in spans if span[0] <= instant < span[1]]
         down = [each for each in outages if any(overlap(span, _over(each, ground)) for _, span in those)]

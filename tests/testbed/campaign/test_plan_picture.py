@@ -42,7 +42,6 @@ def test_near_regions_stand_near_and_the_first_at_the_upper_left():
     [
         topology(1),
         topology(2, (0, 1, "15ms")),
-        topology(3),
         topology(3, (0, 1, "0ms"), (1, 2, "0ms"), (0, 2, "0ms")),
         topology(4, (0, 1, "1ms"), (1, 2, "900ms"), (2, 3, "1ms")),
         topology(4, (0, 1, "10ms"), (1, 2, "10ms"), (2, 3, "10ms")),

@@ -4,8 +4,8 @@ import pytest
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.core.peer_pool import Unreachable
 from node.core.epochs import epoch_of, first_of
+from node.core.peer_pool import Unreachable
 from node.protocols.scribe.messages import FetchBefore, Multicast, Position
 from node.protocols.scribe.topic import StreamState
 from tests.node.protocols.scribe.groups import REGIONS, Groups
