@@ -43,9 +43,7 @@ class Roots:
         self._nearest: dict[int, list[NodeHandle]] = {}  # by topic, as long as the leaf set is the same
         self._unconfirmed: dict[tuple[int, int], Address] = {}  # by topic and stream, the root to be told
         self._asked: dict[tuple[int, int], Address] = {}  # by topic and stream, the root asked for the rest
-        self._lost: set[Address] = (
-            set()
-        )  # whose connection was lost: a new life has nothing of an earlier one
+        self._lost: set[Address] = set()  # whose connection was lost: another life may be there
 
     # --- At the root
 
