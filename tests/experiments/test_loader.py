@@ -148,6 +148,16 @@ def test_a_topology_beside_the_experiment_is_found_from_anywhere(load, tmp_path,
             "{proxy: 3, client: 2, configuration: 2}",
             "small.yaml:5: roles: a region has one configuration service at most",
         ),
+        (
+            "{proxy: 1, driver: 1, client: 2}",
+            "{default: {proxy: 1, driver: 1}, r1: {client: 2}}",
+            "small.yaml:5: roles.r1: a client speaks to the proxies of its region, and there is none",
+        ),
+        (
+            "advertisement_period: 500ms",
+            "history_limit: 100kB",
+            "small.yaml:4: parameters.history_limit: must be at least twice batch_limit_bytes",
+        ),
         ("{proxy: 1, driver: 1, client: 2}", "4", "small.yaml:5: roles: should say how many processes"),
         (
             "rate: 1000/s",

@@ -21,11 +21,15 @@ SCRIBE = {"system": "scribe", "roles": "{publisher: 1, member: 2}"}
 SCRIBE |= {"workload": "{kind: topics, event_size: 50B, rate: 10/s, topics: 2, subscriptions: {each: 1}}"}
 
 
+SPRINKLER = {"system": "sprinkler", "roles": "{proxy: 1, driver: 1, client: 1}"}
+SPRINKLER |= {"workload": "{event_size: 50B, rate: 10/s}"}
+
+
 @pytest.fixture
 def written(tmp_path):
-    def write(topology, parameters="{}", **more):
+    def write(topology, parameters="{}", system=SCRIBE):
         path = tmp_path / "waits.yaml"
-        path.write_text(EXPERIMENT.format(topology=topology, parameters=parameters, **SCRIBE, **more))
+        path.write_text(EXPERIMENT.format(topology=topology, parameters=parameters, **system))
         return str(path)
 
     return write
@@ -56,6 +60,13 @@ def test_where_no_detour_helps_the_route_itself_counts(written):
         load_experiment(written("star-4", "{probe_timeout: 50ms}"))
 
 
+def test_a_connection_that_takes_longer_than_its_attempts_is_refused(written):
+    load_experiment(written("ring-8", "{connect_timeout: 508ms}", SPRINKLER))
+    with pytest.raises(Exception, match="connect_timeout: waits 507ms, but the round trip r4-r7"):
+        load_experiment(written("ring-8", "{connect_timeout: 507ms}", SPRINKLER))
+
+
 @pytest.mark.parametrize("topology", [file.stem for file in files_in(FOLDER)])
-def test_the_defaults_do_on_every_topology_that_ships(written, topology):
-    load_experiment(written(topology))
+@pytest.mark.parametrize("system", [SCRIBE, SPRINKLER], ids=["scribe", "sprinkler"])
+def test_the_defaults_do_on_every_topology_that_ships(written, topology, system):
+    load_experiment(written(topology, system=system))

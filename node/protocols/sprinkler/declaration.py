@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from node.core.declaration import Contract, Declared, System, Trait
+from node.core.declaration import Contract, Declared, System, Trait, Wait
 from node.protocols.sprinkler.parameters import Parameters, is_durable, roles_problem
 
 
@@ -11,6 +11,11 @@ def silences(parameters: Mapping[str, Any]) -> Iterable[int]:
     """For how long a peer may be silent, between proxies and elsewhere."""
     known = Parameters(**parameters)
     return {known.silence_us(is_between_proxies=each) for each in (True, False)}
+
+
+def waits(parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
+    """A connection takes a round trip; with less than that none is ever there."""
+    return (Wait("connect_timeout_us", parameters["connect_timeout_us"]),)
 
 
 SYSTEM = System(
@@ -47,4 +52,5 @@ SYSTEM = System(
     promise_limits=("history_limit_bytes", "publishers_limit"),
     batching=("flush_interval_us",),
     times=silences,
+    waits=waits,
 )

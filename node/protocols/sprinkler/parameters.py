@@ -87,6 +87,11 @@ class Parameters:
             raise ValueError("reconnect_last_us must not be less than reconnect_first_us")
         if self.batch_limit_bytes * 2 > self.frame_limit_bytes:
             raise ValueError("frame_limit_bytes must be at least twice batch_limit_bytes")
+        if self.history_limit_bytes < 2 * self.batch_limit_bytes:
+            raise ValueError(
+                "history_limit_bytes must be at least twice batch_limit_bytes: "
+                "where a full batch does not fit, publishers wait for ever"
+            )
         if self.unsynced_limit_bytes < UNSYNCED_MIN_BYTES:
             raise ValueError(
                 f"unsynced_limit_bytes must be at least {UNSYNCED_MIN_BYTES}, a page: "
@@ -107,6 +112,9 @@ def roles_problem(counts: Mapping[str, int]) -> str | None:
     """
     if counts.get("proxy", 0) > 1 and not counts.get("configuration", 0):
         return f"{counts['proxy']} proxies in a region form a chain, which needs a service: configuration: 1"
+    served = next((role for role in ("driver", "client") if counts.get(role, 0)), None)
+    if served is not None and not counts.get("proxy", 0):
+        return f"a {served} speaks to the proxies of its region, and there is none: give it proxy: 1 or more"
     if counts.get("configuration", 0) > 1:
         return "a region has one configuration service at most: make it configuration: 1"
     return None

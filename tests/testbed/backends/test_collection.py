@@ -68,7 +68,7 @@ def total(rows, name):
 @pytest.mark.parametrize("limit", ["10kB", "60kB"])
 def test_a_small_history_goes_on_taking_what_others_publish(limit, tmp_path):
     """It is always full, but what makes room comes in, of its own and of the other region's stream."""
-    facts = carried_out(tmp_path, "last: 100", more=f", history_limit: {limit}")
+    facts = carried_out(tmp_path, "last: 100", more=f", history_limit: {limit}, batch_limit: 4kB")
     assert checked(*facts)[0] == {}
     assert pc.sum(facts[1].column("count")).as_py() > 15_000
 

@@ -116,7 +116,7 @@ def test_a_subscription_to_an_unknown_stream_is_refused():
 
 
 def test_a_full_history_refuses_publications_and_says_so_once():
-    bench = Bench(history_limit_bytes=BATCH_BYTES + 8)
+    bench = Bench(history_limit_bytes=BATCH_BYTES + 8, batch_limit_bytes=8)
     for request in (1, 3, 5):
         bench.receive(bench.driver, publish(request))
     assert [type(message) for message in bench.sent(bench.driver, Published, Refused)] == [
