@@ -67,6 +67,12 @@ class Connections:
             link = self._links[hop] = LinkDirection(hop, self._wires.line(hop), self._random)
         return link
 
+    def longest_wait(self) -> tuple[Hop, int] | None:
+        """The link for which what comes to it now waits longest, and for how many microseconds, if any."""
+        waits = {hop: round(link.free_us - self._clock.now_us) for hop, link in self._links.items()}
+        waiting = [(hop, wait_us) for hop, wait_us in waits.items() if wait_us > 0]
+        return max(waiting, key=lambda each: each[1], default=None)
+
     # --- Opening
 
     def dial(self, node: Node, target: Callable[[], Node | None], place: HostAndRegion, given: Any) -> None:

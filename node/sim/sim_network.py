@@ -184,6 +184,10 @@ class Network:
         """Let the link from `a` to `b` have these parameters from now on."""
         self._connections.change((a, b), line)
 
+    def longest_wait(self) -> tuple[tuple[Region, Region], int] | None:
+        """See `Connections.longest_wait`."""
+        return self._connections.longest_wait()
+
     @property
     def trace(self) -> list[TraceEntry]:
         """The first `trace_limit` messages that were handed to connections."""

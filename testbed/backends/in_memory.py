@@ -46,12 +46,15 @@ class HostOutput:
 
 @dataclass(frozen=True, slots=True)
 class RunInMemory:
-    """A run that was carried out. failure: of the machine that ended it, or why it did not begin."""
+    """A run that was carried out. failure: of the machine that ended it, or why it did not begin. overload:
+    which link was asked for more than it carries.
+    """
 
     record: RunRecord
     hosts: dict[str, HostOutput]
     logs: list[LogLine]
     failure: str | None = None
+    overload: str | None = None
 
     def time_us(self, t_ns: int) -> int:
         """A time of the record as microseconds of virtual time."""
@@ -111,7 +114,7 @@ def simulate_in_memory(
         except NodeFailureError as error:
             failure = str(error)
             record.note(outcome=Outcome.CRASHED)
-    return RunInMemory(record.content, files.outputs(plan), files.lines, failure)
+    return RunInMemory(record.content, files.outputs(plan), files.lines, failure, simulation.overload)
 
 
 class _Record(RecordWriter):

@@ -39,6 +39,7 @@ READY_US = 30_000_000  # for all processes to be ready
 LEAD_US = 2_000_000  # from "go" to time 0, so that gossip has mixed the views of thousands of newcomers
 STEP_US = 50_000  # between looks at whether a phase is over
 CHECK_US = 1_000_000  # between looks at whether all machines are as they must be
+WAIT_US = 1_000_000  # for a link at the end of the workload: less passes by itself
 TELL_PERIOD_S = 0.5  # of this machine's time, between two reports of progress
 YOUNG_OBJECTS = 500_000  # that come and go before Python looks for cycles: messages are many, cycles few
 
@@ -127,6 +128,7 @@ class Simulation:
         self._processes = SimulatedProcesses(self._network, plan.declared)
         self._faults = SimulatedFaults(plan, self._network, self._processes)
         self.zero_us = self._checked_us = 0
+        self.overload: str | None = None  # which link was asked for more than it carries
         self._runs = False  # whether who becomes ready is told to go
         self._told_s = 0.0
         self._told: tuple[int, float] = (0, 0.0)  # when, and how many events each client had then
@@ -183,6 +185,7 @@ class Simulation:
         self._advance(zero_us + duration_us)
         self._triggers.disarm()
         self._runs = False
+        self._note_waits()
         self._network.tell(m.StopDrivers())
         self._record.time("stopped_ns", self._now_ns)
 
@@ -206,6 +209,17 @@ class Simulation:
 
     def _change(self, index: int) -> None:
         self._record.change(self._faults.carry_out(index, self._plan.changes[index], self._now_ns))
+
+    def _note_waits(self) -> None:
+        """Say so if what is sent is more than a link carries: some of it still waits for it."""
+        longest = self._network.longest_wait()
+        if longest is not None and longest[1] > WAIT_US:
+            (a, b), wait_us = longest
+            self.overload = (
+                f"more was sent from {a} to {b} than their link carries: when the workload was over, "
+                f"what was sent then had to wait {wait_us / 1e6:.3g} s for it"
+            )
+            self._record.problem(self.overload)
 
     def _triggered(self, index: int) -> None:
         """Carry out a change when what goes on at this instant is over, unless it is too late for it."""

@@ -41,6 +41,8 @@ class InVirtualTime:
         has_failed = run.failure is not None or any(process.died for process in run.record.processes)
         if never and not has_failed:  # as a restart of a process that has not left yet: another case
             raise TestbedError(f"{never[0]} could not be applied")
+        if run.overload is not None and not has_failed:
+            raise TestbedError(run.overload)
         judged = judge(run)
         violations = (*judged.violations, *unshared(run, case, experiment))
         simulation = run.record.simulation

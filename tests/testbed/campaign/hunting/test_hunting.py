@@ -311,17 +311,6 @@ def test_processes_that_end_at_once_end_the_hunt_in_one_line(tmp_path, capfd):
     assert "ended before they gave an answer" in lines[0]
 
 
-@pytest.mark.slow
-def test_settings_with_which_nothing_gets_ready_are_refused_and_no_finding(tmp_path, capfd):
-    none = ["--set", "roles.proxy=0", "--set", "nemesis.vary={roles.proxy: [0]}"]
-    options = [*none, "--set", "duration=14s", "--runs", "2"]
-    assert hunt(tmp_path, *options, "--workers", "2") == exit_codes.MACHINE
-    said = capfd.readouterr()
-    assert "not ready after" in said.err
-    assert HuntDirectory(tmp_path).progress().refused == 2
-    assert "0 findings" in said.out
-
-
 def children(of: int) -> list[int]:
     listed = subprocess.run(
         ["ps", "-o", "pid=", "--ppid", str(of)], capture_output=True, text=True, check=False

@@ -129,6 +129,18 @@ def test_publishers_that_cannot_publish_as_much_as_they_are_asked_to_are_no_viol
     assert judged.violations == ()
 
 
+@pytest.mark.parametrize(("asked", "kinds"), [([], []), (["events.published > 0"], ["published"])])
+def test_where_few_events_are_due_that_none_was_published_counts_only_if_the_experiment_says_so(asked, kinds):
+    settings = {"duration": "1500ms", "workload.rate": "0.5/s", "topology": "two-regions", "expect": asked}
+    base = base_of(load_experiment("nemesis"))
+    topology = load_topology("two-regions")
+    experiment = experiment_of(base, Case(1, settings, ()), topology)
+    plan = make_plan(experiment, topology, seed=1, links_kind="auto")
+    judged = judge(simulate_in_memory(plan, {"experiment": experiment.to_json(), "topology": {}}))
+    assert judged.figures["published"] == 0
+    assert [each.kind for each in judged.violations] == kinds
+
+
 @pytest.mark.parametrize(("asked", "kinds"), [([], []), (["events.delivered > 0"], ["delivered"])])
 def test_where_nothing_was_to_be_delivered_that_nothing_was_counts_only_if_the_experiment_says_so(
     asked, kinds

@@ -1,0 +1,35 @@
+"""Cases that no system survives are refused, whatever came of them."""
+
+import pytest
+
+from experiments.hunting.case import Case
+from experiments.hunting.written import base_of
+from experiments.loader import load_experiment
+from testbed.campaign.hunting.in_virtual_time import InVirtualTime
+from testbed.campaign.hunting.worker import DEFAULT_BUILD
+from testbed.errors import TestbedError
+
+
+def narrow(rate: str) -> dict[str, object]:
+    return {
+        "name": "narrow",
+        "regions": {"a": {}, "b": {}},
+        "links": [{"between": ["a", "b"], "delay": "1ms", "rate": rate}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [
+        ("1kbit", "not ready after 30 s of virtual time: b/"),
+        (
+            "60kbit",
+            r"more was sent from . to . than their link carries: when the workload was over",
+        ),
+    ],
+)
+def test_links_that_carry_less_than_the_system_says_are_no_finding(rate, said):
+    settings = {"topology": narrow(rate), "duration": "14s", "workload.rate": "2/s"}
+    trials = InVirtualTime(base_of(load_experiment("scribe-nemesis")), DEFAULT_BUILD)
+    with pytest.raises(TestbedError, match=said):
+        trials.tried(Case(1, settings, ()), None)
