@@ -235,16 +235,22 @@ class ScribeNode:
         streams = self._spec.published_by(self._spec)
         if not streams or self._spec.role != "publisher":
             return
-        due = (self._schedule.due_events(now_us) - self._published) // len(streams)
+        streams_count, workload = len(streams), self._spec.workload
+        due = self._schedule.due_events(now_us) - self._published
+        if streams_count <= workload["rate_per_s"]:  # on all at once, unless that would be seldom
+            due -= due % streams_count
         if due <= 0 or not all(map(self.publisher.has_room, streams)):
             return
-        size = self._spec.workload["event_size_bytes"]
-        for stream in streams:
+        size, first = workload["event_size_bytes"], self._published % streams_count
+        for place, stream in enumerate(streams):
+            count = (due + streams_count - 1 - (place - first) % streams_count) // streams_count
+            if not count:
+                continue
             known = self.publisher.publications.get(stream)
             last = known.last if known is not None else 0
-            events = b"".join(b"%0*d" % (size, stream << 32 | last + n + 1) for n in range(due))
-            self.publish(stream, due, events, now_us)
-            self._published += due
+            events = b"".join(b"%0*d" % (size, stream << 32 | last + n + 1) for n in range(count))
+            self.publish(stream, count, events, now_us)
+        self._published += due
 
     def tend(self, key: int) -> None:
         """Look after this node's place in a topic's tree, as with every tree heartbeat."""
