@@ -2,11 +2,13 @@
 
 A new root asks the nodes nearest to it, who held the state of the one before; until they have sent what they
 have, neither its members nor its children begin. What it misses it asks for again; what nobody sends after a
-while, nobody has. Who is the root no more, since a closer node came or a division has healed, tells the new
-one how far it has come, and stays in the tree until that can have fetched the rest.
+while, nobody has: also where the ring changes all the time, once nobody keeps anything for so long. Who is
+the root no more, since a closer node came or a division has healed, tells the new one how far it has come,
+and stays in the tree until that can have fetched the rest.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect
@@ -14,7 +16,7 @@ from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.scribe.messages import Fetched
 from node.protocols.scribe.parameters import Parameters
 from node.protocols.scribe.replay import Replay
-from node.protocols.scribe.topic import StreamState, Topic
+from node.protocols.scribe.topic import Gap, Topic
 from node.protocols.scribe.tree import Trees
 
 HAND_OVER_US = 10_000_000  # long enough for several nodes on the way to the new root to hear of it
@@ -88,13 +90,23 @@ class Succession:
     def has_sought(self, topic: Topic) -> bool:
         """See `layers.Succession`."""
         now_us, retransmit_us = self._trees.now_us, self._parameters.retransmit_us
-        if now_us - topic.root_since_us >= GAP_RETRANSMITS * retransmit_us:
+        if now_us - topic.sought_us > GAP_RETRANSMITS * retransmit_us:
+            topic.seeking_since_us = now_us
+        if self._is_gone(topic.root_since_us, topic.seeking_since_us):
             return True
         if now_us - topic.sought_us >= retransmit_us:
             topic.sought_us = now_us
             for address in sorted(topic.nearest | topic.children.keys()):
                 self._events.ask_before(topic, address)
         return False
+
+    def _is_gone(self, changed_us: int, missed_us: int, retransmits: int = GAP_RETRANSMITS) -> bool:
+        """Whether what has been missed since then is with nobody: the ring has not changed for a while, or
+        nobody keeps anything for so long.
+        """
+        patience_us, now_us = retransmits * self._parameters.retransmit_us, self._trees.now_us
+        kept_us = self._parameters.buffer_us
+        return now_us - changed_us >= min(patience_us, kept_us) or now_us - missed_us >= kept_us
 
     @property
     def is_just_left(self) -> bool:
@@ -119,9 +131,12 @@ class Succession:
         ahead = self._who_is_ahead(topic)
         missing = is_behind or bool(ahead)
         for stream, state in topic.streams.items():
-            if not state.early or state.gap[0] != state.next:
-                state.gap = state.next, self._trees.now_us
-            elif self._trees.now_us - state.gap[1] < self._patience_us(state):
+            gap = state.gap
+            if not state.early or gap.next != state.next:
+                state.gap = Gap(state.next, self._trees.now_us, self._trees.now_us)
+            elif not self._is_gone(
+                gap.changed_us, gap.missed_us, GAP_RETRANSMITS if state.kept else FIRST_RETRANSMITS
+            ):
                 missing = True
             else:
                 self._events.give_up(topic, stream, min(state.early))
@@ -142,10 +157,6 @@ class Succession:
         }
         return list(topic.ahead)
 
-    def _patience_us(self, state: StreamState) -> int:
-        times = GAP_RETRANSMITS if state.kept else FIRST_RETRANSMITS
-        return times * self._parameters.retransmit_us
-
     # --- The one before
 
     def new_leafs(self, leaf_set: LeafSet) -> None:
@@ -158,7 +169,7 @@ class Succession:
             self._left_us = self._trees.now_us if had_others else None
         for topic in self._trees.topics.values():
             for state in topic.streams.values() if topic.is_root else ():
-                state.gap = state.gap[0], self._trees.now_us
+                state.gap = replace(state.gap, changed_us=self._trees.now_us)
             closest = leaf_set.closest(topic.key)
             if closest == leaf_set.own:
                 if topic.is_root:

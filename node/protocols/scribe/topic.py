@@ -19,6 +19,17 @@ EARLY_MAX = 1_024  # batches of a stream that came before their time; further on
 AHEAD_MAX = 64  # nodes that said that they have more
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What a root misses of a stream. `next`: the first of it. `missed_us`: since when; `changed_us`: when it
+    looked first after the ring had changed.
+    """
+
+    next: int = 0
+    changed_us: int = 0
+    missed_us: int = 0
+
+
 @dataclass(slots=True)
 class StreamState:
     """What a node holds of a stream. `next`: the first sequence number that it does not have.
@@ -31,7 +42,7 @@ class StreamState:
     early: dict[int, Multicast] = field(default_factory=dict)
     events: int = 0  # in `kept`
     told_us: int = 0  # when the last batch was sent to children
-    gap: tuple[int, int] = 0, 0  # what was missing when the root looked first, and when that was
+    gap: Gap = Gap()
 
     @property
     def first(self) -> int:
@@ -147,7 +158,8 @@ class Topic:
     is_settling: bool = False  # a root that held nothing: it waits for what others have
     is_handing_over: bool = False  # a root that is none any more: it stays for a while, for what it has
     root_since_us: int = 0  # or not any more
-    sought_us: int = -1 << 40  # when a root asked others for what it does not keep
+    sought_us: int = -1 << 40  # when a root asked others for what it does not keep,
+    seeking_since_us: int = 0  # and since when it does so, again and again
     nearest: set[Address] = field(default_factory=set)  # to a root, since it asked them last
     asked: set[Address] = field(default_factory=set)  # nodes that have not sent a new root all that they have
     ahead: dict[Address, tuple[int, Sequence[Position]]] = field(default_factory=dict)

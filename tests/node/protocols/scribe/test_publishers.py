@@ -1,5 +1,7 @@
 """Publishers that die and come back, and several of one topic: each one's events come once and in order."""
 
+from itertools import pairwise
+
 import pytest
 
 from node.core import machine as m
@@ -291,3 +293,33 @@ def test_who_is_asked_for_what_is_before_a_stream_that_it_does_not_know_begins_n
     known = dict(topic.streams)
     assert node.trees.receive(groups.addresses["r1/member-0"], FetchBefore(key, (Position(77, 5),)))
     assert topic.streams == known
+
+
+def test_what_nobody_keeps_any_more_is_given_up_also_where_somebody_comes_and_goes_all_the_time():
+    groups = Groups(members=24, topics=4, buffer_us=4_000_000)
+    groups.run(3_000_000)
+    groups.cut(*((3, other) for other in range(REGIONS - 1)))
+    groups.run(10_000_000)
+    groups.cut()
+    healed_us = groups.now_us
+    for number in range(8):
+        name = f"r{number % 3}/member-{1 + number // 3}"
+        groups.kill(name)
+        groups.run(2_500_000)
+        groups.start(name)
+        groups.tell_one(name)
+        groups.run(1_500_000)
+    came_us = {
+        (name, topic.number): [healed_us]
+        for name, spec in groups.specs.items()
+        if name.startswith("r3/member")
+        for topic in spec.subscriptions
+    }
+    for name, stream in came_us:
+        came_us[name, stream] += [
+            time_us
+            for time_us, record in groups.records[name]
+            if (record.kind, record.stream) == (RecordKind.DELIVERED, stream) and time_us > healed_us
+        ]
+    longest_us = max(b - a for times in came_us.values() for a, b in pairwise([*times, groups.now_us]))
+    assert longest_us < 12_000_000
