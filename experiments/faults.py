@@ -52,7 +52,9 @@ class When(StrictModel):
 
 
 class TriggeredFault(Fault):
-    """Something that happens at a time, or right after something else happened."""
+    """Something that happens at a time, or right after something else happened. If it lasts, a restore ends
+    it then, since nobody knows when it begins.
+    """
 
     at_us: DurationUs = 0
     """When it happens, from the start of the run; with `when`, not before."""
@@ -65,6 +67,12 @@ class TriggeredFault(Fault):
             raise problem("is missing: when does it happen?", "at")
         return self
 
+    @model_validator(mode="after")
+    def _ends_at_some_time(self) -> Self:
+        if self.when is not None and getattr(self, "for_us", None) is not None:
+            raise problem("counts from `at`, and with `when` it begins later: end it by a restore", "for")
+        return self
+
 
 class LastingFault(Fault):
     """A fault on links that lasts until it is restored, or for a time."""
@@ -74,13 +82,7 @@ class LastingFault(Fault):
 
 
 class TriggeredLinkFault(TriggeredFault, LastingFault):
-    """A fault on links that may wait; then a restore ends it, since nobody knows when it begins."""
-
-    @model_validator(mode="after")
-    def _ends_at_some_time(self) -> Self:
-        if self.when is not None and self.for_us is not None:
-            raise problem("counts from `at`, and with `when` it begins later: end it by a restore", "for")
-        return self
+    """A fault on links that may wait."""
 
 
 class Outage(LastingFault):
@@ -279,7 +281,7 @@ class PacketFault(EnvironmentFault):
     others: tuple[str, ...]
 
 
-class Separate(PacketFault):
+class Separate(TriggeredFault, PacketFault):
     """Keeps packets from crossing the LAN between a process and others of its region, silently."""
 
     kind: ClassVar[str] = "separate"

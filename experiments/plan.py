@@ -7,7 +7,7 @@ the run, when all nodes are ready and the drivers start.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -247,16 +247,11 @@ class Plan:
         return tuple(change for change in self.changes if change.when is not None)
 
     def waits_until_us(self, index: int) -> int:
-        """Until when a change that waits may be made: what is done to a link later ends it, and comes first
-        if it comes before it has begun.
+        """Until when a change that waits may be made: what is done to a link later ends it, or what puts it
+        right for a process, and comes first if it comes before it has begun.
         """
         change = self.changes[index]
-        later = (
-            each.at_us
-            for each in self.changes[index + 1 :]
-            if isinstance(each, LinkChange) and isinstance(change, LinkChange)
-            if (each.link, each.direction) == (change.link, change.direction)
-        )
+        later = (each.at_us for each in self.changes[index + 1 :] if _ends(each, change))
         return min(later, default=self.duration_us)
 
     @property
@@ -267,6 +262,30 @@ class Plan:
             for change in self.changes
             if isinstance(change, ProcessChange) and change.action is ProcessAction.JOIN
         )
+
+
+ENDING: Mapping[ProcessAction, tuple[ProcessAction, ...]] = {
+    ProcessAction.KILL: (ProcessAction.RESTART, ProcessAction.REPLACE),
+    ProcessAction.LEAVE: (ProcessAction.RESTART, ProcessAction.REPLACE),
+    ProcessAction.STOP: (ProcessAction.CONTINUE,),
+    ProcessAction.SEPARATE: (ProcessAction.REJOIN,),
+}
+"""What puts right what is done to a process."""
+
+
+def _ends(later: Change, change: Change) -> bool:
+    """Whether a later change ends what another one, which waits, has done."""
+    if isinstance(later, LinkChange):
+        return isinstance(change, LinkChange) and (later.link, later.direction) == (
+            change.link,
+            change.direction,
+        )
+    return (
+        isinstance(change, ProcessChange)
+        and later.action in ENDING.get(change.action, ())
+        and change.process == later.process
+        and set(change.peers) <= set(later.peers)
+    )
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:

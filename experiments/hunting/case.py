@@ -87,9 +87,9 @@ class Disturbance:
     target: two regions of a link, a region whose links or all of whose processes it is, the regions of one
     side of a partition, or processes. others: the other side, or from whom a process is separated. amount: of
     a delay, microseconds; of a loss, parts per thousand; of a flap, for how long the link is down each time,
-    and up, in microseconds; of a slow disk, how much longer a sync takes, in microseconds. after: of a
-    process that is killed, stopped, told to leave or cut off from its connections: it begins then, at about
-    `at_us`; it ends at its time.
+    and up, in microseconds; of a slow disk, how much longer a sync takes, in microseconds. after: of
+    links, or of a process that is killed, stopped, told to leave, cut off from its connections or kept from
+    others: it begins then, at about `at_us`; it ends at its time.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT

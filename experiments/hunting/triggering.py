@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.hunting.case import ON_LINKS, After, Case, Disturbance
 
-OF_PROCESSES = ("crash", "die", "pause", "leave", "reset")
+OF_PROCESSES = ("crash", "die", "pause", "leave", "reset", "separate")
 OF_LINKS = ("cut", "isolate", "partition", "delay", "loss", "sever")
 NEAR_US = 50_000
 """What a process sent so long before a disturbance began can be what it begins after."""
@@ -20,18 +20,22 @@ def triggered(case: Case, messages: Sequence[Mapping[str, Any]], since_us: int) 
     those of links, where none meet, by the last that anybody did; None if there is none such. messages: all
     that was sent since `since_us`: time_us, source and kind of each.
     """
-    on_links = [each for each in case.disturbances if each.kind in ON_LINKS]
     found = tuple(
-        each if _meets_another(each, on_links) else _triggered(each, messages, max(0, since_us))
+        each if _meets_another(each, case) else _triggered(each, messages, max(0, since_us))
         for each in case.disturbances
     )
     return None if found == case.disturbances else replace(case, disturbances=found)
 
 
-def _meets_another(each: Disturbance, on_links: Sequence[Disturbance]) -> bool:
-    """Whether links are disturbed by it and by another one at once, so that neither can wait."""
-    return each in on_links and any(
-        other is not each and other.at_us <= each.end_us and each.at_us <= other.end_us for other in on_links
+def _meets_another(each: Disturbance, case: Case) -> bool:
+    """Whether links are disturbed by it and by another one at once, or processes kept apart, so that neither
+    can wait.
+    """
+    alike = ON_LINKS if each.kind in ON_LINKS else ("separate",)
+    return each.kind in alike and any(
+        other.kind in alike and other.at_us <= each.end_us and each.at_us <= other.end_us
+        for other in case.disturbances
+        if other is not each
     )
 
 

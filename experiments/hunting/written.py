@@ -109,7 +109,7 @@ def faults_of(name: str, each: Disturbance, of_region: Mapping[str, Sequence[str
     """The faults that a disturbance stands for, in order of time. of_region: the processes of each region."""
     at, lasting = _text(each.at_us), _text(each.for_us)
     over = {"name": name, "at": at, "for": lasting}
-    if each.kind in ON_LINKS and each.after is not None:
+    if each.kind in {*ON_LINKS, "separate"} and each.after is not None:
         over = {"name": name, **_begin(each)}
         if each.kind not in FOR_GOOD:
             yield {"name": f"{name}-end", "at": _text(each.end_us), "restore": name}

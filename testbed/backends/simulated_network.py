@@ -138,7 +138,8 @@ def hop_of(link: LinkPlan, direction: Direction) -> Hop:
 class SimulatedFaults:
     """Applies a plan's changes of links and processes to the simulation.
 
-    Keeps track of the link directions that are cut. BLACKHOLE and DOWN are the same here: silence.
+    Keeps track of the link directions that are cut, and of who is kept from whom: what waited for something
+    that never happened has not begun when it is to end. BLACKHOLE and DOWN are the same here: silence.
     """
 
     def __init__(self, plan: Plan, network: Network, processes: SimulatedProcesses) -> None:
@@ -147,6 +148,7 @@ class SimulatedFaults:
         self._links = {link.name: link for link in plan.links}
         self._port = plan.port
         self._cut: set[tuple[str, Direction]] = set()
+        self._apart: set[Hop] = set()  # of hosts
         self._zero_us: int | None = None
         self._actions: dict[ProcessAction, Callable[[str], None]] = {
             ProcessAction.KILL: processes.kill,
@@ -191,9 +193,15 @@ class SimulatedFaults:
         return AppliedChange(index, change, now_ns, now_ns)
 
     def _change_pairs(self, change: ProcessChange) -> None:
-        act = self._network.cut if change.action is ProcessAction.SEPARATE else self._network.heal
+        separates = change.action is ProcessAction.SEPARATE
         for peer in change.peers:
-            act(self._hosts[change.process], self._hosts[peer], both=False)
+            pair = self._hosts[change.process], self._hosts[peer]
+            if separates and pair not in self._apart:
+                self._apart.add(pair)
+                self._network.cut(*pair, both=False)
+            elif not separates and pair in self._apart:
+                self._apart.remove(pair)
+                self._network.heal(*pair, both=False)
 
     def _change_link(self, change: LinkChange) -> None:
         hop = hop_of(self._links[change.link], change.direction)

@@ -108,7 +108,9 @@ def link_changes(faults: Sequence[Fault], topology: Topology, duration_us: int) 
 
 
 def waiting_problem(faults: Sequence[Fault], topology: Topology) -> str | None:
-    """Why what a link does is not known while a fault on it waits, or None: something else is done to it."""
+    """Why what a link does, or whether two processes hear each other, is not known while a fault on it waits,
+    or None: something else is done to it.
+    """
     of_direction: defaultdict[LinkDirection, list[LinkEffect]] = defaultdict(list)
     for effect in link_effects(faults, topology):
         of_direction[effect.link_direction].append(effect)
@@ -118,6 +120,14 @@ def waiting_problem(faults: Sequence[Fault], topology: Topology) -> str | None:
                 apart = other.end_us <= one.start_us or one.end_us <= other.start_us
                 if one is not other and not apart:
                     return f"{one.fault.name} waits, and {other.fault.name} changes {link} meanwhile"
+    waiting = {fault.name for fault in faults if _trigger(fault) is not None}
+    for (process, peer), spans in _spans(faults).items():
+        for begin_us, end_us, name, _ in (each for each in spans if each[2] in waiting):
+            for its_begin_us, its_end_us, its_name, _ in spans:
+                ended = (FOREVER_US if each is None else each for each in (end_us, its_end_us))
+                ends_us = tuple(ended)
+                if name != its_name and its_begin_us <= ends_us[0] and begin_us <= ends_us[1]:
+                    return f"{name} waits, and {its_name} keeps {process} from {peer} meanwhile"
     return None
 
 
@@ -281,12 +291,20 @@ Span = tuple[int, int | None, str, str]  # from, to (None: for good), who began 
 
 def separation_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChange]:
     """The changes that separate processes of a region and rejoin them before `duration_us`, by time."""
+    waiting = {fault.name: _trigger(fault) for fault in faults if isinstance(fault, Separate)}
     peers: defaultdict[tuple[int, str, str, ProcessAction], list[str]] = defaultdict(list)
     for (process, peer), spans in _spans(faults).items():
         for at_us, fault, action in _transitions(spans):
             if at_us < duration_us:
                 peers[at_us, fault, process, action].append(peer)
-    changes = [ProcessChange(*key[:3], key[3], tuple(others)) for key, others in peers.items()]
+    changes = [
+        ProcessChange(
+            *key,
+            tuple(others),
+            when=waiting[key[1]] if key[3] is ProcessAction.SEPARATE else None,
+        )
+        for key, others in peers.items()
+    ]
     return sorted(changes, key=lambda change: change.at_us)
 
 

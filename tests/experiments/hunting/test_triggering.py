@@ -58,6 +58,20 @@ def test_a_cut_begins_after_the_last_message_that_anybody_sent_unless_another_on
     assert [each.after is None for each in kept] == [True, False, True]
 
 
+def test_a_process_is_kept_apart_after_its_own_last_message_unless_another_one_is_meanwhile():
+    apart = Disturbance("separate", 5_000_000, 1_000_000, ("r0/proxy-0",), ("r0/client-0",))
+    [found] = triggered(Case(1, {}, (apart,)), MESSAGES, 3_700_000).disturbances
+    assert found.after == After("r0/proxy-0", "FOLLOW", 2, 3_700_000)
+    base, topology = base_of(load_experiment("nemesis")), load_topology("three-regions")
+    experiment = experiment_of(base, Case(1, {}, (found,)), topology)
+    begin, end = experiment.faults
+    assert (begin.kind, begin.when.sends, begin.for_us) == ("separate", "FOLLOW", None)
+    assert (end.at_us, end.what) == (apart.end_us, begin.name)
+    make_plan(experiment, topology, seed=1, links_kind="auto")
+    other = Disturbance("separate", 5_500_000, 1_000_000, ("r0/proxy-1",), ("r0/client-0",))
+    assert triggered(Case(1, {}, (apart, other)), MESSAGES, 3_700_000) is None
+
+
 def test_a_message_within_another_is_named():
     found = triggered(CASE, [message(4_999_900, "r0/proxy-0", "ROUTED:HELLO")], 0)
     assert found.disturbances[1].after == After("r0/proxy-0", "HELLO", 1, 0)

@@ -88,6 +88,44 @@ def test_what_comes_after_its_end_cuts_nothing(tmp_path):
     assert "cut" not in {change.fault for change, _ in record.carried_out}
 
 
+APART = CUT.replace("cut: [r0, r1]", "separate: r0/client-0, from: [r0/proxy-0, r0/client-1]")
+
+
+@pytest.mark.slow
+def test_processes_are_kept_apart_right_after_it_and_meet_again_at_its_time(tmp_path):
+    record = carried_out(tmp_path, APART)
+    times = {"cut": set(), "mend": set()}
+    for change, applied in record.carried_out:
+        times[change.fault].add((change.process, (applied.applied_ns - record.times.zero_ns) / 1e9))
+    [begun_s] = {time_s for _, time_s in times["cut"]}
+    assert 1 < begun_s < 6
+    assert {process for process, _ in times["cut"]} == {"r0/client-0", "r0/proxy-0", "r0/client-1"}
+    assert times["mend"] == {(process, 6.0) for process, _ in times["cut"]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("begun", "ended"),
+    [
+        ("separate: r0/client-0, from: [r0/proxy-0, r0/client-1]", "restore: cut"),
+        ("stop: r0/client-0", "continue: r0/client-0"),
+    ],
+)
+def test_what_happens_only_after_it_was_put_right_does_nothing(tmp_path, begun, ended):
+    text = CUT.replace("cut: [r0, r1]", begun).replace("at: 6s, restore: cut", f"at: 1100ms, {ended}")
+    record = carried_out(tmp_path, text.replace("times: 2", "times: 4"))
+    assert record.outcome == "completed"
+    assert "cut" not in {change.fault for change, _ in record.carried_out}
+    assert record.times.drained_ns is not None
+
+
+def test_nothing_else_keeps_the_same_two_apart_meanwhile(tmp_path):
+    also = "  - {name: deaf, at: 5s, for: 500ms, separate: r0/client-1, from: [r0/client-0]}\n"
+    with pytest.raises(InputError, match=r"cut waits, and deaf keeps r0/client-. from r0/client-. meanwhile"):
+        carried_out(tmp_path, APART + also)
+    assert carried_out(tmp_path, APART + also.replace("from: [r0/client-0]", "from: [r0/proxy-0]"))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -132,20 +170,22 @@ def test_what_is_wrong_with_it_is_one_line(tmp_path, old, new, said):
 
 @pytest.mark.network
 def test_a_real_process_stands_still_until_it_is_done(tmp_path):
-    """Killed by itself; another one stopped, after which it goes on; and a link cut."""
+    """Killed by itself; another one stopped, after which it goes on; a link cut; one kept from a proxy."""
     stopped = """
   - {name: stop, at: 1s, when: {process: r0/client-0, sends: VIEW}, stop: r0/client-1}
   - {name: go-on, at: 6s, continue: r0/client-1}
   - {name: cut, at: 2s, when: {process: r0/client-0, sends: VIEW}, cut: [r0, r1]}
   - {name: mend, at: 5s, restore: cut}
+  - {name: deaf, at: 2s, when: {process: r1/client-1, sends: VIEW}, separate: r1/client-1, from: [r1/proxy-0]}
+  - {name: heard, at: 5s, restore: deaf}
 """
     file = str(written(tmp_path, KILLED + stopped))
     assert main.run(["run", file, "--out", str(tmp_path), "--no-analyze"]) == 0
     (run,) = (RunDirectory(path.parent) for path in tmp_path.glob("*/run.json"))
     record = run.read_run()
     carried_out = {change.fault: applied for change, applied in record.carried_out}
-    assert set(carried_out) == {"kill", "again", "stop", "go-on", "cut", "mend"}
-    for name in ("kill", "stop", "cut"):
+    assert set(carried_out) == {"kill", "again", "stop", "go-on", "cut", "mend", "deaf", "heard"}
+    for name in ("kill", "stop", "cut", "deaf"):
         late_ns = carried_out[name].applied_ns - carried_out[name].requested_ns
         assert 0 <= late_ns < 1_000_000_000
     ends = {process.name: process.exit for process in record.processes}
