@@ -31,7 +31,7 @@ from testbed.backends.backend import LocalBackend
 from testbed.backends.coverage import SeenMessage
 from testbed.backends.features import LOGGED, Deed, Noticed, phases
 from testbed.backends.in_memory import HostOutput, RunInMemory
-from testbed.campaign.hunting.oracle import judge
+from testbed.campaign.hunting.oracle import Judgement, judge
 from testbed.campaign.hunting.trials import UNDER_WAY, experiment_and_topology, rng_of, starved
 from testbed.campaign.one_run import Request, prepare
 from testbed.errors import TestbedError
@@ -89,11 +89,16 @@ def _carried_out(run: RunDirectory) -> dict[str, Any]:
     return analyze_here(run, progress=lambda _: None)
 
 
+def judge_files(run: RunDirectory, record: RunRecord) -> Judgement:
+    """What an oracle says of a run that left files."""
+    return judge(RunInMemory(record, _outputs(run, record), []))
+
+
 def _told(
     run: RunDirectory, summary: dict[str, Any], case: Case, kept_us: tuple[int, int] | None
 ) -> dict[str, Any]:
     record = run.read_run()
-    judged = judge(RunInMemory(record, _outputs(run, record), []))
+    judged = judge_files(run, record)
     valid = bool(summary["fidelity"]["valid"])
     messages = list(_messages(run, record))
     noticed = _noticed(run, record, case, messages)

@@ -19,6 +19,7 @@ from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.hunting.counts import Counted, read_counts, write_counts
 from testbed.campaign.hunting.finding import EXPERIMENT, WHEN, read_finding
+from testbed.campaign.hunting.on_processes import judge_files
 from testbed.campaign.one_run import Request, make, prepare
 from testbed.campaign.progress import follower
 from testbed.errors import MachineError, TestbedError
@@ -26,7 +27,7 @@ from topologies.errors import InputError
 from topologies.loader import load_topology
 
 RUNS = "replays"
-CRASHED = "crashed"
+CRASHED, SILENT = "crashed", "silent"
 CLEAN_MAX = 1_000
 """Runs in a row that are made, at most, before something counts as gone."""
 
@@ -105,7 +106,10 @@ def _one(folder: Path, finding: dict[str, Any], backend_name: str) -> bool:
                 raise
             _say(f"crashed: {error}")
             return True
-    drained = made.ended.record.times.drained_ns is not None
+    record, kind = made.ended.record, finding["violation"]["kind"]
+    if kind == SILENT:  # no figure of a summary says it
+        return any(each.kind == kind for each in judge_files(run, record).violations)
+    drained = record.times.drained_ns is not None
     return made.summary is not None and broke_again(finding["violation"], made.summary, drained=drained)
 
 

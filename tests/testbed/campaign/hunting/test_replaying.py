@@ -6,7 +6,7 @@ import pytest
 
 from analysis.intervals import clean_runs_needed, wilson_interval
 from testbed.campaign.hunting.counts import Counted, read_counts
-from testbed.campaign.hunting.replaying import broke_again, clean_needed
+from testbed.campaign.hunting.replaying import broke_again, clean_needed, replay
 from topologies.errors import InputError
 
 
@@ -61,3 +61,29 @@ def test_a_run_broke_again_if_it_broke_what_was_found():
     assert not broke_again({"kind": "stalled"}, summary, drained=True)
     assert broke_again({"kind": "stalled"}, summary, drained=False)
     assert broke_again({"kind": "crashed"}, summary, drained=True)
+
+
+SILENT = """
+name: silent
+topology: two-regions
+system: sprinkler
+roles: {proxy: 1, driver: 1, client: 1}
+workload: {event_size: 10B, rate: 20/s}
+duration: 25s
+captures: none
+faults: [{name: apart, at: 1s, separate: r0/driver-0, from: [r0/proxy-0]}]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("text", "code"), [(SILENT, 1), (SILENT.replace("r0/driver-0", "r0/client-0"), 0)])
+def test_a_publisher_that_is_silent_again_is_found_to_be(text, code, tmp_path):
+    (tmp_path / "experiment.yaml").write_text(text)
+    said = {
+        "violation": {"kind": "silent"},
+        "said": "r0/driver-0 published nothing any more",
+        "signature": "s",
+    }
+    case = {"seed": 1, "settings": {}, "disturbances": []}
+    (tmp_path / "finding.json").write_text(json.dumps({"case": case, **said}))
+    assert replay(tmp_path, 1, "simulator") == code
