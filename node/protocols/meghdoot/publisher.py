@@ -12,7 +12,7 @@ when it died is lost with it.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from heapq import nsmallest
 
 from node.core.epochs import first_of
 from node.core.peer_pool import Address
@@ -226,12 +226,14 @@ class Publisher:
                 self._notify(publication, pending)
 
     def _due(self) -> Iterator[tuple[Publication, Pending]]:
-        """Where answers are late they are waited for; and not all is sent again at once."""
+        """Where answers are late they are waited for; and not all is sent again at once, but first what has
+        been due for longest: the oldest are due again before the newest have had their turn.
+        """
         now_us = self._mail.now_us - self._mail.late_us
         for publication in self.publications.values():
             due = (pending for pending in publication.pending.values() if pending.again_us <= now_us)
             most = max(1, int(publication.window.size / AT_ONCE))
-            yield from ((publication, pending) for pending in islice(due, most))
+            yield from ((publication, each) for each in nsmallest(most, due, key=lambda each: each.again_us))
 
     def _notify(self, publication: Publication, pending: Pending) -> None:
         """Who has failed is asked by the overlay whether it is back."""
