@@ -21,11 +21,13 @@ from node.protocols.scribe.tree import Trees
 
 @dataclass(slots=True)
 class _Sent:
-    """What a replica was sent, and what it had confirmed when that was news; both by stream."""
+    """What a replica was sent, and what it had confirmed when that was news, at first or last; both by
+    stream.
+    """
 
+    progress_us: int
     sent: dict[int, int] = field(default_factory=dict)
     confirmed: dict[int, int] = field(default_factory=dict)
-    progress_us: int = 0
 
 
 class Roots:
@@ -162,7 +164,7 @@ class Roots:
     def _bring_up(self, topic: Topic, node: NodeHandle, now_us: int) -> None:
         """Everything since what was sent before; after a while without progress since what is confirmed."""
         confirmed = topic.replicas.setdefault(node.address, {})
-        known = self._sent.setdefault((topic.key, node.address), _Sent())
+        known = self._sent.setdefault((topic.key, node.address), _Sent(now_us))
         is_behind = any(confirmed.get(stream, 0) < state.next for stream, state in topic.streams.items())
         if not is_behind or confirmed != known.confirmed:
             known.confirmed, known.progress_us = dict(confirmed), now_us

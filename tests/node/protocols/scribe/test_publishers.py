@@ -8,6 +8,7 @@ from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of, first_of
 from node.core.peer_pool import Unreachable
+from node.protocols.pastry.overlay import Pastry
 from node.protocols.scribe.messages import FetchBefore, Multicast, Position
 from node.protocols.scribe.topic import StreamState
 from tests.node.protocols.scribe.groups import REGIONS, Groups
@@ -323,3 +324,12 @@ def test_what_nobody_keeps_any_more_is_given_up_also_where_somebody_comes_and_go
         ]
     longest_us = max(b - a for times in came_us.values() for a, b in pairwise([*times, groups.now_us]))
     assert longest_us < 12_000_000
+
+
+def test_a_root_misses_no_replica_before_that_could_have_answered(monkeypatch):
+    missed = []
+    groups = Groups(members=8, topics=4)
+    monkeypatch.setattr(Pastry, "miss", lambda pastry, node: missed.append(node))
+    groups.run(3_000_000)
+    assert groups.roots()
+    assert missed == []
