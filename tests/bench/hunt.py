@@ -89,6 +89,7 @@ def _hunted(mutant: Mutant, copy: Path, out: Path, way: str) -> Result:
             content = json.loads(finding.read_text())
             if _breaks_here(EXPERIMENTS[mutant.system], content):
                 sys.stderr.write(f"  {mutant.name}: breaks without the defect, too: {content['said']}\n")
+                sys.stderr.write(f"  {json.dumps(content['case'])}\n")
                 continue
             broke = _replayed(copy, finding.parent) if REPLAYS and way == "guided" else None
             return Result(mutant, content["after_s"], len(content["case"]["disturbances"]), broke)

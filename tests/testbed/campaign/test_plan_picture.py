@@ -13,7 +13,8 @@ APART = (CARD_WIDTH + GAP, CARD_HEIGHT + GAP)
 
 
 def places(topology: Topology) -> np.ndarray:
-    experiment = load_experiment("link-failure", ["faults=[]", "expect=[]"])
+    settings = ["faults=[]", "expect=[]", "parameters.connect_timeout=10s"]  # for the longest lines
+    experiment = load_experiment("link-failure", settings)
     plan = make_plan(experiment, topology, seed=None, links_kind="auto")
     centres = np.array(list(centres_of(plan).values()))
     return centres - (CARD_WIDTH / 2 + MARGIN, CARD_HEIGHT / 2 + HEADER_HEIGHT)
