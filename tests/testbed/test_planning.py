@@ -71,7 +71,9 @@ def test_addresses_suffice_for_the_largest_topology():
     topology = Topology.model_validate(
         {"name": "star", "regions": {name: {} for name in names}, "links": links}
     )
-    experiment = load_experiment("link-failure", ["faults=[]", "expect=[]", "roles={r0: {client: 300, proxy: 1}}"])
+    experiment = load_experiment(
+        "link-failure", ["faults=[]", "expect=[]", "roles={r0: {client: 300, proxy: 1}}"]
+    )
     plan = make_plan(experiment, topology, seed=None, links_kind="relay")
     assert plan.regions[-1].subnet == "10.249.0.0/16"
     assert plan.hosts[300].address == "10.0.1.45"
