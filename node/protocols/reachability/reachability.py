@@ -82,6 +82,7 @@ class _Probe:
 @dataclass(slots=True)
 class _Lost:
     node: NodeHandle
+    since_us: int
     again_us: int
     wait_us: int
     is_refused: bool  # its host answered that nobody listens there: no relay finds more
@@ -238,6 +239,14 @@ class Reachability:
     def is_failed(self, address: Address) -> bool:
         """Whether a node is known that gives no answer, by any way."""
         return address in self._lost
+
+    def lately_silent(self, within_us: int) -> list[NodeHandle]:
+        """Those that failed within a time, and may live all the same: their hosts said nothing either."""
+        return [
+            lost.node
+            for lost in self._lost.values()
+            if not lost.is_refused and self.now_us - lost.since_us < within_us
+        ]
 
     def _is_back(self, address: Address) -> bool:
         """Whether the direct way works again, and the other may not have tried it yet."""
@@ -412,7 +421,8 @@ class Reachability:
         known = self._lost.pop(node.address, None)
         again_us = self._parameters.direct_again_us
         wait_us = min(known.wait_us * 2, again_us * AGAIN_MAX) if known else again_us
-        self._lost[node.address] = _Lost(node, self.now_us + wait_us, wait_us, is_refused)
+        since_us = known.since_us if known else self.now_us
+        self._lost[node.address] = _Lost(node, since_us, self.now_us + wait_us, wait_us, is_refused)
         while len(self._lost) > FAILED_MAX:
             del self._lost[next(iter(self._lost))]
 

@@ -51,6 +51,15 @@ class Succession(Protocol):
     def has_sought(self, topic: Topic) -> bool:
         """Whether a root may say that what it does not keep is gone; if not, it asks others for that."""
 
+    def has_all_told(self, topic: Topic) -> bool:
+        """Whether all who may have more than a root have told it, or had the time to."""
+
+    def may_be_divided(self, topic: Topic) -> bool:
+        """Whether a topic's root, or some who hold its state, have lately not been heard of, by any way.
+
+        There may be more on the other side of a cut.
+        """
+
     def look_after(self, topic: Topic) -> None:
         """Some time has passed."""
 

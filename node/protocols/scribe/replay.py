@@ -91,7 +91,10 @@ class Replay:
             for child in topic.children:
                 self._trees.pastry.send(further, child)  # it may have been a root where this node was not
         if message.is_last_told:
-            self._trees.pastry.send(Fetched(topic.key), asking.address)
+            if topic.kept_for is not None and self._trees.succession.may_be_divided(topic):
+                topic.untold.add(asking.address)
+            else:
+                self._trees.pastry.send(Fetched(topic.key), asking.address)
             if topic.is_behind(message.positions):
                 topic.note_ahead(asking.address, self._trees.now_us, message.positions)
                 self.ask(topic, asking.address)

@@ -116,7 +116,7 @@ class Roots:
 
     def _has_all(self, topic: Topic) -> bool:
         """Whether a root has what others have of what one before it took."""
-        return self._succession.has_waited(topic) and not self._is_behind(topic)
+        return self._succession.has_all_told(topic) and not self._is_behind(topic)
 
     def _is_behind(self, topic: Topic) -> bool:
         """Whether a replica has more than this root: another one had it keep that, where this one was not

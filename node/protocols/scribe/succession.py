@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from node.core import machine as m
 from node.core.peer_pool import Address, PeerEffect
+from node.protocols.pastry.ids import distance
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.scribe.messages import Fetched
 from node.protocols.scribe.parameters import Parameters
@@ -25,7 +26,7 @@ GAP_RETRANSMITS = 16
 """The same within what it has, since the ring last changed: who seems to have failed may have the rest, and
 is asked again twice meanwhile.
 """
-LEFT_RETRANSMITS = 8  # for so long a node that lost sight of all others decides nothing alone
+LEFT_RETRANSMITS = 8  # for so long a node that lost sight of others decides nothing alone
 
 
 class Succession:
@@ -64,6 +65,7 @@ class Succession:
             return
         nearest = self._trees.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
         before, topic.nearest = topic.nearest, {node.address for node in nearest}
+        topic.asked &= topic.nearest
         for address in sorted(topic.nearest - before):
             topic.root_since_us = self._trees.now_us
             topic.asked.add(address)
@@ -86,6 +88,25 @@ class Succession:
         """Whether a root had time to get what the one before it had."""
         waited_us = self._trees.now_us - topic.root_since_us
         return not topic.asked or waited_us >= self._parameters.retransmit_us
+
+    def has_all_told(self, topic: Topic) -> bool:
+        """See `layers.Succession`."""
+        waited_us = self._trees.now_us - topic.root_since_us
+        has_told = not topic.asked or waited_us >= LEFT_RETRANSMITS * self._parameters.retransmit_us
+        return has_told and not self.may_be_divided(topic)
+
+    def may_be_divided(self, topic: Topic) -> bool:
+        """See `layers.Succession`."""
+        pastry = self._trees.pastry
+        silent = pastry.reach.lately_silent(LEFT_RETRANSMITS * self._parameters.retransmit_us)
+        if silent:
+            known = sorted(
+                [pastry.own, *pastry.leaf_set.members, *silent],
+                key=lambda each: distance(each.id, topic.key),
+            )
+            if not set(silent).isdisjoint(known[: 1 + self._parameters.replicas]):
+                topic.divided_us = self._trees.now_us
+        return self._trees.now_us - topic.divided_us < self._parameters.retransmit_us
 
     def has_sought(self, topic: Topic) -> bool:
         """See `layers.Succession`."""
@@ -140,6 +161,9 @@ class Succession:
                 missing = True
             else:
                 self._events.give_up(topic, stream, min(state.early))
+        if topic.asked and self._trees.now_us - topic.fetched_us >= self._parameters.retransmit_us:
+            for address in sorted(topic.asked):
+                self._events.ask(topic, address, is_last_told=True)
         if missing:
             nearest = self._trees.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
             those = (*(node.address for node in nearest), *topic.children, *ahead)
@@ -187,5 +211,9 @@ class Succession:
 
     def look_after(self, topic: Topic) -> None:
         """See `layers.Succession`."""
+        if topic.untold and not self.may_be_divided(topic):
+            for address in sorted(topic.untold):
+                self._trees.pastry.send(Fetched(topic.key), address)
+            topic.untold.clear()
         if topic.is_handing_over and self._trees.now_us - topic.root_since_us > HAND_OVER_US:
             topic.is_handing_over = False

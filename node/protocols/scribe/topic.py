@@ -162,6 +162,8 @@ class Topic:
     seeking_since_us: int = 0  # and since when it does so, again and again
     nearest: set[Address] = field(default_factory=set)  # to a root, since it asked them last
     asked: set[Address] = field(default_factory=set)  # nodes that have not sent a new root all that they have
+    untold: set[Address] = field(default_factory=set)  # new roots that are not told yet that this is all
+    divided_us: int = -1 << 40  # when some who may have more were not heard of last
     ahead: dict[Address, tuple[int, Sequence[Position]]] = field(default_factory=dict)
     # who said, and when, that it has more than this node, which it took for the root
     is_joining: bool = False

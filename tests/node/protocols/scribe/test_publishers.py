@@ -9,7 +9,7 @@ from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of, first_of
 from node.core.peer_pool import Unreachable
 from node.protocols.pastry.overlay import Pastry
-from node.protocols.scribe.messages import FetchBefore, Multicast, Position
+from node.protocols.scribe.messages import Fetch, FetchBefore, Multicast, Position
 from node.protocols.scribe.topic import StreamState
 from tests.node.protocols.scribe.groups import REGIONS, Groups
 from tests.node.protocols.scribe.test_peer import Peers
@@ -333,3 +333,21 @@ def test_a_root_misses_no_replica_before_that_could_have_answered(monkeypatch):
     groups.run(3_000_000)
     assert groups.roots()
     assert missed == []
+
+
+def test_who_misses_some_of_those_that_hold_a_state_tells_a_new_root_only_later_that_this_is_all():
+    groups = Groups(members=8, topics=4, heartbeat_timeout_us=1_500_000)
+    groups.run(3_000_000)
+    groups.cut(*((region, 3) for region in range(REGIONS - 1)))
+    asked = groups.node("r0/member-1")
+    topic = next(each for each in asked.trees.topics.values() if each.kept_for is not None)
+    for _ in range(60):
+        groups.run(100_000)
+        if asked.trees.succession.may_be_divided(topic):
+            break
+    fetch = Fetch(topic.key, asked.pastry.own.id, groups.addresses["r1/member-1"], 1, ())
+    asked.trees.receive(groups.addresses["r1/member-1"], fetch)
+    assert topic.untold == {groups.addresses["r1/member-1"]}
+    groups.cut()
+    groups.run(12_000_000)
+    assert topic.untold == set()
