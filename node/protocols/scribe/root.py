@@ -65,7 +65,7 @@ class Roots:
             events = message.first_seq, before, message.count, bytes(message.payload)
             self._events.take(topic, Multicast(topic.key, message.stream, *events))
             self._answer(topic, message.stream)
-        elif message.first_seq != first_of(epoch_of(message.first_seq)):
+        elif epoch_of(message.first_seq) == epoch_of(before + 1):  # of one that waits to begin, nothing
             events = message.first_seq, message.first_seq - 1, message.count, bytes(message.payload)
             self._events.take(topic, Multicast(topic.key, message.stream, *events))  # before its time
 

@@ -9,7 +9,7 @@ from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of, first_of
 from node.core.peer_pool import Unreachable
 from node.protocols.pastry.overlay import Pastry
-from node.protocols.scribe.messages import Fetch, FetchBefore, Multicast, Position
+from node.protocols.scribe.messages import Fetch, FetchBefore, Multicast, Position, Publish
 from node.protocols.scribe.topic import StreamState
 from tests.node.protocols.scribe.groups import REGIONS, Groups
 from tests.node.protocols.scribe.test_peer import Peers
@@ -351,3 +351,21 @@ def test_who_misses_some_of_those_that_hold_a_state_tells_a_new_root_only_later_
     groups.cut()
     groups.run(12_000_000)
     assert topic.untold == set()
+
+
+def test_of_an_epoch_that_waits_to_begin_a_root_keeps_nothing():
+    """What waits for its time would keep those who join from beginning."""
+    groups = Groups(members=8, topics=4)
+    groups.run(3_000_000)
+    key, [name] = next(iter(groups.roots().items()))
+    root = groups.node(name)
+    topic = root.trees.topics[key]
+    stream, state = next(iter(topic.streams.items()))
+    sender = groups.node("r0/publisher-0").pastry.own
+    topic.divided_us = groups.now_us
+    for first in (first_of(1), first_of(1) + 1):
+        root.roots.publish(topic, Publish(key, sender.id, sender.address, 0, stream, first, 1, b"x"))
+    assert not state.early
+    assert state.next < first_of(1)
+    root.roots.publish(topic, Publish(key, sender.id, sender.address, 0, stream, state.next + 1, 1, b"x"))
+    assert list(state.early) == [state.next + 1]
