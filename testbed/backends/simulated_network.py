@@ -147,8 +147,7 @@ class SimulatedFaults:
         self._hosts = {process.name: process.host for process in plan.processes}
         self._links = {link.name: link for link in plan.links}
         self._port = plan.port
-        self._cut: set[tuple[str, Direction]] = set()
-        self._apart: set[Hop] = set()  # of hosts
+        self._cut: set[Hop] = set()  # from region to region, or from host to host
         self._zero_us: int | None = None
         self._actions: dict[ProcessAction, Callable[[str], None]] = {
             ProcessAction.KILL: processes.kill,
@@ -193,25 +192,21 @@ class SimulatedFaults:
         return AppliedChange(index, change, now_ns, now_ns)
 
     def _change_pairs(self, change: ProcessChange) -> None:
-        separates = change.action is ProcessAction.SEPARATE
         for peer in change.peers:
             pair = self._hosts[change.process], self._hosts[peer]
-            if separates and pair not in self._apart:
-                self._apart.add(pair)
-                self._network.cut(*pair, both=False)
-            elif not separates and pair in self._apart:
-                self._apart.remove(pair)
-                self._network.heal(*pair, both=False)
+            self._let_be_cut(pair, is_cut=change.action is ProcessAction.SEPARATE)
 
     def _change_link(self, change: LinkChange) -> None:
         hop = hop_of(self._links[change.link], change.direction)
-        target = (change.link, change.direction)
         trace = self._links[change.link].trace(change.direction)
         self._network.change(*hop, line_of(change.parameters, trace, self._zero_us))
-        is_cut = change.state is not LinkState.UP
-        if is_cut and target not in self._cut:
-            self._cut.add(target)
+        self._let_be_cut(hop, is_cut=change.state is not LinkState.UP)
+
+    def _let_be_cut(self, hop: Hop, *, is_cut: bool) -> None:
+        """Cut it or heal it, unless it is so already."""
+        if is_cut and hop not in self._cut:
+            self._cut.add(hop)
             self._network.cut(*hop, both=False)
-        elif not is_cut and target in self._cut:
-            self._cut.remove(target)
+        elif not is_cut and hop in self._cut:
+            self._cut.remove(hop)
             self._network.heal(*hop, both=False)
