@@ -3,8 +3,8 @@
     .venv/bin/python -m tests.bench.traces >before.txt     # at one commit
     .venv/bin/python -m tests.bench.traces | diff before.txt -
 
-Each line has the run, then SHA-256 digests of its deliveries (what each client got, and when) and of the logs of
-all nodes. Names of experiments as arguments select some of the runs.
+Each line has the run, then SHA-256 digests of its deliveries (what each client got, and when) and of the logs
+of all nodes. Names of experiments as arguments select some of the runs.
 """
 
 import hashlib
