@@ -1,19 +1,26 @@
 """A pytest plugin that records what each test costs: wall time, processor time, programs started.
 
-Load it with `-p tests.costs --costs FILE`. Processor time includes child processes that ended and were waited
-for, so a sandbox counts with everything in it. Costs of shared fixtures count for the test that sets them up.
+    make test ARGS="-p tests.costs --costs costs.jsonl"
+
+It writes a line of JSON for each test and prints tables at the end. Processor time includes child processes
+that ended and were waited for, so a sandbox counts with everything in it; a Java that a fixture keeps for
+later tests does not count. Costs of shared fixtures count for the test that sets them up.
 """
 
 import json
 import resource
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+COLUMNS = ("wall_s", "own_cpu_s", "child_cpu_s")
+NEEDS = ("uml", "machines", "network", "browser", "spark", "slow")
+ROWS_MAX, PROGRAMS_MAX = 40, 12
 
 _started: Counter[str] = Counter()
 
@@ -72,18 +79,46 @@ def _processor_s() -> tuple[float, float]:
 
 
 class _Writer:
+    """Writes each test's costs as its report arrives, and prints the tables at the end."""
+
     def __init__(self, path: Path) -> None:
         self._file = path.open("w")
+        self._costs: list[dict[str, Any]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         for name, value in report.user_properties:
             if name == "costs" and report.when == "teardown":
-                worker = getattr(report, "worker_id", "main")
-                self._file.write(json.dumps({**value, "worker": worker, "ended": time.time()}) + "\n")
+                self._costs.append(value)
+                self._file.write(json.dumps(value) + "\n")
                 self._file.flush()
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.write_line("\n".join(tables(self._costs)))
 
     def pytest_unconfigure(self) -> None:
         self._file.close()
+
+
+def tables(costs: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of three tables: costs by what tests need, by folder, and the dearest files."""
+    groups: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
+        ("needs", lambda cost: next((need for need in NEEDS if need in cost["markers"]), "nothing")),
+        ("folder", lambda cost: "/".join(cost["test"].split("::")[0].split("/")[:3])),
+        ("file", lambda cost: cost["test"].split("::")[0]),
+    )
+    for name, key in groups:
+        sums: dict[str, Counter[str]] = defaultdict(Counter)
+        for cost in costs:
+            sums[key(cost)].update({"tests": 1, **{column: cost[column] for column in COLUMNS}})
+        yield f"{'tests':>6} {'wall s':>8} {'own s':>8} {'child s':>8}  {name}"
+        dearest = sorted(sums.items(), key=lambda item: -(item[1]["own_cpu_s"] + item[1]["child_cpu_s"]))
+        for group, total in dearest[:ROWS_MAX]:
+            figures = " ".join(f"{total[column]:8.1f}" for column in COLUMNS)
+            yield f"{total['tests']:6} {figures}  {group}"
+    programs = sum((Counter(cost["programs"]) for cost in costs), Counter())
+    yield "started: " + ", ".join(
+        f"{count} {program}" for program, count in programs.most_common(PROGRAMS_MAX)
+    )
 
 
 _BEGAN: pytest.StashKey[tuple[float, float, float]] = pytest.StashKey()
