@@ -184,7 +184,7 @@ class Dissemination:
             if channel.room_bytes > size_bytes:  # as `send` does it, but the size is computed once for all
                 channel.room_bytes -= size_bytes
                 channel.sent_us = self._node.now_us
-                emit(m.Send(channel.connection, messages))
+                emit(m.Send(channel.connection, messages, size_bytes))
             else:
                 self._node.send(channel, news)
 
