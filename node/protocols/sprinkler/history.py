@@ -63,6 +63,7 @@ class StreamHistory:
         "cnt",
         "collected",
         "committed",
+        "counted_bytes",
         "ends",
         "key_bytes",
         "stream",
@@ -73,6 +74,7 @@ class StreamHistory:
         self.cnt = 0
         self.committed = 0
         self.ends: tuple[int, ...] = ()  # the last events of former epochs, as far as remembered
+        self.counted_bytes = 0  # of `used_bytes`, those that `History` has counted
         self.collected = 0  # everything up to here is collected by a predicate on age
         self.key_bytes: int | None = None  # of the stream's SAME_KEY events
         self._keys_since = 0  # the first of these
@@ -331,38 +333,46 @@ class History:
         """
         if isinstance(batch.payload, memoryview):
             batch = replace(batch, payload=bytes(batch.payload))
-        self.streams[batch.stream].append(batch)
+        state = self.streams[batch.stream]
+        state.append(batch)
         if batch.kind not in PLACEHOLDERS:
-            self.used_bytes += BATCH_BYTES + len(batch.payload)
+            added_bytes = BATCH_BYTES + len(batch.payload)
+            state.counted_bytes += added_bytes
+            self.used_bytes += added_bytes
 
     def commit(self, stream: int, cnt: int) -> None:
         """All replicas have the stream up to `cnt`: garbage collection events among it collect."""
         state = self.streams[stream]
-        used_bytes = state.used_bytes
         if state.commit(cnt):
             self._collecting[stream] = None
-        self.used_bytes += state.used_bytes - used_bytes
+            self._count(state)
         self.grown[stream] = None
 
     def truncate(self, stream: int, cnt: int) -> None:
         """Forget the stream's events after `cnt`, which are not committed."""
         state = self.streams[stream]
-        used_bytes = state.used_bytes
         state.truncate(cnt)
-        self.used_bytes += state.used_bytes - used_bytes
         self._collecting[stream] = None
+        self._count(state)
 
     def start_over(self, stream: int) -> None:
         """Forget all of a stream."""
-        self.used_bytes -= self.streams[stream].used_bytes
+        self.used_bytes -= self.streams[stream].counted_bytes
         self.streams[stream] = StreamHistory(stream)
 
     def collect_some(self) -> bool:
         """Called once per input: go on collecting, a little, on every stream. Whether there is more to do."""
+        if not self._collecting:
+            return False
         for stream in list(self._collecting):
             state = self.streams[stream]
-            used_bytes = state.used_bytes
             if not state.collect_some():
                 del self._collecting[stream]
-            self.used_bytes += state.used_bytes - used_bytes
+            self._count(state)
         return bool(self._collecting)
+
+    def _count(self, state: StreamHistory) -> None:
+        """A stream may take more or less memory than before."""
+        used_bytes = state.used_bytes
+        self.used_bytes += used_bytes - state.counted_bytes
+        state.counted_bytes = used_bytes

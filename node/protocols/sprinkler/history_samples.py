@@ -29,8 +29,6 @@ class HistorySamples:
         are stored beyond what is committed count as stored only.
         """
         rows: list[dict[str, int]] = []
-        if not history.grown:
-            return rows
         for number in sorted(history.grown):
             stream = history.streams[number]
             if number_of(stream.committed) >= self._next.get(number, FIRST):
