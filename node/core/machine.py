@@ -213,10 +213,11 @@ class Connect:
 
 @value
 class Send:
-    """Write these messages, in order."""
+    """Write these messages, in order. size_bytes: of all their frames, if the machine has counted them."""
 
     connection: int
     messages: Sequence[Any]
+    size_bytes: int | None = field(default=None, compare=False)
 
 
 @value

@@ -252,7 +252,8 @@ class Codec:
         if len(self.by_name) < len(self.by_type):
             raise TypeError("two messages have the same name")
         self._by_class = {layout.message: layout for layout in self.by_type.values()}
-        self._sizes_bytes = {layout.message: layout.size_bytes for layout in self.by_type.values()}
+        self.sizes_bytes = {layout.message: layout.size_bytes for layout in self.by_type.values()}
+        """The functions that give the length of a whole frame, by the message's class."""
         self._last: tuple[Any, int, list[bytes | memoryview]] = (None, 0, [])
         for layout in self.by_type.values():
             if layout.tail is not None and layout.tail.kind == "message":
@@ -277,7 +278,7 @@ class Codec:
 
     def size_bytes(self, message: Any) -> int:
         """Length of the message's whole frame, without making it."""
-        return self._sizes_bytes[type(message)](message)
+        return self.sizes_bytes[type(message)](message)
 
     def holds(self, message: Any, name: str) -> bool:
         """Whether a message has this name, or one within it has."""

@@ -79,7 +79,7 @@ class PeeringMachine(Generic[C]):
         self.dialers: dict[str, Dialer] = {}
         self.timers: dict[m.Timer, Callable[[], None]] = {SILENCE: self._look_for_silence}
         self._greeting: Greeting
-        self._size_bytes = codec.size_bytes
+        self._sizes_bytes = codec.sizes_bytes
         self._limits = limits
         self._channel = channel
         self._silence_at_us = 0  # when the next look for silence is due
@@ -199,10 +199,12 @@ class PeeringMachine(Generic[C]):
         """Send, and count it against the channel's room. Small messages may overdraw it, up to a limit; by
         how much the last of the bulk did is not theirs.
         """
-        self.emit(m.Send(channel.connection, messages))
-        channel.sent_us = self.now_us
+        size_bytes = 0
         for message in messages:
-            channel.room_bytes -= self._size_bytes(message)
+            size_bytes += self._sizes_bytes[type(message)](message)
+        self._effects.append(m.Send(channel.connection, messages, size_bytes))
+        channel.sent_us = self.now_us
+        channel.room_bytes -= size_bytes
         if channel.room_bytes > 0:
             return
         if not channel.awaiting:
@@ -287,11 +289,11 @@ class PeeringMachine(Generic[C]):
             return  # closed by us while this was on its way
         channel.heard_us = self.now_us
         for message in given.messages:
-            if not channel.has_greeted and type(message) is type(self._greeting):
-                self._greeted(channel, message)
-            else:
+            if channel.has_greeted or type(message) is not type(self._greeting):
                 channel.has_answered = True
                 self.take(channel, message)
+            else:
+                self._greeted(channel, message)
             if channel.connection not in self.connections:
                 return
 

@@ -5,8 +5,8 @@ second of a large system is millions of them. Those of one moment are in a list,
 where delays are alike, thousands of messages arrive at once.
 """
 
-import heapq
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Any
 
 Action = Callable[[Any], None]
@@ -31,7 +31,7 @@ class Clock:
         planned = self._planned.get(time_us)
         if planned is None:
             self._planned[time_us] = [(action, argument)]
-            heapq.heappush(self._moments, time_us)
+            heappush(self._moments, time_us)
         else:
             planned.append((action, argument))
 
@@ -39,7 +39,7 @@ class Clock:
         """Let everything happen that is planned up to and at `time_us`."""
         moments = self._moments
         while moments and moments[0] <= time_us:
-            self.now_us = heapq.heappop(moments)
+            self.now_us = heappop(moments)
             for action, argument in self._planned.pop(self.now_us):
                 action(argument)  # what it plans for this moment is in a list of its own, after this one
         self.now_us = max(self.now_us, time_us)

@@ -12,7 +12,7 @@ from node.core import machine as m
 from node.core.message_layout import Codec
 from node.sim.clock import Clock
 from node.sim.pipe import Pipe, WidePipe
-from node.sim.process import End, Node, TraceEntry
+from node.sim.process import End, Node
 from node.sim.wires import Hop, Line, LinkDirection, Port, Region, Wires
 
 CLOSED = "closed by peer"
@@ -26,8 +26,6 @@ class Connections:
     """All connections of a network. give: hands an input to a node."""
 
     def __init__(self, clock: Clock, wires: Wires, codec: Codec, seed: int, give: Give) -> None:
-        self.trace: list[TraceEntry] = []
-        self.trace_limit = 0
         self.ends: dict[int, End] = {}
         self._clock = clock
         self._wires = wires
@@ -138,17 +136,12 @@ class Connections:
     def send(self, node: Node, effect: m.Send) -> None:
         """Carry out a Send; nothing happens on a connection that is closed."""
         end = self.ends.get(effect.connection)
-        if end is None or not end.open:
+        if end is None:
             return
-        messages = effect.messages
-        other = end.other
-        if len(self.trace) < self.trace_limit:
-            names = node.spec.name, other.node.spec.name
-            self.trace += [TraceEntry(self._clock.now_us, *names, message) for message in messages]
-        size_bytes = 0
-        for message in messages:
-            size_bytes += self._size_bytes(message)
-        end.outward.send(size_bytes, m.Received(other.number, messages))
+        size_bytes = effect.size_bytes
+        if size_bytes is None:
+            size_bytes = sum(map(self._size_bytes, effect.messages))
+        end.outward.send(size_bytes, m.Received(end.other.number, effect.messages))
 
     def await_writable(self, number: int) -> None:
         """Give the node Writable, once, when the connection has room."""
@@ -163,9 +156,9 @@ class Connections:
 
     def arrived(self, end: End, given: m.Input, size_bytes: int) -> None:
         """An input has arrived at this end; one that is not read waits, and takes up the window."""
-        node = end.node
-        if not end.open or node.finished:
+        if not end.open:
             return
+        node = end.node
         if node.stopped:
             end.other.outward.leave_unread(size_bytes)
             node.waiting.append((end, given, size_bytes))

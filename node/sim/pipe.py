@@ -24,12 +24,16 @@ from typing import Any
 
 from node.core import machine as m
 from node.sim.clock import Clock
-from node.sim.wires import SEGMENT_BYTES, Line, LinkDirection, Port, wire_bytes
+from node.sim.wires import SEGMENT_BYTES, LinkDirection, Port, wire_bytes
 
 RETRANSMIT_US = 200_000  # the kernel's least retransmission time-out
 LOW_WATER_BYTES = 65_536  # a pipe with less than this not sent can take more
 WINDOW_BYTES = 4 << 20  # that a process which does not read may leave in its kernel
 
+Parcel = tuple[int, int, m.Input]
+"""What travels: its bytes, those on the wire with headers, and the input."""
+Step = tuple[int, int, Parcel]
+"""Of a parcel between regions: in which flight, and which of the links comes next."""
 Deliver = Callable[[Any, m.Input, int], None]
 """Takes the end, the input and its size in bytes."""
 
@@ -70,8 +74,9 @@ class Pipe:
 
     def send(self, size_bytes: int, given: m.Input) -> None:
         """Hand over an input of this size, which arrives at the other end."""
-        at_us = int(self._leave_port(size_bytes)) + self.delay_us
-        self._clock.at(at_us, self._reach, (size_bytes, given))
+        on_wire = wire_bytes(size_bytes)
+        at_us = int(self._leave_port(size_bytes, on_wire)) + self.delay_us
+        self._clock.at(at_us, self._reach, (size_bytes, on_wire, given))
 
     def when_room(self, action: Callable[[Any], None]) -> None:
         """Call `action(None)` once, as soon as little waits to be sent and the receiver's window is open."""
@@ -100,11 +105,11 @@ class Pipe:
         """After `discard`: hand this to the other end as soon as possible."""
         self._clock.at(self._clock.now_us + self.delay_us, self._hurried, given)
 
-    def _leave_port(self, size_bytes: int) -> float:
+    def _leave_port(self, size_bytes: int, on_wire: int) -> float:
         """When the last bit of this has left the sender's port."""
         port = self._out
         now_us: float = self._clock.now_us
-        takes_us = wire_bytes(size_bytes) * port.us_per_byte
+        takes_us = on_wire * port.us_per_byte
         waits_us = self._left_us if size_bytes <= SEGMENT_BYTES else port.free_us
         left_us = (waits_us if waits_us > now_us else now_us) + takes_us
         port.free_us = (port.free_us if port.free_us > now_us else now_us) + takes_us
@@ -112,13 +117,12 @@ class Pipe:
             self._left_us = left_us
         return self._left_us
 
-    def _reach(self, parcel: tuple[int, m.Input]) -> None:
+    def _reach(self, parcel: Parcel) -> None:
         """The last bit is at the receiver's port, which may still be busy with others'."""
-        size_bytes = parcel[0]
+        size_bytes, on_wire, given = parcel
         port = self._in
         now_us: float = self._clock.now_us
-        takes_us = wire_bytes(size_bytes) * port.us_per_byte
-        done_us = port.free_us + takes_us
+        done_us = port.free_us + on_wire * port.us_per_byte
         port.free_us = done_us if done_us > now_us else now_us
         if size_bytes <= SEGMENT_BYTES or done_us < now_us:
             done_us = now_us
@@ -126,16 +130,16 @@ class Pipe:
             done_us = max(done_us, self._arrived_us)
         elif done_us < now_us + 1:
             if not self._discarded:
-                self._deliver(self.target, parcel[1], size_bytes)
+                self._deliver(self.target, given, size_bytes)
             return
         self._arrived_us = done_us
         self._pending += 1
         self._clock.at(int(done_us), self._arrive_late, parcel)
 
-    def _arrive_late(self, parcel: tuple[int, m.Input]) -> None:
+    def _arrive_late(self, parcel: Parcel) -> None:
         self._pending -= 1
         if not self._discarded:
-            self._deliver(self.target, parcel[1], parcel[0])
+            self._deliver(self.target, parcel[2], parcel[0])
 
     def _hurried(self, given: m.Input) -> None:
         self._deliver(self.target, given, 0)
@@ -163,6 +167,7 @@ class WidePipe(Pipe):
 
     __slots__ = (
         "_back",
+        "_cut_links",
         "_flight",
         "_flying",
         "_held",
@@ -180,22 +185,18 @@ class WidePipe(Pipe):
         deliver: Deliver,
         links: tuple[tuple[LinkDirection, ...], tuple[LinkDirection, ...]],
     ) -> None:
-        near, far = (Port(Line(port.delay_us)) for port in ports)
-        super().__init__(clock, (near, far), target, deliver)
+        super().__init__(clock, ports, target, deliver)
         self._links, self._back = links
-        self._flying: deque[tuple[int, m.Input]] = deque()  # what is on its way, in order
-        self._held: deque[tuple[int, m.Input]] = deque()  # handed over after that, waiting for the links
+        self._flying: deque[Parcel] = deque()  # what is on its way, in order
+        self._held: deque[Parcel] = deque()  # handed over after that, waiting for the links
         self._flight = 0  # stages planned in an earlier flight do not take place
         self._queued_bytes = 0  # not yet through the first link
         self._passed_us = [0.0] * len(self._links)  # nothing overtakes into a link,
         self._reached_us = [0] * len(self._links)  # nor out of it
+        self._cut_links = 0  # how many of its links are cut, there or back
         for link in (*self._links, *self._back):
             link.pipes[self] = None
-
-    @property
-    def blocked(self) -> bool:
-        """Whether a link is cut, there or back."""
-        return any(link.cuts for link in self._links) or any(link.cuts for link in self._back)
+            self._cut_links += link.cuts > 0
 
     def delay_us_now(self) -> int:
         """The one-way delay, as the links are now."""
@@ -204,22 +205,25 @@ class WidePipe(Pipe):
     def send(self, size_bytes: int, given: m.Input) -> None:
         """See `Pipe`."""
         self._queued_bytes += size_bytes
-        if self.blocked:
-            self._held.append((size_bytes, given))
+        parcel = (size_bytes, wire_bytes(size_bytes), given)
+        if self._cut_links:
+            self._held.append(parcel)
         else:
-            self._fly((size_bytes, given))
+            self._fly(parcel)
 
     def note_cut(self, link: LinkDirection) -> None:
         """A direction of this pipe was cut: what is in flight has to be sent again."""
+        self._cut_links += 1
         if link in self._links:
             self._flight += 1
             self._held.extendleft(reversed(self._flying))
             self._flying.clear()
-            self._queued_bytes = sum(size_bytes for size_bytes, _ in self._held)
+            self._queued_bytes = sum(parcel[0] for parcel in self._held)
 
     def note_heal(self) -> None:
         """A cut has ended: if it was the last one, everything that waits is sent."""
-        if self.blocked:
+        self._cut_links -= 1
+        if self._cut_links:
             return
         self._left_us = max(self._left_us, float(self._clock.now_us + RETRANSMIT_US))
         held, self._held = self._held, deque()
@@ -238,7 +242,7 @@ class WidePipe(Pipe):
         """See `Pipe`. A reset does not cross a cut link and is not repeated: what the other end sends next is
         answered by another one.
         """
-        if self.blocked:
+        if self._cut_links:
             self._discarded = False
             self.send(0, given)
         else:
@@ -249,44 +253,56 @@ class WidePipe(Pipe):
         for link in (*self._links, *self._back):
             link.pipes.pop(self, None)
 
-    def _fly(self, parcel: tuple[int, m.Input]) -> None:
+    def _fly(self, parcel: Parcel) -> None:
+        """Leave the host, whose port's rate is not shared with the LAN; after a cut not before it is over."""
         self._flying.append(parcel)
-        at_us = int(self._leave_port(parcel[0])) + self._out.delay_us
+        now_us, left_us = self._clock.now_us, int(self._left_us)
+        at_us = (left_us if left_us > now_us else now_us) + self._out.delay_us
         self._clock.at(at_us, self._enter, (self._flight, 0, parcel))
 
-    def _enter(self, step: tuple[int, int, tuple[int, m.Input]]) -> None:
+    def _enter(self, step: Step) -> None:
         """The last bit is at the beginning of a link."""
         flight, stage, parcel = step
         if flight != self._flight:
             return
-        link = self._links[stage]
-        done_us = link.sent_us(self._clock.now_us, wire_bytes(parcel[0]))
-        link.free_us = done_us
+        link, now_us = self._links[stage], self._clock.now_us
+        done_us = link.take(now_us, parcel[1])
         if link.loss:
             done_us += self._lost_us(link, parcel[0])
-        done_us = self._passed_us[stage] = max(done_us, self._passed_us[stage])
-        self._clock.at(int(done_us), self._through, step)
+        if done_us < self._passed_us[stage]:
+            done_us = self._passed_us[stage]
+        self._passed_us[stage] = done_us
+        if done_us < now_us + 1:
+            self._through(step)
+        else:
+            self._clock.at(int(done_us), self._through, step)
 
-    def _through(self, step: tuple[int, int, tuple[int, m.Input]]) -> None:
+    def _through(self, step: Step) -> None:
         """The last bit has entered the link: it travels."""
         flight, stage, parcel = step
         if flight != self._flight:
             return
         if stage == 0:
             self._queued_bytes -= parcel[0]
-            self._look_for_room(None)
-        at_us = self._clock.now_us + self._links[stage].delay_at_us(self._clock.now_us)
-        at_us = self._reached_us[stage] = max(at_us, self._reached_us[stage])
-        if stage + 1 < len(self._links):
-            self._clock.at(at_us, self._enter, (flight, stage + 1, parcel))
+            if self._awaited is not None:
+                self._look_for_room(None)
+        now_us = self._clock.now_us
+        at_us = now_us + self._links[stage].delay_at_us(now_us)
+        if at_us < self._reached_us[stage]:
+            at_us = self._reached_us[stage]
+        self._reached_us[stage] = at_us
+        stage += 1
+        if stage < len(self._links):
+            self._clock.at(at_us, self._enter, (flight, stage, parcel))
         else:
-            self._clock.at(at_us + self._in.delay_us, self._land, (flight, parcel))
+            self._clock.at(at_us + self._in.delay_us, self._land, step)
 
-    def _land(self, landing: tuple[int, tuple[int, m.Input]]) -> None:
-        flight, parcel = landing
+    def _land(self, step: Step) -> None:
+        """The last bit is there."""
+        flight, _, parcel = step
         if flight == self._flight:
             self._flying.popleft()
-            self._reach(parcel)
+            self._deliver(self.target, parcel[2], parcel[0])
 
     def _lost_us(self, link: LinkDirection, size_bytes: int) -> int:
         """How much later a message comes because of lost segments."""

@@ -24,6 +24,7 @@ from node.sim.wires import Line, Region, Wires
 from node.systems import build_machine, codecs
 
 Build = Callable[[NodeSpec, m.Randomness], m.Machine]
+Carry = Callable[[Node, Any], None]
 Sent = Callable[[Node, Node, m.Send], None]
 """Is shown by whom, to whom and what."""
 
@@ -69,9 +70,9 @@ class Network:
         self._starts: dict[str, int] = {}
         self._timer_serial = 0
         self._connections = Connections(self.clock, wires, codecs()[first.system], seed, self._give)
-        self._connections.trace_limit = trace_limit
+        self.trace: list[TraceEntry] = []
         self.disks = Disks(self.clock, self._give, seed)
-        self._carry: dict[type, Callable[[Node, Any], None]] = {
+        self._carry: dict[type, Carry] = {
             m.Send: self._connections.send,
             m.SetTimer: self._set_timer,
             m.Record: lambda node, effect: self._observer.record(node, self.clock.now_us, effect),
@@ -89,8 +90,8 @@ class Network:
             m.PauseReading: lambda _, effect: self._connections.pause_reading(effect.connection),
             m.ResumeReading: lambda _, effect: self._connections.resume_reading(effect.connection),
         }
-        if sent is not None:
-            self._carry[m.Send] = self._shown(sent)
+        for see in ((self._tracing(trace_limit),) if trace_limit else ()) + ((sent,) if sent else ()):
+            self._carry[m.Send] = self._shown(see, self._carry[m.Send])
         for name in self._specs if start else ():
             self.start(name)
 
@@ -188,11 +189,6 @@ class Network:
         """See `Connections.longest_wait`."""
         return self._connections.longest_wait()
 
-    @property
-    def trace(self) -> list[TraceEntry]:
-        """The first `trace_limit` messages that were handed to connections."""
-        return self._connections.trace
-
     # --- Inputs and effects
 
     def _begin(self, node: Node) -> None:
@@ -215,16 +211,24 @@ class Network:
             text = failure_text(error, node.machine)
             raise NodeFailureError(f"{node.spec.name} failed: {text}") from error
 
-    def _shown(self, sent: Sent) -> Callable[[Node, m.Send], None]:
-        ends, send = self._connections.ends, self._connections.send
+    def _shown(self, sent: Sent, send: Carry) -> Carry:
+        ends = self._connections.ends
 
         def show(node: Node, effect: m.Send) -> None:
             end = ends.get(effect.connection)
-            if end is not None and end.open:
+            if end is not None:
                 sent(node, end.other.node, effect)
                 send(node, effect)
 
         return show
+
+    def _tracing(self, limit: int) -> Sent:
+        def note(source: Node, target: Node, effect: m.Send) -> None:
+            names = source.spec.name, target.spec.name
+            if len(self.trace) < limit:
+                self.trace += [TraceEntry(self.clock.now_us, *names, each) for each in effect.messages]
+
+        return note
 
     def _connect(self, node: Node, effect: m.Connect) -> None:
         member = self._members[effect.address]

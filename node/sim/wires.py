@@ -154,11 +154,16 @@ class LinkDirection:
         self._sent_us = line.sent_us
         self._delay_at_us = line.delay_at_us
 
-    def sent_us(self, now_us: int, size_bytes: int) -> float:
-        """When so much has been sent whose last bit is at the link's beginning now."""
+    def take(self, now_us: int, size_bytes: int) -> float:
+        """Send so much whose last bit is at the link's beginning now; returns when the link has taken it."""
         if self._sent_us is not None:
-            return self._sent_us(max(float(now_us), self.free_us), size_bytes)
-        return max(float(now_us), self.free_us + size_bytes * self.us_per_byte)
+            done_us = self._sent_us(max(float(now_us), self.free_us), size_bytes)
+        else:
+            done_us = self.free_us + size_bytes * self.us_per_byte
+            if done_us < now_us:
+                done_us = float(now_us)
+        self.free_us = done_us
+        return done_us
 
     def delay_at_us(self, now_us: int) -> int:
         """The delay of what begins to travel now."""

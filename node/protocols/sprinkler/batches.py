@@ -93,6 +93,8 @@ def covered(batch: Batch) -> int:
 
 def last_seq(batch: Batch) -> int:
     """The last sequence number that the batch covers."""
+    if type(batch) is Events and batch.count:  # as nearly always
+        return batch.first_seq + batch.count - 1
     return batch.first_seq + covered(batch) - 1
 
 

@@ -233,7 +233,7 @@ class Replication:
             self._cursors.serve(channel)
         if not self._has_told_whole:
             self._tell_whole(channel)
-        if self._may_pass_token() and all_sent and self._cursors.is_level(channel):
+        if self.chain.joining is not None and self._may_pass_token() and all_sent and self._cursors.is_level(channel):
             assert channel.name == self.chain.joining, "a token for who does not join"
             self._token_passed = True
             self._node.send(channel, Token(self.chain.number))
@@ -249,24 +249,27 @@ class Replication:
 
     def advance(self) -> None:
         """After every input: commit what can be, tell the predecessor, serve the successor."""
-        self._join()
-        self.serve()
+        if self._awaited is not None:
+            self._join()
+        if self.successor is not None:
+            self.serve()
         if not self._changed:
             return
         changed, self._changed = self._changed, {}
-        if self._node.name not in self.chain.everyone:
+        node = self._node
+        if node.name not in self.chain.everyone:
             return
         waits = self._waits_for_successor
         told = []
         for stream in changed:
-            reach = self._node.stored(stream)
+            reach = node.stored(stream)
             if waits:
                 reach = min(reach, self._below.get(stream, 0))
-            state = self._node.history.streams[stream]
+            state = node.history.streams[stream]
             assert reach <= state.cnt, "the chain has what this replica has not"
             if reach > state.committed:
-                self._node.history.commit(stream, reach)
-                self._node.committed(stream)
+                node.history.commit(stream, reach)
+                node.committed(stream)
             if self.follows and reach > self._told.get(stream, 0):
                 self._told[stream] = reach
                 told.append(Counter(stream, reach))
@@ -282,5 +285,4 @@ class Replication:
         return name in self.chain.members
 
     def _may_pass_token(self) -> bool:
-        tail = self.chain.tail == self._node.name
-        return tail and self.chain.joining is not None and not self._token_passed
+        return self.chain.tail == self._node.name and not self._token_passed

@@ -164,14 +164,16 @@ class Dissemination:
         """sendNotify: one NOTIFY for all that has grown."""
         if not self._grown:
             return
-        cnt = self._store.cnt
-        news = Notify(tuple([Counter(stream, cnt(stream)) for stream in self._grown]))
-        self._grown.clear()
+        grown, self._grown = self._grown, {}
         self._step += 1
         if self._node.now_us >= self._redraw_us:
             self._shuffle()
         self._put_off()
         self._everything = None
+        if not self._targets:
+            return
+        cnt = self._store.cnt
+        news = Notify(tuple([Counter(stream, cnt(stream)) for stream in grown]))
         step, told, emit = self._step, self._told, self._node.emit
         size_bytes, messages = CODEC.size_bytes(news), (news,)
         for channel in self._targets:
@@ -184,7 +186,7 @@ class Dissemination:
             if channel.room_bytes > size_bytes:  # as `send` does it, but the size is computed once for all
                 channel.room_bytes -= size_bytes
                 channel.sent_us = self._node.now_us
-                emit(m.Send(channel.connection, messages))
+                emit(m.Send(channel.connection, messages, size_bytes))
             else:
                 self._node.send(channel, news)
 

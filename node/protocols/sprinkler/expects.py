@@ -19,8 +19,9 @@ docs/subscription-rule.md shows why every stream flows again in every connected 
 """
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+from node.core.value import value
 
 Path = tuple[int, ...]  # regions, from the one that tells it to the owner; empty: none
 
@@ -34,7 +35,7 @@ class Why(Enum):
     ADVERTISEMENT = "advertisement"  # another proxy is ahead, and the source does not keep up
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Offer:
     """What a connected proxy says of one stream: its latest counter, the one before, and its path.
 
@@ -49,7 +50,7 @@ class Offer:
     ends: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Expects:
     """The source of a stream, or None; and how far it is known to have got. Without one: the own counter."""
 

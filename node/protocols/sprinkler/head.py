@@ -81,6 +81,7 @@ class Head:
             if stream not in own:
                 self.sources.add(stream)
         self._restoration: Restoration | None = None
+        self.is_restoring = False  # so publications have to wait
         self._next_epoch = 0  # after the present restoration, at least; 0: no memory was lost
         self._surpassed: dict[int, tuple[int, int]] = {}  # by stream: since when someone has more, how much
         self._held: list[tuple[Channel, Publish]] = []  # PUBLISH that came while restoring
@@ -114,7 +115,7 @@ class Head:
         regions, served: see `Restoration`. next_epoch: in which they go on, at least; 0: they are new,
         and so stay in their first one, unless somebody has some of it after all.
         """
-        self._restoration = Restoration(regions, served, until_us)
+        self._restoration, self.is_restoring = Restoration(regions, served, until_us), True
         self._next_epoch = next_epoch
         for stream in self._own:
             self.sources.add(stream, returns=True)
@@ -126,11 +127,6 @@ class Head:
         waiting = [channel for _, channel, _ in pending if channel is not None]
         for channel in dict.fromkeys([*waiting, *(channel for channel, _ in self._held)]):
             self._node.drop(channel, "the chain began anew")
-
-    @property
-    def is_restoring(self) -> bool:
-        """Whether publications have to wait."""
-        return self._restoration is not None
 
     # --- Transitions of Fig. 1
 
@@ -311,7 +307,7 @@ class Head:
             cnt = self._node.history.streams[stream].cnt
             if not restoration.is_over(cnt, self.sources.furthest(stream), self._node.now_us):
                 return
-        self._restoration = None
+        self._restoration, self.is_restoring = None, False
         self._node.emit(m.CancelTimer(RESTORE))
         for stream in self._own:
             self._taken_back(stream, restoration)

@@ -58,10 +58,12 @@ class StreamHistory:
         "_fresh",
         "_keys",
         "_keys_since",
+        "_last_collecting",
         "_list",
         "cnt",
         "collected",
         "committed",
+        "counted_bytes",
         "ends",
         "key_bytes",
         "stream",
@@ -72,6 +74,7 @@ class StreamHistory:
         self.cnt = 0
         self.committed = 0
         self.ends: tuple[int, ...] = ()  # the last events of former epochs, as far as remembered
+        self.counted_bytes = 0  # of `used_bytes`, those that `History` has counted
         self.collected = 0  # everything up to here is collected by a predicate on age
         self.key_bytes: int | None = None  # of the stream's SAME_KEY events
         self._keys_since = 0  # the first of these
@@ -79,6 +82,7 @@ class StreamHistory:
         self._list = BatchList()
         self._applied = 0  # predicates are applied up to here
         self._fresh = 0  # committed since the last `collect_some`
+        self._last_collecting = 0  # where the last batch of garbage collection events ends, or beyond
 
     @property
     def bytes(self) -> int:
@@ -124,8 +128,10 @@ class StreamHistory:
         assert batch.kind == Kind.EPOCH or not before or epoch_of(self.cnt) == epoch_of(before), "unmarked"
         if batch.kind in PLACEHOLDERS:
             return
-        if self.key_bytes is None and batch.predicate == Predicate.SAME_KEY:
-            self.key_bytes, self._keys_since = batch.argument, batch.first_seq
+        if batch.kind == Kind.GC:
+            self._last_collecting = self.cnt
+            if self.key_bytes is None and batch.predicate == Predicate.SAME_KEY:
+                self.key_bytes, self._keys_since = batch.argument, batch.first_seq
         self._list.append(batch, self.cnt)
 
     def after(self, cnt: int, limit_bytes: int, upto: int | None = None) -> list[Batch]:
@@ -133,9 +139,11 @@ class StreamHistory:
 
         As many as fit in `limit_bytes` on the wire, but at least one if there is one.
         """
-        end = self.cnt if upto is None else min(upto, self.cnt)
+        end = self.cnt if upto is None or upto > self.cnt else upto
         found: list[Batch] = []
-        position = self._list.after(max(cnt, self.collected))
+        if cnt >= end:
+            return found
+        position = self._list.after(cnt if cnt > self.collected else self.collected)
         while cnt < end:
             piece, last = self._next(cnt, end, position)
             assert piece.first_seq == cnt + 1 <= last <= end, "a hole, or too much"
@@ -153,6 +161,8 @@ class StreamHistory:
         if position < len(self._list.batches):
             batch = self._list.at(position)
             last = self._list.last_seqs[position]
+            if batch.first_seq == cnt + 1 and last <= end and cnt >= self.collected:
+                return batch, last  # as nearly always
             first = max(batch.first_seq, self.collected + 1)
             if first <= cnt + 1:
                 if batch.first_seq <= cnt:
@@ -193,16 +203,31 @@ class StreamHistory:
         if cnt < self._keys_since:
             self.key_bytes, self._keys_since = None, 0
 
-    def commit(self, cnt: int) -> None:
-        """All replicas have the events up to `cnt`: what is among them may collect."""
+    def commit(self, cnt: int) -> bool:
+        """All replicas have the events up to `cnt`: what is among them may collect. Whether there is work for
+        `collect_some`.
+        """
         cnt = min(cnt, self.cnt)
-        if cnt <= self.committed:
-            return
-        self._fresh += cnt - max(self.committed, first_of(epoch_of(cnt)) - 1)
+        before = self.committed
+        if cnt <= before:
+            return self._has_work()
         self.committed = cnt
-        self._apply_some()
+        if self._keys is None and self._last_collecting <= self._applied:
+            self._applied = cnt
+        else:
+            self._apply_some()
         assert self.collected < cnt, "collected by what may be lost"
         assert self._applied <= cnt, "applied what may be lost"
+        if self._has_work():
+            self._fresh += cnt - max(before, first_of(epoch_of(cnt)) - 1)
+            return True
+        self._fresh = 0
+        return False
+
+    def _has_work(self) -> bool:
+        kept = self._list
+        has_collected = bool(kept) and kept.last_seqs[kept.start] <= self.collected
+        return has_collected or self._keys is not None or self._applied < self.committed
 
     def collect_some(self) -> bool:
         """Go on collecting, a little. Whether there is more to do."""
@@ -270,18 +295,14 @@ class History:
     def __init__(self, streams: Iterable[int], limit_bytes: int) -> None:
         self.streams = {stream: StreamHistory(stream) for stream in streams}
         self.limit_bytes = limit_bytes
-        self.commits = 0  # so far: whoever looks at what is committed need not look again before the next one
+        self.used_bytes = 0  # of memory that all streams take, payload and all
+        self.grown: dict[int, None] = {}  # streams of which more was committed, until `HistorySamples` looks
         self._collecting: dict[int, None] = {}  # streams that have something to collect, perhaps
 
     @property
     def bytes(self) -> int:
         """Bytes of payload that are kept of all streams."""
         return sum([stream.bytes for stream in self.streams.values()])
-
-    @property
-    def used_bytes(self) -> int:
-        """Bytes of memory that all streams take, payload and all."""
-        return sum([stream.used_bytes for stream in self.streams.values()])
 
     def has_room(self, batch: Batch | Publish) -> bool:
         """Whether a batch may be kept; placeholders always may, as they are not. For events that collect some
@@ -298,6 +319,8 @@ class History:
         """Assert what must hold of all streams."""
         for stream in self.streams.values():
             stream.check()
+        used_bytes = sum([stream.used_bytes for stream in self.streams.values()])
+        assert self.used_bytes == used_bytes, "bytes of all streams counted wrong"
 
     def refusal(self, publish: Publish) -> str | None:
         """Why this may not be published: it would undo what was collected (paper 2.1)."""
@@ -310,22 +333,46 @@ class History:
         """
         if isinstance(batch.payload, memoryview):
             batch = replace(batch, payload=bytes(batch.payload))
-        self.streams[batch.stream].append(batch)
+        state = self.streams[batch.stream]
+        state.append(batch)
+        if batch.kind not in PLACEHOLDERS:
+            added_bytes = BATCH_BYTES + len(batch.payload)
+            state.counted_bytes += added_bytes
+            self.used_bytes += added_bytes
 
     def commit(self, stream: int, cnt: int) -> None:
         """All replicas have the stream up to `cnt`: garbage collection events among it collect."""
-        self.streams[stream].commit(cnt)
-        self.commits += 1
-        self._collecting[stream] = None
+        state = self.streams[stream]
+        if state.commit(cnt):
+            self._collecting[stream] = None
+            self._count(state)
+        self.grown[stream] = None
 
     def truncate(self, stream: int, cnt: int) -> None:
         """Forget the stream's events after `cnt`, which are not committed."""
-        self.streams[stream].truncate(cnt)
+        state = self.streams[stream]
+        state.truncate(cnt)
         self._collecting[stream] = None
+        self._count(state)
+
+    def start_over(self, stream: int) -> None:
+        """Forget all of a stream."""
+        self.used_bytes -= self.streams[stream].counted_bytes
+        self.streams[stream] = StreamHistory(stream)
 
     def collect_some(self) -> bool:
         """Called once per input: go on collecting, a little, on every stream. Whether there is more to do."""
+        if not self._collecting:
+            return False
         for stream in list(self._collecting):
-            if not self.streams[stream].collect_some():
+            state = self.streams[stream]
+            if not state.collect_some():
                 del self._collecting[stream]
+            self._count(state)
         return bool(self._collecting)
+
+    def _count(self, state: StreamHistory) -> None:
+        """A stream may take more or less memory than before."""
+        used_bytes = state.used_bytes
+        self.used_bytes += used_bytes - state.counted_bytes
+        state.counted_bytes = used_bytes

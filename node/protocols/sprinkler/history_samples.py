@@ -20,7 +20,6 @@ class HistorySamples:
 
     def __init__(self) -> None:
         self._next: dict[int, int] = {}  # by stream: the next point
-        self._commits = 0  # of the history when it was looked at last
 
     def due(self, history: History) -> list[dict[str, int]]:
         """A row for each stream that reached its next point.
@@ -30,10 +29,8 @@ class HistorySamples:
         are stored beyond what is committed count as stored only.
         """
         rows: list[dict[str, int]] = []
-        if history.commits == self._commits:
-            return rows
-        self._commits = history.commits
-        for number, stream in history.streams.items():
+        for number in sorted(history.grown):
+            stream = history.streams[number]
             if number_of(stream.committed) >= self._next.get(number, FIRST):
                 rows.append(
                     {
@@ -45,6 +42,7 @@ class HistorySamples:
                     }
                 )
                 self._next[number] = point_after(number_of(stream.committed))
+        history.grown.clear()
         return rows
 
 

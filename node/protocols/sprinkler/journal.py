@@ -31,7 +31,7 @@ from node.core import machine as m
 from node.core.errors import StorageError
 from node.protocols.sprinkler.batches import cut_before, last_seq
 from node.protocols.sprinkler.compaction import Compaction, Segment, record_bytes
-from node.protocols.sprinkler.history import History, StreamHistory
+from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.messages import (
     Configuration,
     Counter,
@@ -209,7 +209,7 @@ class Journal(Volatile):
         if cnt <= state.cnt:
             self._holes.pop(stream, None)
         if cnt < state.committed:  # it started over
-            self._history.streams[stream] = StreamHistory(stream)
+            self._history.start_over(stream)
         elif cnt < state.cnt:
             self._history.truncate(stream, cnt)
 

@@ -59,7 +59,7 @@ class Participant(PeeringMachine[Channel]):
         super().__init__(spec.name, rng, CODEC, limits, Channel)
         self.frame_limit_bytes = parameters.frame_limit_bytes
         self.chains = Chains(spec, parameters)
-        self.takes: Mapping[tuple[Role, type], Callable[[Channel, Any], None]] = {}
+        self.takes: Mapping[tuple[Role | None, type], Callable[[Channel, Any], None]] = {}
         self.timers = {ADVERTISE: self._advertise, HEARTBEAT: self._beat, **self.timers}
         self._advertise_us = 0  # when the next advertisement is due
         self._earlier_starts = spec.start
@@ -136,8 +136,7 @@ class Participant(PeeringMachine[Channel]):
 
     def take(self, channel: Channel, message: Any) -> None:
         """Hand a message to its method in `takes`, if this peer may send it."""
-        role = channel.role
-        take = self.takes.get((role, type(message))) if role is not None else None
+        take = self.takes.get((channel.role, type(message)))
         if take is not None:
             take(channel, message)
         elif type(message) is Refused:

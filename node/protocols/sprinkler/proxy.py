@@ -80,6 +80,7 @@ class Proxy(Participant):
         self._streams = range(len(spec.homes))
         self.own: Sequence[int] = spec.owned_by(spec.region)
         self.history = self.empty_history()
+        self._ours = frozenset(each.name for each in spec.members if each.region == spec.region)
         self.stream_clocks: Mapping[int, StreamClock] = {stream: StreamClock() for stream in self.own}
         self.publications = Publications(self.parameters.window_batches, self.parameters.publishers_limit)
         self.journal = self._journal(spec)
@@ -116,7 +117,7 @@ class Proxy(Participant):
 
     def is_ours(self, name: str) -> bool:
         """Whether this process belongs to our region."""
-        return self.chains.region_of(name) == self.region
+        return name in self._ours
 
     @property
     def others(self) -> int:
@@ -330,13 +331,15 @@ class Proxy(Participant):
 
     def settle(self) -> None:
         """Pass on what came with this input."""
-        assert self.head is None or self.chain.chain.head == self.name, "a head that is not the chain's"
-        assert not self.tail.is_active or self.chain.chain.tail == self.name, "a tail that is not the chain's"
-        if self.head is not None:
-            self.head.settle()
-            if self.head.sources.paths_changed:
-                self._paths.set(self.head.paths())
-        self._paths.flush(self.chain.successor, is_tail=self.tail.is_active)
+        head, tail, members = self.head, self.tail, self.chain.chain.members
+        assert head is None or members[0] == self.name, "a head that is not the chain's"
+        assert not tail.is_active or members[-1] == self.name, "a tail that is not the chain's"
+        if head is not None:
+            if head.is_restoring:
+                head.settle()
+            if head.sources.paths_changed:
+                self._paths.set(head.paths())
+        self._paths.flush(self.chain.successor, is_tail=tail.is_active)
         self.chain.advance()
         self.journal.flush()
         if self._unread and self.journal.has_room:
@@ -344,10 +347,11 @@ class Proxy(Participant):
             for channel in unread:
                 if self.channels.get(channel.name) is channel:
                     self.resume_reading(channel)
-        self.tail.flush()
+        tail.flush()
         self.history.collect_some()
-        for row in self._samples.due(self.history):
-            self.log("hist", **row)
+        if self.history.grown:
+            for row in self._samples.due(self.history):
+                self.log("hist", **row)
 
     def is_ready(self) -> bool:
         """Part of the chain, and connected with everyone whom its place in it demands."""

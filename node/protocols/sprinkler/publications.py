@@ -38,6 +38,7 @@ class Publications:
         self._orders: dict[int, list[Publication]] = {}  # by stream: all, with some that are forgotten
         self._live = 0
         self._sent: dict[int, int] = {}  # how many of these the follower was sent
+        self._unsent = 0  # how many it was not
 
     def known(self, publisher: Publisher, first_request: int) -> Publication | None:
         """The publication that this request became, if it was taken."""
@@ -59,6 +60,7 @@ class Publications:
         order = self._orders.setdefault(publication.stream, [])
         assert not order or last_seq(order[-1]) < publication.first_seq, "two publications of one number"
         order.append(publication)
+        self._unsent += 1
         if len(taken) > self._kept_batches:
             taken.popitem(last=False)
             self._live -= 1
@@ -77,7 +79,10 @@ class Publications:
             if self._is_live(publication):
                 del self._taken[publisher_of(publication)][publication.first_request]
                 self._live -= 1
-        self._sent[stream] = min(self._sent.get(stream, 0), len(order))
+            if self._sent.get(stream, 0) > len(order):
+                self._sent[stream] = len(order)
+            else:
+                self._unsent -= 1
 
     def beyond(self, stream: int, cnt: int) -> Sequence[Publication]:
         """The publications of a stream that end after `cnt`, in order."""
@@ -90,6 +95,7 @@ class Publications:
     def rewind(self) -> None:
         """The follower is another one, or has to have everything again."""
         self._sent.clear()
+        self._unsent = sum(map(len, self._orders.values()))
 
     def take_unsent(self, limit: int) -> Sequence[Publication]:
         """What the follower was not sent, at most so many; it counts as sent from now on."""
@@ -99,18 +105,21 @@ class Publications:
             some = order[sent : sent + limit - len(found)]
             self._sent[stream] = sent + len(some)
             found += some
+        self._unsent -= len(found)
         return [publication for publication in found if self._is_live(publication)]
 
     @property
     def all_sent(self) -> bool:
         """Whether the follower was sent everything."""
-        return all(self._sent.get(stream, 0) == len(order) for stream, order in self._orders.items())
+        return not self._unsent
 
     def check(self) -> None:
         """Assert that there are no more than may be, and that they are counted right."""
         assert len(self._taken) <= self._kept_publishers, "more publishers than are to be remembered"
         assert all(len(taken) <= self._kept_batches for taken in self._taken.values()), "more than under way"
         assert self._live == sum(map(len, self._taken.values())), "publications counted wrong"
+        unsent = sum(len(order) - self._sent.get(stream, 0) for stream, order in self._orders.items())
+        assert self._unsent == unsent, "publications to be sent counted wrong"
 
     def _forget_earlier(self, publisher: Publisher) -> None:
         """The process has started again: nobody repeats what it published before."""
@@ -134,6 +143,7 @@ class Publications:
         for stream, order in self._orders.items():
             self._sent[stream] = sum(map(self._is_live, order[: self._sent.get(stream, 0)]))
             order[:] = filter(self._is_live, order)
+        self._unsent = sum(len(order) - self._sent[stream] for stream, order in self._orders.items())
 
 
 def publisher_of(publication: Publication) -> Publisher:

@@ -10,7 +10,7 @@ are any.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from node.protocols.sprinkler.batches import Batch
@@ -128,12 +128,13 @@ class Sources:
             if source is None:
                 continue
             *ends, cnt = sorted(told)
-            before = source.offers.get(proxy, Offer(proxy, 0, 0))
+            before = source.offers.get(proxy) or Offer(proxy, 0, 0)
             earlier = self._earlier(source, before, cnt, now_us)
-            source.offers[proxy] = replace(before, cnt=cnt, earlier=earlier, ends=tuple(ends))
+            source.offers[proxy] = Offer(proxy, cnt, earlier, before.path, tuple(ends))
             source.told_us[proxy] = now_us
             self.choose(stream, source)
-            self._go_on_with_room(stream, source)
+            if source.without_room is not None:
+                self._go_on_with_room(stream, source, source.without_room)
             if source.crossing is not None:
                 self._go_on_crossing(stream, source, source.crossing, now_us)
 
@@ -148,11 +149,11 @@ class Sources:
     def told_paths(self, proxy: str, paths: Mapping[int, Path]) -> None:
         """`proxy` tells all its paths anew."""
         for stream, source in self._sources.items():
-            before = source.offers.get(proxy, Offer(proxy, 0, 0))
+            before = source.offers.get(proxy) or Offer(proxy, 0, 0)
             path = () if source.returns else paths.get(stream, ())
             if path == before.path and proxy in source.offers:
                 continue
-            source.offers[proxy] = replace(before, path=path)
+            source.offers[proxy] = Offer(proxy, before.cnt, before.earlier, path, before.ends)
             source.overdue.discard(proxy)
             self.paths_changed |= proxy == source.source
             self.choose(stream, source)
@@ -241,9 +242,9 @@ class Sources:
         if source.source is not None:
             self._surroundings.unsubscribe(source.source, stream)
 
-    def _go_on_with_room(self, stream: int, source: Source) -> None:
+    def _go_on_with_room(self, stream: int, source: Source, batch: Batch) -> None:
         """Once there is, take the stream again."""
-        if source.without_room is None or not self._history.has_room(source.without_room):
+        if not self._history.has_room(batch):
             return
         source.without_room = None
         if source.source is not None:

@@ -28,8 +28,9 @@ class Subscribers:
         self._send = send
         self._upto = upto
         self._cursors: dict[Channel, dict[int, int]] = {}  # channel -> stream -> cnt
+        self._behind: dict[Channel, dict[int, None]] = {}  # streams of which it may lack something
+        self._takers: dict[int, list[Channel]] = {}  # of a stream, in the order of `_cursors`, once looked up
         self._grown: dict[int, None] = {}  # streams with new events since the last `flush`, in order
-        self._level: set[Channel] = set()  # that were handed everything, until a stream grows
 
     def subscribe(self, channel: Channel, stream: int, cnt: int) -> None:
         """From now on `channel` takes `stream`, after `cnt`."""
@@ -39,11 +40,12 @@ class Subscribers:
     def follow(self, channel: Channel, stream: int, cnt: int) -> None:
         """Place the channel's cursor after `cnt`; `serve` sends what follows it."""
         self._cursors.setdefault(channel, {})[stream] = cnt
-        self._level.discard(channel)
+        self._behind.setdefault(channel, {})[stream] = None
+        self._takers.pop(stream, None)
 
     def is_level(self, channel: Channel) -> bool:
         """Whether the channel was handed everything that it may have."""
-        return not self._behind(self._cursors.get(channel, {}))
+        return all(cnt >= self._upto(stream) for stream, cnt in self._cursors.get(channel, {}).items())
 
     def have_passed(self, channel: Channel, counters: Mapping[int, int]) -> bool:
         """Whether the channel was handed these streams up to these counters, or beyond."""
@@ -53,56 +55,67 @@ class Subscribers:
     def unsubscribe(self, channel: Channel, stream: int) -> None:
         """`channel` takes `stream` no more."""
         self._cursors.get(channel, {}).pop(stream, None)
+        self._behind.get(channel, {}).pop(stream, None)
+        self._takers.pop(stream, None)
 
     def forget(self, channel: Channel) -> None:
         """The channel is gone, and with it all its subscriptions."""
-        self._cursors.pop(channel, None)
-        self._level.discard(channel)
+        for stream in self._cursors.pop(channel, {}):
+            self._takers.pop(stream, None)
+        self._behind.pop(channel, None)
 
     def grew(self, stream: int) -> None:
         """The stream has new events; they go out at the next `flush`."""
         self._grown[stream] = None
-        self._level.clear()
+        for channel in self._takers_of(stream):
+            self._behind[channel][stream] = None
 
     def flush(self) -> None:
-        """Serve everyone who takes a stream that grew."""
+        """Serve everyone who takes a stream that grew, in the order in which they came."""
         if not self._grown:
             return
-        for channel, cursors in list(self._cursors.items()):
-            if any(stream in cursors for stream in self._grown):
-                self.serve(channel)
+        takers = [self._takers_of(stream) for stream in self._grown]
         self._grown.clear()
+        if len(takers) > 1:
+            takers = [[each for each in self._cursors if any(each in some for some in takers)]]
+        for channel in list(takers[0]):
+            self.serve(channel)
+
+    def _takers_of(self, stream: int) -> list[Channel]:
+        takers = self._takers.get(stream)
+        if takers is None:
+            takers = [channel for channel, cursors in self._cursors.items() if stream in cursors]
+            self._takers[stream] = takers
+        return takers
 
     def serve(self, channel: Channel) -> None:
         """Hand the channel what follows on its cursors, as far as it has room."""
-        if channel in self._level:
-            return
-        cursors = self._cursors.get(channel)
-        while cursors and channel.open_for_bulk:
-            found = self._round(channel, cursors)
+        behind = self._behind.get(channel)
+        while behind and channel.open_for_bulk:
+            found = self._round(channel, behind)
             if not found:
-                self._level.add(channel)
+                behind.clear()  # until a stream grows
                 return
             self._send(channel, *found)
 
-    def _round(self, channel: Channel, cursors: dict[int, int]) -> list[Batch]:
+    def _round(self, channel: Channel, behind: dict[int, None]) -> list[Batch]:
         """A share of each stream that the channel is behind on. Streams that had theirs go to the end."""
+        cursors = self._cursors[channel]
         room_bytes = channel.room_bytes
         found: list[Batch] = []
-        for stream in self._behind(cursors):
-            before = len(found)
-            limit_bytes = min(STREAM_SHARE_BYTES, room_bytes)
-            found += self.history.streams[stream].after(cursors[stream], limit_bytes, self._upto(stream))
-            if len(found) == before:
-                continue  # a batch that reaches beyond it: nothing can be had now
-            last = last_seq(found[-1])
-            assert cursors[stream] < last <= self._upto(stream), "more than it may have, or nothing"
+        for stream in list(behind) if len(behind) == 1 else [each for each in cursors if each in behind]:
+            cnt, upto = cursors[stream], self._upto(stream)
+            share = self.history.streams[stream].after(cnt, min(STREAM_SHARE_BYTES, room_bytes), upto)
+            if not share:
+                continue  # it has everything, or a batch reaches beyond it: nothing can be had now
+            last = last_seq(share[-1])
+            assert cnt < last <= upto, "more than it may have, or nothing"
             del cursors[stream]
             cursors[stream] = last
-            room_bytes -= sum(HEAD_BYTES + len(batch.payload) for batch in found[before:])
+            if last == upto:
+                del behind[stream]
+            found += share
+            room_bytes -= sum([HEAD_BYTES + len(batch.payload) for batch in share])
             if room_bytes <= 0:
                 break
         return found
-
-    def _behind(self, cursors: dict[int, int]) -> list[int]:
-        return [stream for stream, cnt in cursors.items() if cnt < self._upto(stream)]

@@ -48,6 +48,7 @@ class Tail:
         self._subscribers = Subscribers(node.history, node.send, self._committed.cnt)
         self.dissemination = Dissemination(node, self._committed, spec)
         self.is_active = False
+        self._has_grown = False  # a stream, since the last `flush`
 
     def begin(self) -> None:
         """This replica is the tail: tell everyone what it has."""
@@ -105,10 +106,13 @@ class Tail:
 
     def grew(self, stream: int) -> None:
         """More of the stream is committed."""
+        self._has_grown = True
         self._subscribers.grew(stream)
         self.dissemination.grew(stream)
 
     def flush(self) -> None:
         """At the end of an input: pass on what was committed with it."""
-        self._subscribers.flush()
-        self.dissemination.flush()
+        if self._has_grown:
+            self._has_grown = False
+            self._subscribers.flush()
+            self.dissemination.flush()
