@@ -19,6 +19,7 @@ from pydantic_core import ErrorDetails
 
 from topologies.errors import InputError
 from topologies.quantities import BY_SUFFIX, QuantityError, number_hint
+from topologies.yaml_nodes import compose
 
 FILE_BYTES_MAX = 256 * 1024
 DEPTH_MAX = 20
@@ -129,7 +130,7 @@ def read_document(path: Path) -> Document:
 def parse_document(file: str, text: str) -> Document:
     """Parse YAML. Raises InputError with the line."""
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = compose(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = " ".join(part for part in (error.context, error.problem) if part)

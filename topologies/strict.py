@@ -6,11 +6,15 @@ Docstrings of fields are their descriptions in the JSON schema. How an error fin
 `topologies.document`'s matter.
 """
 
+import ast
 import difflib
+import inspect
+import itertools
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import (
     AfterValidator,
@@ -18,11 +22,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     PlainSerializer,
     WithJsonSchema,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from topologies.quantities import (
     DURATION,
@@ -63,15 +69,29 @@ def suggestion(name: object, known: Iterable[str]) -> str:
 
 
 class StrictModel(BaseModel):
-    """A part of a file: frozen, nothing unknown, units in the values."""
+    """A part of a file: frozen, nothing unknown, units in the values.
+
+    What pydantic makes of a model it makes when the model is first used: a command uses few of them.
+    """
 
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
         alias_generator=yaml_name,
-        use_attribute_docstrings=True,
         allow_inf_nan=False,
+        defer_build=True,
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The fields' docstrings are read here, as only schemas show them (pydantic would when importing)."""
+        schema = handler(core_schema)
+        properties = handler.resolve_ref_schema(schema)["properties"]
+        for name, said in _field_docstrings(cls).items():
+            properties[cls.model_fields[name].alias]["description"] = said
+        return schema
 
     @model_validator(mode="before")
     @classmethod
@@ -84,6 +104,19 @@ class StrictModel(BaseModel):
         elif not isinstance(given, cls):
             raise problem(f"should be a mapping of fields, not {given!r:.40}")
         return given
+
+
+def _field_docstrings(model: type[StrictModel]) -> dict[str, str]:
+    """The text below each field of a model, as it stands in the source; of inherited fields, too."""
+    found = {}
+    for part in reversed(model.__mro__):
+        if issubclass(part, StrictModel):
+            (written,) = ast.parse(textwrap.dedent(inspect.getsource(part))).body
+            for field, below in itertools.pairwise(cast("ast.ClassDef", written).body):
+                match field, below:
+                    case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(said))):
+                        found[name] = inspect.cleandoc(said)
+    return found
 
 
 def _reader(parse: Callable[[object], float]) -> Callable[[object], float]:

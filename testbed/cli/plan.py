@@ -36,7 +36,6 @@ def command(  # noqa: PLR0917 (click passes them by name)
     EXPERIMENT is a name (see `cutset list`) or a YAML file.
     """
     from experiments.plan import plan_to_json
-    from testbed.campaign.plan_picture import plan_svg
     from testbed.campaign.plan_text import plan_of, show_plan
     from testbed.sweeps import RunSelection
 
@@ -49,5 +48,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
         else:
             show_plan(chosen, full=full)
     if svg:
+        from testbed.campaign.plan_picture import plan_svg
+
         write_text(svg, plan_svg(plan))
         click.echo(f"picture {svg}", err=True)

@@ -1,9 +1,13 @@
 """Reading YAML: lines, bounds, and one clear error for everything that is not a file we can use."""
 
+from functools import partial
+
 import pytest
+import yaml
 
 from topologies.document import FILE_BYTES_MAX, parse_document, read_document
 from topologies.errors import InputError
+from topologies.yaml_nodes import compose
 
 
 def error_of(text: str) -> str:
@@ -91,3 +95,39 @@ def test_a_file_is_named_from_the_working_directory(tmp_path, monkeypatch):
     with pytest.raises(InputError) as error:
         read_document(tmp_path / "a.yaml")
     assert error.value.file == "a.yaml"
+
+
+def nodes_of(read, text):
+    """Kind, value, tag and line of every node, or the error, of a text as it is read."""
+    try:
+        root = read(text)
+    except yaml.YAMLError as error:
+        return str(error)
+    return root and yaml.serialize(root), list(lines_of(root))
+
+
+def lines_of(node):
+    if node is not None:
+        yield node.tag, node.start_mark.line
+        for child in node.value if isinstance(node.value, list) else ():
+            for part in child if isinstance(child, tuple) else (child,):
+                yield from lines_of(part)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "# only\n",
+        "a: 1_000\nb: 0x1f\nc: 1e3\nd: 2020-01-01\ne: ~\nf: yes\n",
+        "a: |\n  x\n\n  y\nb: >-\n  z\n",
+        "a: &x {b: [1, 'it''s', \"\\u00e9\"]}\nc: *x\n",
+        "\ufeffa: \U0001f600\n", "a: [1", "a: b: c", "\tx: 1", "x: \x01",
+        "--- a\n--- b", "a: *nope",
+    ],
+)  # fmt: skip
+def test_yaml_reads_the_same_with_libyaml_and_without(text):
+    assert nodes_of(compose, text) == nodes_of(partial(yaml.compose, Loader=yaml.SafeLoader), text)
+
+
+def test_text_nested_beyond_all_bounds_is_refused():
+    assert error_of("[" * 200_000) == "a.yaml: not valid YAML: nested too deeply"
