@@ -3,6 +3,7 @@
 `mutants/catalogue.yaml` lists them: each is a slip that an engineer could have made in one of the state
 machines, which a run without faults does not show. A patch is never applied to the code that stands here:
 `planted_copy` makes a copy of the packages, of hard links where files stay as they are, and applies it there.
+Compiled modules come along, so that a child compiles only what its patch changed.
 A Python that has the copy first on its path (`planted_environment`) runs the mutated code.
 
 No schedule that shows a defect is written down, only, for people, what it takes: a search is to find it by
@@ -16,6 +17,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import yaml
@@ -83,7 +85,7 @@ def planted_copy(mutant: Mutant, destination: Path, packages: Sequence[str] = PA
             PROJECT / package,
             destination / package,
             symlinks=True,
-            ignore=shutil.ignore_patterns("__pycache__", "node_modules"),
+            ignore=shutil.ignore_patterns("node_modules"),
             copy_function=_link,
         )
     for file in mutant.files:
@@ -109,6 +111,7 @@ def _make_own(file: Path, mutant: Mutant) -> None:
     content = file.read_bytes()
     file.unlink()
     file.write_bytes(content)
+    Path(cache_from_source(file)).unlink(missing_ok=True)
 
 
 def _apply(mutant: Mutant, destination: Path) -> None:

@@ -4,17 +4,20 @@ The function must stand at the top of a module; its arguments and its result are
 standard error and is shown if it fails.
 """
 
+import atexit
 import importlib
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from testbed.sandbox import run_in_sandbox
 from tests.testbed.as_ordinary_user import ordinary
+from tests.testbed.warm_sandbox import WarmSandbox
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 300.0
@@ -22,8 +25,15 @@ TIMEOUT_S = 300.0
 
 def sandboxed(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call `function(*arguments)` in a sandbox of its own; its result. Raises AssertionError if it raises."""
-    done = run_in_sandbox(_command("inside", function, arguments), timeout_s=TIMEOUT_S)
-    return _result(done.returncode, done.stdout, done.stderr)
+    return _result(*_warm().call(_name(function), arguments, TIMEOUT_S))
+
+
+@cache
+def _warm() -> WarmSandbox:
+    """The one of this process, until it ends."""
+    warm = WarmSandbox()
+    atexit.register(warm.close)
+    return warm
 
 
 def sandboxed_as_ordinary_user(function: Callable[..., Any], *arguments: Any, home: Path) -> Any:
@@ -51,8 +61,11 @@ def _result(code: int, stdout: str, stderr: str) -> Any:
 
 
 def _command(side: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> list[str]:
-    name = f"{function.__module__}:{function.__qualname__}"
-    return [sys.executable, "-m", "tests.testbed.sandboxed", side, name, json.dumps(arguments)]
+    return [sys.executable, "-m", "tests.testbed.sandboxed", side, _name(function), json.dumps(arguments)]
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}:{function.__qualname__}"
 
 
 def _popen(command: list[str]) -> subprocess.Popen[str]:

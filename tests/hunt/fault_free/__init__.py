@@ -1,5 +1,7 @@
 """Short runs in virtual time in which nothing goes wrong, one for each system."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from analysis.pipeline import analyze_here
@@ -10,6 +12,23 @@ from testbed.runner.run_control import prepare
 from topologies.loader import load_topology
 
 SEED = 1
+
+
+def broken_in_copy(copy: Path, files: Sequence[str], system: str, folder: Path) -> list[str]:
+    """Run a system with changed modules of `node`; what did not hold. For a process of its own.
+
+    copy: where the changed packages are. files: those that differ, which this process must not have imported.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "node":
+            assert f"{name.replace('.', '/')}.py" not in files, f"{name} is imported already"
+            if hasattr(module, "__path__"):
+                module.__path__ = [str(copy.joinpath(*name.split(".")))]
+    broken = broken_expectations(system, folder)
+    for file in files:
+        used = sys.modules[file.removesuffix(".py").replace("/", ".")].__file__
+        assert used == str(copy / file), f"{used} ran, and not the copy"
+    return broken
 
 
 def broken_expectations(system: str, folder: Path) -> list[str]:
