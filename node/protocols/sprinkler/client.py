@@ -247,13 +247,24 @@ class Client(Participant):
         self.keep_connected([*chain, *self._targets.values()])
 
     def _forget_left(self) -> None:
-        """Neighbours that left the view long enough ago are disconnected."""
+        """Disconnect neighbours that left the view long enough ago."""
         before_us = self.now_us - self.parameters.request_timeout_us
-        gone = [member for member, since_us in self._left.items() if since_us <= before_us]
+        gone = [
+            member
+            for member, since_us in self._left.items()
+            if since_us <= before_us and not self._takes_or_gives(member)
+        ]
         for member in gone:
             del self._left[member]
         if gone:
             self._connect()
+
+    def _takes_or_gives(self, member: int) -> bool:
+        """Whether events come from this member or go to it, and its place is kept (`fanout`)."""
+        channel = self.channels.get(self.dissemination.member(member).name)
+        if channel is None or not self.parameters.keep_fanout:
+            return False
+        return self.dissemination.keeps(channel) or self.requests.came_from(channel)
 
     def _configured(self, channel: Channel, message: Configuration) -> None:
         """A region's chain has changed: another tail may serve, another head may take publications."""

@@ -25,6 +25,9 @@ does: a client's neighbours are those in its view and those in whose view it is.
 very few others' views for a while; with one direction such a client's latency was 0.2 s on average, a
 thousandth of all deliveries came after 0.7 s, and with both after 0.09 s (300 clients, F = 4, V = 20).
 
+Which neighbours the F are is in `fanout`. With a kept fanout others are told while news keep coming, too:
+one, drawn by chance, each `KEPT_SHUFFLES` shuffle times.
+
 What only clients do, asking for events, is in `requests`. How a proxy plugs this in (its Recv is Hist):
 
     self.dissemination = Dissemination(self, store, spec)   # self: see Surroundings; store: see Store
@@ -45,6 +48,7 @@ from node.core import machine as m
 from node.core.specification import Member, NodeSpec
 from node.protocols.sprinkler.answers import Answers, Store
 from node.protocols.sprinkler.channel import Channel, Process
+from node.protocols.sprinkler.fanout import Fanout, KeptFanout, ShuffledFanout
 from node.protocols.sprinkler.messages import CODEC, Counter, Notify, Refusal, Request, Role
 from node.protocols.sprinkler.messages import View as ViewMessage
 from node.protocols.sprinkler.neighbourhood import Neighbourhood, View
@@ -55,6 +59,9 @@ SETTLED_PERIODS = 30  # of them a client with a full view gossips in one
 QUIET_SHUFFLES = 3  # after the last NOTIFY, before others than the F are told
 PROXY_GOSSIP_SHARE = 0.1  # of a client's periods in which it gossips with the proxy, too ("occasionally")
 UNREACHED_PERIODS = 3  # a neighbour that was not connected at so many ticks leaves the view
+KEPT_SHUFFLES = (
+    6  # with a kept fanout, from news on, before one that was not told is; then from one to the next
+)
 VIEW_ROWS = 256  # of a VIEW that are looked at
 
 
@@ -85,8 +92,9 @@ class Dissemination:
         self.view = View(own, self.proxy, node.parameters.view_size, node.rng)
         self._answers = Answers(store, node.send, node.drop)
         self._runs = False
-        self._targets: list[Channel] = []  # the F neighbours of this shuffle time
-        self._redraw_us = 0  # when it ends
+        self._fanout = self._make_fanout()
+        self._keeps = parameters.keep_fanout
+        self._retell_us = self._shuffle_us * (KEPT_SHUFFLES if self._keeps else 1)
         self._tick_us: int | None = None  # for when the shuffle timer is set: some may not know the latest
         self._grown: dict[int, None] = {}  # streams, in the order in which they grew since the last flush
         self._step = 0  # flushes so far
@@ -108,14 +116,13 @@ class Dissemination:
         self._runs = True
         now_us, random, parameters = self._node.now_us, self._node.rng.random, self._node.parameters
         self._node.emit(m.SetTimer(GOSSIP, now_us + int(random() * parameters.gossip_period_us)))
-        self._shuffle()
-        self._redraw_us = now_us + int(random() * self._shuffle_us)
+        self._tell_drawn(self._fanout.start(now_us))
 
     def stop(self) -> None:
         """Neither notify, gossip nor answer from now on."""
         self._runs = False
         self._tick_us = None
-        self._targets = []
+        self._fanout.stop()
         self._told.clear()
         self._answers.clear()
         self._node.emit(m.CancelTimer(SHUFFLE))
@@ -131,14 +138,13 @@ class Dissemination:
         """A channel is gone: drop its requests, and notify another neighbour in its place."""
         self._answers.forget(channel)
         self._told.pop(channel, None)
-        if channel in self._targets:
-            self._targets.remove(channel)
+        if self._fanout.lost(channel):
             self._fill_targets()
 
     def writable(self, channel: Channel) -> None:
         """A channel takes more: go on with its answers, and tell it what it was not told meanwhile."""
         self._answers.serve(channel)
-        if channel in self._targets:
+        if channel in self._fanout.targets:
             self._tell_all(channel)
 
     def timer_fired(self, timer: m.Timer) -> None:
@@ -166,8 +172,7 @@ class Dissemination:
             return
         grown, self._grown = self._grown, {}
         self._step += 1
-        if self._node.now_us >= self._redraw_us:
-            self._shuffle()
+        self._tell_drawn(self._fanout.renew(self._node.now_us))
         self._put_off()
         self._everything = None
         if not self._targets:
@@ -175,10 +180,11 @@ class Dissemination:
         cnt = self._store.cnt
         news = Notify(tuple([Counter(stream, cnt(stream)) for stream in grown]))
         step, told, emit = self._step, self._told, self._node.emit
-        size_bytes, messages = CODEC.size_bytes(news), (news,)
-        for channel in self._targets:
+        size_bytes, messages, offer = CODEC.size_bytes(news), (news,), self._fanout.offer
+        for channel in self._fanout.targets:
             if channel.awaiting:
                 continue  # it takes nothing now, and is told when it does
+            offer(channel)
             if told.get(channel) == step - 1:
                 told[channel] = step
             if not lacks(channel, news.counters):
@@ -190,6 +196,10 @@ class Dissemination:
             else:
                 self._node.send(channel, news)
 
+    def keeps(self, channel: Channel) -> bool:
+        """Whether this neighbour stays one of the F because it takes events from us."""
+        return self._keeps and channel in self._fanout.targets
+
     def receive_request(self, channel: Channel, request: Request) -> None:
         """receiveRequest of Fig. 3."""
         if not self._runs:
@@ -199,20 +209,24 @@ class Dissemination:
             reason = f"stream {request.stream} is not known"
             self._node.refuse(channel, Refusal.UNKNOWN_STREAM, reason, request.stream)
         else:
+            self._fanout.asked(channel)
             self._answers.take(channel, request)
 
     def _tick(self) -> None:
-        """Look again in a shuffle time, or when it was quiet, for who may not know the latest."""
+        """Look again in a while, or when it was quiet, for who may not know the latest."""
         if self._runs and self._tick_us is None:
-            self._tick_at(max(self._node.now_us + self._shuffle_us, self._quiet_us))
+            self._tick_at(max(self._node.now_us + self._retell_us, self._quiet_us))
 
     def _put_off(self) -> None:
-        """There is news: look again when it was quiet.
+        """There is news: look again when it was quiet, or with a kept fanout in a while.
 
         The timer is moved once in a shuffle time, at most. So it wakes nobody while news keep coming, which
         would be the most frequent reason for a node with slow streams to run, and costs little where they are
         fast; others are told `QUIET_SHUFFLES` to one more shuffle times after the last news.
         """
+        if self._keeps:
+            self._tick()
+            return
         self._quiet_us = self._node.now_us + QUIET_SHUFFLES * self._shuffle_us
         put_off_us = self._quiet_us + self._shuffle_us
         if self._runs and (self._tick_us is None or put_off_us - self._tick_us >= self._shuffle_us):
@@ -310,25 +324,22 @@ class Dissemination:
         """The process at this place of the neighbourhood."""
         return self._neighbourhood.members[member]
 
-    def _shuffle(self) -> None:
-        """Draw F of the neighbours (3.2, Shuffling)."""
-        self._redraw_us = self._node.now_us + self._shuffle_us
-        self._targets = []
-        self._fill_targets()
+    def _make_fanout(self) -> Fanout:
+        parameters, rng = self._node.parameters, self._node.rng
+        if parameters.keep_fanout:
+            return KeptFanout(parameters.fanout, rng, self._neighbours, is_root=self._is_proxy)
+        return ShuffledFanout(parameters.fanout, self._shuffle_us, rng, self._neighbours)
 
     def _fill_targets(self) -> None:
-        """Draw as many as are missing: neighbours come and go within a shuffle time, too."""
-        missing = self._node.parameters.fanout - len(self._targets)
-        if missing <= 0 or not self._runs:
-            return
-        drawn = [channel for channel in self._neighbours() if channel not in self._targets]
-        random = self._node.rng.random
-        for at in range(min(missing, len(drawn))):
-            other = at + int(random() * (len(drawn) - at))
-            drawn[at], drawn[other] = drawn[other], drawn[at]
-            self._targets.append(drawn[at])
-            if self._is_proxy:  # after a failover nobody else may have its latest
-                self._tell_all(drawn[at])
+        """Draw as many as are missing."""
+        if self._runs:
+            self._tell_drawn(self._fanout.fill())
+
+    def _tell_drawn(self, drawn: Iterable[Channel]) -> None:
+        """New targets of the proxy are told everything: after a failover nobody else may have its latest."""
+        if self._is_proxy:
+            for channel in drawn:
+                self._tell_all(channel)
 
     def _neighbours(self) -> list[Channel]:
         """A client's are those that it is connected with, the proxy's those of its view; connected ones."""

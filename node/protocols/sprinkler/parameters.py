@@ -44,6 +44,7 @@ class Parameters:
     gossip_period_us: int = 1_000_000  # each node tells its view to one neighbour that often
     fanout: int = 4  # F: neighbours that are notified; the paper's best (Fig. 5b)
     shuffle_time_us: int = 30_000  # how long they stay the same; the paper's (Fig. 6)
+    keep_fanout: bool = False  # those that ask stay among the F; by the paper all are drawn again
     recv_limit_bytes: int = 8_388_608  # event bytes in a client's Recv; as much may be requested ahead
     request_timeout_us: int = 500_000  # without progress, then the proxy is asked; also for a missed NOTIFY
 

@@ -146,6 +146,11 @@ class Requests:
         if self._advertised is None:
             self._advertised = (self._node.now_us, counters)
 
+    def came_from(self, channel: Channel) -> bool:
+        """Whether events came from this peer within the last request timeout."""
+        came_us = self._came_us.get(channel)
+        return came_us is not None and self._node.now_us - came_us < self._timeout_us
+
     def sweep(self) -> None:
         """Called now and then: give up peers from which nothing comes, and look whether we were left out."""
         now_us = self._node.now_us
