@@ -34,7 +34,7 @@ class Notification:
             return {}
         only = None if self._has_only(zone) else zone.zone
         told: dict[Address, int] = {}
-        for each in self._keeping.subscriptions.matching(seen.low, seen.high, only):
+        for each in self._keeping.subscriptions.matching(seen.values, only):
             life, address = each.life, each.subscriber
             if told.get(address, -1) < life:
                 told[address] = life

@@ -208,7 +208,7 @@ class Subscriber:
         """
         seen = self._reader.read(bytes(message.payload))
         published_us = self._mail.now_us - message.age_us
-        for each in self._words.matching(seen.low, seen.high):
+        for each in self._words.matching(seen.values):
             own = self.own[each.number]
             has_asked = own.asked_us <= published_us
             if has_asked and (own.ended_us is None or published_us <= own.ended_us + LATE_US):
