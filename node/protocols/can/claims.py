@@ -248,7 +248,7 @@ class Claims:
         those.
         """
         distances = self.table.distances(point)
-        rows = np.flatnonzero(distances == distances.min()).tolist()
+        rows = (distances == distances[distances.argmin()]).nonzero()[0].tolist()
         if len(rows) > 1:
             rows.sort(key=lambda row: (approach(self.table.zones[row], point), self._rank(row)))
         zone = self.table.zones[rows[0]]

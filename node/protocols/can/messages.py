@@ -236,7 +236,7 @@ def sides_of(zone: Zone) -> tuple[Side, ...]:
 
 def zone_of(sides: tuple[Side, ...]) -> Zone:
     """A message's zone."""
-    return Zone(tuple(side.low for side in sides), tuple(side.high for side in sides))
+    return Zone(tuple([side.low for side in sides]), tuple([side.high for side in sides]))
 
 
 def coordinates_of(point: Point) -> tuple[Coordinate, ...]:
@@ -246,4 +246,4 @@ def coordinates_of(point: Point) -> tuple[Coordinate, ...]:
 
 def point_of(coordinates: tuple[Coordinate, ...]) -> Point:
     """A message's point."""
-    return tuple(each.at for each in coordinates)
+    return tuple([each.at for each in coordinates])

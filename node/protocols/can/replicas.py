@@ -82,8 +82,10 @@ class Replicas:
 
     def introduce(self, holder: Holder) -> None:
         """What this node hears of others its replicas hear, too."""
-        for node in self.claims.own.replicas:
-            self.reach.send(node.address, *holder.told())
+        replicas = self.claims.own.replicas
+        told = holder.told() if replicas else ()
+        for node in replicas:
+            self.reach.send(node.address, *told)
 
     # --- This node as another's
 
@@ -133,8 +135,9 @@ class Replicas:
         if self.claims.own.replicas and others:
             self._turn = (self._turn + 1) % len(others)
             holder = others[self._turn]
+            told = (*holder.told(), *holder.named())
             for node in self.claims.own.replicas:
-                self.reach.send(node.address, *holder.told(), *holder.named())
+                self.reach.send(node.address, *told)
 
     def _stop_following(self) -> None:
         self.claims.original = None

@@ -172,7 +172,8 @@ class Territory:
                 return
         if is_direct:
             self.orphans.returned(holder.node)
-        if self.claims.concerns(holder):
+        concerns = self.claims.concerns(holder)
+        if concerns:
             self.claims.know(holder)
             if address == self.claims.original and holder.versions:
                 self.drop_strangers()
@@ -189,7 +190,8 @@ class Territory:
         if known is None or not _is_within(holder.versions, known.versions):
             self._settle(holder, sender)
         self._look_at(known)
-        self._application.zones_changed()
+        if concerns or known is not None:
+            self._application.zones_changed()
 
     def _greet(self, holder: Holder, told_by: Address) -> None:
         """A node that was heard of is to hear of this one; one that does not answer may have a way to it."""

@@ -1,14 +1,13 @@
 """Meghdoot's layers of one peer, on whatever overlay: what comes to it, and which layer it is for."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from node.core.content import Attribute
 from node.core.peer_pool import Address
 from node.core.specification import Subscription as Asked
 from node.protocols.can.zones import Point, Zone
-from node.protocols.meghdoot.event import EventReader, SeenEvent
+from node.protocols.meghdoot.event import EventReader
 from node.protocols.meghdoot.held_zones import HeldZones
 from node.protocols.meghdoot.keeping import Keeping
 from node.protocols.meghdoot.layers import Mail, Overlay
@@ -30,9 +29,9 @@ from node.protocols.meghdoot.messages import (
     Subscribed,
     Undelivered,
 )
-from node.protocols.meghdoot.notification import Notification
+from node.protocols.meghdoot.notification import EventSpread, Notification
 from node.protocols.meghdoot.parameters import Parameters
-from node.protocols.meghdoot.propagation import Propagation, Spread
+from node.protocols.meghdoot.propagation import Propagation
 from node.protocols.meghdoot.publisher import Publisher
 from node.protocols.meghdoot.recovery import FIRST_NUMBER, Recovery
 from node.protocols.meghdoot.space import Space
@@ -41,7 +40,7 @@ from node.protocols.meghdoot.waves import Waves
 
 
 class Broker:
-    """All of them. life: how often the peer was started before."""
+    """All of them. life: how often the peer was started before. takes: who takes which messages."""
 
     def __init__(
         self,
@@ -69,7 +68,9 @@ class Broker:
             parameters, mail, space, self._reader, life=life, interest=interest, deliver=deliver
         )
         self._mail = mail
-        self._take: dict[type, Callable[[Address, Any], None]] = {
+        self._answering = self.waves, self.subscriber, self.keeping
+        self._answers = tuple(layer.answers for layer in self._answering)
+        self.takes: dict[type, Callable[[Address, Any], None]] = {
             Event: self._event,
             Notify: self.subscriber.notify,
             Notified: self._notified,
@@ -99,10 +100,6 @@ class Broker:
 
     # --- What comes
 
-    def takes(self, message: Any) -> bool:
-        """Whether a message is Meghdoot's."""
-        return type(message) in self._take
-
     def point_of(self, message: Any) -> Point:
         """Where a message that is routed leads."""
         match message:
@@ -119,33 +116,20 @@ class Broker:
 
     def receive(self, sender: Address, message: Any) -> None:
         """From another peer, or from this one; also what was routed to this peer's zone."""
-        self._take[type(message)](sender, message)
+        self.takes[type(message)](sender, message)
 
     def _publish(self, sender: Address, message: Publish) -> None:
-        payload = bytes(message.payload)
-        seen = self._reader.read(payload)
-        self.load.visited(seen, len(self.keeping.subscriptions))
-        self.propagation.begin(self._spread(message, payload, seen), seen.point, message.address)
+        spread = self._came(message)
+        self.propagation.begin(spread, spread.seen.point, message.address)
 
     def _event(self, sender: Address, message: Event) -> None:
+        self.propagation.take(self._came(message), sender, message.zone)
+
+    def _came(self, message: Publish | Event) -> EventSpread:
         payload = message.payload if type(message.payload) is bytes else bytes(message.payload)
         seen = self._reader.read(payload)
         self.load.visited(seen, len(self.keeping.subscriptions))
-        self.propagation.take(self._spread(message, payload, seen), sender, message.zone)
-
-    def _spread(self, message: Publish | Event, payload: bytes, seen: SeenEvent) -> Spread:
-        stream, seq, attempt, settled = message.stream, message.first_seq, message.attempt, message.settled
-        address, age_us = message.address, message.age_us
-
-        def onward(zone: int, waited_us: int) -> Event:
-            return Event(stream, seq, attempt, settled, age_us + waited_us, address, zone, payload)
-
-        visit = partial(self.notification.visit, message, payload, seen)
-        doubts = self.recovery.doubts.count_in
-        again = partial(self.notification.again, message, payload)
-        return Spread(
-            stream, seq, attempt, address, seen.region, lambda: seen.steps, onward, visit, doubts, again=again
-        )
+        return EventSpread(message, payload, seen, self.notification, self.recovery.doubts)
 
     def _confirm(self, sender: Address, message: Confirm) -> None:
         for visited in message.visits:
@@ -203,16 +187,16 @@ class Broker:
     @property
     def has_answers(self) -> bool:
         """Whether `flush` has something to send."""
-        return self.waves.has_answers or self.subscriber.has_answers or self.keeping.has_answers
+        return any(self._answers)
 
     def flush(self) -> None:
         """Send what was collected."""
-        for layer in (self.waves, self.subscriber, self.keeping):
-            if layer.has_answers:
+        for layer in self._answering:
+            if layer.answers:
                 layer.flush()
 
     def flush_to(self, address: Address) -> None:
         """Send what was collected for a peer, to which something goes anyway."""
-        for layer in (self.waves, self.subscriber, self.keeping):
-            if layer.has_answers:
+        for layer in self._answering:
+            if layer.answers:
                 layer.flush_to(address)

@@ -4,11 +4,10 @@ import struct
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
-import numpy as np
-
 from node.core.content import Attribute, event_ranges
 from node.protocols.can.zone_table import Floats
 from node.protocols.can.zones import Point
+from node.protocols.meghdoot.bounds import covering
 from node.protocols.meghdoot.region import Region, Steps, affected, steps_of_region
 from node.protocols.meghdoot.space import Space
 
@@ -17,13 +16,14 @@ SPACES_MAX = 16
 
 
 class SeenEvent:
-    """An event's content; low, high: columns of its values. What is not asked for is not computed."""
+    """An event's content; values: asks for subscriptions that match them (`bounds`). What is not
+    asked for is not computed.
+    """
 
     def __init__(self, space: Space, values: Sequence[float]) -> None:
         self._space, self._ranges = space, event_ranges(space.attributes, values)
         low, high = zip(*self._ranges, strict=True)
-        self.low: Floats = np.array(low)[:, None]
-        self.high: Floats = np.array(high)[:, None]
+        self.values: Floats = covering(low, high)
 
     @cached_property
     def point(self) -> Point:

@@ -67,7 +67,7 @@ class Keeping:
         self._overlay = overlay
         self._held = held
         self._installing: dict[Key, Installation] = {}
-        self._confirmed: dict[Address, list[Word]] = {}
+        self.answers: dict[Address, list[Word]] = {}
         self._placed: dict[Key, Point] = {}
         self._replicated: dict[NodeHandle, Copying] = {}
         self.is_settled = True  # nothing is where it does not belong
@@ -190,7 +190,7 @@ class Keeping:
         key = installation.subscriber, installation.word.number
         if not installation.waits and self._installing.get(key) is installation:
             del self._installing[key]
-            self._confirmed.setdefault(installation.subscriber, []).append(installation.word)
+            self.answers.setdefault(installation.subscriber, []).append(installation.word)
 
     # --- Zones change hands
 
@@ -337,18 +337,13 @@ class Keeping:
             self._placed.pop(late.key, None)
         self.copies.expire(now_us - self._parameters.expire_us)
 
-    @property
-    def has_answers(self) -> bool:
-        """Whether `flush` has something to send."""
-        return bool(self._confirmed)
-
     def flush(self) -> None:
         """Tell subscribers what is installed."""
-        for address in list(self._confirmed):
+        for address in list(self.answers):
             self.flush_to(address)
 
     def flush_to(self, address: Address) -> None:
         """Tell one of them, to whom something goes anyway."""
-        words = self._confirmed.pop(address, ())
+        words = self.answers.pop(address, ())
         for first in range(0, len(words), ROWS_MAX):
             self._mail.send(address, Subscribed(tuple(words[first : first + ROWS_MAX])))

@@ -46,6 +46,7 @@ FLUSH: m.Timer = ("flush",)
 LEAVE_US = 5_000_000
 """How long a peer that leaves waits until others have what it had."""
 MEASURED_US = 1_000_000
+NEVER_US = 1 << 62
 PUBLISHER = "publisher"
 
 
@@ -71,6 +72,7 @@ class MeghdootNode:
         self._leaving_until_us: int | None = None
         self._published = self._measured_us = self._tick_us = 0
         self._asleep_us = max(1, self.parameters.probes - 1) * self.parameters.probe_timeout_us
+        self._asleep_at_us = NEVER_US
         self._delivered: Counter[int] = Counter()
         self._counts = Counts()
         life = id_of(f"{spec.name} {spec.start}")  # each has another id, though it is given the same `rng`
@@ -101,7 +103,7 @@ class MeghdootNode:
         """See `node.core.peer_pool.PeerMachine`."""
         self._effects = []
         self.post.now_us = self.can.reach.now_us = now_us
-        if 0 < self._tick_us < now_us - self._asleep_us - self.post.own_late_us:
+        if self._asleep_at_us < now_us and self._asleep_at_us + self.post.own_late_us < now_us:
             self._wake(now_us)
         match given:
             case ReceivedFrom():
@@ -209,15 +211,19 @@ class MeghdootNode:
             self.can.timer(timer, now_us)
 
     def _tick_again(self, now_us: int) -> None:
-        self._tick_us = now_us + self.parameters.tick_us
+        self._ticks_at(now_us + self.parameters.tick_us)
         self._effects.append(m.SetTimer(TICK, self._tick_us))
+
+    def _ticks_at(self, tick_us: int) -> None:
+        """When it ticks next, and after when it did not run if it has not."""
+        self._tick_us, self._asleep_at_us = tick_us, tick_us + self._asleep_us
 
     def _wake(self, now_us: int) -> None:
         """It did not run, stopped or without a processor, for almost as long as it takes to be given up; who
         knows it to be late waits longer.
         """
         self._note_lateness(now_us)
-        self._tick_us = now_us
+        self._ticks_at(now_us)
         if self.can.is_active and self.parameters.heartbeat_us:
             self._emit(m.Log("woke", {}))
             self.broker.woke()
@@ -289,8 +295,9 @@ class MeghdootNode:
 
     def receive(self, sender: Address, message: Any) -> None:
         """See `layers.Application`."""
-        if self.broker.takes(message):
-            self.broker.receive(sender, message)
+        take = self.broker.takes.get(type(message))
+        if take is not None:
+            take(sender, message)
         elif isinstance(message, Climb):
             join = self.broker.load.climb(sender, message)
             if join is not None:

@@ -4,8 +4,8 @@ Everything that spreads over a region goes the same way; what is done at a zone 
 event subscribers are notified, for a recovery (4.3) subscriptions are sent.
 """
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from node.core.peer_pool import Address
 from node.protocols.can.zones import Point
@@ -13,31 +13,37 @@ from node.protocols.meghdoot.held_zones import HeldZone, HeldZones
 from node.protocols.meghdoot.layers import Mail
 from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.meghdoot.region import Region, Steps, points_in
-from node.protocols.meghdoot.waves import Again, Key, Onward, Wave, Waves
+from node.protocols.meghdoot.waves import Again, Key, Wave, Waves
 
 SEEN_MAX = 16_384
 
 
-@dataclass(slots=True)
-class Spread:
-    """Something that spreads over a region. onward: see `Wave`.
-
-    visit: what is done at a zone; returns the subscribers that are to answer, with their lives. doubts: 1 if
-    something of a zone that matters is not known for certain. is_for_owners: replicas would not do. again:
-    tells one of the subscribers again (see `Wave`).
-    """
+class Spread(Protocol):
+    """Something that spreads over a region. is_for_owners: replicas would not do."""
 
     origin: int
     number: int
     attempt: int
     publisher: Address
     region: Region
-    steps: Callable[[], Steps]
-    onward: Onward
-    visit: Callable[[HeldZone], dict[Address, int]]
-    doubts: Callable[[HeldZone], int]
-    is_for_owners: bool = False
-    again: Again | None = None
+    is_for_owners: bool
+
+    @property
+    def steps(self) -> Steps:
+        """The region's."""
+
+    def visit(self, zone: HeldZone) -> dict[Address, int]:
+        """Do what is done at a zone; the subscribers that are to answer, with their lives."""
+
+    def doubts(self, zone: HeldZone) -> int:
+        """1 if something of a zone that matters is not known for certain."""
+
+    def onward(self, zone: int, waited_us: int) -> Any:
+        """See `waves.Onward`."""
+
+    @property
+    def again(self) -> Again | None:
+        """Tells one of the subscribers once more (`waves.Again`), if that is possible."""
 
 
 @dataclass(slots=True)
@@ -103,8 +109,7 @@ class Propagation:
 
     def _visit(self, spread: Spread, zone: HeldZone, parent: Address, *, is_root: bool) -> None:
         key = spread.origin, spread.number, spread.attempt, zone.id
-        is_new = self._is_new(key)
-        if not is_new:
+        if not self._is_new(key):
             self.counts.repeats += 1
             if self._is_confirming and not self._waves.is_open(key, parent):
                 self._waves.answer(self._wave(key, spread, parent, is_root=is_root))
@@ -114,17 +119,13 @@ class Propagation:
         children = zone.children(spread.region, is_basic=self._is_basic, is_for_owners=spread.is_for_owners)
         if self._is_confirming:
             wave = self._wave(key, spread, parent, is_root=is_root)
-            wave.points = points_in(zone.steps, spread.steps())
+            wave.points = points_in(zone.steps, spread.steps)
             wave.doubts = spread.doubts(zone)
             wave.told, wave.again = told, spread.again
             wave.children, wave.onward = dict(children), spread.onward
             self._waves.begin(wave)
-        self._pass_on(spread, children)
-
-    def _pass_on(self, spread: Spread, children: Iterable[tuple[int, Address]]) -> None:
-        onward, send = spread.onward, self._mail.send
         for child, address in children:
-            send(address, onward(child, 0))
+            self._mail.send(address, spread.onward(child, 0))
 
     def _is_new(self, key: Key) -> bool:
         seen = self._seen

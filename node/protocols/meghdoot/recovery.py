@@ -19,8 +19,8 @@ from node.protocols.meghdoot.keeping import Keeping
 from node.protocols.meghdoot.layers import Mail
 from node.protocols.meghdoot.messages import EventName, Purpose, Recover, RecoverAt, Visited, Where
 from node.protocols.meghdoot.parameters import Parameters
-from node.protocols.meghdoot.propagation import Propagation, Spread
-from node.protocols.meghdoot.region import Region, all_points, around, closed, steps_of_region
+from node.protocols.meghdoot.propagation import Propagation
+from node.protocols.meghdoot.region import Region, Steps, all_points, around, closed, steps_of_region
 from node.protocols.meghdoot.space import Space, reflected
 from node.protocols.meghdoot.subscriptions import Subscription
 from node.protocols.meghdoot.waves import Waves
@@ -109,26 +109,19 @@ class Recovery:
         """A request came to one of this peer's zones."""
         self.propagation.take(self._spread(message), sender, message.zone)
 
-    def _spread(self, message: Recover | RecoverAt) -> Spread:
-        asker, number, attempt, where = message.address, message.number, message.attempt, message.where
-        edges, following = bytes(message.edges), FIRST_NUMBER + message.number
-        lost = self.doubts.zone_of(edges)
-        region = _region(lost, where)
-        is_own = asker == self._mail.own
+    def _spread(self, message: Recover | RecoverAt) -> "RecoverySpread":
+        return RecoverySpread(self, message, self.doubts.zone_of(bytes(message.edges)))
 
-        def onward(zone: int, waited_us: int) -> Recover:
-            return Recover(asker, number, attempt, where, zone, edges)
+    def doubts_of(self, spread: "RecoverySpread", held: HeldZone) -> int:
+        """See `propagation.Spread`; what this peer asks for itself is not in doubt for that."""
+        is_own = spread.publisher == self._mail.own
+        return self.doubts.count_in(held, spread.number - FIRST_NUMBER if is_own else 0)
 
-        def visit(held: HeldZone) -> dict[Address, int]:
-            return {} if is_own else self._send(asker, following, self._found(lost, where, held))
-
-        def doubts(held: HeldZone) -> int:
-            return self.doubts.count_in(held, number if is_own else 0)
-
-        return Spread(
-            asker, following, attempt, asker, region, lambda: steps_of_region(region), onward, visit, doubts,
-            is_for_owners=True,
-        )  # fmt: skip
+    def visit(self, spread: "RecoverySpread", held: HeldZone) -> dict[Address, int]:
+        """Send what a zone of this peer has; see `propagation.Spread`."""
+        if spread.publisher == self._mail.own:
+            return {}
+        return self._send(spread.publisher, spread.number, self._found(spread.lost, spread.where, held))
 
     def _found(self, lost: Zone, where: int, held: HeldZone) -> dict[Purpose, list[Subscription]]:
         """What a zone of this peer has of one that was lost."""
@@ -154,6 +147,38 @@ class Recovery:
             if subscriptions:
                 self._keeping.stores.send(asker, purpose, subscriptions, stored)
         return {asker: 0} if waits[0] else {}
+
+
+class RecoverySpread:
+    """A request that spreads (`propagation.Spread`). lost: the zone of which subscriptions are wanted."""
+
+    is_for_owners = True
+    again = None
+
+    def __init__(self, recovery: Recovery, message: Recover | RecoverAt, lost: Zone) -> None:
+        self.origin = self.publisher = message.address
+        self.number, self.attempt = FIRST_NUMBER + message.number, message.attempt
+        self.lost, self.where, self.region = lost, message.where, _region(lost, message.where)
+        self._recovery, self._message = recovery, message
+
+    @property
+    def steps(self) -> Steps:
+        """See `propagation.Spread`."""
+        return steps_of_region(self.region)
+
+    def visit(self, zone: HeldZone) -> dict[Address, int]:
+        """See `propagation.Spread`."""
+        return self._recovery.visit(self, zone)
+
+    def doubts(self, zone: HeldZone) -> int:
+        """See `propagation.Spread`."""
+        return self._recovery.doubts_of(self, zone)
+
+    def onward(self, zone: int, waited_us: int) -> Recover:
+        """See `propagation.Spread`."""
+        message = self._message
+        edges = bytes(message.edges)
+        return Recover(message.address, message.number, message.attempt, message.where, zone, edges)
 
 
 def _region(lost: Zone, where: int) -> Region:

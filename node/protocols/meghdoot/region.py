@@ -24,10 +24,10 @@ import numpy.typing as npt
 
 from node.protocols.can.zone_table import Floats
 from node.protocols.can.zones import TOP, Point, Zone
+from node.protocols.meghdoot.bounds import Bounds, covering, open_edges, touching
 from node.protocols.meghdoot.space import GRID
 
 Indices = npt.NDArray[np.intp]
-ROOM_MIN = 8
 PRIME = (1 << 61) - 1
 """Numbers of points are known up to multiples of it: they would have hundreds of digits."""
 
@@ -46,10 +46,14 @@ class Region:
         return tuple(each for both in sides for each in both)
 
     @cached_property
-    def columns(self) -> tuple[Floats, Floats, Floats]:
-        """The corner, and the lower and the upper edges, as columns."""
-        corner, low, high = (np.array(each)[:, None] for each in (self.corner, self.low, self.high))
-        return corner, low, high
+    def corner_asked(self) -> Floats:
+        """Asks `Bounds` for boxes that have the corner."""
+        return covering(self.corner, self.corner)
+
+    @cached_property
+    def box_asked(self) -> Floats:
+        """Asks `Bounds` for boxes that have some point of the region."""
+        return touching(self.low, self.high)
 
     @cached_property
     def is_open(self) -> bool:
@@ -62,6 +66,12 @@ class Region:
             zone_low <= high and (low < zone_high or zone_high == TOP)
             for zone_low, zone_high, low, high in zip(zone.low, zone.high, self.low, self.high, strict=True)
         )
+
+
+def is_upper_left(zone: Zone, other: Zone) -> bool:
+    """Whether a neighbour of a zone lies over one of the faces that events spread over."""
+    faces = zip(zone.high[::2], other.low[::2], zone.low[1::2], other.high[1::2], strict=True)
+    return any(high == others_low or low == others_high for high, others_low, low, others_high in faces)
 
 
 def affected(event: Point) -> Region:
@@ -131,25 +141,21 @@ class NextZones:
 
     def __init__(self, zone: Zone, low: Floats, high: Floats) -> None:
         self._zone = zone
-        found = _boxes(zone, low.T, high.T)
-        self.rows: list[int] = found.rows.tolist()
-        self._edges = np.stack((found.event_low, found.event_high, found.low, found.high))
+        self.rows: list[int] = []
+        self._events, self._zones = Bounds(zone.dimensions), Bounds(zone.dimensions)
+        self._append(range(len(low)), low.T, high.T)
 
     def add(self, row: int, zone: Zone) -> None:
         """There is another neighbour."""
-        found = _boxes(self._zone, np.array(zone.low)[:, None], np.array(zone.high)[:, None])
-        if not len(found.rows):
-            return
-        count, room = len(self.rows), self._edges.shape[2]
-        if count == room:
-            grown = np.empty((*self._edges.shape[:2], 2 * room + ROOM_MIN))
-            grown[:, :, :room] = self._edges
-            self._edges = grown
-        for edges, new in zip(
-            self._edges, (found.event_low, found.event_high, found.low, found.high), strict=True
-        ):
-            edges[:, count] = new[:, 0]
-        self.rows.append(row)
+        if is_upper_left(zone, self._zone):
+            self._append((row,), np.array(zone.low)[:, None], np.array(zone.high)[:, None])
+
+    def _append(self, rows: Sequence[int], low: Floats, high: Floats) -> None:
+        found = _boxes(self._zone, low, high)
+        if found is not None:
+            self.rows += [rows[place] for place in found.rows.tolist()]
+            self._events.append(found.event_low, open_edges(found.event_high))
+            self._zones.append(found.low, open_edges(found.high))
 
     def remove(self, row: int) -> None:
         """A neighbour is gone. The last one moves to where it stood."""
@@ -158,29 +164,22 @@ class NextZones:
         place, last = self.rows.index(row), self.rows.pop()
         if place < len(self.rows):
             self.rows[place] = last
-            self._edges[:, :, place] = self._edges[:, :, len(self.rows)]
+        self._events.remove(place)
+        self._zones.remove(place)
 
     def children(self, region: Region) -> Sequence[int]:
         """The neighbours of which this zone is the one parent."""
-        count = len(self.rows)
-        if not count:
+        if not self.rows:
             return ()
-        corner, low, high = region.columns
-        event_low, event_high = self._edges[0, :, :count], self._edges[1, :, :count]
-        mine = np.logical_and.reduce((event_low <= corner) & (corner < event_high), axis=0)
-        places = mine.nonzero()[0]
-        if len(places) and not region.is_open:
-            inside = (self._edges[2][:, places] <= high) & (low < self._edges[3][:, places])
-            places = places[np.logical_and.reduce(inside, axis=0)]
-        return [self.rows[place] for place in places.tolist()]
+        mine = self._events.fitting(region.corner_asked)
+        if not region.is_open:
+            mine &= self._zones.fitting(region.box_asked)
+        return [self.rows[place] for place in mine.nonzero()[0].tolist()]
 
     def all_upper_left(self, region: Region) -> Sequence[int]:
         """All neighbours on the upper left that the region has points of: the algorithm as printed."""
-        _, low, high = region.columns
-        count = len(self.rows)
-        inside = (self._edges[2, :, :count] <= high) & (low < self._edges[3, :, :count])
-        places = np.logical_and.reduce(inside, axis=0).nonzero()[0]
-        return [self.rows[place] for place in places.tolist()]
+        inside = self._zones.fitting(region.box_asked)
+        return [self.rows[place] for place in inside.nonzero()[0].tolist()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +195,15 @@ class _Boxes:
     high: Floats
 
 
-def _boxes(zone: Zone, low: Floats, high: Floats) -> _Boxes:
-    """low, high: neighbours' edges, a column for each."""
+def _boxes(zone: Zone, low: Floats, high: Floats) -> _Boxes | None:
+    """low, high: neighbours' edges, a column for each. None if none is on the upper left."""
     numbers = np.arange(zone.dimensions)[:, None]
     own_low, own_high = np.array(zone.low)[:, None], _open(np.array(zone.high))[:, None]
     starts = numbers % 2 == 0
     faces = np.where(starts, own_low == high, np.array(zone.high)[:, None] == low)
     rows = np.flatnonzero(faces.any(axis=0))
+    if not len(rows):
+        return None
     face = faces[:, rows].argmax(axis=0)
     low, high = low[:, rows], _open(high[:, rows])
     both_low, both_high = np.maximum(low, own_low), np.minimum(high, own_high)

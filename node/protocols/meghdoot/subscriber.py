@@ -90,7 +90,7 @@ class Subscriber:
         self._said: dict[int, int] = {}  # subscriptions of which a word has no answer, and since when
         self._window = Window(FIRST, LEAST, MOST)
         self._known: dict[tuple[int, int], Known] = {}
-        self._answers: dict[Address, list[EventName]] = {}
+        self.answers: dict[Address, list[EventName]] = {}
 
     # --- Subscriptions
 
@@ -183,7 +183,7 @@ class Subscriber:
     def notify(self, sender: Address, message: Notify) -> None:
         """An event."""
         if self._parameters.is_confirming:
-            self._answers.setdefault(sender, []).append(
+            self.answers.setdefault(sender, []).append(
                 EventName(message.stream, message.first_seq, message.life)
             )
         if message.life == self._life and self._is_new(message) and self._is_wanted(message):
@@ -208,25 +208,20 @@ class Subscriber:
         """
         seen = self._reader.read(bytes(message.payload))
         published_us = self._mail.now_us - message.age_us
-        for each in self._words.matching(seen.low, seen.high):
+        for each in self._words.matching(seen.values):
             own = self.own[each.number]
             has_asked = own.asked_us <= published_us
             if has_asked and (own.ended_us is None or published_us <= own.ended_us + LATE_US):
                 return True
         return False
 
-    @property
-    def has_answers(self) -> bool:
-        """Whether `flush` has something to send."""
-        return bool(self._answers)
-
     def flush(self) -> None:
         """Tell senders what came."""
-        for address in list(self._answers):
+        for address in list(self.answers):
             self.flush_to(address)
 
     def flush_to(self, address: Address) -> None:
         """Tell one of them, to whom something goes anyway."""
-        names = self._answers.pop(address, ())
+        names = self.answers.pop(address, ())
         for first in range(0, len(names), ROWS_MAX):
             self._mail.send(address, Notified(tuple(names[first : first + ROWS_MAX])))

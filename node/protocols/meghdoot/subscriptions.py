@@ -14,6 +14,7 @@ import numpy as np
 from node.core.peer_pool import Address
 from node.protocols.can.zone_table import Floats, Mask
 from node.protocols.can.zones import TOP, Point, Zone
+from node.protocols.meghdoot.bounds import Bounds
 from node.protocols.meghdoot.space import Range, Space
 
 Key = tuple[Address, int]
@@ -58,10 +59,8 @@ class Subscriptions:
 
     def __init__(self, space: Space) -> None:
         self._space = space
-        attributes = len(space.attributes)
-        self._low = np.empty((attributes, ROWS_MIN))
-        self._high = np.empty((attributes, ROWS_MIN))
-        self._points = np.empty((2 * attributes, ROWS_MIN))
+        self._ranges = Bounds(len(space.attributes))
+        self._points = np.empty((space.dimensions, ROWS_MIN))
         self._standing: list[Subscription] = []
         self._rows: dict[Key, int] = {}
         self._ended: dict[Key, Subscription] = {}
@@ -107,13 +106,10 @@ class Subscriptions:
     def _append(self, told: Subscription) -> None:
         self._inside.clear()
         row = len(self._standing)
-        if row == self._low.shape[1]:
-            self._low, self._high, self._points = (
-                np.concatenate((each, np.empty_like(each)), axis=1)
-                for each in (self._low, self._high, self._points)
-            )
-        self._low[:, row] = [low for low, _ in told.ranges]
-        self._high[:, row] = [high for _, high in told.ranges]
+        if row == self._points.shape[1]:
+            self._points = np.concatenate((self._points, np.empty_like(self._points)), axis=1)
+        ranges = np.array(told.ranges)
+        self._ranges.append(ranges[:, :1], ranges[:, 1:])
         self._points[:, row] = self._space.point(told.ranges)
         self._rows[told.key] = row
         self._standing.append(told)
@@ -126,9 +122,9 @@ class Subscriptions:
             return
         self._inside.clear()
         last = self._standing.pop()
+        self._ranges.remove(row)
         if row < len(self._standing):
-            for each in (self._low, self._high, self._points):
-                each[:, row] = each[:, len(self._standing)]
+            self._points[:, row] = self._points[:, len(self._standing)]
             self._standing[row] = last
             self._rows[last.key] = row
 
@@ -141,16 +137,13 @@ class Subscriptions:
 
     # --- Questions
 
-    def matching(self, low: Floats, high: Floats, zone: Zone | None = None) -> list[Subscription]:
-        """Those that an event with these columns of values matches: from `low` to `high` each, one value or
-        all (3.4); of all, or of those with points in a zone.
+    def matching(self, values: Floats, zone: Zone | None = None) -> list[Subscription]:
+        """Those that cover an event's values, one or all of each attribute (3.4; `bounds.covering`): of all,
+        or of those with points in a zone.
         """
-        count = len(self._standing)
-        if not count:
+        if not self._standing:
             return []
-        inside = np.logical_and.reduce(
-            (self._low[:, :count] <= low) & (high <= self._high[:, :count]), axis=0
-        )
+        inside = self._ranges.fitting(values)
         if zone is not None:
             inside &= self.rows_in(zone)
         return [self._standing[row] for row in inside.nonzero()[0].tolist()]

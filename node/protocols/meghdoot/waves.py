@@ -66,7 +66,7 @@ class Wave:
 
 
 class Waves:
-    """All that are under way at a peer."""
+    """All that are under way at a peer. answers: what `flush` sends, by to whom."""
 
     def __init__(self, parameters: Parameters, mail: Mail) -> None:
         self._parameters = parameters
@@ -75,7 +75,7 @@ class Waves:
         self._waves: dict[Key, Wave] = {}
         self._senders: dict[Key, Wave] = {}  # by the child's key
         self._waiting: dict[tuple[Address, int, int], list[Wave]] = {}  # by subscriber and event
-        self._answers: dict[tuple[Address, bool], list[Visited]] = {}
+        self.answers: dict[tuple[Address, bool], list[Visited]] = {}
 
     def answer(self, wave: Wave) -> None:
         """Tell whoever passed the wave on, soon."""
@@ -84,7 +84,7 @@ class Waves:
         late_us = max(wave.late_us, self._mail.own_late_us)
         doubts = min(wave.doubts, 65_535)
         visited = Visited(origin, number, attempt, zone, points, wave.undelivered, doubts, late_us)
-        self._answers.setdefault((wave.parent, wave.is_root), []).append(visited)
+        self.answers.setdefault((wave.parent, wave.is_root), []).append(visited)
 
     def is_open(self, key: Key, parent: Address) -> bool:
         """Whether a wave is under way that this parent passed on: it will be answered."""
@@ -199,21 +199,16 @@ class Waves:
             self._senders.pop((origin, number, attempt, child), None)
         wave.children.clear()
 
-    @property
-    def has_answers(self) -> bool:
-        """Whether `flush` has something to send."""
-        return bool(self._answers)
-
     def flush(self) -> None:
         """Send all answers, one message for each peer."""
-        answers, self._answers = self._answers, {}
-        for (address, is_root), rows in answers.items():
-            self._send(address, rows, is_root=is_root)
+        while self.answers:
+            address, is_root = key = next(iter(self.answers))
+            self._send(address, self.answers.pop(key), is_root=is_root)
 
     def flush_to(self, address: Address) -> None:
         """Send the answers for one peer, to which something goes anyway."""
         for is_root in (False, True):
-            rows = self._answers.pop((address, is_root), None)
+            rows = self.answers.pop((address, is_root), None)
             if rows:
                 self._send(address, rows, is_root=is_root)
 

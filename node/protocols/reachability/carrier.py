@@ -62,11 +62,11 @@ class Carrier(Generic[R]):
     def take(self, address: Address, messages: Iterable[Any], now_us: int) -> None:
         """Messages came from an address, in order."""
         self.reach.now_us = now_us
+        self.reach.heard(address, None)
         for message in messages:
             self._take(address, message, None)
 
     def _take(self, address: Address, message: Any, relays: Relays | None) -> None:
-        self.reach.heard(address, relays)
         take = self._takes.get(type(message))
         if take is not None:
             take(address, message, relays)
@@ -75,7 +75,9 @@ class Carrier(Generic[R]):
 
     def _relay(self, address: Address, message: Relay, relays: Relays | None) -> None:
         if message.target == self.reach.own.address:
-            self._take(message.source, message.message, self.reach.way_back(message))
+            way = self.reach.way_back(message)
+            self.reach.heard(message.source, way)
+            self._take(message.source, message.message, way)
         else:
             self.reach.pass_on(message)
 

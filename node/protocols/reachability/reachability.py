@@ -88,6 +88,23 @@ class _Lost:
     is_refused: bool  # its host answered that nobody listens there: no relay finds more
 
 
+@dataclass(slots=True)
+class _Times:
+    """When something happened last between this node and another. heard: anything came; direct: without a
+    relay; sent: without a relay, from this node; returned: the direct way was found to work again; found:
+    relays were.
+    """
+
+    heard_us: int = -LONG_US
+    direct_us: int = -LONG_US
+    sent_us: int = -LONG_US
+    returned_us: int = -LONG_US
+    found_us: int = -LONG_US
+
+
+NEVER = _Times()
+
+
 def _relay(source: Address, target: Address, way: Relays, search: int, message: Any) -> Relay:
     first, second, third, fourth = (*way, *(0 for _ in range(WAY_MAX - len(way))))
     return Relay(source, target, first, second, third, fourth, search, message)
@@ -115,11 +132,7 @@ class Reachability:
         self._probes: dict[Address, _Probe] = {}
         self._pings: dict[int, tuple[Address, int, Told | None]] = {}
         self._lost: dict[Address, _Lost] = {}
-        self._heard_us: dict[Address, int] = {}
-        self._direct_us: dict[Address, int] = {}  # as `_heard_us`, without a relay
-        self._sent_us: dict[Address, int] = {}  # as `_direct_us`, of what this node sent
-        self._returned_us: dict[Address, int] = {}  # when the direct way was found to work again
-        self._found_us: dict[Address, int] = {}  # when relays were found
+        self._times: dict[Address, _Times] = {}
         self._answered: dict[tuple[Address, int], int] = {}  # how often probes were answered; oldest first
         self._used: set[Address] = set()  # sent to through a relay, since direct ways were tried last
         self._direct_again_us = 0
@@ -140,13 +153,19 @@ class Reachability:
         """How long an answer is waited for."""
         return self._parameters.probe_timeout_us + self.late_us
 
+    def _times_of(self, address: Address) -> _Times:
+        times = self._times.get(address)
+        if times is None:
+            times = self._times[address] = _Times()
+        return times
+
     # --- Sending
 
     def send(self, address: Address, *messages: Any) -> None:
         """To a node, in order, through relays if it needs some."""
         relays = self.relays_of.get(address)
         if relays is None:
-            self._sent_us[address] = self.now_us
+            self._times_of(address).sent_us = self.now_us
             self._emit(SendTo(address, messages))
         else:
             self._used.add(address)
@@ -208,13 +227,14 @@ class Reachability:
     # --- Hearing
 
     def heard(self, address: Address, relays: Relays | None) -> None:
-        """Something came from a node, maybe through relays."""
-        self._heard_us[address] = self.now_us
-        lost = self._lost.get(address)
+        """Something came from a node, maybe through relays, maybe several messages at once."""
+        times = self._times_of(address)
+        times.heard_us = self.now_us
+        lost = self._lost.get(address) if self._lost else None
         if lost is not None:
             lost.again_us = min(lost.again_us, self.now_us + self._parameters.direct_again_us)
         if relays is None:
-            self._direct_us[address] = self.now_us
+            times.direct_us = self.now_us
         elif not (address in self.relays_of or self._is_heard_directly(address) or self._is_back(address)):
             self._go_through(relays, address)
 
@@ -226,15 +246,15 @@ class Reachability:
     def is_silent(self, address: Address, since_us: int) -> bool:
         """Whether nothing came from a node for so long, or ever."""
         since_us += self.late_us
-        return self.now_us - self._heard_us.get(address, -since_us) >= since_us
+        return self.now_us - self._times.get(address, NEVER).heard_us >= since_us
 
     def has_sent(self, address: Address, since_us: int) -> bool:
         """Whether something went to a node directly less than so long ago."""
-        return self.now_us - self._sent_us.get(address, -LONG_US) < since_us
+        return self.now_us - self._times.get(address, NEVER).sent_us < since_us
 
     def has_way_since(self, address: Address, since_us: int) -> bool:
         """Whether a node is reached through relays that were found after a time."""
-        return address in self.relays_of and self._found_us.get(address, -LONG_US) > since_us
+        return address in self.relays_of and self._times.get(address, NEVER).found_us > since_us
 
     def is_failed(self, address: Address) -> bool:
         """Whether a node is known that gives no answer, by any way."""
@@ -250,11 +270,11 @@ class Reachability:
 
     def _is_back(self, address: Address) -> bool:
         """Whether the direct way works again, and the other may not have tried it yet."""
-        back_us = self.now_us - self._returned_us.get(address, -LONG_US)
+        back_us = self.now_us - self._times.get(address, NEVER).returned_us
         return back_us <= self._parameters.direct_again_us
 
     def _is_heard_directly(self, address: Address) -> bool:
-        quiet_us = self.now_us - self._direct_us.get(address, -LONG_US)
+        quiet_us = self.now_us - self._times.get(address, NEVER).direct_us
         return quiet_us <= self.patience_us
 
     def _go_through(self, relays: Relays, address: Address) -> None:
@@ -262,12 +282,12 @@ class Reachability:
             further = {"further": list(relays[1:])} if len(relays) > 1 else {}
             self._emit(m.Log("relay", {"peer": address, "relay": relays[0], **further}))
             self.relays_of[address] = relays
-            self._found_us[address] = self.now_us
+            self._times_of(address).found_us = self.now_us
             self._used.add(address)
 
     def _go_directly(self, address: Address) -> None:
         if self.relays_of.pop(address, None) is not None:
-            self._returned_us[address] = self.now_us
+            self._times_of(address).returned_us = self.now_us
             self._emit(m.Log("no_relay", {"peer": address}))
 
     def answered(self, node: NodeHandle, number: int, relays: Relays | None) -> None:
@@ -482,9 +502,8 @@ class Reachability:
         for address in [address for address in self.relays_of if address not in self._used | known]:
             del self.relays_of[address]
         self._used.clear()
-        for times in (self._heard_us, self._direct_us, self._sent_us, self._returned_us, self._found_us):
-            for address in [address for address in times if address not in known | self.relays_of.keys()]:
-                del times[address]
+        kept = known | self.relays_of.keys()
+        self._times = {address: times for address, times in self._times.items() if address in kept}
         for address in list(self.relays_of):
             if not self._is_heard_directly(address):
                 self._emit(Forget(address))  # what waits on an old connection would keep it busy

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from random import Random
 
-import numpy as np
 import pytest
 
 from node.core.content import Attribute
+from node.protocols.meghdoot.bounds import covering
 from node.protocols.meghdoot.space import Space
 from node.protocols.meghdoot.subscriptions import Packing, Subscription, Subscriptions, version_of
 
@@ -52,7 +52,7 @@ def test_the_latest_word_counts_and_all_that_match_are_found(seed):
         standing = [each for each in expected.values() if each.is_on]
         assert len(store) == len(standing)
         values = rng.uniform(0, 100), rng.uniform(1, 1000)
-        matching = {each.key for each in store.matching(*[np.array(values)[:, None]] * 2)}
+        matching = {each.key for each in store.matching(covering(values, values))}
         assert matching == {
             each.key
             for each in standing
@@ -67,7 +67,7 @@ def test_an_event_without_a_value_matches_who_wants_all_values():
     everything = ((0.0, 100.0), (1.0, 1000.0))
     for number, ranges in enumerate((everything, ((0.0, 99.0), everything[1]), (everything[0], (5.0, 5.0)))):
         store.put(Subscription(1, number, 1, True, 0, ranges))
-    found = store.matching(np.array([[0.0], [5.0]]), np.array([[100.0], [5.0]]))
+    found = store.matching(covering([0.0, 5.0], [100.0, 5.0]))
     assert sorted(each.number for each in found) == [0, 2]
 
 
