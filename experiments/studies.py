@@ -3,13 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import yaml
-from pydantic_core import PydanticCustomError
-
-from experiments.parameters import study_parameters
 from node.systems import systems
 from topologies.errors import InputError
-from topologies.strict import suggestion
 
 
 def listed() -> Iterator[tuple[str, str]]:
@@ -21,6 +16,12 @@ def listed() -> Iterator[tuple[str, str]]:
 
 def chosen(study: str, overrides: Sequence[str]) -> tuple[str, str, dict[str, Any]]:
     """System, name and all parameters of a study. overrides: `name=value`. Raises InputError."""
+    import yaml  # noqa: PLC0415 - quick to import without, for lists
+    from pydantic_core import PydanticCustomError  # noqa: PLC0415
+
+    from experiments.parameters import study_parameters  # noqa: PLC0415
+    from topologies.strict import suggestion  # noqa: PLC0415
+
     owners = {name: owner for owner, system in systems().items() for name in system.studies}
     if study not in owners:
         raise InputError("study", None, "", f"there is no study {study!r:.40}{suggestion(study, owners)}")

@@ -1,14 +1,18 @@
 """Which systems of programs ship, and what is a path of another one; quick to import."""
 
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 FOLDER = Path(__file__).parent
 FILE = "system.yaml"
 """Of a system in a folder of its own."""
 
 
-def shipped_systems() -> dict[str, Path]:
-    """The files of the systems of programs that come with Cutset, by name.
+@cache
+def shipped_systems() -> Mapping[str, Path]:
+    """The files of the systems of programs that come with Cutset, by name; looked for once in a process.
 
     A folder may hold several that share templates and clients: nats/jetstream.yaml is nats-jetstream.
     """
@@ -18,7 +22,7 @@ def shipped_systems() -> dict[str, Path]:
         for folder in {path.parent for path in FOLDER.glob(f"*/{FILE}")}
         for path in folder.glob("*.yaml")
     }
-    return dict(sorted((alone | housed).items()))
+    return MappingProxyType(dict(sorted((alone | housed).items())))
 
 
 def system_names() -> list[str]:

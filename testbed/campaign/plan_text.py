@@ -33,8 +33,6 @@ from experiments.rundir import RunDirectory
 from experiments.sweep import value_text, values_text
 from testbed.captures import CapturePoint, tcpdump_command
 from testbed.forecast import capture_bytes_per_s, disk_needed_bytes
-from testbed.machines.inventory import load_inventory
-from testbed.machines.placement import place
 from testbed.network.commands import inside_lines
 from testbed.network.network_layout import make_layout
 from testbed.planning import make_plan
@@ -346,6 +344,9 @@ def _machine_rows(plan: Plan, chosen: RunSelection) -> Iterator[Row]:
     """Which hosts each machine of an inventory has, if that is where it would run."""
     if chosen.backend in {LOCAL, SIMULATOR}:
         return
+    from testbed.machines.inventory import load_inventory
+    from testbed.machines.placement import place
+
     placement = place(plan, load_inventory(Path(chosen.backend)))
     for machine in placement.machines:
         yield machine.name, machine.control, " ".join(placement.hosts(machine))

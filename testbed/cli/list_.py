@@ -7,11 +7,16 @@ broken.
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import click
 
 from testbed.cli.output import reader_may_leave
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from topologies.errors import InputError
 
 DESCRIPTION_WIDTH_MIN = 20
 
@@ -19,38 +24,25 @@ DESCRIPTION_WIDTH_MIN = 20
 @click.command(name="list")
 def command() -> None:
     """Show the experiments, topologies, systems of programs, suites and studies there are."""
-    from experiments.loader import experiment_names, load_experiment
     from experiments.studies import listed
-    from experiments.suite import read_suite, suite_names
-    from systems.loader import load_system
-    from systems.names import system_names
-    from topologies.loader import load_topology, topology_names
+    from testbed.campaign.listing import sections
 
     with reader_may_leave():
-        _section("Experiments", experiment_names(), lambda name: load_experiment(name).description)
-        click.echo()
-        _section("Topologies", topology_names(), lambda name: load_topology(name).description)
-        click.echo()
-        _section("Systems of programs", system_names(), lambda name: load_system(name).description)
-        click.echo()
-        _section("Suites", suite_names(), lambda name: read_suite(name).suite.description)
-        click.echo()
-        studies = dict(listed())
-        _section("Studies", studies, lambda name: studies[name])
+        for title, described in sections().items():
+            _section(title, described)
+            click.echo()
+        _section("Studies", dict(listed()))
 
 
-def _section(title: str, names: Iterable[str], describe: Callable[[str], str]) -> None:
+def _section(title: str, described: "Mapping[str, str | InputError]") -> None:
     """Each name; a file that cannot be read says so in its place and hides no other."""
-    from topologies.errors import InputError
-
     click.secho(title, bold=True)
-    names = list(names)
-    width = max(map(len, names), default=0)
-    for name in names:
-        try:
-            said = _broken(describe(name), width + 4)
-        except InputError as error:
-            said = click.style(_broken(f"cannot be used: {error}", width + 4), fg="red")
+    width = max(map(len, described), default=0)
+    for name, about in described.items():
+        if isinstance(about, str):
+            said = _broken(about, width + 4)
+        else:
+            said = click.style(_broken(f"cannot be used: {about}", width + 4), fg="red")
         click.echo(f"  {name:<{width}}  {said}".rstrip())
 
 

@@ -17,7 +17,6 @@ import click
 from click.exceptions import NoSuchCommand
 
 from experiments.child_python import absolute_entries
-from testbed.campaign import exit_codes
 from testbed.campaign.printable_streams import only_printable
 from testbed.interrupts import none_dropped
 
@@ -116,15 +115,22 @@ def _carry_out(arguments: list[str]) -> int:
     try:
         _check_working_directory()
         result = cutset.main(arguments, prog_name="cutset", standalone_mode=False)
-    except click.ClickException as error:
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place where errors become a code
+        return _code_of(error, debug="--debug" in arguments)
+    return result if isinstance(result, int) else 0
+
+
+def _code_of(error: Exception | KeyboardInterrupt, *, debug: bool) -> int:
+    """Say what ended a command; returns the exit code."""
+    from testbed.campaign import exit_codes
+
+    if isinstance(error, click.ClickException):
         error.show()
         return exit_codes.BAD_INPUT
-    except (KeyboardInterrupt, click.Abort):
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
         click.echo("cutset: interrupted", err=True)
         return exit_codes.INTERRUPTED
-    except Exception as error:  # noqa: BLE001 - the one place where errors become a line and a code
-        return _complain(error, debug="--debug" in arguments)
-    return result if isinstance(result, int) else 0
+    return _complain(error, debug=debug)
 
 
 def _search_no_working_directory() -> None:
@@ -146,6 +152,8 @@ def _check_working_directory() -> None:
 
 def _complain(error: Exception, *, debug: bool) -> int:
     """One line about an error that is ours; anything else is a bug of ours and keeps its traceback."""
+    from testbed.campaign import exit_codes
+
     code = exit_codes.of(error)
     if debug or code is None:
         traceback.print_exception(error)

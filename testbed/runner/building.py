@@ -17,7 +17,7 @@ from testbed.assignment import Assignment, assigned_part, changes_here
 from testbed.captures import CapturePoint, Captures
 from testbed.links.emulator import links_without_emulator
 from testbed.links.selection import select_emulator
-from testbed.network import Network
+from testbed.network.network import Network
 from testbed.processes import NodeProcess, Processes
 from testbed.programs import longest_ready_s, start_order
 from testbed.runner.barrier import Barrier, Barriers

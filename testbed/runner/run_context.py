@@ -16,7 +16,7 @@ from testbed.captures import Captures
 from testbed.errors import TestbedError
 from testbed.faults.application import Numbered
 from testbed.links.emulator import LinkEmulator
-from testbed.network import Network
+from testbed.network.network import Network
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.barrier import Barriers
 from testbed.runner.contacts import Contacts

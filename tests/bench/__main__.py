@@ -38,6 +38,7 @@ SUBJECTS = (
     "nights",
     "simulator",
     "zone_visits",
+    "commands",
 )
 NAMED = ("hunt",)
 """Measured only by name: they take hours."""

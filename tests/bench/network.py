@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from testbed.links.selection import select_emulator
-from testbed.network import Network
+from testbed.network.network import Network
 from tests.testbed.network.plans import make_plan
 from tests.testbed.sandboxed import sandboxed
 

@@ -5,9 +5,19 @@ import sys
 from pathlib import Path
 
 import click
+import pytest
 
 from experiments import loader
+from testbed.campaign import listing
 from testbed.cli import main
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path_factory, monkeypatch) -> Path:
+    """Where the list is kept, which is not there yet."""
+    path = tmp_path_factory.mktemp("cache") / "list.json"
+    monkeypatch.setattr(listing, "KEPT", path)
+    return path
 
 
 def test_experiments_and_topologies_have_a_line_each(capsys):
@@ -44,3 +54,28 @@ def test_a_file_that_cannot_be_used_says_so_in_its_line(capsys, tmp_path: Path, 
     out = capsys.readouterr().out
     assert "  bad  cannot be used: bad.yaml:2: colour: unknown field" in out
     assert "four-regions" in out
+    assert main.run(["list"]) == 0
+    assert "  bad  cannot be used: " in capsys.readouterr().out
+
+
+def test_the_list_is_made_once_until_something_changes(capsys, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(listing, "PROJECT", tmp_path)
+    written = tmp_path / "experiments" / "a.yaml"
+    written.parent.mkdir()
+    written.write_text("name: a\n")
+    main.run(["list"])
+    made = capsys.readouterr().out
+    monkeypatch.setattr(loader, "FOLDER", tmp_path)  # it would have no experiments
+    main.run(["list"])
+    assert capsys.readouterr().out == made
+    written.write_text("name: b\n")
+    main.run(["list"])
+    assert "Experiments\n\nTopologies\n" in capsys.readouterr().out
+
+
+def test_a_kept_list_that_cannot_be_read_is_made_again(capsys, kept: Path):
+    main.run(["list"])
+    made = capsys.readouterr().out
+    kept.write_text("{")
+    main.run(["list"])
+    assert capsys.readouterr().out == made

@@ -19,7 +19,7 @@ from testbed.assignment import Assignment
 from testbed.links.selection import select_emulator
 from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, ShippingTime
 from testbed.machines.placement import Placement, assignments
-from testbed.network import Network
+from testbed.network.network import Network
 from testbed.tunnel import make_tunnels
 from tests.testbed.network.observations import set_link, what_sending_says
 from tests.testbed.network.plans import make_plan

@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments.changes import LinkState
 from testbed.links.selection import select_emulator
-from testbed.network import Network
+from testbed.network.network import Network
 from tests.testbed.network.observations import (
     ECHO_PORT,
     IP_RECVERR,

@@ -13,8 +13,8 @@ from typing import Any
 from experiments.changes import Direction, LinkChange, LinkState
 from experiments.plan import Plan
 from testbed.links.emulator import Applied
-from testbed.network import Network
 from testbed.network.namespaces import in_each_namespace
+from testbed.network.network import Network
 
 IP_RECVERR = 11  # linux/in.h: report every ICMP error to the socket
 ETH_P_ALL = 3

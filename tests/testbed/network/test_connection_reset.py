@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from testbed.links.selection import select_emulator
-from testbed.network import Network
 from testbed.network.connection_reset import connection_filter
+from testbed.network.network import Network
 from tests.testbed.network.observations import in_host
 from tests.testbed.network.plans import one_lan
 from tests.testbed.sandboxed import sandboxed

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.changes import Direction, LinkState
 from testbed.links.selection import select_emulator
-from testbed.network import Network
+from testbed.network.network import Network
 from tests.testbed.network.observations import (
     SILENCE_S,
     neighbours,

@@ -9,8 +9,8 @@ import pytest
 from testbed.batches import run_batch
 from testbed.errors import TestbedError
 from testbed.links.selection import select_emulator
-from testbed.network import Network
 from testbed.network.neighbour_table import NeighbourTable
+from testbed.network.network import Network
 from testbed.network.network_layout import Neighbour
 from tests.testbed.network.observations import in_host
 from tests.testbed.network.plans import kinds_here, one_lan

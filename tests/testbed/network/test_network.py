@@ -13,7 +13,7 @@ import pytest
 
 from testbed.errors import MachineError, TestbedError
 from testbed.links.selection import select_emulator
-from testbed.network import Network
+from testbed.network.network import Network
 from tests.testbed.network.observations import (
     frames_seen,
     in_host,

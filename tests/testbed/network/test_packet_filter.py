@@ -8,7 +8,7 @@ import pytest
 
 from experiments.changes import ProcessAction, ProcessChange
 from testbed.links.selection import select_emulator
-from testbed.network import Network
+from testbed.network.network import Network
 from tests.testbed.network.observations import in_host
 from tests.testbed.network.test_connection_reset import HOSTS, ONE, PLAN, PORTS, THREE, TWO
 from tests.testbed.sandboxed import sandboxed

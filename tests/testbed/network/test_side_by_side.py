@@ -9,7 +9,7 @@ import pytest
 
 from experiments.changes import LinkState
 from testbed.links.selection import select_emulator
-from testbed.network import Network
+from testbed.network.network import Network
 from tests.testbed.network.observations import reachable, set_link
 from tests.testbed.network.plans import make_plan
 from tests.testbed.sandboxed import finish, start

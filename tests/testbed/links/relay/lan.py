@@ -15,7 +15,7 @@ from typing import Any
 from experiments.changes import Direction, LinkChange, LinkState
 from testbed.links.emulator import Applied, LinkWiring
 from testbed.links.relay.controller import RelayEmulator
-from testbed.network import Network
+from testbed.network.network import Network
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.probes import Stamper
 from tests.testbed.network.observations import in_host

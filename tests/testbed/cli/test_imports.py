@@ -1,0 +1,41 @@
+"""A command imports what it needs: heavy packages only where they are used."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"pydantic", "yaml", "numpy", "pyarrow", "pyspark", "duckdb", "matplotlib", "paramiko", "rich"}
+"""Each costs a command a tenth of a second or more, or belongs to work that only some do."""
+PLANS = {"pydantic", "yaml"}
+
+IMPORTED = """
+import sys
+from testbed.cli.main import run
+assert run(sys.argv[2:]) == 0
+print(*sorted(set(sys.argv[1].split(",")) & set(sys.modules)), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "needed"),
+    [
+        ("list", set()),
+        ("plan link-failure", PLANS),
+        ("run --help", set()),
+        ("packets --help", set()),
+        ("report --help", set()),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(command: str, needed: set[str]) -> None:
+    words = command.split()
+    if words == ["list"]:  # the first one in a checkout checks all files, and keeps the list
+        imported_by(words)
+    assert imported_by(words) <= needed
+
+
+def imported_by(words: list[str]) -> set[str]:
+    """The heavy packages that a command imports in a process of its own."""
+    arguments = [sys.executable, "-c", IMPORTED, ",".join(sorted(HEAVY)), *words]
+    said = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    return set(said.stderr.split())
