@@ -1,7 +1,7 @@
 """A JSON object with each of its fields changed in many ways, as a damaged or hostile file has it."""
 
 import copy
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from topologies.errors import InputError
@@ -51,7 +51,7 @@ def changed(content: Json, path: JsonPath, wrong: Any) -> Json:
 
 def broken(
     content: Json,
-    wrong: Any,
+    values: Iterable[Any],
     read: Callable[[Json], object],
     allowed: tuple[type[Exception], ...] = (InputError,),
     skip: Collection[str] = (),
@@ -59,18 +59,27 @@ def broken(
 ) -> list[tuple[JsonPath, str]]:
     """Where a reader neither takes the changed content nor refuses it in one line, and what it says instead.
 
-    skip: fields of the outermost object that are left alone. every: only every so manyth field is changed,
-    others with each value, where trying all of them with all values takes many minutes.
+    values: those of WRONG that stand in place of each field in turn. skip: fields of the outermost object
+    that are left alone. every: only every so manyth field is changed, others with each value, where trying
+    all of them with all values takes many minutes.
     """
     read(content)
+    fields = [path for path in paths(content) if path[0] not in skip]
     found = []
-    first = next(number for number, each in enumerate(WRONG) if each is wrong) % every
-    for path in [path for path in paths(content) if path[0] not in skip][first::every]:
-        try:
-            read(changed(content, path, wrong))
-        except allowed as error:
-            if "\n" in str(error):
-                found.append((path, str(error)))
-        except Exception as error:  # noqa: BLE001 - that is what must not come
-            found.append((path, f"{type(error).__name__}: {error}"[:200]))
+    for wrong in values:
+        first = next(number for number, each in enumerate(WRONG) if each is wrong) % every
+        for path in fields[first::every]:
+            if said := _complaint(read, changed(content, path, wrong), allowed):
+                found.append(((*path, name_of(wrong)), said))
     return found
+
+
+def _complaint(read: Callable[[Json], object], content: Json, allowed: tuple[type[Exception], ...]) -> str:
+    """What a reader says that it must not say."""
+    try:
+        read(content)
+    except allowed as error:
+        return str(error) if "\n" in str(error) else ""
+    except Exception as error:  # noqa: BLE001 - that is what must not come
+        return f"{type(error).__name__}: {error}"[:200]
+    return ""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader
+from jinja2 import Environment
 from markupsafe import Markup
 
 from analysis.pages.charting.chart_model import Axis, Chart, Series, two_decades
@@ -69,12 +69,12 @@ def render(sides: Sequence[Side], file: Path) -> str:
     )
 
 
-def environment() -> Environment:
-    """The report's surroundings (its macros and looks), with the templates of comparisons."""
-    made = report_environment()
-    made.loader = ChoiceLoader(
-        [FileSystemLoader(_HERE / "templates"), *([made.loader] if made.loader else [])]
-    )
+def environment(*folders: Path) -> Environment:
+    """The report's surroundings (its macros and looks), with the templates of comparisons.
+
+    folders: of other pages' templates, which are looked for there first.
+    """
+    made = report_environment(*folders, _HERE / "templates")
     made.globals["comparing_asset"] = _asset
     return made
 

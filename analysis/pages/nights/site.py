@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from analysis.errors import AnalysisError
@@ -83,7 +83,7 @@ def _write(
     folder: Path,
     left_out: Mapping[str, Sequence[str]],
 ) -> None:
-    templates = _environment()
+    templates = comparing_environment(_HERE / "templates")
     usual = levels(past)
     write_whole(site.looks, _looks(templates), sync=False)
     write_whole(site.theme, str(templates.globals["asset"]("theme.js")), sync=False)  # type: ignore[operator]
@@ -160,14 +160,6 @@ def _to_write(past: EarlierNights, site: Site, checked: Mapping[str, NightFindin
         )
 
     return [index for index, run in enumerate(past.runs) if is_stale(run)]
-
-
-def _environment() -> Environment:
-    made = comparing_environment()
-    made.loader = ChoiceLoader(
-        [FileSystemLoader(_HERE / "templates"), *([made.loader] if made.loader else [])]
-    )
-    return made
 
 
 def _looks(templates: Environment) -> str:

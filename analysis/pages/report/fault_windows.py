@@ -13,7 +13,7 @@ import base64
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,10 @@ class FaultWindows:
     labels: list[str] = field(default_factory=list)
     bins: list[dict[str, Any]] = field(default_factory=list)
     bins_left_out: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields by name, as they are: thousands of rows are not copied."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 def moments(run: RunDirectory, record: AnalysedRun) -> FaultWindows:

@@ -6,10 +6,10 @@ browser's own DecompressionStream. A Content-Security-Policy in the page forbids
 """
 
 import base64
+import functools
 import gzip
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -58,15 +58,20 @@ def render(
         "sections": sections,
         "diagrams": diagrams,
         "moments": moments,
-        "moments_packed": packed(_compact(asdict(moments)).encode()),
+        "moments_packed": packed(_compact(moments.as_json()).encode()),
     }
     return environment().get_template("report.html.j2").render(content)
 
 
-def environment() -> Environment:
-    """The templates' surroundings: escaping, and our own CSS and JS as `asset`."""
+@functools.cache
+def environment(*folders: Path) -> Environment:
+    """The templates' surroundings: escaping, and our own CSS and JS as `asset`. One for the same folders: it
+    keeps the templates that it compiled.
+
+    folders: of other pages' templates, which are looked for there first.
+    """
     made = Environment(
-        loader=FileSystemLoader(_HERE / "templates"),
+        loader=FileSystemLoader([*folders, _HERE / "templates"]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader
+from jinja2 import Environment
 from markupsafe import Markup
 from matplotlib.figure import Figure as Drawing
 
@@ -62,10 +62,7 @@ def render(
 
 
 def _environment() -> Environment:
-    made = report_environment()
-    made.loader = ChoiceLoader(
-        [FileSystemLoader(_HERE / "templates"), *([made.loader] if made.loader else [])]
-    )
+    made = report_environment(_HERE / "templates")
     made.globals["systems_asset"] = _asset
     made.globals["number"] = number
     return made

@@ -4,15 +4,19 @@ them.
 
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from experiments.rundir import RunDirectory
 
 
-def content_of(run: RunDirectory) -> tuple[dict[str, list[str]], dict[str, Any]]:
+def content_of(run: RunDirectory) -> tuple[dict[str, pa.Table], dict[str, Any]]:
     """The rows of every table in an order of their own, by table; and the summary."""
     tables = sorted(path.name for path in run.analysis.glob("*.parquet"))
-    rows = {
-        name: sorted(repr(row) for row in pq.read_table(run.analysis / name).to_pylist()) for name in tables
-    }
-    return rows, run.read_summary()
+    return {name: _in_order(pq.read_table(run.analysis / name)) for name in tables}, run.read_summary()
+
+
+def _in_order(table: pa.Table) -> pa.Table:
+    """Rows by all columns that have an order: those with lists follow, no two rows differ in them alone."""
+    keys = [each.name for each in table.schema if not pa.types.is_nested(each.type)]
+    return table.sort_by([(name, "ascending") for name in keys]) if keys else table
