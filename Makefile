@@ -14,6 +14,8 @@ CLIENTS  := .systems/requirements.txt
 MODULES  := $(patsubst %/package-lock.json,%/node_modules/.package-lock.json,$(wildcard systems/*/package-lock.json))
 COLLECTED := $(VENV)/collected
 ARCHIVED := $(VENV)/archived
+COMPILED := $(VENV)/compiled
+ROOMS    := analysis experiments node systems testbed topologies
 EXPERIMENT ?= link-failure
 TARGET ?= capture
 SECONDS ?= 60
@@ -28,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-setup: packages-run $(READY) $(ARCHIVED) ## set up what is missing, and start nothing
+setup: packages-run $(READY) $(ARCHIVED) $(COMPILED) ## set up what is missing, and start nothing
 
 run: packages-run $(READY) $(ARCHIVED) ## set up, then run the main job: cutset run link-failure
 	@$(BIN)/cutset run $(EXPERIMENT) $(ARGS)
@@ -93,6 +95,11 @@ packages-run packages-systems packages-test: packages-%:
 
 $(READY): pyproject.toml $(PACKAGES)
 	@$(PIP) --no-build-isolation --editable .
+	@touch $@
+
+# Where Python may write no bytecode (PYTHONDONTWRITEBYTECODE), each command would compile all that it imports.
+$(COMPILED): $(shell find $(ROOMS) -name '*.py') | $(READY)
+	@$(BIN)/python -m compileall -q $(ROOMS)
 	@touch $@
 
 # Lets Spark start in half the time.
