@@ -14,6 +14,10 @@ class InputError(Exception):
         self.file, self.line, self.field, self.problem = file, line, field, " ".join(problem.split())
         super().__init__(str(self))
 
+    def __reduce__(self) -> tuple[type["InputError"], tuple[str, int | None, str, str]]:
+        """Let it be raised in another process than where it was found."""
+        return type(self), (self.file, self.line, self.field, self.problem)
+
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
         return ": ".join(part for part in (place, self.field, self.problem) if part)

@@ -11,7 +11,7 @@ is done; what was imported is there at once. `choice` says who does a run's work
 import gc
 import os
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -106,13 +106,34 @@ class ProcessPool:
 
 
 @contextmanager
+def meanwhile(work: Callable[..., object], *given: object, doing: str) -> Iterator[None]:
+    """Do some work in a child while the block runs, and wait for it at the block's end.
+
+    given: its arguments, which are pickled. doing: what this is, for the error. Raises what the work raises;
+    AnalysisError if the child is killed.
+    """
+    pool = ProcessPoolExecutor(1, get_context("fork"), _begin, ((),))
+    try:
+        done = pool.submit(work, *given)
+        yield
+        done.result()
+    except BrokenProcessPool as error:
+        raise AnalysisError(f"{doing} failed: {_KILLED}") from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_KILLED = "a process was killed, perhaps for want of memory"
+
+
+@contextmanager
 def _told(doing: str) -> Iterator[None]:
     try:
         yield
     except AnalysisError as error:
         raise AnalysisError(f"{doing} failed: {error}") from error
     except BrokenProcessPool as error:
-        raise AnalysisError(f"{doing} failed: a process was killed, perhaps for want of memory") from error
+        raise AnalysisError(f"{doing} failed: {_KILLED}") from error
     except Exception as error:
         raise AnalysisError(f"{doing} failed: {type(error).__name__}: {error}") from error
 

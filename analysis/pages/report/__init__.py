@@ -9,24 +9,33 @@ __all__ = ["write_report"]
 
 
 def write_report(run: RunDirectory) -> Path:
-    """Write report.html and figures/ of an analysed run; returns the page's path.
+    """Write report.html and figures/ of an analysed run, which are drawn while the page is put together;
+    returns the page's path.
 
     Reads only run.json, summary.json, the timelines' Parquet tables and of the transfers those around faults.
     Writing again from the same directory gives the same files: commands in it name the run from there.
     Raises InputError if there is no run, no analysis of it yet, or a folder of it is a link.
     """
-    # Some commands read only quantities of this package, and matplotlib takes long to import.
+    # Some commands read only quantities of this package, and its templates take long to import.
+    from analysis.jobs.work import meanwhile  # noqa: PLC0415
     from analysis.pages.report import content  # noqa: PLC0415
     from analysis.pages.report.fault_windows import moments, write_diagrams  # noqa: PLC0415
-    from analysis.pages.report.figures import write_figures  # noqa: PLC0415
     from analysis.pages.report.page import render  # noqa: PLC0415
     from analysis.pages.report.run_reader import read_record  # noqa: PLC0415
     from analysis.pages.report.sections import sections  # noqa: PLC0415
 
     run.check_folders()
     record = read_record(run)
-    write_figures(record, run)
-    more = (*content.section(record, run), *sections(record, run))
-    page = render(record, write_diagrams(record, run), moments(run, record), more)
+    with meanwhile(_draw, run, doing="drawing figures"):
+        more = (*content.section(record, run), *sections(record, run))
+        page = render(record, write_diagrams(record, run), moments(run, record), more)
     write_whole(run.report_html, page)
     return run.report_html
+
+
+def _draw(run: RunDirectory) -> None:
+    """Draw the figures, where matplotlib, which takes long to import, keeps no other work waiting."""
+    from analysis.pages.report.figures import write_figures  # noqa: PLC0415
+    from analysis.pages.report.run_reader import read_record  # noqa: PLC0415
+
+    write_figures(read_record(run), run)

@@ -1,0 +1,52 @@
+"""Work in a child beside a block: it is done when the block has ended, and what goes wrong there is told."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from analysis.errors import AnalysisError
+from analysis.jobs.work import meanwhile
+from topologies.errors import InputError
+
+
+def _answer(question: Path, answer: Path) -> None:
+    answer.write_text(f"{question.read_text()} {os.getpid()}")
+
+
+def _refuse(problem: str) -> None:
+    raise InputError("a-run", 3, "plan", problem)
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_it_goes_on_while_the_block_runs_and_is_done_after_it(tmp_path: Path) -> None:
+    question, answer = tmp_path / "question", tmp_path / "answer"
+    os.mkfifo(question)
+    with meanwhile(_answer, question, answer, doing="answering"):
+        question.write_text("who?")  # waits until the child reads
+    said, process = answer.read_text().split()
+    assert said == "who?"
+    assert int(process) != os.getpid()
+
+
+def test_what_the_work_raises_is_raised() -> None:
+    with pytest.raises(InputError, match="a-run:3: plan: torn"), meanwhile(_refuse, "torn", doing="drawing"):
+        pass
+
+
+def test_a_child_that_is_killed_is_told() -> None:
+    message = "drawing failed: a process was killed, perhaps for want of memory"
+    with pytest.raises(AnalysisError, match=message), meanwhile(_die, doing="drawing"):
+        pass
+
+
+def test_a_block_that_fails_leaves_no_thread_or_child() -> None:
+    before = threading.active_count()
+    with pytest.raises(InputError), meanwhile(os.getpid, doing="answering"):
+        _refuse("of the block")
+    assert threading.active_count() == before
