@@ -38,6 +38,8 @@ MESSAGE_BYTES_MAX = 65_536
 STREAMS_IN_REPORT_MAX = 1_000
 """Of some 40 bytes each in JSON: the rest of a message has room for the longest name."""
 PROGRESS_PERIOD_S = 0.25
+PUBLISHING_PERIOD_S = 1.0
+"""Between reports while drivers publish: only the end of a run waits for them."""
 TELL_S = 1.0
 """For the launcher to take what must not be lost."""
 
@@ -69,6 +71,8 @@ class _Node:
         self._adapter: Adapter
         self._failure: BaseException | None = None
         self._watching: Watching | None = None
+        self._progress: asyncio.TimerHandle
+        self._progress_period_s = PROGRESS_PERIOD_S
 
     async def run(self) -> int:
         """Until finished. Whatever the machine raises is logged and told, and ends the process."""
@@ -108,9 +112,9 @@ class _Node:
         except StorageError as error:
             self.log(m.Log("storage_damaged", {"problem": str(error)}, "error"))
             raise
-        progress = loop.create_task(self._tell_progress())
+        self._tell_progress()
         await self._adapter.finished.wait()
-        progress.cancel()
+        self._progress.cancel()
         self._post_progress()
         loop.remove_reader(self._control.fileno())
         await self._adapter.close()
@@ -152,21 +156,23 @@ class _Node:
                 ahead_us = (message["start_ns"] - time.time_ns()) // 1000
                 if self._watching is not None:
                     self._watching.begin(message["start_ns"] - message["late_us"] * 1000)
+                self._progress_period_s = PUBLISHING_PERIOD_S
                 self._adapter.give(m.Go(now_us() + ahead_us, message["late_us"]))
             case "stop_drivers":
+                self._progress_period_s = PROGRESS_PERIOD_S
+                self._progress.cancel()
                 self._adapter.give(m.StopDrivers())
+                self._tell_progress()
             case "give_up":
                 self._adapter.give(m.GiveUp(message["process"]))
             case "finish":
                 self._adapter.give(m.Finish())
 
-    async def _tell_progress(self) -> None:
-        while True:
-            await asyncio.sleep(PROGRESS_PERIOD_S)
-            try:
-                self._post_progress()
-            except Exception as error:  # noqa: BLE001 - of the machine; the node ends with it
-                self._failed(asyncio.get_running_loop(), {"exception": error})
+    def _tell_progress(self) -> None:
+        """Report now, and once in a period from now on. What the machine raises ends the node."""
+        loop = asyncio.get_running_loop()
+        self._progress = loop.call_later(self._progress_period_s, self._tell_progress)
+        self._post_progress()
 
     def _post_progress(self) -> None:
         assert self._machine is not None
