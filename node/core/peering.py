@@ -288,13 +288,14 @@ class PeeringMachine(Generic[C]):
         if channel is None:
             return  # closed by us while this was on its way
         channel.heard_us = self.now_us
+        take, connections = self.take, self.connections
         for message in given.messages:
             if channel.has_greeted or type(message) is not type(self._greeting):
                 channel.has_answered = True
-                self.take(channel, message)
+                take(channel, message)
             else:
                 self._greeted(channel, message)
-            if channel.connection not in self.connections:
+            if given.connection not in connections:
                 return
 
     def _greeted(self, channel: C, greeting: Greeting) -> None:

@@ -74,8 +74,16 @@ class Pipe:
 
     def send(self, size_bytes: int, given: m.Input) -> None:
         """Hand over an input of this size, which arrives at the other end."""
+        port = self._out
+        now_us: float = self._clock.now_us
         on_wire = wire_bytes(size_bytes)
-        at_us = int(self._leave_port(size_bytes, on_wire)) + self.delay_us
+        takes_us = on_wire * port.us_per_byte
+        waits_us = self._left_us if size_bytes <= SEGMENT_BYTES else port.free_us
+        left_us = (waits_us if waits_us > now_us else now_us) + takes_us
+        port.free_us = (port.free_us if port.free_us > now_us else now_us) + takes_us
+        if left_us > self._left_us:  # noqa: PLR1730 - as in `Clock.at`
+            self._left_us = left_us
+        at_us = int(self._left_us) + self.delay_us
         self._clock.at(at_us, self._reach, (size_bytes, on_wire, given))
 
     def when_room(self, action: Callable[[Any], None]) -> None:
@@ -104,18 +112,6 @@ class Pipe:
     def hurry(self, given: m.Input) -> None:
         """After `discard`: hand this to the other end as soon as possible."""
         self._clock.at(self._clock.now_us + self.delay_us, self._hurried, given)
-
-    def _leave_port(self, size_bytes: int, on_wire: int) -> float:
-        """When the last bit of this has left the sender's port."""
-        port = self._out
-        now_us: float = self._clock.now_us
-        takes_us = on_wire * port.us_per_byte
-        waits_us = self._left_us if size_bytes <= SEGMENT_BYTES else port.free_us
-        left_us = (waits_us if waits_us > now_us else now_us) + takes_us
-        port.free_us = (port.free_us if port.free_us > now_us else now_us) + takes_us
-        if left_us > self._left_us:  # noqa: PLR1730 - as in `Clock.at`
-            self._left_us = left_us
-        return self._left_us
 
     def _reach(self, parcel: Parcel) -> None:
         """The last bit is at the receiver's port, which may still be busy with others'."""
@@ -269,7 +265,7 @@ class WidePipe(Pipe):
         done_us = link.take(now_us, parcel[1])
         if link.loss:
             done_us += self._lost_us(link, parcel[0])
-        if done_us < self._passed_us[stage]:
+        if done_us < self._passed_us[stage]:  # noqa: PLR1730
             done_us = self._passed_us[stage]
         self._passed_us[stage] = done_us
         if done_us < now_us + 1:
@@ -288,7 +284,7 @@ class WidePipe(Pipe):
                 self._look_for_room(None)
         now_us = self._clock.now_us
         at_us = now_us + self._links[stage].delay_at_us(now_us)
-        if at_us < self._reached_us[stage]:
+        if at_us < self._reached_us[stage]:  # noqa: PLR1730
             at_us = self._reached_us[stage]
         self._reached_us[stage] = at_us
         stage += 1

@@ -72,10 +72,11 @@ class Network:
         self._connections = Connections(self.clock, wires, codecs()[first.system], seed, self._give)
         self.trace: list[TraceEntry] = []
         self.disks = Disks(self.clock, self._give, seed)
+        record, clock = observer.record, self.clock
         self._carry: dict[type, Carry] = {
             m.Send: self._connections.send,
             m.SetTimer: self._set_timer,
-            m.Record: lambda node, effect: self._observer.record(node, self.clock.now_us, effect),
+            m.Record: lambda node, effect: record(node, clock.now_us, effect),
             m.Measure: lambda node, effect: self._observer.measure(node, self.clock.now_us, effect),
             m.Log: lambda node, effect: self._observer.log(node, self.clock.now_us, effect),
             m.AwaitWritable: lambda _, effect: self._connections.await_writable(effect.connection),

@@ -52,8 +52,11 @@ def record_of(batch: Batch, cnt: int) -> m.Record:
     covered = cnt - batch.first_seq + 1
     if batch.kind == Kind.TOMBSTONE:
         return m.Record(RecordKind.TOMBSTONE, batch.stream, batch.first_seq, batch.count, covered)
-    kind = RecordKind.SPARSE if isinstance(batch, SparseEvents) else RecordKind.DELIVERED
-    payload = event_payload(batch.count, batch.event_bytes, sized_payload(batch))
+    if isinstance(batch, SparseEvents):
+        kind, sized = RecordKind.SPARSE, sized_payload(batch)
+    else:
+        kind, sized = RecordKind.DELIVERED, batch.payload
+    payload = event_payload(batch.count, batch.event_bytes, sized)
     return m.Record(kind, batch.stream, batch.first_seq, batch.count, covered, payload)
 
 

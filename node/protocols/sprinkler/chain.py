@@ -233,7 +233,8 @@ class Replication:
             self._cursors.serve(channel)
         if not self._has_told_whole:
             self._tell_whole(channel)
-        if self.chain.joining is not None and self._may_pass_token() and all_sent and self._cursors.is_level(channel):
+        joins = self.chain.joining is not None and self._may_pass_token()
+        if joins and all_sent and self._cursors.is_level(channel):
             assert channel.name == self.chain.joining, "a token for who does not join"
             self._token_passed = True
             self._node.send(channel, Token(self.chain.number))

@@ -102,7 +102,7 @@ class Dissemination:
         self._everything: Notify | None = None  # all counters as of the last flush, if anyone was told them
         self._quiet_us = 0  # until then nobody is told who was not told at the last flush
         self._unreached: dict[int, int] = {}  # neighbours: ticks in a row without a connection
-        self.takes: Mapping[tuple[Role, type], Callable[[Channel, Any], None]] = {
+        self.takes: Mapping[tuple[Role | None, type], Callable[[Channel, Any], None]] = {
             (Role.CLIENT, Request): self.receive_request,
             (Role.CLIENT, ViewMessage): self.receive_view,
         }

@@ -68,18 +68,21 @@ def choose(
     own stream back gives offers without paths.
     """
     source = offers.get(expects.source or "")
-    usable = [offer for offer in offers.values() if region not in offer.path and offer is not source]
-    complete = [offer for offer in usable if offer.path and offer.proxy not in overdue]
-    if source is None or not source.path or region in source.path:
-        if complete:
-            return _taken(_shortest(complete), Why.PATH)
+    if source is not None and source.path and region not in source.path:
+        hops, kept_up, why = len(source.path), source.earlier, Why.SHORTER
+        better = [offer for offer in offers.values() if 0 < len(offer.path) < hops and offer.cnt >= kept_up]
     else:
-        shorter = [
-            offer for offer in complete if len(offer.path) < len(source.path) and offer.cnt >= source.earlier
-        ]
-        if shorter:
-            return _taken(_shortest(shorter), Why.SHORTER)
-    ahead = [offer for offer in usable if (offer.cnt if source is None else offer.earlier) > expects.seq]
+        better, why = [offer for offer in offers.values() if offer.path], Why.PATH
+    better = [offer for offer in better if region not in offer.path and offer.proxy not in overdue]
+    if better:
+        return _taken(_shortest(better), why)
+    ahead = [
+        offer
+        for offer in offers.values()
+        if (offer.cnt if source is None else offer.earlier) > expects.seq
+        and region not in offer.path
+        and offer is not source
+    ]
     if not ahead:
         return None
     best = _shortest([offer for offer in ahead if offer.path] or ahead)

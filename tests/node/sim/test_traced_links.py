@@ -22,10 +22,10 @@ def link(line: Line) -> LinkDirection:
 
 def test_what_comes_in_a_pause_is_sent_when_it_is_over() -> None:
     there = link(line_of(PARAMETERS, TRACE, ZERO_US))
-    assert round(there.sent_us(ZERO_US + 10_000, 1_000)) == ZERO_US + 11_000
-    assert round(there.sent_us(ZERO_US + 150_000, 1_000)) == ZERO_US + 302_000
+    assert round(there.take(ZERO_US + 10_000, 1_000)) == ZERO_US + 11_000
+    assert round(there.take(ZERO_US + 150_000, 1_000)) == ZERO_US + 302_000
     there.free_us = ZERO_US + 340_000.0
-    assert round(there.sent_us(ZERO_US + 150_000, 1_000)) == ZERO_US + 342_000
+    assert round(there.take(ZERO_US + 150_000, 1_000)) == ZERO_US + 342_000
 
 
 def test_the_delay_is_that_of_its_step_and_before_time_0_the_links_own() -> None:
@@ -41,5 +41,5 @@ def test_before_the_trace_begins_and_while_a_fault_sets_them_they_are_constant()
     ):
         there = link(line)
         there.free_us = ZERO_US + 150_000.0
-        assert there.sent_us(ZERO_US + 150_000, 1_000) == ZERO_US + 151_000
+        assert there.take(ZERO_US + 150_000, 1_000) == ZERO_US + 151_000
         assert there.delay_at_us(ZERO_US + 150_000) == 5_000

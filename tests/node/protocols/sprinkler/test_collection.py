@@ -107,6 +107,7 @@ def apply(history, dumb, step, clock):
         del dumb.events[cnt:]
     else:
         check_reader(stream, dumb, *step[1:])
+    history.check()
 
 
 def check_reader(stream, dumb, cnt, limit_bytes, beyond):
