@@ -31,12 +31,12 @@ STAR: dict[str, Any] = {
     ],
 }
 RING: dict[str, Any] = {
-    "duration": "11s",
+    "duration": "7s",
     "faults": [
-        {"name": "cut", "at": "2s", "cut": ["r0", "r1"]},
-        {"name": "flap", "at": "4s", "flap": ["r2", "r3"], "down": "700ms", "up": "300ms", "for": "4s"},
+        {"name": "cut", "at": "1500ms", "cut": ["r0", "r1"]},
+        {"name": "flap", "at": "3s", "flap": ["r2", "r3"], "down": "700ms", "up": "300ms", "for": "2s"},
     ],
-    "workload.rate": "300/s",
+    "workload.rate": "150/s",
 }
 LATE_AT_P99 = re.compile(r"p99 [\d.,]+ ms late")
 ANYHOW = ["invalid", "failed"]  # of a machine that is busy with other things; links are looked at one by one
