@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from node.core.declaration import Contract, Declared, System, Trait
 from node.core.program import Programs
 from node.systems import (
+    OURS,
     SENT_FOLDER,
     UnknownSystemError,
     add_module,
@@ -31,6 +32,7 @@ __all__ = [
     "Trait",
     "UnknownSystemError",
     "add_module",
+    "are_all_ours",
     "declared_by",
     "declared_with",
     "distributions_of",
@@ -47,6 +49,11 @@ __all__ = [
 def known_systems() -> list[str]:
     """The names of the systems that can be run."""
     return [*systems(), *(name for name in system_names() if name not in systems())]
+
+
+def are_all_ours() -> bool:
+    """Return whether only the systems that ship with Cutset are known."""
+    return tuple(systems().values()) == OURS
 
 
 def is_known(system: str) -> bool:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from experiments.declared import are_all_ours
 from experiments.whole_files import write_whole
-from node.systems import OURS, systems
 from topologies.errors import InputError
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -33,18 +33,11 @@ def sections() -> Sections:
         return kept
     found = _checked()
     usable = not any(isinstance(said, InputError) for part in found.values() for said in part.values())
-    if usable and tuple(systems().values()) == OURS:
+    if usable and are_all_ours():
         with suppress(OSError):  # a checkout that cannot be written: it is found out again the next time
             KEPT.parent.mkdir(exist_ok=True)
             write_whole(KEPT, json.dumps({"digest": digest, "sections": found}), sync=False)
     return found
-
-
-def studies() -> Mapping[str, str]:
-    """What each study of all systems is about."""
-    return {
-        name: study.description for system in systems().values() for name, study in system.studies.items()
-    }
 
 
 def _kept(digest: str) -> Sections | None:

@@ -59,9 +59,7 @@ SETTLED_PERIODS = 30  # of them a client with a full view gossips in one
 QUIET_SHUFFLES = 3  # after the last NOTIFY, before others than the F are told
 PROXY_GOSSIP_SHARE = 0.1  # of a client's periods in which it gossips with the proxy, too ("occasionally")
 UNREACHED_PERIODS = 3  # a neighbour that was not connected at so many ticks leaves the view
-KEPT_SHUFFLES = (
-    6  # with a kept fanout, from news on, before one that was not told is; then from one to the next
-)
+KEPT_SHUFFLES = 6  # of a kept fanout: from news on until one that was not told is, and between two of them
 VIEW_ROWS = 256  # of a VIEW that are looked at
 
 
@@ -175,7 +173,7 @@ class Dissemination:
         self._tell_drawn(self._fanout.renew(self._node.now_us))
         self._put_off()
         self._everything = None
-        if not self._targets:
+        if not self._fanout.targets:
             return
         cnt = self._store.cnt
         news = Notify(tuple([Counter(stream, cnt(stream)) for stream in grown]))
