@@ -118,18 +118,22 @@ class LoadBook:
         self._neighbours[sender] = message.load
         self._merge(sender, message.load)
         most, room = self.most, self._parameters.loaded_peers
-        least = min(each.load for each in most.values()) if len(most) >= room else -1.0
+        least = min([each.load for each in most.values()]) if len(most) >= room else -1.0
         for each in message.peers:
             if KEPT * each.load >= least and each.address not in most:
                 self._merge(each.address, KEPT * each.load)
 
     def _merge(self, address: Address, load: float) -> None:
         """Keep the most loaded ones, by what was told last."""
+        most = self.most
         if address == self._mail.own:
             return
-        self.most[address] = Heard(load, self._mail.now_us)
-        if len(self.most) > self._parameters.loaded_peers:
-            del self.most[min((heard.load, each) for each, heard in self.most.items())[1]]
+        if address not in most and len(most) >= self._parameters.loaded_peers:
+            least = min([(heard.load, each) for each, heard in most.items()])
+            if (load, address) < least:
+                return
+            del most[least[1]]
+        most[address] = Heard(load, self._mail.now_us)
 
     # --- Joins
 
