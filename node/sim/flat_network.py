@@ -22,15 +22,11 @@ from node.sim.storage import Disk
 Delay = Callable[[Address, Address], int]
 """Microseconds from one address to another."""
 Reaches = Callable[[Address, Address], bool]
+"""Whether a way between two addresses is not cut."""
 Told = Callable[[Address, int, m.Effect], None]
 """Is told of a node's Record, Measure or Log: who, when, what."""
 Watch = Callable[[Address, Address, Sequence[Any]], None]
 """Is told of messages that are sent: by whom, to whom, what."""
-
-
-def _everywhere(_source: Address, _target: Address) -> bool:
-    """No way is cut."""
-    return True
 
 
 def _look_away(_address: Address, _time_us: int, _effect: m.Effect) -> None:
@@ -51,13 +47,13 @@ class FlatNode:
 class FlatNetwork:
     """All nodes. `sent` counts messages that were sent.
 
-    `reaches` may be replaced at any time to cut ways, and `watch` to see what is sent.
+    `reaches` may be set at any time to cut ways, and `watch` to see what is sent.
     """
 
     def __init__(self, delay_us: Delay, told: Told = _look_away) -> None:
         self.clock = Clock()
         self.nodes: dict[Address, FlatNode] = {}
-        self.reaches: Reaches = _everywhere
+        self.reaches: Reaches | None = None
         self.watch: Watch | None = None
         self.sent = 0
         self.disks: dict[Address, Disk] = {}
@@ -106,7 +102,7 @@ class FlatNetwork:
         source, target, messages = sent
         node = self.nodes.get(target)
         if node is None or node.is_finished:
-            if source in self.nodes and self.reaches(target, source):
+            if source in self.nodes and (self.reaches is None or self.reaches(target, source)):
                 back_us = self._delay_us(target, source)
                 self.clock.at(self.clock.now_us + back_us, self._refuse, (source, target))
             return
@@ -126,7 +122,7 @@ class FlatNetwork:
     # --- Effects
 
     def _carry_out(self, node: FlatNode, effects: Sequence[Any]) -> None:
-        now_us, at = self.clock.now_us, self.clock.at
+        now_us, at, reaches = self.clock.now_us, self.clock.at, self.reaches
         for effect in effects:
             kind = type(effect)
             if kind is SendTo:
@@ -134,7 +130,7 @@ class FlatNetwork:
                 self.sent += len(effect.messages)
                 if self.watch is not None:
                     self.watch(node.address, target, effect.messages)
-                if self.reaches(node.address, target):
+                if reaches is None or reaches(node.address, target):
                     delay_us = self._delay_us(node.address, target)
                     at(now_us + delay_us, self._arrive, (node.address, target, effect.messages))
             elif kind is m.SetTimer:

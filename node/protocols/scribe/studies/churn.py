@@ -195,7 +195,7 @@ class Scenario:
         if is_cut:
             self._network.reaches = lambda a, b: not crossing[routers[a], routers[b]]
         else:
-            self._network.reaches = lambda a, b: True
+            self._network.reaches = None
 
     def _follow(self) -> None:
         self._joining = [each for each in self._joining if each in self._network.nodes]
