@@ -37,6 +37,7 @@ SUBJECTS = (
     "regressions",
     "nights",
     "simulator",
+    "zone_visits",
 )
 NAMED = ("hunt",)
 """Measured only by name: they take hours."""

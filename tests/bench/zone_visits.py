@@ -1,0 +1,48 @@
+"""What Meghdoot's studies take of a processor: visits of zones a second, by events alone and all included.
+
+A study like `meghdoot-uniform` with a peer for every thirteen subscriptions and events, so that peers join
+until its end, as in the paper. A visit is all that a zone does with an event, from the message that brings
+it to those that pass it on. The paper's own size takes half an hour: `CUTSET_BENCH_PEERS=10000`.
+"""
+
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from node.protocols.meghdoot.studies.paper import carry_out
+from node.protocols.meghdoot.studies.parameters import PaperParameters
+from testbed.backends.studies import Tables
+
+PEERS = 600
+PEERS_VARIABLE = "CUTSET_BENCH_PEERS"
+PAPER = PaperParameters()
+SEED = 1
+ASKED_PER_S = 20_000
+
+
+def measure() -> list[dict[str, Any]]:
+    """Rows for `make bench`."""
+    peers = int(os.environ.get(PEERS_VARIABLE, PEERS))
+    parameters = PaperParameters(
+        peers=peers,
+        subscriptions=max(1, PAPER.subscriptions * peers // PAPER.peers),
+        events=PAPER.events * peers // PAPER.peers,
+    )
+    with tempfile.TemporaryDirectory(prefix="cutset-bench-") as folder:
+        given = Tables(SEED, Path(folder), lambda seed, doing, done: None)
+        began_s = time.process_time()
+        carry_out(parameters, given)
+        taken_s = time.process_time() - began_s
+        given.close()
+    visits = given.numbers["visits"]
+    return [
+        {
+            "name": f"{peers} peers: zone visits, {what}",
+            "value": visits / seconds,
+            "asked": ASKED_PER_S,
+            "unit": "1/s",
+        }
+        for what, seconds in (("events alone", given.numbers["spreading_s"]), ("all included", taken_s))
+    ]
