@@ -79,6 +79,8 @@ class StreamState:
         """Of what came early the batch that is next, those of this epoch first; what has come by another way
         since then is dropped.
         """
+        if not self.early:
+            return None
         due = [self.early.pop(first) for first in list(self.early) if first <= self.next]
         batch = min(
             (each for each in due if each.first_seq >= self.next),
