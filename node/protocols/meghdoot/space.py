@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from node.core.content import Attribute
-from node.protocols.can.zones import Point, Zone
+from node.protocols.can.zones import TOP, Point, Zone
 
 GRID = 1 << 40
 """Steps of a coordinate from 0 to 1."""
@@ -32,9 +32,11 @@ class Space:
 
     def coordinate(self, attribute: int, value: float) -> float:
         """Where a value of an attribute lies; of one beyond its bounds, at the bound."""
-        low, high = self.attributes[attribute].low, self.attributes[attribute].high
-        share = (value - low) / (high - low)
-        return int(min(max(share, 0.0), 1.0) * GRID) / GRID
+        bounds = self.attributes[attribute]
+        share = (value - bounds.low) / (bounds.high - bounds.low)
+        if share <= 0.0:
+            return 0.0
+        return TOP if share >= 1.0 else int(share * GRID) / GRID
 
     def point(self, ranges: Sequence[Range]) -> Point:
         """Of a subscription <l1, h1, l2, h2, ...> (3.3), of an event <c11, c12, c21, c22, ...> (3.4).
