@@ -2,6 +2,8 @@
 
 Load it with `-p tests.costs --costs FILE`. Processor time includes child processes that ended and were waited
 for, so a sandbox counts with everything in it. Costs of shared fixtures count for the test that sets them up.
+Not counted: calls in the sandbox that stays (`tests/testbed/warm_sandbox.py`), and forks of planted defects,
+whose parents end with the session.
 """
 
 import json
