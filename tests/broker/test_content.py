@@ -112,7 +112,7 @@ def test_the_exchange_keeps_its_contract_through_a_cut_however_clients_are_share
 PARTIAL = "workload.attributes=[{name: price, max: 100, unspecified: 30%}, {name: volume, max: 9}]"
 QUOTES = (
     "workload.preset=stock-quotes", "workload.attributes=null", "workload.event_size=60B",
-    "workload.subscriptions={each: 60, within: 500ms, change: 3s}",
+    "workload.subscriptions={each: 60, within: 500ms, change: 3s}", "duration=6s",
 )  # fmt: skip
 
 

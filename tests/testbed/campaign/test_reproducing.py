@@ -7,6 +7,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -229,20 +230,27 @@ OF_A_BUSY_MACHINE = {"latency", "convergence", "fidelity"}
 """What may be far off where others have the processors, beyond what four repeats show: times."""
 
 
-@pytest.fixture
-def _however_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def _however_busy() -> Iterator[None]:
     """How busy this machine was invalidates no run."""
-    monkeypatch.setattr(summary, "machine_problems", lambda record, metadata: [])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(summary, "machine_problems", lambda record, metadata: [])
+        yield
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory, _however_busy: None) -> Path:
+    """The archive of a run of real processes."""
+    settings = ("--set", "workload.rate=200/s", "--set", "captures={where: [hosts]}")
+    return archive_of(tmp_path_factory.mktemp("real"), *settings, faults="")
 
 
 @pytest.mark.network
-@pytest.mark.usefixtures("_however_busy")
 def test_a_small_run_of_real_processes_holds_and_a_planted_number_does_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    settings = ("--set", "workload.rate=200/s", "--set", "captures={where: [hosts]}")
-    archive = archive_of(tmp_path, *settings, faults="")
+    archive = Path(shutil.copy(real, tmp_path))
     options = ("--repeat", "4", "--within", "50")
     capsys.readouterr()
     code = reproduce(archive, *options)
@@ -272,12 +280,11 @@ def test_a_small_run_of_real_processes_holds_and_a_planted_number_does_not(
 
 
 @pytest.mark.network
-@pytest.mark.usefixtures("_however_busy")
 def test_one_that_was_interrupted_says_how_it_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    archive = archive_of(tmp_path, "--set", "workload.rate=200/s", "--set", "captures=none", faults="")
+    archive = Path(shutil.copy(real, tmp_path))
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     command = [*CUTSET, "reproduce", str(archive), "--repeat", "2"]
     with subprocess.Popen(

@@ -27,9 +27,9 @@ topology: one-region
 system: ./forgetful
 roles: {server: 1, publisher: 1, subscriber: 1}
 workload: {event_size: 100B, rate: 20/s}
-duration: 8s
-drain: 3s
-nemesis: {roles: [server], start: 1s, shortest: 500ms, longest: 1s, settle: 500ms, quiet: 2s}
+duration: 5s
+drain: 2s
+nemesis: {roles: [server], start: 500ms, shortest: 500ms, longest: 1s, settle: 300ms, quiet: 1500ms}
 """
 
 
