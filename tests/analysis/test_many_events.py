@@ -1,12 +1,12 @@
 """The whole analysis of a run by content takes what matches take, and not clients times events."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from analysis.pipeline import analyze_here
 from node import systems
 from tests.analysis.test_many_clients import ANALYSE
 from tests.many_events import make_run
@@ -15,28 +15,30 @@ MODULE = Path(__file__).parents[1] / "broker" / "exchange.py"
 
 
 @pytest.fixture
-def analysed(tmp_path, monkeypatch):
-    """Makes a run and analyses it; its summary, and by how many KiB that made a process grow."""
+def exchange(monkeypatch):
+    """The system is known, here and in processes that are started."""
     monkeypatch.setenv(systems.MODULES_VARIABLE, str(MODULE))
     systems.systems.cache_clear()
-
-    def analyse(**sizes):
-        run = make_run(tmp_path / str(len(list(tmp_path.iterdir()))), **sizes)
-        command = [sys.executable, "-c", ANALYSE, str(run.path)]
-        grown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        return json.loads(run.summary_json.read_text()), int(grown)
-
-    yield analyse
+    yield
     systems.systems.cache_clear()
+
+
+def grown(run):
+    """The summary of a run, and by how many KiB its analysis made a process grow."""
+    command = [sys.executable, "-c", ANALYSE, str(run.path)]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return run.read_summary(), int(said)
 
 
 WRONG = ("stray", "duplicated", "out_of_order", "corrupted")
 
 
 @pytest.mark.slow
-def test_memory_grows_with_matches_and_not_with_clients_times_events(analysed):
-    few, small = analysed(clients=48, each=20, events=8_000)
-    many, large = analysed(clients=960, each=1, events=8_000)  # as many subscriptions
+@pytest.mark.usefixtures("exchange")
+def test_memory_grows_with_matches_and_not_with_clients_times_events(tmp_path):
+    few, small = grown(make_run(tmp_path / "few", clients=48, each=20, events=8_000))
+    # As many subscriptions:
+    many, large = grown(make_run(tmp_path / "many", clients=960, each=1, events=8_000))
     for summary in (few, many):
         events = summary["events"]
         assert events["published"] == 32_000
@@ -49,8 +51,14 @@ def test_memory_grows_with_matches_and_not_with_clients_times_events(analysed):
 
 
 @pytest.mark.slow
-def test_what_came_to_nobody_is_all_lost(analysed):
-    came, _ = analysed(clients=80, each=2, events=500)
-    lost, _ = analysed(clients=80, each=2, events=500, lose_all=True)
+@pytest.mark.usefixtures("exchange")
+def test_what_came_to_nobody_is_all_lost(tmp_path):
+    came, lost = (
+        analyze_here(
+            make_run(tmp_path / str(all_of_it), clients=80, each=2, events=500, lose_all=all_of_it),
+            progress=lambda _: None,
+        )
+        for all_of_it in (False, True)
+    )
     assert lost["events"]["delivered"] == 0
     assert lost["events"]["lost"] == came["events"]["delivered"] + came["events"]["lost"] > 1_000

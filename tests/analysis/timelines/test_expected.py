@@ -199,11 +199,11 @@ def test_a_stream_that_nobody_planned_is_an_error():
         counted((K.DELIVERED, 7, 1, 1, S))
 
 
-CLIENTS, STREAMS, EACH = 100_000, 10_000, 4
+CLIENTS, STREAMS, EACH = 20_000, 10_000, 4
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_clients_with_four_of_ten_thousand_topics_fit():
+def test_twenty_thousand_clients_with_four_of_ten_thousand_topics_fit():
     rng = np.random.default_rng(1)
     client = np.repeat(np.arange(CLIENTS), EACH)
     stream = rng.integers(0, STREAMS, CLIENTS * EACH)
@@ -233,5 +233,5 @@ def test_a_hundred_thousand_clients_with_four_of_ten_thousand_topics_fit():
     assert found.num_rows == pairs
     assert sum(found.column("lost").to_pylist()) == pairs
     assert sum(found.column("stray").to_pylist()) == 0
-    assert time.process_time() - began < 120
+    assert time.process_time() - began < 30
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 << 20

@@ -225,13 +225,19 @@ def test_all_tables_are_written_with_their_schemas(whole):
 
 
 @pytest.mark.slow
-def test_another_analysis_gives_the_same_answer(copy):
-    before = copy.summary_json.read_bytes()
+def test_another_analysis_gives_the_same_answer_and_is_told_step_by_step(copy):
+    told, before = [], copy.summary_json.read_bytes()
     shutil.rmtree(copy.table("events"))
     copy.table("packets").with_suffix(".part").mkdir()
     copy.table("events").with_suffix(".part").mkdir()
-    analyze(copy, progress=nothing_said)
+    analyze(copy, progress=told.append)
     assert copy.summary_json.read_bytes() == before
+    assert told == [
+        "reading packets and messages",
+        "following events",
+        "following streams",
+        "summing up",
+    ]
 
 
 @pytest.mark.slow
@@ -246,22 +252,10 @@ def test_clients_are_shared_out_so_that_no_task_has_too_many_streams_of_theirs(c
 
 
 @pytest.mark.slow
-def test_progress_is_told_step_by_step(copy):
-    told = []
-    analyze(copy, progress=told.append)
-    assert told == [
-        "reading packets and messages",
-        "following events",
-        "following streams",
-        "summing up",
-    ]
-
-
-@pytest.mark.slow
 def test_a_client_that_records_less_than_its_packets_show_fails_the_run(copy):
     path = copy.host_deliveries("r0-client-0")
     path.write_bytes(path.read_bytes()[: -40 * 5])
-    summary = analyze(copy, progress=nothing_said)
+    summary = analyze_here(copy, progress=nothing_said)
     assert summary["verdict"] == "failed"
     assert summary["agreement"]["held"] is False
     assert summary["agreement"]["disagreements"][0].startswith("stream s")
@@ -290,7 +284,7 @@ def test_without_captures_the_records_alone_count_and_the_summary_says_so(tmp_pa
         directory.log(f"{here}-proxy-0").write_text("\n".join(lines) + '\n{"t_ns": 17000')
         with directory.log("r1-proxy-0").open("a") as file:
             file.write(json.dumps(started) + "\n")
-    summary = analyze(directory, progress=nothing_said)
+    summary = analyze_here(directory, progress=nothing_said)
     assert {NO_HOST_CAPTURES, NO_LINK_CAPTURES, FROM_ACKNOWLEDGEMENT} <= set(summary["fidelity"]["notes"])
     assert (summary["fidelity"]["valid"], summary["fidelity"]["reasons"]) == (True, [])
     assert summary["fidelity"]["links"] == []
@@ -306,7 +300,7 @@ def test_without_captures_the_records_alone_count_and_the_summary_says_so(tmp_pa
 def test_a_damaged_capture_makes_the_run_invalid_but_the_other_clients_still_count(copy):
     path = copy.capture("r0-client-0-eth0.pcap")
     path.write_bytes(path.read_bytes()[:-5000])
-    summary = analyze(copy, progress=nothing_said)
+    summary = analyze_here(copy, progress=nothing_said)
     assert summary["verdict"] == "invalid"
     assert summary["fidelity"]["reasons"][0].startswith("r0-client-0: its capture is damaged: ")
     assert summary["latency"]["max_ms"] == 1000.0
@@ -317,7 +311,7 @@ def test_a_damaged_capture_makes_the_run_invalid_but_the_other_clients_still_cou
 def test_captures_of_links_alone_still_measure_the_links(tmp_path, world):
     run = run_json("captures={snaplen: full, where: [gateways]}")
     directory = write_run(tmp_path / "a-run", world, run, [])
-    summary = analyze(directory, progress=nothing_said)
+    summary = analyze_here(directory, progress=nothing_said)
     assert summary["fidelity"]["links"][0]["delay_p50_ms"] == summary["fidelity"]["links"][0]["delay_ms"]
     assert NO_HOST_CAPTURES in summary["fidelity"]["notes"]
     assert NO_LINK_CAPTURES not in summary["fidelity"]["notes"]
@@ -339,7 +333,7 @@ def test_captures_that_somebody_compressed_or_converted_give_the_same_summary(co
             subprocess.run(["gzip", converted], check=True)
     for path in copy.captures.glob("*.index"):
         path.unlink()
-    assert analyze(copy, progress=nothing_said) == whole.read_summary()
+    assert analyze_here(copy, progress=nothing_said) == whole.read_summary()
     assert pq.read_table(copy.table("packets")).num_rows == pq.read_table(whole.table("packets")).num_rows
     names = [pq.read_table(run.table("captures")).column("capture").to_pylist() for run in (copy, whole)]
     assert names[0] == names[1]
@@ -365,7 +359,7 @@ def test_a_crashed_run_is_analysed_up_to_where_it_got(copy):
         processes=[],
         changes=read_json(copy.run_json)["changes"][:2],
     )
-    summary = analyze(copy, progress=nothing_said)
+    summary = analyze_here(copy, progress=nothing_said)
     assert summary["verdict"] == "crashed"
     assert "the run did not come to its end" in summary["fidelity"]["reasons"]
     assert 0 < summary["events"]["delivered"] < 8 * 4 * 7000
@@ -397,7 +391,7 @@ def test_a_run_without_a_plan_is_an_error(tmp_path):
     directory.path.mkdir()
     directory.run_json.write_text('{"schema": 1, "phase": "planned"}')
     with pytest.raises(InputError, match=r"run\.json: plan: is missing"):
-        analyze(directory, progress=nothing_said)
+        analyze_here(directory, progress=nothing_said)
 
 
 @pytest.mark.slow
@@ -415,7 +409,7 @@ def test_a_node_that_died_fails_a_run_that_is_fine_otherwise(copy):
     processes = read_json(copy.run_json)["processes"]
     processes[0]["exit"] = {"code": None, "signal": 11, "time_ns": ZERO + END, "expected": False}
     set_run(copy, processes=processes, problems=["r0/proxy-0 ended unexpectedly (signal 11)"])
-    summary = analyze(copy, progress=nothing_said)
+    summary = analyze_here(copy, progress=nothing_said)
     assert summary["verdict"] == "failed"
     assert summary["problems"] == ["r0/proxy-0 ended unexpectedly (signal 11)"]
     assert summary["agreement"]["left_out"] == ["r0-proxy-0: its process did not run from beginning to end"]
