@@ -24,6 +24,9 @@ CONNECTION = ("src", "dst", "sport", "dport", "connection")
 Key = tuple[str, str, int, int, int]
 _OF_ENDS = ("t_ns", "sender", "receiver", "t_sent_ns", "t_left_ns", "t_arrived_ns", "t_complete_ns", "fate")
 _SHARED = tuple(name for name in TRANSFERS.names if name not in _OF_ENDS)
+COLUMNS = tuple(name for name in MESSAGES.names if name in {*_SHARED, "t_first_ns", "t_complete_ns"})
+"""Of MESSAGES, what transfers are made of: not whose capture it was, nor which way it went there."""
+_ROWS = pa.schema([MESSAGES.field(name) for name in COLUMNS])
 _OFFSET_BITS = 44  # 16 TiB of one stream
 _Times = tuple[pa.ChunkedArray | pa.Array, pa.ChunkedArray | pa.Array]
 """When a message was first seen, and when it was whole."""
@@ -73,7 +76,7 @@ class _Side:
     """Rows that still wait for their other half, and how far each connection was read."""
 
     last: Integers  # by connection: the offset of the last message there will be; -1: none
-    table: pa.Table = field(default_factory=MESSAGES.empty_table)
+    table: pa.Table = field(default_factory=_ROWS.empty_table)
     keys: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     read: Integers = field(init=False)  # by connection: offset up to which it was read
 
@@ -83,7 +86,7 @@ class _Side:
     def add(self, table: pa.Table, keys: Integers) -> None:
         if not table.num_rows:
             return
-        self.table = pa.concat_tables([self.table, table])
+        self.table = pa.concat_tables([self.table, table.select(COLUMNS)])
         self.keys = np.concatenate((self.keys, keys))
         np.maximum.at(self.read, keys >> _OFFSET_BITS, keys & ((1 << _OFFSET_BITS) - 1))
 
@@ -94,7 +97,7 @@ class _Side:
         return found
 
     def keep(self, rows: Integers) -> None:
-        self.table = self.table.take(pa.array(rows)) if rows.size else MESSAGES.empty_table()
+        self.table = self.table.take(pa.array(rows)) if rows.size else _ROWS.empty_table()
         self.keys = self.keys[rows]
 
 

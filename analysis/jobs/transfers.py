@@ -32,7 +32,7 @@ from analysis.capture.pcap.compressed import capture_name
 from analysis.capture.pcap.record_batches import TimeRange
 from analysis.errors import check_transfers
 from analysis.jobs.extraction import COMPRESSION, part_name
-from analysis.jobs.matching import CONNECTION, Matcher, Reach, Receivers, key_of
+from analysis.jobs.matching import COLUMNS, CONNECTION, Matcher, Reach, Receivers, key_of
 from analysis.schemas import MESSAGES, TRANSFERS
 from experiments.rundir import RunDirectory
 
@@ -161,9 +161,7 @@ def _latest(stretch: pa.Table) -> int:
     return int(pc.max(stretch.column("t_first_ns")).as_py() or 0)
 
 
-def _stretches(
-    path: Path, chosen: ds.Expression, columns: Collection[str] = tuple(MESSAGES.names)
-) -> Iterator[pa.Table]:
+def _stretches(path: Path, chosen: ds.Expression, columns: Collection[str] = COLUMNS) -> Iterator[pa.Table]:
     """The rows of a file of messages that are wanted, row group by row group."""
     with pq.ParquetFile(path) as file:
         needed = list(dict.fromkeys((*columns, "direction", "src")))
