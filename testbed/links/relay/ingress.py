@@ -50,30 +50,35 @@ class Ingress:
     def take(self, ahead_ns: int) -> None:
         """Read all frames that have arrived. CLOCK_MONOTONIC is ahead of CLOCK_REALTIME by `ahead_ns`."""
         port, arrived = self.port, self.handed_over
-        frames = port.receive()
+        frames = port.receive(ahead_ns)
         while frames:
-            self._delay_queue.queued_bytes += sum([len(frame) for _, frame in frames])
-            if abs(time.time_ns() - frames[0][0]) > STAMP_AGE_NS_MAX:
-                frames = [(time.time_ns(), frame) for _, frame in frames]
+            taken_bytes = 0
+            for _, frame in frames:
+                taken_bytes += len(frame)
+            self._delay_queue.queued_bytes += taken_bytes
+            now_ns = time.monotonic_ns()
+            if abs(now_ns - frames[0][0]) > STAMP_AGE_NS_MAX:
+                frames = [(now_ns, frame) for _, frame in frames]
             if not arrived:
-                self.pending.extend([(stamp_ns + ahead_ns, frame) for stamp_ns, frame in frames])
+                self.pending.extend(frames)
             else:
-                arrived += [(stamp_ns + ahead_ns, frame) for stamp_ns, frame in frames]
+                arrived += frames
                 arrived.sort(key=ARRIVAL)
-            frames = port.receive() if port.left else []
+            frames = port.receive(ahead_ns) if port.left else []
         if arrived:
             self.pending.extend(arrived)
             arrived.clear()
 
     def admit(self, room_bytes: int) -> int:
         """Admit pending frames of up to `room_bytes`; returns what is left of them."""
-        pending, admit, delay_queue = self.pending, self.link_direction.admit, self._delay_queue
+        pending, admit, admitted_bytes = self.pending, self.link_direction.admit, 0
         while pending and room_bytes > 0:
             arrival_ns, frame = pending.popleft()
             size = len(frame)
             room_bytes -= size + FRAME_COST_BYTES
-            delay_queue.queued_bytes -= size
+            admitted_bytes += size
             admit(frame, arrival_ns)
+        self._delay_queue.queued_bytes -= admitted_bytes  # until here they count twice, on the safe side
         return room_bytes
 
 

@@ -268,7 +268,9 @@ class LinkDirection:
                 self._waiting_count += 1
             release_ns += int(wire * self._ns_per_byte) + 1
             self._busy_until_ns = release_ns
-        release_ns = self._latest_ns = max(release_ns + self._delay_ns, self._latest_ns)
+        release_ns += self._delay_ns
+        release_ns = max(release_ns, self._latest_ns)
+        self._latest_ns = release_ns
         self.frames += 1
         self.bytes += wire
         delay_queue.queued_bytes += size

@@ -30,7 +30,6 @@ PENDING_MAX = 16_384  # frames of one port that wait to be admitted; more stay i
 GAP_NS = 100_000  # between wake-ups while frames come often
 POLL_INTERVAL_NS_MAX = 1_000_000  # the rings have slots for several times as long
 MARGIN_NS = 150_000  # by which rings are polled before their frames may be due
-WAIT_S_MAX = 1.0  # arbitrary: every event wakes the loop
 NS_PER_S = 1_000_000_000
 
 
@@ -70,22 +69,22 @@ class Loop:
         found_ns = look_ns = often_until_ns = 0  # last found something; looks next; frames come often until
         while self._running:
             now_ns = self._send_due()
-            wait_ns = heap[0][0] - now_ns if heap else NS_PER_S
+            due_ns = heap[0][0] if heap else now_ns + NS_PER_S
             if backlog:
                 backlog.admit_portion()
-            elif now_ns < often_until_ns:
-                wait_ns = max(wait_ns, GAP_NS)
-                if now_ns + wait_ns < look_ns:
-                    sleep(wait_ns / NS_PER_S)
+            elif due_ns > now_ns:  # else more is due than is sent at once: look without waiting
+                if now_ns < often_until_ns:
+                    wake_ns = max(min(due_ns, look_ns), now_ns + GAP_NS)
+                    sleep((wake_ns - now_ns) / NS_PER_S)
+                    if wake_ns < look_ns:
+                        continue
+                elif not wait(waitables, (), (), (due_ns - now_ns) / NS_PER_S)[0]:
                     continue
-                if look_ns > now_ns:
-                    sleep((look_ns - now_ns) / NS_PER_S)
-            elif wait_ns > 0 and not wait(waitables, (), (), min(wait_ns / NS_PER_S, WAIT_S_MAX))[0]:
-                continue
             now_ns = time.monotonic_ns()
             if self._look(poll):
-                if now_ns - found_ns < 2 * self._poll_interval_ns:
-                    often_until_ns = now_ns + 2 * self._poll_interval_ns
+                often_ns = 2 * max(self._poll_interval_ns, GAP_NS)
+                if now_ns - found_ns < often_ns:
+                    often_until_ns = now_ns + often_ns
                 found_ns = now_ns
             look_ns = now_ns + self._poll_interval_ns
 
@@ -120,11 +119,8 @@ class Loop:
                 break
             release_ns, _, link_direction, frame = heappop(heap)
             sent_bytes += len(frame)
-            ingress: Ingress | None = (
-                link_direction.lan_table.get(frame[DESTINATION])
-                if link_direction.lan_table is not None
-                else None
-            )
+            lan_table = link_direction.lan_table
+            ingress = lan_table.get(frame[DESTINATION]) if lan_table is not None else None
             if ingress is not None and frame[DESTINATION] != frame[SOURCE]:
                 if ingress.is_idle:
                     ingress.link_direction.admit(frame, release_ns)

@@ -43,18 +43,20 @@ class Port:
             small.status[small.mark] or medium.status[medium.mark] or large.status[large.mark] or self.left
         )
 
-    def receive(self) -> list[Frame]:
-        """The frames that have arrived, in their order. If some are `left`, call again without waiting."""
-        frames, medium, large = self._small.take(), self._medium, self._large
+    def receive(self, ahead_ns: int) -> list[Frame]:
+        """The frames that have arrived, in their order. If some are `left`, call again without waiting.
+        CLOCK_MONOTONIC is ahead of CLOCK_REALTIME by `ahead_ns`.
+        """
+        frames, medium, large = self._small.take(ahead_ns), self._medium, self._large
         if self.left:
             frames, self.left = self.left + frames, []
         # spelled out for speed: this is nearly always so
         if not medium.status[medium.mark] and not large.status[large.mark]:
             return frames
-        frames += medium.take() + large.take()
+        frames += medium.take(ahead_ns) + large.take(ahead_ns)
         last_ns = max([stamp_ns for stamp_ns, _ in frames], default=0)
         for ring in self._rings:  # by now every predecessor of `frames` is in its ring
-            for frame in ring.take():
+            for frame in ring.take(ahead_ns):
                 (frames if frame[0] <= last_ns else self.left).append(frame)
         self.left.sort(key=ARRIVAL)
         return sorted(frames, key=ARRIVAL)

@@ -41,7 +41,7 @@ _HEADER = struct.Struct("=IIH2xII")  # tpacket2_hdr behind its status: len, snap
 _STATUS_BYTES = 4
 
 
-Frame = tuple[int, bytes]  # arrival (CLOCK_REALTIME ns); vnet header and Ethernet frame
+Frame = tuple[int, bytes]  # arrival (CLOCK_MONOTONIC ns); vnet header and Ethernet frame
 RINGS_BYTES_MAX = 256 << 20  # for all receive rings; fresh memory costs up to 4 ms a MiB on a virtual machine
 PAUSE_US = 10_000  # longest pause of the relay between two polls; its own work takes some 2 ms of it
 UNLIMITED_BITS_PER_S = 4_000_000_000  # assumed where no rate is configured: what a processor can send
@@ -121,25 +121,30 @@ class Ring:
         """The descriptor to wait on; frames written to it leave through the interface."""
         return self._socket.fileno()
 
-    def take(self) -> list[Frame]:
-        """Read the frames that have arrived, oldest first, at most one ring full."""
+    def take(self, ahead_ns: int) -> list[Frame]:
+        """Read the frames that have arrived, oldest first, at most one ring full. CLOCK_MONOTONIC is ahead of
+        CLOCK_REALTIME by `ahead_ns`.
+        """
         status, mark = self.status, self.mark
         frames: list[Frame] = []
         if not status[mark]:
             return frames
         memory, slots, at, unpack = self._memory, self._slots, self._next, _HEADER.unpack_from
         size = len(slots)
-        while status[mark] and len(frames) < size:
+        for _ in range(size):
             slot = slots[at]
             length, kept, mac, seconds, nanoseconds = unpack(memory, slot + _STATUS_BYTES)
             if kept == length:
                 mac += slot
-                frames.append((seconds * 1_000_000_000 + nanoseconds, memory[mac - VNET_BYTES : mac + kept]))
+                arrival_ns = seconds * 1_000_000_000 + nanoseconds + ahead_ns
+                frames.append((arrival_ns, memory[mac - VNET_BYTES : mac + kept]))
             else:
                 self._truncated += 1
             status[mark] = TP_STATUS_KERNEL
             at = at + 1 if at + 1 < size else 0
             mark = slots[at] >> 2
+            if not status[mark]:
+                break
         self._next, self.mark = at, mark
         self._most = max(self._most, len(frames))
         return frames

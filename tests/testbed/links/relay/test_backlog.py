@@ -27,7 +27,7 @@ class Arrivals:
     def is_empty(self) -> bool:
         return not self._frames
 
-    def receive(self) -> list[Frame]:
+    def receive(self, ahead_ns: int) -> list[Frame]:
         frames, self._frames = self._frames, []
         return frames
 
