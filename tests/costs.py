@@ -1,17 +1,11 @@
 """A pytest plugin that records what each test costs: wall time, processor time, programs started.
 
-<<<<<<< HEAD
     make test ARGS="-p tests.costs --costs costs.jsonl"
 
 It writes a line of JSON for each test and prints tables at the end. Processor time includes child processes
-that ended and were waited for, so a sandbox counts with everything in it; a Java that a fixture keeps for
-later tests does not count. Costs of shared fixtures count for the test that sets them up.
-=======
-Load it with `-p tests.costs --costs FILE`. Processor time includes child processes that ended and were waited
-for, so a sandbox counts with everything in it. Costs of shared fixtures count for the test that sets them up.
-Not counted: calls in the sandbox that stays (`tests/testbed/warm_sandbox.py`), and forks of planted defects,
-whose parents end with the session.
->>>>>>> ee72f6b3b2c1dee9f6a92801e826dcc6c062aa53
+that ended and were waited for, so a sandbox counts with everything in it. Costs of shared fixtures count for
+the test that sets them up. Children that stay for later tests do not count: a fixture's Java, the sandbox of
+`tests/testbed/warm_sandbox.py`, the process that planted defects are forked from.
 """
 
 import json
