@@ -6,6 +6,7 @@ field's type.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any, get_type_hints
 
@@ -79,38 +80,47 @@ def study_parameters(system: str, study: str, given: Mapping[str, Any]) -> dict[
 
 def _complete(defaults: Any, of: str, given: Mapping[str, Any]) -> dict[str, Any]:
     fields = {yaml_name(field.name): field.name for field in dataclasses.fields(defaults)}
-    types = get_type_hints(type(defaults))
     values = {}
     for name, value in given.items():
         if name not in fields:
             raise problem(f"{of} has no such parameter{suggestion(name, fields)}", name)
-        values[fields[name]] = _value(name, fields[name], types[fields[name]], value)
+        values[fields[name]] = _value(name, type(defaults), fields[name], value)
     try:
         return dataclasses.asdict(dataclasses.replace(defaults, **values))
     except ValueError as error:  # the system's own rules; its messages begin with the field's name
         field, _, rest = str(error).partition(" ")
-        blamed = [yaml_name(field)] if field in types else []
+        blamed = [yaml_name(field)] if field in fields.values() else []
         raise problem(rest if blamed else str(error), *blamed) from None
 
 
 def parameters_schema(system: str) -> dict[str, Any]:
     """The JSON schema of a known system's parameters, for completion in editors."""
     kind = known(system).parameters
-    types = get_type_hints(kind)
     properties = {}
     for name, default in dataclasses.asdict(kind()).items():
         quantity = quantity_of(name)
-        schema = quantity_schema(quantity) if quantity else TypeAdapter(types[name]).json_schema()
+        schema = quantity_schema(quantity) if quantity else _adapter(kind, name).json_schema()
         shown = quantity.format(default) if quantity else default
         properties[yaml_name(name)] = {**schema, "default": shown}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _value(name: str, field: str, kind: type, value: Any) -> Any:
+@functools.cache
+def _adapter(kind: type, field: str) -> TypeAdapter[Any]:
+    """What checks values of a field of a dataclass; once for each, since hunts ask for thousands of cases."""
+    return TypeAdapter(_types(kind)[field])
+
+
+@functools.cache
+def _types(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _value(name: str, kind: type, field: str, value: Any) -> Any:
     try:
         if quantity := quantity_of(field):
             return quantity.parse(value)
-        return TypeAdapter(kind).validate_python(value, strict=True)
+        return _adapter(kind, field).validate_python(value, strict=True)
     except QuantityError as error:
         raise problem(str(error), name) from None
     except ValidationError as error:
