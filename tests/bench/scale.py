@@ -51,9 +51,16 @@ def _analysed(run: Path) -> list[Row]:
                 most[role] = max(most[role], held)
             time.sleep(LOOK_S)
     seconds = time.monotonic() - began_s
+    with_spark_s = _seconds([str(CUTSET), "analyze", str(run), "--master", "local[*]"])
     name = f"{size / 1e9:.1f} GB"
     return [
         {"name": f"{name}: cutset analyze", "value": seconds, "asked": None, "unit": "s"},
+        {
+            "name": f"{name}: the time with Spark / ours",
+            "value": with_spark_s / seconds,
+            "asked": None,
+            "unit": "times",
+        },
         {"name": f"{name}: captures a second", "value": size / seconds / 1e9, "asked": None, "unit": "GB/s"},
         *(
             {
