@@ -149,6 +149,16 @@ def test_a_shorter_delay_does_not_let_later_messages_overtake():
     assert world.order() == ["first", "second"]
 
 
+def test_no_message_passes_one_that_leaves_the_link_in_the_same_microsecond():
+    world = World()
+    pipe, _, _ = world.wide(Line(1_000, 10 * GIGABIT))
+    for number in range(300):
+        world.clock.run_until(number // 2)
+        pipe.send((1_400, 10, 10)[number % 3], named(number))
+    world.clock.run_until(1_000_000)
+    assert world.order() == list(range(300))
+
+
 def test_losses_delay_but_lose_nothing_and_the_same_seed_gives_the_same():
     runs = []
     for seed in (1, 1, 2):
