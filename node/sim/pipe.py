@@ -265,14 +265,10 @@ class WidePipe(Pipe):
         done_us = link.take(now_us, parcel[1])
         if link.loss:
             done_us += self._lost_us(link, parcel[0])
-        passed_us = self._passed_us[stage]
-        if done_us < passed_us:  # noqa: PLR1730
-            done_us = passed_us
+        if done_us < self._passed_us[stage]:  # noqa: PLR1730
+            done_us = self._passed_us[stage]
         self._passed_us[stage] = done_us
-        if done_us < now_us + 1 and passed_us < now_us:  # else one before it may still be planned for now
-            self._through(step)
-        else:
-            self._clock.at(int(done_us), self._through, step)
+        self._clock.at(int(done_us), self._through, step)
 
     def _through(self, step: Step) -> None:
         """The last bit has entered the link: it travels."""
