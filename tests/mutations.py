@@ -126,7 +126,7 @@ def _imported(tree: ast.AST) -> Iterator[str]:
 
 
 def closest_tests(module: str, imported_by: dict[str, set[str]]) -> list[str]:
-    """Return up to FILES_MAX test files that import a module, fewest steps first, then its own folder's."""
+    """Return up to FILES_MAX test files that import a module: fewest steps first, then its own folder."""
     seen, front, tests = {module}, [module], []
     while front and len(tests) < FILES_MAX:
         front = sorted({importer for each in front for importer in imported_by[each]} - seen)

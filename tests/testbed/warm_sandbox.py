@@ -35,7 +35,7 @@ END_S_MAX = 2.0
 
 
 class WarmSandbox:
-    """The outside. Begins with the first call, and anew after a call that did not end in time."""
+    """The outside. It starts with the first call, and again after a call that did not end in time."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()

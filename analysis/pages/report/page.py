@@ -65,8 +65,8 @@ def render(
 
 @functools.cache
 def environment(*folders: Path) -> Environment:
-    """The templates' surroundings: escaping, and our own CSS and JS as `asset`. One for the same folders: it
-    keeps the templates that it compiled.
+    """Return the templates' environment, with escaping and our own CSS and JS as `asset`. Calls with the same
+    folders share one, and the templates that it compiled.
 
     folders: of other pages' templates, which are looked for there first.
     """

@@ -150,7 +150,7 @@ class Recovery:
 
 
 class RecoverySpread:
-    """A request that spreads (`propagation.Spread`). lost: the zone of which subscriptions are wanted."""
+    """A request that spreads (`propagation.Spread`). lost: the zone whose subscriptions are wanted."""
 
     is_for_owners = True
     again = None

@@ -334,7 +334,7 @@ class Dissemination:
             self._tell_drawn(self._fanout.fill())
 
     def _tell_drawn(self, drawn: Iterable[Channel]) -> None:
-        """New targets of the proxy are told everything: after a failover nobody else may have its latest."""
+        """Tell new targets of the proxy everything: after a failover it may be the only one that has it."""
         if self._is_proxy:
             for channel in drawn:
                 self._tell_all(channel)

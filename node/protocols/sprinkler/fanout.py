@@ -1,4 +1,4 @@
-"""Whom a node notifies at once (paper 3.2, Shuffling): F of its neighbours, by one of two readings.
+"""Choose the F neighbours that a node notifies at once (paper 3.2, Shuffling), by one of two readings.
 
 `ShuffledFanout`, the default, is the paper's: F neighbours drawn by chance, others in each shuffle time. A
 node is told F times, F - 1 of them in vain, and e^-F of all nodes by no one: with F = 4 and 46 clients in
@@ -103,7 +103,7 @@ class ShuffledFanout:
 
 
 class KeptFanout:
-    """Those that ask, and those that are tried. is_root: as many as F in any case."""
+    """Keep targets that ask, and try each other neighbour once. is_root: always fill up to F targets."""
 
     def __init__(self, fanout: int, rng: Randomness, neighbours: Neighbours, *, is_root: bool) -> None:
         self.targets: list[Channel] = []

@@ -296,7 +296,7 @@ class History:
         self.streams = {stream: StreamHistory(stream) for stream in streams}
         self.limit_bytes = limit_bytes
         self.used_bytes = 0  # of memory that all streams take, payload and all
-        self.grown: dict[int, None] = {}  # streams of which more was committed, until `HistorySamples` looks
+        self.grown: dict[int, None] = {}  # streams that had a commit, until `HistorySamples` looks
         self._collecting: dict[int, None] = {}  # streams that have something to collect, perhaps
 
     @property

@@ -28,7 +28,7 @@ class Subscribers:
         self._send = send
         self._upto = upto
         self._cursors: dict[Channel, dict[int, int]] = {}  # channel -> stream -> cnt
-        self._behind: dict[Channel, dict[int, None]] = {}  # streams of which it may lack something
+        self._behind: dict[Channel, dict[int, None]] = {}  # streams in which it may lack events
         self._takers: dict[int, list[Channel]] = {}  # of a stream, in the order of `_cursors`, once looked up
         self._grown: dict[int, None] = {}  # streams with new events since the last `flush`, in order
 

@@ -1,5 +1,5 @@
 """`link-failure-zoo`, three seeds of each small topology: in a network that stays connected nothing is lost,
-every stream flows again soon, and then nobody changes a source any more.
+every stream flows again soon, and then no client changes its source.
 """
 
 from collections.abc import Callable

@@ -52,4 +52,4 @@ def test_an_event_counts_that_was_published_while_it_was_asked_for(subscriber, p
     event = Notify(0, 1, 0, 12_000_000 - published_us, LIFE, payload_of((price,), 60))
     subscriber.notify(ZONE, event)
     assert subscriber.delivered == [event] * counts
-    assert subscriber.answers  # whether it counts or not, nobody has to send it again
+    assert subscriber.answers  # counted or not, no peer has to send it again
