@@ -5,7 +5,6 @@ loaded; Java then writes them down while it exits. It takes about 50 s.
 """
 
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 from analysis.live.query import warm_up
 from analysis.session import JAVA_OPTIONS, spark_session
 from analysis.spark_home import archive_path
+from experiments.scratch import scratch
 
 WAIT_S = 120.0  # for Java to write the archive while it exits
 
@@ -25,12 +25,12 @@ def make_archive() -> None:
     """Load what an analysis loads, then let Java write it down. Raises whatever is wrong with Spark here."""
     path = archive_path()
     path.parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        written = Path(folder) / "spark.jsa"
+    with scratch(".archiving-", path.parent) as folder:
+        written = folder / "spark.jsa"
         java = " ".join((*JAVA_OPTIONS, f"-XX:ArchiveClassesAtExit={written}"))
         spark = spark_session(settings={"spark.driver.extraJavaOptions": java})
-        _exercise(spark, Path(folder) / "table.parquet")
-        warm_up(spark, Path(folder))
+        _exercise(spark, folder / "table.parquet")
+        warm_up(spark, folder)
         gateway: Any = spark.sparkContext._gateway
         process = gateway.proc
         spark.stop()

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pyspark
 
+from experiments.scratch import scratch
+
 FOLDER = Path(__file__).resolve().parent.parent / ".cache"
 LINKED = ("bin", "jars")
 
@@ -34,8 +36,8 @@ def home() -> Path:
     if not made.is_dir():
         with suppress(OSError):  # a checkout that cannot be written; or another process was first
             FOLDER.mkdir(exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
-                making = Path(folder) / made.name
+            with scratch(".making-", FOLDER) as folder:
+                making = folder / made.name
                 making.mkdir()
                 for name in LINKED:
                     (making / name).symlink_to(installed / name)

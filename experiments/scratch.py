@@ -1,20 +1,28 @@
-"""Temporary folders that go even if their process is killed: when the next one of their kind is made.
+"""Temporary folders that go with their process, even if it is killed.
 
-Each is locked for as long as its process lives, so that whoever can lock one knows that it is left
-over.
+A small process beside ours waits for our end, of which a pipe tells it, and removes the folder then. Should
+it be killed too, or the machine stop, the next folder of the same kind removes what is left: each is locked
+for as long as its process lives, so one that can be locked is left over.
 """
 
 import contextlib
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from experiments.child_python import program_command
 from experiments.locks import HeldError, folder_lock
 
 _TRIES: Final = 10
+_REMOVER: Final = """
+import shutil, sys
+sys.stdin.buffer.read()
+shutil.rmtree(sys.argv[1], ignore_errors=True)
+"""
 
 
 @contextlib.contextmanager
@@ -26,11 +34,12 @@ def scratch(prefix: str, inside: Path) -> Iterator[Path]:
     _remove_left_over(prefix, inside)
     with contextlib.ExitStack() as stack:
         folder, owner = _made(prefix, inside, stack), os.getpid()
+        remover = _remover(folder)
         try:
             yield folder
         finally:
             if os.getpid() == owner:  # a child that was forked ends here too
-                shutil.rmtree(folder, ignore_errors=True)  # whatever stays is left over
+                remover.communicate()
 
 
 def _made(prefix: str, inside: Path, stack: contextlib.ExitStack) -> Path:
@@ -43,6 +52,21 @@ def _made(prefix: str, inside: Path, stack: contextlib.ExitStack) -> Path:
                 stack.push(locked.pop_all())
                 return folder
     raise FileNotFoundError(f"{inside}: folders {prefix}* vanish as soon as they are made")
+
+
+def _remover(folder: Path) -> "subprocess.Popen[bytes]":
+    """A process that removes a folder when its standard input ends. It is in a session of its own, so that
+    what ends ours, such as Ctrl-C, does not end it.
+    """
+    command = program_command(_REMOVER, str(folder.absolute()))
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
 
 
 def _remove_left_over(prefix: str, inside: Path) -> None:

@@ -19,7 +19,6 @@ import os
 import pickle
 import secrets
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
@@ -34,6 +33,7 @@ from analysis.jobs.spark import cause
 from analysis.jobs.work import R, Task, handfuls, in_order
 from analysis.spark_home import local_folder
 from experiments.rundir import IN_THE_MAKING, RunDirectory
+from experiments.scratch import scratch
 from experiments.whole_files import remove
 
 JOBS_MAX = 32
@@ -164,8 +164,8 @@ def _same(items: Iterable[Any]) -> Iterable[Any]:
 def _carry_out(parcel: Parcel) -> Iterator[Any]:
     """On an executor. Its worker removes Spark's own folders whatever becomes of it, and ours with them."""
     sent = Path(SparkFiles.getRootDirectory()).absolute()
-    with tempfile.TemporaryDirectory(prefix="cutset-", dir=local_folder()) as scratch:
-        yield from carry_out(parcel, Path(scratch), sent)
+    with scratch("cutset-parcel-", local_folder()) as folder:
+        yield from carry_out(parcel, folder, sent)
 
 
 def _remove(names: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from multiprocessing import get_context
 from typing import Any, Protocol, TypeVar
 
 from analysis.errors import AnalysisError
+from experiments.child_processes import end_with_parent
 
 R_co = TypeVar("R_co", covariant=True)
 R = TypeVar("R")
@@ -94,7 +95,7 @@ class ProcessPool:
         if self.cores == 1 or len(tasks) <= 1:
             return InlineWorkers().carry_out(tasks, doing)
         gathered = handfuls(tasks, self.cores)
-        pool = ProcessPoolExecutor(self.cores, get_context("fork"), _begin, (gathered,))
+        pool = ProcessPoolExecutor(self.cores, get_context("fork"), _begin, (os.getpid(), gathered))
         gc.freeze()  # children that looked for cycles among what is here would copy all of it
         try:
             with _told(doing):
@@ -112,7 +113,7 @@ def meanwhile(work: Callable[..., object], *given: object, doing: str) -> Iterat
     given: its arguments, which are pickled. doing: what this is, for the error. Raises what the work raises;
     AnalysisError if the child is killed.
     """
-    pool = ProcessPoolExecutor(1, get_context("fork"), _begin, ((),))
+    pool = ProcessPoolExecutor(1, get_context("fork"), _begin, (os.getpid(), ()))
     try:
         done = pool.submit(work, *given)
         yield
@@ -142,8 +143,9 @@ _inherited: list[tuple[Task[Any], ...]] = []
 """In a child, all handfuls: what is forked need not be sent, and a run's hosts stand in memory once."""
 
 
-def _begin(gathered: Sequence[tuple[Task[Any], ...]]) -> None:
-    """Begin a child, which leaves interrupts to its parent."""
+def _begin(parent: int, gathered: Sequence[tuple[Task[Any], ...]]) -> None:
+    """Begin a child, which ends with its parent, and leaves interrupts to it."""
+    end_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _inherited.extend(gathered)
 

@@ -16,6 +16,7 @@ import time
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from experiments import child_processes
 from experiments.backend_names import LOCAL
 from experiments.child_python import python_command
 from topologies.errors import InputError
@@ -81,7 +82,7 @@ class LiveWatcher:
 
     def __enter__(self) -> Self:
         with (self._run.logs / LOG).open("wb") as log:
-            self._process = subprocess.Popen(
+            self._process = child_processes.start(
                 python_command("analysis.live", str(self._run.path.resolve())),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.pages.report import write_report
+from experiments import child_processes
 from experiments.backend_names import SIMULATOR
 from experiments.child_python import python_command
 from experiments.json_files import read_json
@@ -29,7 +30,6 @@ from testbed.errors import TestbedError
 from testbed.nightly.planning import budget_left_s
 
 LOOK_S = 0.1
-DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 LOG = "task.log"
 
 
@@ -77,9 +77,9 @@ def _begun(night: Night, run: NightRun, backend_of: BackendOf, follow: Follower)
         run = prepared(night, run, backend_of)
         made = night.directory.run_of(run)
         assert made is not None
-        command = [*DIES_WITH_US, *python_command("testbed.campaign.night_jobs", str(made.path.resolve()))]
+        command = python_command("testbed.campaign.night_jobs", str(made.path.resolve()))
         with (made.logs / LOG).open("wb") as log:
-            process = subprocess.Popen(
+            process = child_processes.start(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
     except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it

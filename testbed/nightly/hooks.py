@@ -14,6 +14,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from experiments import child_processes
 from experiments.campaign import State
 from experiments.nights import NightDirectory, NightRecord, NightRun
 from topologies.errors import InputError
@@ -90,7 +91,7 @@ def call(command: str, content: Mapping[str, Any], *, timeout_s: float = TIMEOUT
     """Run a hook; returns what went wrong with it, or None."""
     words = shlex.split(command)
     try:
-        done = subprocess.run(
+        done = child_processes.run(
             words,
             input=json.dumps(content) + "\n",
             capture_output=True,

@@ -13,6 +13,8 @@ import subprocess
 import sys
 from email.message import EmailMessage
 
+from experiments import child_processes
+
 SENDMAIL = "/usr/sbin/sendmail"
 TIMEOUT_S = 30.0
 
@@ -40,7 +42,7 @@ def main(arguments: list[str]) -> int:
             with smtplib.SMTP(host, int(port or 25), timeout=TIMEOUT_S) as server:
                 server.send_message(mail)
         else:
-            subprocess.run([SENDMAIL, "-t", "-oi"], input=mail.as_bytes(), check=True, timeout=TIMEOUT_S)
+            child_processes.run([SENDMAIL, "-t", "-oi"], input=mail.as_bytes(), check=True, timeout=TIMEOUT_S)
     except (OSError, ValueError, smtplib.SMTPException, subprocess.SubprocessError) as error:
         sys.stderr.write(f"the e-mail was not sent: {error}\n")
         return 1

@@ -22,6 +22,7 @@ from typing import IO
 
 from analysis.capture.tls.sessions import SERVER_PORT
 from analysis.errors import AnalysisError
+from experiments import child_processes
 
 PROGRAM = "tshark"
 PROTOCOLS = frozenset(("frame", "raw", "ip", "tcp", "tls", "data"))
@@ -57,7 +58,7 @@ class Tshark:
         """
         limit_s = START_S + capture.stat().st_size / BYTES_PER_S_MIN
         with tempfile.TemporaryFile(dir=self._folder) as said:
-            process = subprocess.Popen(
+            process = child_processes.start(
                 [self._path, *options(capture, key_log, connections)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -92,7 +93,7 @@ class Tshark:
 def _protocols(path: str) -> tuple[str, ...]:
     """All that this tshark knows. Raises AnalysisError if it does not work."""
     try:
-        done = subprocess.run(
+        done = child_processes.run(
             [path, "-G", "protocols"],
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -38,6 +38,7 @@ from analysis.schemas import LOST, MESSAGES, TRANSFERS, UNSEEN
 from experiments import capture_parts
 from experiments.plan import Plan
 from experiments.rundir import RunDirectory
+from experiments.scratch import scratch
 from node.core.message_layout import Codec
 
 GRACE_NS = 1_000_000_000  # after which a message that nobody saw come is called lost
@@ -132,8 +133,8 @@ def _patient(rows: pa.Table, seen: Mapping[str, int]) -> pa.Table:
 
 def newest(capture: Path, host: HostCapture, codec: Codec | Markers, from_ns: int) -> RecentBytes:
     """What a host sent and got since `from_ns`, and a little before. capture: the file that will be there."""
-    with tempfile.TemporaryDirectory(prefix="cutset-recent-") as folder:
-        path = Path(folder) / capture.name
+    with scratch("cutset-recent-", Path(tempfile.gettempdir())) as folder:
+        path = folder / capture.name
         _join(_newest_parts(capture_parts.folder_of(capture), from_ns), path)
         return _messages(path, host, codec)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from experiments.hunting.case import Case
 from experiments.model import Experiment
+from experiments.scratch import scratch
 from testbed.backends.carried import Carried, Together
 from testbed.backends.coverage import Coverage
 from testbed.backends.in_memory import simulate_in_memory
@@ -65,8 +66,8 @@ class InVirtualTime:
         topology, experiment = experiment_and_topology(self._base, case)
         plan = make_plan(experiment, topology, seed=case.seed, links_kind="auto")
         described = {"experiment": experiment.model_dump(mode="json"), "topology": {}}
-        with tempfile.TemporaryDirectory(prefix="cutset-hunt-") as folder:
-            run = prepare(Path(folder), plan, described)
+        with scratch("cutset-hunt-", Path(tempfile.gettempdir())) as folder:
+            run = prepare(folder, plan, described)
             try:
                 simulate(run, lambda _: None, build=self._build)
             except TestbedError as error:

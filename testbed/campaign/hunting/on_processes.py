@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from ipaddress import ip_address
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow.compute as pc
@@ -27,6 +26,7 @@ from experiments.hunting.lineage import Transfer
 from experiments.model import Captures, Experiment
 from experiments.run_record import RunRecord
 from experiments.rundir import RunDirectory
+from experiments.scratch import scratch
 from testbed.backends.backend import LocalBackend
 from testbed.backends.coverage import SeenMessage
 from testbed.backends.features import LOGGED, Deed, Noticed, phases
@@ -75,8 +75,8 @@ class OnProcesses:
     def _run(self, case: Case) -> Iterator[RunDirectory]:
         """The directory of a run of a case, with its plan; afterwards it is gone, unless it was moved."""
         topology, experiment = experiment_and_topology(self._base, case)
-        with TemporaryDirectory(prefix=f"{UNDER_WAY}-", dir=self._runs) as folder:
-            yield prepare(Request(experiment, topology, case.seed, "auto"), LocalBackend(), Path(folder))
+        with scratch(f"{UNDER_WAY}-", self._runs) as folder:
+            yield prepare(Request(experiment, topology, case.seed, "auto"), LocalBackend(), folder)
 
 
 def _carried_out(run: RunDirectory) -> dict[str, Any]:

@@ -7,6 +7,7 @@ a case, or dies over it, is replaced, and the case counts as not finished.
 import json
 import os
 import selectors
+import signal
 import subprocess
 import time
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 import testbed
+from experiments import child_processes
 from experiments.child_python import python_command
 from testbed.errors import TestbedError
 
@@ -90,7 +92,6 @@ class Pool:
     ) -> None:
         self._setup, self._case_s, self._gently = setup, case_s, gently
         self.size = size or len(os.sched_getaffinity(0))
-        self._dies_with_us = ("setpriv", "--pdeathsig", "TERM" if gently else "KILL")
         self._workers: list[_Worker] = []
         self._deaths = 0  # since the last answer
         self._selector = selectors.DefaultSelector()
@@ -176,8 +177,9 @@ class Pool:
         environment = {**os.environ}
         paths = [str(CODE), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
         environment["PYTHONPATH"] = os.pathsep.join(paths)
-        process = subprocess.Popen(
-            [*self._dies_with_us, *python_command("testbed.campaign.hunting.worker")],
+        process = child_processes.start(
+            python_command("testbed.campaign.hunting.worker"),
+            at_our_end=signal.SIGTERM if self._gently else signal.SIGKILL,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

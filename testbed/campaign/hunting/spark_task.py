@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from experiments import child_processes
 from experiments.child_python import python_command
 
 FAILED = "failed"
@@ -48,7 +49,7 @@ def _started(setup: str) -> tuple[subprocess.Popen[bytes], Path]:
         content.extractall(folder)
     errors = folder / "errors"
     with errors.open("wb") as file:
-        process = subprocess.Popen(
+        process = child_processes.start(
             python_command(MODULE),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

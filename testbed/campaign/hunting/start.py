@@ -3,7 +3,6 @@
 import contextlib
 import re
 import shlex
-import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,6 @@ from testbed.backends.backend import LocalBackend
 from testbed.campaign import exit_codes
 from testbed.campaign.hunting.hunt import Hunt, Limits
 from testbed.campaign.hunting.pool import AnyPool, Pool
-from testbed.campaign.hunting.trials import UNDER_WAY
 from testbed.campaign.in_use import sole_writer
 from testbed.errors import MachineError
 from testbed.interrupts import handling, interrupt
@@ -133,8 +131,6 @@ def _pool(request: HuntRequest, setup: dict[str, Any], base: Experiment, directo
     backend = LocalBackend()
     plan = make_plan(base, load_topology(base.topology), seed=request.seed, links_kind="auto")
     backend.check(directory.runs, backend.adapted(plan))
-    for left_over in directory.runs.glob(f"{UNDER_WAY}-*"):
-        shutil.rmtree(left_over, ignore_errors=True)
     most_s = REAL_FACTOR * (base.duration_us + base.drain_us) / 1e6 + REAL_S
     return Pool(setup, request.workers or 1, case_s=most_s, gently=True)
 
