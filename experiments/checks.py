@@ -165,10 +165,13 @@ def _wait_problems(experiment: Experiment, topology: Topology) -> Iterator[Probl
             continue
         times = f" in {wait.attempts} attempts" if wait.attempts > 1 else ""
         least_us = math.floor(trip.us / wait.attempts / 1_000 + 1) * 1_000
+        name = yaml_name(wait.parameter)
+        unless_given = "" if name in experiment.parameters else " unless it is given"
         yield (
-            ("parameters", yaml_name(wait.parameter)),
-            f"waits {DURATION.format(wait.us)}{times}, but the round trip {trip} takes "
-            f"{DURATION.format(trip.us)}: make it {DURATION.format(least_us)} or more",
+            ("parameters", name),
+            f"waits {DURATION.format(wait.us)}{times}{unless_given}, but the round trip {trip} of "
+            f"{topology.name} takes {DURATION.format(trip.us)}: "
+            f"--set parameters.{name}={DURATION.format(least_us)} or more",
         )
 
 

@@ -108,6 +108,8 @@ def _with_files_found(document: Document, folder: Path) -> Document:
         find_traces(data["topology"], folder)
     system = data.get("system")
     if isinstance(system, str) and is_path(system):
+        if not (folder / system).exists():
+            raise document.error(("system",), f"there is no file {system}")
         data = {**data, "system": str((folder / system).absolute())}
     workload = data.get("workload")
     events = workload.get("events") if isinstance(workload, dict) else None

@@ -37,7 +37,7 @@ COMMANDS = {
     "sql": "sql RUN 'SELECT count(*) FROM packets'",
     "packets": "packets RUN",
     "nightly": "nightly small.yaml --out runs-of-nights --history history",
-    "hunt": "hunt tiny.yaml --runs 4 --out hunt",
+    "hunt": "hunt tiny.yaml --set duration=12s --runs 4 --out hunt",
     "study": "study scribe-joins --set nodes=300 --repeat 2 --out runs-of-study",
 }
 SUITE = """\

@@ -1,7 +1,6 @@
 """`cutset sql`: questions to the tables of one or many runs."""
 
 import io
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -17,13 +16,13 @@ if TYPE_CHECKING:
     from analysis.sql.questions import Answer, Case, Engine
     from experiments.rundir import RunDirectory
 
-_QUESTION: Final = re.compile(
-    r"\s*\(?\s*(SELECT|WITH|FROM|VALUES|DESCRIBE|DESC|SHOW|SUMMARIZE|EXPLAIN)\s.*", re.IGNORECASE | re.DOTALL
-)
 FORMS: Final = ("table", "csv", "json", "parquet")
 
 
-@click.command(name="sql")
+@click.command(
+    name="sql",
+    context_settings={"ignore_unknown_options": True},  # a question may begin with `-- a comment`
+)
 @run_arguments("RUN... [QUESTION]")
 @once("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read the question here.")
 @once("--format", "form", type=click.Choice(FORMS), help="How rows are written.  [default: table]")
@@ -41,9 +40,10 @@ def command(
 ) -> int:
     """Ask the tables of one or many runs in SQL.
 
-    Of a sweep, all of its runs are asked. Without a question there is a prompt, or what comes on standard
-    input is answered. `cutset schema tables` says which tables and columns there are; each has the run's name
-    in its first column. `runs` has every setting as a column. Beside SQL's own functions there are
+    Of a sweep, all of its runs are asked. The last argument is a question if it has several words, as
+    `TABLE runs`; several questions are divided by `;`. Without one there is a prompt, or what comes on
+    standard input is answered. `cutset schema tables` says which tables and columns there are; each has the
+    run's name in its first column. `runs` has every setting as a column. Beside SQL's own functions there are
     ip(hi, lo), since_start(t_ns) and during(fault, t_ns).
 
     DuckDB answers; Spark, if it is asked to, gives the same rows for the same text, where that keeps to what
@@ -57,6 +57,7 @@ def command(
     from analysis.sql.answers import Form
     from analysis.sql.questions import read_cases
     from testbed.campaign.in_use import reading
+    from testbed.cli.sql_prompt import statements
 
     names, question = _divided(run_names, file)
     if form == Form.PARQUET and output is None:
@@ -67,12 +68,16 @@ def command(
         reading(*(run.path for run in runs)),
         _engine(read_cases(runs), spark=spark or master is not None, master=master) as engine,
     ):
-        if question is not None:
-            _give(engine.ask(question), wanted, output)
-            return 0
-        if output is not None:
-            raise click.UsageError("--output is for one question: add it, or --file")
-        return _answer_all(engine, wanted)
+        if question is None and output is None:
+            return _answer_all(engine, wanted)
+        questions = list(statements(question or ""))
+        if not questions and question is not None:
+            raise click.UsageError("the question is empty")
+        if output is not None and len(questions) != 1:
+            raise click.UsageError(f"--output is for one question, and there are {len(questions)}")
+        for each in questions:
+            _give(engine.ask(each), wanted, output)
+        return 0
 
 
 def _answer_all(engine: "Engine", form: "Form") -> int:
@@ -93,7 +98,10 @@ def _answer_all(engine: "Engine", form: "Form") -> int:
 def _divided(arguments: Sequence[str], file: Path | None) -> tuple[Sequence[str], str | None]:
     """The names of runs, and the question if there is one."""
     *names, last = arguments
-    is_question = _QUESTION.fullmatch(last) is not None
+    is_question = _is_question(last)
+    for name in names if is_question else arguments:
+        if name.startswith("-"):
+            raise click.NoSuchOption(name.partition("=")[0])
     if is_question and file is not None:
         raise click.UsageError("--file has the question already: leave the other one out")
     if is_question and not names:
@@ -101,6 +109,16 @@ def _divided(arguments: Sequence[str], file: Path | None) -> tuple[Sequence[str]
     if file is not None:
         return arguments, _read(file)
     return (names, last) if is_question else (arguments, None)
+
+
+def _is_question(argument: str) -> bool:
+    """Whether it is SQL, rather than the name of a run: it has several words, or none, and is no path."""
+    if len(argument.split()) == 1:
+        return False
+    try:
+        return not argument or not Path(argument).exists()
+    except OSError:  # longer than a path can be
+        return True
 
 
 def _read(file: Path) -> str:

@@ -149,7 +149,8 @@ class _LineReader:
             )
         if code == 127:
             return MachineError(f"{self._name}: has no {PYTHON} ({said}): `apt-get install {PYTHON}`")
-        return TestbedError(f"{self._name}: cannot be examined: {said or f'exit code {code}'}")
+        ended = f"exit code {code}" if code >= 0 else "the command was killed, or the connection was lost"
+        return TestbedError(f"{self._name}: cannot be examined: {said or ended}")
 
 
 def check_disk_space(plan: Plan, placement: Placement, examined: Sequence[ExaminedMachine]) -> None:

@@ -388,3 +388,9 @@ def test_a_file_of_which_nothing_can_be_left_out_is_refused_as_ever(tmp_path: Pa
     (tmp_path / "list.yaml").write_text("[faults]")
     with pytest.raises(InputError, match=r"list\.yaml:1: .*should be"):
         read_experiment(str(tmp_path / "list.yaml"), (), ("faults",))
+
+
+def test_a_system_s_file_that_is_not_there_is_named_with_its_line(tmp_path):
+    (tmp_path / "small.yaml").write_text("name: small\ntopology: ring-3\nsystem: ./nowhere.yaml\n")
+    with pytest.raises(InputError, match=r"small\.yaml:3: system: there is no file \./nowhere\.yaml"):
+        load_experiment(str(tmp_path / "small.yaml"))

@@ -41,14 +41,14 @@ def test_probes_that_give_up_before_an_answer_by_a_detour_can_come_are_refused(w
     said = capsys.readouterr().err.strip()
     assert said.count("\n") == 0
     assert said.endswith(
-        "parameters.probe_timeout: waits 750ms in 3 attempts, but the round trip r4-r5 through r7 takes "
-        "998ms: make it 333ms or more"
+        "parameters.probe_timeout: waits 750ms in 3 attempts, but the round trip r4-r5 through r7 of "
+        "ring-8 takes 998ms: --set parameters.probe_timeout=333ms or more"
     )
 
 
 def test_what_is_advised_is_enough_and_less_is_not(written):
     load_experiment(written("ring-8", "{probe_timeout: 333ms}"))
-    with pytest.raises(Exception, match="make it 333ms or more"):
+    with pytest.raises(Exception, match="probe_timeout=333ms or more"):
         load_experiment(written("ring-8", "{probe_timeout: 332ms}"))
     load_experiment(written("ring-8", "{probe_timeout: 250ms, probes: 4}"))
 
@@ -56,7 +56,7 @@ def test_what_is_advised_is_enough_and_less_is_not(written):
 def test_where_no_detour_helps_the_route_itself_counts(written):
     direct = greatest_direct(load_topology("star-4"))
     assert greatest_detour(load_topology("star-4")) is None
-    with pytest.raises(Exception, match=f"round trip {direct} takes"):
+    with pytest.raises(Exception, match=f"round trip {direct} of star-4 takes"):
         load_experiment(written("star-4", "{probe_timeout: 50ms}"))
 
 
@@ -64,6 +64,16 @@ def test_a_connection_that_takes_longer_than_its_attempts_is_refused(written):
     load_experiment(written("ring-8", "{connect_timeout: 508ms}", SPRINKLER))
     with pytest.raises(Exception, match="connect_timeout: waits 507ms, but the round trip r4-r7"):
         load_experiment(written("ring-8", "{connect_timeout: 507ms}", SPRINKLER))
+
+
+def test_a_default_that_is_too_short_is_said_to_be_one(tmp_path, capsys):
+    topology = "{name: far, regions: {a: {}, b: {}}, links: [{between: [a, b], delay: 900ms}]}"
+    path = tmp_path / "waits.yaml"
+    path.write_text(EXPERIMENT.format(topology=topology, parameters="{}", **SPRINKLER))
+    assert main.run(["plan", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert "waits 1s unless it is given, but the round trip a-b of far takes 1804ms" in said
+    assert said.endswith("--set parameters.connect_timeout=1805ms or more\n")
 
 
 @pytest.mark.parametrize("topology", [file.stem for file in files_in(FOLDER)])

@@ -180,3 +180,38 @@ def test_the_prompt_answers_says_what_is_wrong_and_goes_on(run, tmp_path):
         terminal.type("quit\n")
         assert terminal.process.wait(timeout=60) == 0
     assert "FROM streams;" in (tmp_path / "cutset/sql-history").read_text()
+
+
+@pytest.mark.parametrize(
+    ("question", "code", "said"),
+    [
+        ("SELEC 1", 1, 'syntax error at or near "SELEC"'),
+        ("TABLE nowhere", 1, "nowhere"),
+        ("COPY runs TO 'rows.csv'", 1, "disabled"),
+        ("", 2, "the question is empty"),
+        (" ", 2, "the question is empty"),
+        ("--outptu", 2, "No such option '--outptu'"),
+        ("no-such-run", 2, "there is no such run"),
+    ],
+)
+def test_what_is_wrong_with_the_last_argument_is_said(
+    run, capsys, monkeypatch, tmp_path, question, code, said
+):
+    monkeypatch.chdir(tmp_path)
+    assert main.run(["sql", str(run.path), question]) == code
+    assert said in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("question", ["TABLE runs", "-- of all\nSELECT 1", "/* of all */ SELECT 1"])
+def test_a_question_may_begin_with_any_word_or_a_comment(run, capsys, question):
+    assert main.run(["sql", str(run.path), question]) == 0
+    assert "(1 row)" in capsys.readouterr().out
+
+
+def test_each_of_several_questions_is_answered(run, capsys, tmp_path):
+    assert main.run(["sql", str(run.path), "SELECT 1 AS a; SELECT 2 AS b;"]) == 0
+    assert capsys.readouterr().out.split() == ["a", "-", "1", "(1", "row)", "b", "-", "2", "(1", "row)"]
+    output = ["--output", str(tmp_path / "rows.csv"), "--format", "csv"]
+    assert main.run(["sql", str(run.path), "SELECT 1; SELECT 2", *output]) == 2
+    assert "--output is for one question, and there are 2" in capsys.readouterr().err
