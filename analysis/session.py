@@ -145,6 +145,8 @@ def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
     # Java goes on when a context is stopped, with the options of its first start.
     with _told_to_java(SAFE_ENVIRONMENT | places):
         gateway = SparkContext._gateway or launch(conf, {"stdout": output, "stderr": output})
+    if _is_local(settings["spark.master"]):  # busy, it would take seconds to end by itself
+        atexit.register(gateway.proc.kill)
     patience = threading.Timer(START_WAIT_S, gateway.proc.kill)
     if not _is_local(settings["spark.master"]):  # a cluster's master may be silent for ever
         patience.start()

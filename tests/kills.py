@@ -1,11 +1,12 @@
 """Ends commands of Cutset at drawn moments, by kill -9, SIGTERM or Ctrl-C, and looks for what is left.
 
 `python -m tests.kills --moments 100 --seed 1 [COMMAND...]` prints a line for each command, and one for each
-moment at which something was left. The commands share a folder with one analysed run in virtual time. What
-counts as left, five seconds later: a process, a lock on the run, a mount, a temporary folder.
+moment at which something was left. The commands share a folder with one analysed run. What counts as left,
+five seconds after the command has ended: a process, a lock on the run, a mount, a temporary folder.
 """
 
 import argparse
+import contextlib
 import os
 import random
 import shutil
@@ -23,7 +24,10 @@ from tests.testbed.runner.live import PROJECT, write_experiment
 CUTSET = (sys.executable, "-c", "from testbed.cli.main import main; main()")
 MARK = "CUTSET_KILLED"
 """Every process that a command starts has this variable, with the attempt's token."""
+TIDY_S = 60.0
+"""For what a command does when it is asked to end: a run is collected and analysed."""
 PATIENCE_S = 5.0
+"""From its end on."""
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 COMMANDS = {
     "run": "run tiny.yaml --out runs-of-run",
@@ -116,6 +120,8 @@ class Place:
         process = self.start(self.arguments(command), token)
         time.sleep(after_s)
         process.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(TIDY_S)
         until_s = time.monotonic() + PATIENCE_S
         looks: dict[str, Callable[[], bool]] = {
             "processes": lambda: process.poll() is not None and not processes_with(token),

@@ -280,7 +280,7 @@ class WidePipe(Pipe):
             if self._awaited is not None:
                 self._look_for_room(None)
         now_us = self._clock.now_us
-        at_us = now_us + self._links[stage].delay_at_us(now_us)
+        at_us = now_us + self._links[stage].travels_us(now_us)
         if at_us < self._reached_us[stage]:  # noqa: PLR1730
             at_us = self._reached_us[stage]
         self._reached_us[stage] = at_us

@@ -26,6 +26,8 @@ class Line:
 
     loss: share of MTU-sized segments, 0 to 1. bursts: where they are lost one after the other, the chances
     that a burst begins behind a segment that passed, and that it ends. A rate of None is unlimited.
+    jitter_us: messages deviate from the delay by up to so much, drawn uniformly; so much of the deviation of
+    the last one is in the next one's: jitter_correlation, 0 to 1.
     sent_us: of a rate that varies over time, when a transmission of so many bytes ends that begins at a
     time. delay_at_us: of a delay that varies, what it is at a time.
     """
@@ -36,6 +38,8 @@ class Line:
     bursts: tuple[float, float] | None = None
     sent_us: Callable[[float, int], float] | None = None
     delay_at_us: Callable[[int], int] | None = None
+    jitter_us: int = 0
+    jitter_correlation: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +122,14 @@ class Traversal(Protocol):
 class LinkDirection:
     """One direction of a link between two regions. `cuts`: how many hold; `pipes`: what crosses it.
 
-    random: uniform in [0, 1), for what is lost.
+    random: uniform in [0, 1), for what is lost, and for jitter.
     """
 
     __slots__ = (
         "_delay_at_us",
+        "_deviation",
+        "_jitter_correlation",
+        "_jitter_us",
         "_sent_us",
         "bursts",
         "cuts",
@@ -141,6 +148,7 @@ class LinkDirection:
         self.random = random
         self.cuts = 0
         self.free_us = 0.0
+        self._deviation = 0.0  # of the last message, in parts of the jitter
         self.pipes: dict[Traversal, None] = {}
         self.change(line)
 
@@ -153,6 +161,7 @@ class LinkDirection:
         self.in_burst = False
         self._sent_us = line.sent_us
         self._delay_at_us = line.delay_at_us
+        self._jitter_us, self._jitter_correlation = line.jitter_us, line.jitter_correlation
 
     def take(self, now_us: int, size_bytes: int) -> float:
         """Send so much whose last bit is at the link's beginning now; returns when the link has taken it."""
@@ -168,6 +177,15 @@ class LinkDirection:
     def delay_at_us(self, now_us: int) -> int:
         """The delay of what begins to travel now."""
         return self.delay_us if self._delay_at_us is None else self._delay_at_us(now_us)
+
+    def travels_us(self, now_us: int) -> int:
+        """How long it takes what begins to travel now: the delay, and this message's deviation from it."""
+        delay_us = self.delay_at_us(now_us)
+        if not self._jitter_us:
+            return delay_us
+        new = 2 * self.random() - 1
+        self._deviation = new + self._jitter_correlation * (self._deviation - new)
+        return max(0, delay_us + int(self._deviation * self._jitter_us))
 
     def loses(self, segments: int) -> bool:
         """Whether one at least of so many segments is lost."""

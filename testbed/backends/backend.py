@@ -5,6 +5,7 @@ from typing import Protocol
 
 from experiments.plan import Plan
 from experiments.rundir import RunDirectory
+from testbed.links.abilities import with_links_that_can
 from testbed.runner import run_control
 from testbed.runner.run_control import Follow, RunResult
 
@@ -32,8 +33,8 @@ class LocalBackend:
     """Real processes in a sandbox on this machine."""
 
     def adapted(self, plan: Plan) -> Plan:
-        """See `Backend`: any plan, unchanged."""
-        return plan
+        """See `Backend`: any plan, on links that can do what it says."""
+        return with_links_that_can(plan)
 
     def check(self, out: Path, plan: Plan) -> None:
         """See `Backend`: programs, and disk for the captures."""

@@ -110,11 +110,18 @@ def separated_pairs(plan: Plan) -> Iterator[Hop]:
 
 
 def line_of(parameters: LinkParameters, trace: LinkTrace | None = None, zero_us: int | None = None) -> Line:
-    """The simulator's model of link parameters: without jitter and without queue limits.
+    """The simulator's model of link parameters: without queue limits, and within regions without jitter.
 
     trace: what it follows from `zero_us` on, where that is known.
     """
-    line = Line(parameters.delay_us, parameters.rate_bits_per_s, parameters.loss, parameters.loss_chances)
+    line = Line(
+        parameters.delay_us,
+        parameters.rate_bits_per_s,
+        parameters.loss,
+        parameters.loss_chances,
+        jitter_us=parameters.jitter_us,
+        jitter_correlation=parameters.jitter_correlation,
+    )
     if trace is None or zero_us is None:
         return line
     if parameters.rate_traced and trace.rate is not None and parameters.rate_bits_per_s is not None:

@@ -5,8 +5,8 @@ captures and no probes, and the result does not depend on this machine: the same
 deliveries, logs and times. Times begin at a fixed epoch (`simulated_files`). The phases and the messages to
 the follower are those of `testbed.runner`.
 
-Not modelled: what `node.sim` does not model (processors, congestion control, queues that overflow), jitter,
-and losses within a region.
+Not modelled: what `node.sim` does not model (processors, congestion control, queues that overflow), and
+jitter and losses within a region.
 """
 
 import gc
@@ -31,6 +31,7 @@ from testbed.backends.simulated_processes import SimulatedProcesses
 from testbed.backends.triggers import Triggers
 from testbed.errors import TestbedError
 from testbed.interrupts import Interrupts, noted_interrupts
+from testbed.links.abilities import check_virtual
 from testbed.runner.record import RecordWriter
 from testbed.runner.run_control import Follow, RunResult
 from topologies.errors import InputError
@@ -86,6 +87,7 @@ class Simulator:
         if any(fault.kind == "block" for fault in plan.faults):
             said = "has no packets that a block could keep: take --on local"
             raise InputError(plan.experiment, None, "faults", f"virtual time {said}")
+        check_virtual(plan)
         return plan
 
     def check(self, out: Path, plan: Plan) -> None:

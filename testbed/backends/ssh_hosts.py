@@ -21,6 +21,7 @@ from experiments.run_record import InventoryRecord, RunRecord, record_to_json, w
 from experiments.rundir import RunDirectory
 from testbed.assignment import assignment_to_json
 from testbed.errors import MachineError, TestbedError
+from testbed.links.abilities import with_links_that_can
 from testbed.machines.archive import NOTHING, Archive, machine_archive
 from testbed.machines.checks import ExaminedMachine, check_disk_space, examine, raise_if_unfit
 from testbed.machines.connection_pool import ConnectionPool, connected
@@ -105,6 +106,7 @@ class SshBackend:
                 f"{plan.system} is a system of an installed package, which is not sent to machines: name its"
                 " file with --system-module"
             )
+        plan = with_links_that_can(plan)
         placement = place(plan, self._inventory)
         return adapted(plan, self._inventory, placement, self._mtu_bytes(placement))
 

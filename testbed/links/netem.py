@@ -21,6 +21,7 @@ from experiments.changes import Direction
 from experiments.observations import LinkCounters
 from testbed.batches import COMMAND_TIMEOUT_S, run_batch
 from testbed.errors import TestbedError
+from testbed.links.abilities import NOT_IN_NETEM, lacking
 from testbed.links.emulator import Applied, LinkWiring
 from testbed.links.netem_commands import (
     NetemLink,
@@ -133,6 +134,8 @@ class NetemEmulator:
         with self._lock:
             if (link, direction) not in self._states:
                 raise TestbedError(f"changing the link {link}: there is no such link")
+            if words := next(lacking(parameters, NOT_IN_NETEM), None):
+                raise TestbedError(f"changing the link {link}: netem has no {words}, --links relay has it")
             state, doing = self._states[link, direction], f"changing the link {link}"
             self._changes += 1
             state.settle(_read(state.stages))

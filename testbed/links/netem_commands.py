@@ -159,9 +159,7 @@ def delay_options(parameters: LinkParameters, *, loss: float) -> str:
     """netem's options for delay and jitter, always all of them: a change keeps what it does not name."""
     keeps_order = parameters.jitter_us == 0 or not parameters.reorder
     rate = ORDER_KEEPING_RATE_BITS_PER_S if keeps_order else 0
-    delay = (
-        f"delay {parameters.delay_us}us {parameters.jitter_us}us {_percent(parameters.jitter_correlation)}"
-    )
+    delay = f"delay {parameters.delay_us}us {parameters.jitter_us}us"
     return f"limit {IN_FLIGHT_PACKETS_MAX} {delay} rate {rate}bit loss random {_percent(loss)}"
 
 

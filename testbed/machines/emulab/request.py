@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
+from testbed.links.abilities import NOT_ON_SITE, lacking
 from testbed.machines.emulab.rspec_names import LAN, NAME_CHARACTERS_MAX, machine_names, region_lan
 from testbed.machines.inventory import MACHINES_MAX, Shaping
 from topologies.errors import InputError
@@ -23,15 +24,6 @@ from topologies.quantities import DURATION, RATE
 
 SHARED = IPv4Network("10.10.1.0/24")
 FIRST_LINK = IPv4Network("10.128.0.0/24")  # the others' follow: LINKS_MAX of them fit before 11.0.0.0
-NOT_ON_SITE = {
-    "jitter_us": "jitter",
-    "jitter_correlation": "correlated jitter",
-    "queue_packets": "a queue limit",
-    "loss_burst_packets": "bursts of loss",
-    "reorder": "reordering",
-    "rate_traced": "a trace",
-    "delay_traced": "a trace",
-}  # what links of the site cannot do
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +191,10 @@ def _parameters_of(
 
 
 def _refuse_special(topology: str, field: str, parameters: LinkParameters) -> None:
-    plain = LinkParameters()
-    for name, said in NOT_ON_SITE.items():
-        if getattr(parameters, name) != getattr(plain, name):
-            raise InputError(
-                topology, None, field, f"has {said}, which the site's links cannot do: take --shaping hosts"
-            )
+    for said in lacking(parameters, NOT_ON_SITE):
+        raise InputError(
+            topology, None, field, f"has {said}, which the site's links cannot do: take --shaping hosts"
+        )
 
 
 DELAY_US_MIN = 2_000

@@ -1,5 +1,6 @@
 """What messages wait for in the simulator: ports and ways with their rates, cuts, losses, readers."""
 
+import statistics
 from random import Random
 
 import pytest
@@ -200,3 +201,33 @@ def test_after_an_abort_nothing_that_was_under_way_arrives():
     pipe.hurry(named("reset"))
     world.clock.run_until(100_000)
     assert world.order() == ["reset"]
+
+
+def test_messages_deviate_from_the_delay_by_the_jitter_and_keep_their_order():
+    world = World()
+    pipe, *_ = world.wide(Line(20_000, jitter_us=5_000))
+    for number in range(400):
+        pipe.send(100, named(number))
+        world.clock.run_until((number + 1) * 12_000)
+    world.clock.run_until(10_000_000)
+    late = [time_us - number * 12_000 - 2_000 for number, (time_us, *_) in enumerate(world.arrived)]
+    assert world.order() == list(range(400))
+    assert 15_000 <= min(late) < 15_500
+    assert 24_500 < max(late) <= 25_001
+    assert abs(correlation(late)) < 0.15
+
+
+def test_so_much_of_a_message_s_deviation_is_in_the_next_one_s():
+    world = World()
+    pipe, *_ = world.wide(Line(20_000, jitter_us=5_000, jitter_correlation=0.75))
+    for number in range(1_000):
+        pipe.send(100, named(number))
+        world.clock.run_until((number + 1) * 12_000)
+    world.clock.run_until(20_000_000)
+    late = [time_us - number * 12_000 - 2_000 for number, (time_us, *_) in enumerate(world.arrived)]
+    assert correlation(late) == pytest.approx(0.75, abs=0.06)
+
+
+def correlation(values):
+    """Of neighbours."""
+    return statistics.correlation(values[:-1], values[1:])

@@ -1,0 +1,100 @@
+"""A plan with a link parameter that its links do not implement is refused, or gets other links."""
+
+import statistics
+
+import pytest
+
+from experiments.loader import load_experiment
+from testbed.backends.backend import LocalBackend
+from testbed.backends.simulator import Simulator
+from testbed.cli import main
+from testbed.planning import make_plan
+from tests.testbed.links.relay.test_link_direction import ALONE, make_link_direction
+from topologies.errors import InputError
+from topologies.link_parameters import LinkParameters
+from topologies.loader import load_topology
+
+EXPERIMENT = """\
+name: able
+topology:
+  name: pair
+  regions: {{a: {{lan: {lan}}}, b: {{}}}}
+  links: [{{between: [a, b], {link}}}]
+system: sprinkler
+roles: {{proxy: 1, driver: 1, client: 1}}
+workload: {{event_size: 10B, rate: 100/s}}
+duration: 5s
+faults: [{faults}]
+"""
+CORRELATED = "delay: 20ms, jitter: 5ms, jitter_correlation: 75%"
+LATER = "{name: drift, at: 1s, set: [a, b], jitter: 5ms, jitter_correlation: 75%}"
+
+
+@pytest.fixture
+def plan_of(tmp_path):
+    def make(link="delay: 20ms", lan="{delay: 1ms}", faults="", links_kind="auto"):
+        path = tmp_path / "able.yaml"
+        path.write_text(EXPERIMENT.format(link=link, lan=lan, faults=faults))
+        experiment = load_experiment(str(path))
+        return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind=links_kind)
+
+    return make
+
+
+@pytest.mark.parametrize("given", [{"link": CORRELATED}, {"faults": LATER}])
+def test_correlated_jitter_is_refused_on_netem_and_gets_relay_links_otherwise(plan_of, given):
+    assert LocalBackend().adapted(plan_of(**given)).links_kind == "relay"
+    assert LocalBackend().adapted(plan_of(**given, links_kind="relay")).links_kind == "relay"
+    with pytest.raises(InputError, match="correlated jitter, which links of kind netem do not implement: "):
+        LocalBackend().adapted(plan_of(**given, links_kind="netem"))
+
+
+def test_what_netem_implements_stays_as_it_was_asked(plan_of):
+    plan = plan_of("delay: 20ms, jitter: 5ms, loss: 1%, loss_burst: 8packets, rate: 10mbit, queue: 90packets")
+    assert LocalBackend().adapted(plan) == plan
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"link": "delay: 20ms, rate: 10mbit, queue: 90packets"}, "link a-b has a queue limit"),
+        ({"lan": "{delay: 1ms, jitter: 100us}"}, "link lan-a-proxy-0 has jitter"),
+        ({"lan": "{delay: 1ms, loss: 1%}"}, "link lan-a-proxy-0 has loss"),
+        (
+            {"faults": "{name: narrow, at: 1s, set: [a, b], queue: 90packets}"},
+            "fault narrow gives a-b a queue",
+        ),
+    ],
+)
+def test_what_virtual_time_lacks_is_refused(plan_of, given, said):
+    with pytest.raises(
+        InputError, match=f"{said}.*which links in virtual time do not implement: take --on local"
+    ):
+        Simulator().adapted(plan_of(**given))
+
+
+def test_virtual_time_takes_what_its_links_implement(plan_of):
+    plan = plan_of(f"{CORRELATED}, loss: 1%, loss_burst: 8packets, rate: 10mbit")
+    assert Simulator().adapted(plan) == plan
+
+
+def test_the_command_refuses_it_in_a_line(plan_of, tmp_path, monkeypatch, capsys):
+    plan_of(CORRELATED)
+    assert (
+        main.run(["run", str(tmp_path / "able.yaml"), "--links", "netem", "--out", str(tmp_path / "runs")])
+        == 2
+    )
+    said = capsys.readouterr().err.strip()
+    assert said.endswith("which links of kind netem do not implement: take --links relay")
+    assert "\n" not in said
+
+
+def test_the_relay_s_deviations_are_correlated_as_asked():
+    parameters = LinkParameters(delay_us=20_000, jitter_us=5_000, jitter_correlation=0.75)
+    link, queue = make_link_direction(parameters)
+    for number in range(2_000):
+        link.admit(ALONE[0], number * 12_000_000)
+    releases_us = sorted(entry[0] / 1_000 for entry in queue.heap)
+    late_us = [release_us - number * 12_000 for number, release_us in enumerate(releases_us)]
+    assert statistics.correlation(late_us[:-1], late_us[1:]) == pytest.approx(0.75, abs=0.05)
+    assert 15_000 <= min(late_us) <= max(late_us) <= 25_000
