@@ -21,7 +21,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -143,7 +143,7 @@ def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
     launch: Any = launch_gateway  # untyped
     places = {"SPARK_HOME": str(home())} if _is_local(settings["spark.master"]) else {}
     # Java goes on when a context is stopped, with the options of its first start.
-    with _told_to_java(SAFE_ENVIRONMENT | places):
+    with _told_to_java(SAFE_ENVIRONMENT | places), _ended_if_interrupted():
         gateway = SparkContext._gateway or launch(conf, {"stdout": output, "stderr": output})
     if _is_local(settings["spark.master"]):  # busy, it would take seconds to end by itself
         atexit.register(gateway.proc.kill)
@@ -156,6 +156,20 @@ def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
         patience.cancel()
     context.setLogLevel("ERROR")
     return context
+
+
+@contextmanager
+def _ended_if_interrupted() -> Iterator[None]:
+    """End what this block has started, if it raises: nobody has a handle of it then."""
+    before = {child.pid for child in psutil.Process().children()}
+    try:
+        yield
+    except BaseException:
+        for child in psutil.Process().children():
+            if child.pid not in before:
+                with suppress(psutil.NoSuchProcess):
+                    child.kill()
+        raise
 
 
 @contextmanager

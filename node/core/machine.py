@@ -87,7 +87,7 @@ class ConnectFailed:
 
 @value
 class Received:
-    """Messages that came in together, in order."""
+    """Messages that came in together, in order; none: a part of a long one has come, so the peer is alive."""
 
     connection: int
     messages: Sequence[Any]

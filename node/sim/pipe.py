@@ -14,7 +14,8 @@ would be over its rate at the fanout of 4 that the paper finds best. In emulated
 What is in flight when a link is cut, and what is handed over during the cut, arrives after it ends,
 `RETRANSMIT_US` later. Where only the other direction is cut, what is in flight still arrives, but nothing
 new is sent: acknowledgements do not come. A lost segment comes a round trip later, the last one of a message
-`RETRANSMIT_US` later. Not modelled: congestion windows and slow start, acknowledgements' own bytes, queues
+`RETRANSMIT_US` later. While a long message is under way, the other end hears that parts of it have come. Not
+modelled: congestion windows and slow start, acknowledgements' own bytes, queues
 that overflow.
 """
 
@@ -28,6 +29,7 @@ from node.sim.wires import SEGMENT_BYTES, LinkDirection, Port, wire_bytes
 
 RETRANSMIT_US = 200_000  # the kernel's least retransmission time-out
 LOW_WATER_BYTES = 65_536  # a pipe with less than this not sent can take more
+PROGRESS_US = 100_000  # how often the other end hears of parts of a message
 WINDOW_BYTES = 4 << 20  # that a process which does not read may leave in its kernel
 
 Parcel = tuple[int, int, m.Input]
@@ -84,6 +86,8 @@ class Pipe:
         if left_us > self._left_us:  # noqa: PLR1730 - as in `Clock.at`
             self._left_us = left_us
         at_us = int(self._left_us) + self.delay_us
+        if takes_us > PROGRESS_US:
+            self._tell_progress(now_us, self._left_us, self.delay_us, (0, given))
         self._clock.at(at_us, self._reach, (size_bytes, on_wire, given))
 
     def when_room(self, action: Callable[[Any], None]) -> None:
@@ -112,6 +116,18 @@ class Pipe:
     def hurry(self, given: m.Input) -> None:
         """After `discard`: hand this to the other end as soon as possible."""
         self._clock.at(self._clock.now_us + self.delay_us, self._hurried, given)
+
+    def _tell_progress(
+        self, begin_us: float, end_us: float, delay_us: int, part: tuple[int, m.Input]
+    ) -> None:
+        """Plan what the other end hears while a message is being sent; part: its flight, and the message."""
+        for sent_us in range(int(begin_us) + PROGRESS_US, int(end_us), PROGRESS_US):
+            self._clock.at(sent_us + delay_us, self._progressed, part)
+
+    def _progressed(self, part: tuple[int, m.Input]) -> None:
+        given = part[1]
+        if not self._discarded and isinstance(given, m.Received):
+            self._deliver(self.target, m.Received(given.connection, ()), 0)
 
     def _reach(self, parcel: Parcel) -> None:
         """The last bit is at the receiver's port, which may still be busy with others'."""
@@ -268,6 +284,9 @@ class WidePipe(Pipe):
         if done_us < self._passed_us[stage]:  # noqa: PLR1730
             done_us = self._passed_us[stage]
         self._passed_us[stage] = done_us
+        if done_us > now_us + PROGRESS_US:
+            further_us = sum(each.delay_us for each in self._links[stage:]) + self._in.delay_us
+            self._tell_progress(now_us, done_us, further_us, (flight, parcel[2]))
         self._clock.at(int(done_us), self._through, step)
 
     def _through(self, step: Step) -> None:
@@ -289,6 +308,10 @@ class WidePipe(Pipe):
             self._clock.at(at_us, self._enter, (flight, stage, parcel))
         else:
             self._clock.at(at_us + self._in.delay_us, self._land, step)
+
+    def _progressed(self, part: tuple[int, m.Input]) -> None:
+        if part[0] == self._flight:
+            super()._progressed(part)
 
     def _land(self, step: Step) -> None:
         """The last bit is there."""

@@ -32,7 +32,7 @@ class Owner(Protocol):
         """The connection is open."""
 
     def received(self, connection: "Connection", messages: Sequence[Any]) -> None:
-        """Messages came in together, in order."""
+        """Messages came in together, in order; none, if so far there is only a part of one."""
 
     def malformed(self, connection: "Connection", problem: str) -> None:
         """The peer sent bytes that are no message."""
@@ -81,7 +81,10 @@ class Connection(asyncio.BufferedProtocol):
         return self._buffer.room() if not self._deaf else memoryview(bytearray(UNREAD_BYTES))
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Decode what is whole; messages before a bad one still count."""
+        """Decode what is whole; messages before a bad one still count.
+
+        The owner hears of bytes that complete no message, too: a peer that sends a long one is not silent.
+        """
         if self._deaf:
             return
         messages: list[Any] = []
@@ -92,7 +95,7 @@ class Connection(asyncio.BufferedProtocol):
         except RemoteProtocolError as error:
             self._deaf = True
             problem = str(error)
-        if messages:
+        if messages or not problem:
             self._owner.received(self, messages)
         if problem:
             self._owner.malformed(self, problem)
