@@ -17,6 +17,10 @@ Region = str
 Hop = tuple[Region, Region]
 US_PER_S = 1_000_000
 SEGMENT_BYTES = 1448  # of a connection's bytes in a packet of 1500
+QUEUE_US = 250_000
+"""A link's queue holds no more than this (`topologies.link_parameters`: a round trip, 100 ms at least): the
+rest waits at its senders, where connections do not wait for each other.
+"""
 HEADERS_BYTES = 66  # of Ethernet, IP and TCP with a timestamp, in front of each segment
 
 
@@ -164,7 +168,9 @@ class LinkDirection:
         self._jitter_us, self._jitter_correlation = line.jitter_us, line.jitter_correlation
 
     def take(self, now_us: int, size_bytes: int) -> float:
-        """Send so much whose last bit is at the link's beginning now; returns when the link has taken it."""
+        """Send so much whose last bit is at the link's beginning now; returns when the link has taken it. A
+        single segment does not wait for all of other connections' long messages.
+        """
         if self._sent_us is not None:
             done_us = self._sent_us(max(float(now_us), self.free_us), size_bytes)
         else:
@@ -172,6 +178,8 @@ class LinkDirection:
             if done_us < now_us:
                 done_us = float(now_us)
         self.free_us = done_us
+        if size_bytes <= SEGMENT_BYTES + HEADERS_BYTES and done_us > now_us + QUEUE_US:
+            return now_us + QUEUE_US + size_bytes * self.us_per_byte
         return done_us
 
     def delay_at_us(self, now_us: int) -> int:

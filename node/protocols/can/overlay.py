@@ -10,7 +10,7 @@ failed nodes had `takeover`'s, whether all neighbours are known `boundary`'s, ho
 `reachability`'s; what is delivered is the application's. Time and randomness come from outside.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any
 
 from node.core import machine as m
@@ -206,8 +206,8 @@ class Can:
 
     # --- Inputs
 
-    def take(self, address: Address, messages: Iterable[Any], now_us: int) -> None:
-        """Messages came from an address, in order."""
+    def take(self, address: Address, messages: Sequence[Any], now_us: int) -> None:
+        """Messages came from an address, in order; none, if only a part of a long one has come."""
         self._carrier.take(address, messages, now_us)
 
     def timer(self, timer: m.Timer, now_us: int) -> bool:

@@ -9,7 +9,7 @@ Who is next on a way is `known_nodes`' affair, how a node gets into the ring `jo
 reached `reachability`'s; what is delivered is the application's. Time and randomness come from outside.
 """
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, Protocol
 
 from node.core import machine as m
@@ -178,8 +178,8 @@ class Pastry:
 
     # --- Inputs
 
-    def take(self, address: Address, messages: Iterable[Any], now_us: int) -> None:
-        """Messages came from an address, in order."""
+    def take(self, address: Address, messages: Sequence[Any], now_us: int) -> None:
+        """Messages came from an address, in order; none, if only a part of a long one has come."""
         self._carrier.take(address, messages, now_us)
 
     def timer(self, timer: m.Timer, now_us: int) -> bool:

@@ -6,7 +6,7 @@ to a place waits while the next node is being probed, and is handed on anew when
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from node.core import machine as m
@@ -59,10 +59,12 @@ class Carrier(Generic[R]):
             **takes,
         }
 
-    def take(self, address: Address, messages: Iterable[Any], now_us: int) -> None:
-        """Messages came from an address, in order."""
+    def take(self, address: Address, messages: Sequence[Any], now_us: int) -> None:
+        """Messages came from an address, in order; none, if only a part of a long one has come."""
         self.reach.now_us = now_us
         self.reach.heard(address, None)
+        if not messages:
+            self.reach.part_came(address)
         for message in messages:
             self._take(address, message, None)
 
@@ -118,7 +120,7 @@ class Carrier(Generic[R]):
         self.hops.routed(address, message.number, self.reach.now_us, is_direct=relays is None)
 
     def _hop_is_late(self, number: int) -> None:
-        late = self.hops.late(number, self.reach.now_us)
+        late = self.hops.late(number, self.reach.now_us, self.reach.is_coming)
         if late is not None:
             self.reach.probe(late.node, is_missed=True)
             self._pass_on(late.route)

@@ -105,13 +105,17 @@ class Hops(Generic[R]):
         if self._handed.pop(number, None) is not None:
             self._emit(m.CancelTimer((TIMER, str(number))))
 
-    def late(self, number: int, now_us: int) -> Handed[R] | None:
-        """What has no answer, to be handed on anew; not if it is this node that is late."""
+    def late(self, number: int, now_us: int, is_coming: Callable[[Address], bool]) -> Handed[R] | None:
+        """What has no answer, to be handed on anew; not if it is this node that is late, or if the other one
+        gets a long message from us, which this may be, or stand behind (is_coming).
+        """
         handed = self._handed.get(number)
         if handed is None:
             return None
-        if now_us > handed.due_us + self._timeout_us // 4:
-            self.lateness.note(now_us - handed.due_us, now_us)
+        is_late = now_us > handed.due_us + self._timeout_us // 4
+        if is_late or is_coming(handed.node.address):
+            if is_late:
+                self.lateness.note(now_us - handed.due_us, now_us)
             due_us = now_us + self._patience_us(now_us)
             self._handed[number] = replace(handed, due_us=due_us)
             self._emit(m.SetTimer((TIMER, str(number)), due_us))

@@ -28,7 +28,9 @@ class Ping:
 
 @dataclass(frozen=True, slots=True)
 class Pong(Ping):
-    """This far. And you? Answered by PONG, if it asks back."""
+    """This far. And you? Answered by PONG, if it asks back. Number 0 answers no ping: it says that parts of a
+    long message come.
+    """
 
     back: Annotated[int, Field("I", "", "the number of what it asks; 0: nothing")]
 

@@ -92,7 +92,8 @@ class _Lost:
 class _Times:
     """When something happened last between this node and another. heard: anything came; direct: without a
     relay; sent: without a relay, from this node; returned: the direct way was found to work again; found:
-    relays were.
+    relays were; part: a part of a long message came; parts: the first one of those that came without a long
+    pause; told: it was told so; coming: it told us so.
     """
 
     heard_us: int = -LONG_US
@@ -100,6 +101,10 @@ class _Times:
     sent_us: int = -LONG_US
     returned_us: int = -LONG_US
     found_us: int = -LONG_US
+    part_us: int = -LONG_US
+    parts_us: int = -LONG_US
+    told_us: int = -LONG_US
+    coming_us: int = -LONG_US
 
 
 NEVER = _Times()
@@ -237,6 +242,26 @@ class Reachability:
             times.direct_us = self.now_us
         elif not (address in self.relays_of or self._is_heard_directly(address) or self._is_back(address)):
             self._go_through(relays, address)
+
+    def part_came(self, address: Address) -> None:
+        """A part of a long message came from a node, over a slow link: it is told so now and then, since the
+        answers to this message, and to those behind it, come late.
+        """
+        times, often_us = self._times_of(address), self._parameters.probe_timeout_us // 4
+        if self.now_us - times.part_us > 2 * often_us:
+            times.parts_us = self.now_us
+        times.part_us = self.now_us
+        if min(self.now_us - times.parts_us, self.now_us - times.told_us) >= often_us:
+            times.told_us = self.now_us
+            self._emit(SendTo(address, (Pong(self.own.id, 0, 0),)))
+
+    def is_receiving(self, address: Address) -> bool:
+        """Whether a part of a long message came from a node lately."""
+        return self.now_us - self._times.get(address, NEVER).part_us < self.patience_us
+
+    def is_coming(self, address: Address) -> bool:
+        """Whether a node has told lately that parts of what was sent to it come: it lives, and hears us."""
+        return self.now_us - self._times.get(address, NEVER).coming_us < self.patience_us
 
     def unheard(self, address: Address, relays: Relays) -> None:
         """A node says, through relays, that it does not hear us directly."""
@@ -390,6 +415,8 @@ class Reachability:
             self._wait_for(probe)  # it is this node that is slow: the answer may be here already
         elif self.now_us < self._enough_us(probe):
             self._wait_for(probe)  # it was found since that others are
+        elif self.is_coming(address):
+            self._wait_for(probe)  # the probe stands in line behind a long message
         elif probe.relays is not None:
             del self._probes[address]
             self._go_through(probe.relays, address)
@@ -464,7 +491,9 @@ class Reachability:
         return number
 
     def ponged(self, address: Address, pong: Pong, relays: Relays | None) -> None:
-        """A ping's answer came; where it asks back, it is answered."""
+        """A ping's answer came; where it asks back, it is answered. Number 0: see `Pong`."""
+        if not pong.number and relays is None:
+            self._times_of(address).coming_us = self.now_us
         if pong.back and relays is None:
             self._emit(SendTo(address, (Pong(self.own.id, pong.back, 0),)))
         asked, sent_us, told = self._pings.pop(pong.number, (None, 0, None))

@@ -143,6 +143,9 @@ class Publisher:
     def tick(self, now_us: int) -> None:
         """Send again what has no answer, as soon as it is known by which way."""
         for publication in self.publications.values():
+            root = publication.root
+            if root is not None and self.pastry.reach.is_coming(root.address):
+                publication.sent_us = now_us  # over a slow link
             late = now_us - publication.sent_us >= self._parameters.retransmit_us
             if publication.unanswered and late:
                 publication.sent_us, publication.is_late = now_us, True

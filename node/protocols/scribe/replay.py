@@ -58,7 +58,8 @@ class Replay:
         """See `layers.Events`."""
         if self._trees.now_us - topic.fetched_us >= self._parameters.retransmit_us // 2:
             for address in addresses:
-                self.ask(topic, address)
+                if not self._trees.pastry.reach.is_receiving(address):  # it may be the answer to the last one
+                    self.ask(topic, address)
 
     def ask(self, topic: Topic, address: Address, *, is_last_told: bool = False) -> None:
         """See `layers.Events`."""

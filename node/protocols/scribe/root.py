@@ -168,6 +168,8 @@ class Roots:
         is_behind = any(confirmed.get(stream, 0) < state.next for stream, state in topic.streams.items())
         if not is_behind or confirmed != known.confirmed:
             known.confirmed, known.progress_us = dict(confirmed), now_us
+        elif self.pastry.reach.is_coming(node.address):
+            known.progress_us = now_us  # over a slow link
         elif now_us - known.progress_us >= self._parameters.retransmit_us:
             self.pastry.miss(node)
             known.sent, known.progress_us = dict(confirmed), now_us

@@ -27,6 +27,11 @@ def test_what_was_seen_is_forgotten_by_halves_and_bounded():
     assert late.at(60 * HALF_US) == 0
 
 
+def never(address):
+    """Nobody tells that parts of a long message come."""
+    return False
+
+
 def due_us(effects):
     return [effect.at_us for effect in effects if isinstance(effect, m.SetTimer)][-1]
 
@@ -35,16 +40,16 @@ def test_a_timer_that_fires_late_blames_nobody():
     effects = []
     hops = Hops(TIMEOUT_US, effects.append)
     number = hops.hand(NEAR, Message(), 1_000).number
-    assert hops.late(number, 1_000 + 4 * TIMEOUT_US) is None
+    assert hops.late(number, 1_000 + 4 * TIMEOUT_US, never) is None
     assert due_us(effects) == 1_000 + 4 * TIMEOUT_US + TIMEOUT_US + 3 * TIMEOUT_US
-    assert hops.late(number, due_us(effects)).node == NEAR
+    assert hops.late(number, due_us(effects), never).node == NEAR
 
 
 def test_who_answers_after_the_timeout_is_given_more_time_from_then_on():
     effects = []
     hops = Hops(TIMEOUT_US, effects.append)
     message = hops.hand(NEAR, Message(), 0)
-    again = hops.hand(FAR, hops.late(message.number, TIMEOUT_US).route, TIMEOUT_US)
+    again = hops.hand(FAR, hops.late(message.number, TIMEOUT_US, never).route, TIMEOUT_US)
     assert again.number == message.number
     hops.routed(NEAR.address, message.number, 2 * TIMEOUT_US)
     assert hops.lateness.at(2 * TIMEOUT_US) == TIMEOUT_US
@@ -56,7 +61,7 @@ def test_another_one_that_answers_says_nothing_of_who_is_late():
     effects = []
     hops = Hops(TIMEOUT_US, effects.append)
     message = hops.hand(NEAR, Message(), 0)
-    hops.hand(FAR, hops.late(message.number, TIMEOUT_US).route, TIMEOUT_US)
+    hops.hand(FAR, hops.late(message.number, TIMEOUT_US, never).route, TIMEOUT_US)
     hops.routed(FAR.address, message.number, 2 * TIMEOUT_US)
     assert hops.lateness.at(2 * TIMEOUT_US) == 0
 
@@ -69,7 +74,7 @@ def test_what_is_handed_on_again_and_again_waits_twice_as_long_each_time():
     for _ in range(7):
         waited.append(due_us(effects) - now_us)
         now_us = due_us(effects)
-        message = hops.hand(NEAR, hops.late(message.number, now_us).route, now_us)
+        message = hops.hand(NEAR, hops.late(message.number, now_us, never).route, now_us)
     assert waited == [TIMEOUT_US << times for times in (0, 1, 2, 3, 4, 4, 4)]
 
 
@@ -79,3 +84,13 @@ def test_what_was_late_before_says_nothing_of_what_began_since():
     assert (late.since(10, 20), late.since(11, 20)) == (late.at(20), 0)
     late.note(800_000, 30)
     assert late.since(11, 30) == 800_000
+
+
+def test_what_goes_to_a_node_that_gets_a_long_message_is_waited_for():
+    effects = []
+    hops = Hops(TIMEOUT_US, effects.append)
+    number = hops.hand(NEAR, Message(), 0).number
+    assert hops.late(number, TIMEOUT_US, lambda address: address == NEAR.address) is None
+    assert due_us(effects) == 2 * TIMEOUT_US
+    assert hops.lateness.at(TIMEOUT_US) == 0
+    assert hops.late(number, due_us(effects), never).node == NEAR
