@@ -93,6 +93,13 @@ class LinkChange:
     parameters: Annotated[Impairments, Field(alias="shape")]  # its name in run.json
     when: Trigger | None = None
     """After what it is so; from its time on unless given."""
+    begins: tuple[Name, ...] | None = None
+    """The faults that begin here at this instant, `fault` among them; none, where `fault` ends. Older runs do
+    not say it."""
+
+    def begins_fault(self, name: str) -> bool:
+        """Whether a fault begins with this change, or a `restore` does it."""
+        return name == self.fault if self.begins is None else name in self.begins
 
 
 @dataclass(frozen=True, slots=True)
