@@ -244,32 +244,13 @@ class Claims:
 
         If this node's own one is not the nearest, some neighbour's is nearer, always: that of the zone behind
         the face through which the shortest way leads. Distances as numbers may be equal where that one is
-        nearer by less than they can tell, or in the half-open sense only; so `approach` decides between
-        those.
+        nearer by less than they can tell, or in the half-open sense only; so `zone_table.approach` decides
+        between those. A holder's rank decides between claims to the same volume.
         """
-        distances = self.table.distances(point)
-        rows = (distances == distances[distances.argmin()]).nonzero()[0].tolist()
-        if len(rows) > 1:
-            rows.sort(key=lambda row: (approach(self.table.zones[row], point), self._rank(row)))
-        zone = self.table.zones[rows[0]]
-        return self.holder(self.table.owners[rows[0]]), zone
-
-    def _rank(self, row: int) -> Rank:
-        return self.holder(self.table.owners[row]).rank(self.table.zones[row])
-
-
-def approach(zone: Zone, point: Point) -> tuple[float, ...]:
-    """Orders zones that are as far from a point: one that is at least as near in each dimension comes first.
-
-    A dimension in which the point is inside comes before all others, one in which it is on an upper edge,
-    which is not the zone's, before those in which it is outside.
-    """
-    steps = []
-    for low, at, high in zip(zone.low, point, zone.high, strict=True):
-        if low <= at and (at < high or at == high == 1.0):
-            steps.append(-np.inf)
-        elif at < low:
-            steps.append(low)
-        else:
-            steps.append(-high)
-    return tuple(steps)
+        nearest = self.table.nearest(point)
+        if len(nearest) == 1:
+            [(owner, zone)] = nearest
+            return self.holder(owner), zone
+        return min(
+            ((self.holder(owner), zone) for owner, zone in nearest), key=lambda found: found[0].rank(found[1])
+        )

@@ -12,6 +12,8 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 O = TypeVar("O", bound=Hashable)  # noqa: E741 - an owner
 ROWS_MIN = 8
+NEAREST_MAX = 1_024
+"""Points whose nearest zones are remembered; beyond this number, all are forgotten."""
 
 
 class ZoneTable(Generic[O]):
@@ -31,6 +33,7 @@ class ZoneTable(Generic[O]):
         self._high = np.empty((ROWS_MIN, dimensions))
         self._closed = np.empty((ROWS_MIN, dimensions))
         self._rows: dict[tuple[O, Zone], int] = {}
+        self._nearest: dict[Point, tuple[tuple[O, Zone], ...]] = {}
 
     def __len__(self) -> int:
         return len(self.owners)
@@ -57,6 +60,7 @@ class ZoneTable(Generic[O]):
         """An owner has a zone; nothing is changed if that is known."""
         if (owner, zone) in self._rows:
             return
+        self._nearest.clear()
         row = len(self.owners)
         if row == len(self._low):
             self._low, self._high, self._closed = (
@@ -75,6 +79,7 @@ class ZoneTable(Generic[O]):
     def remove(self, owner: O, zone: Zone) -> None:
         """It has it no more; the last row moves to where it stood."""
         row = self._rows.pop((owner, zone))
+        self._nearest.clear()
         if self.watch is not None:
             self.watch(owner, zone, False)
         owner, zone = self.owners.pop(), self.zones.pop()
@@ -96,6 +101,26 @@ class ZoneTable(Generic[O]):
         gaps -= at
         squared: Floats = np.einsum("ij,ij->i", gaps, gaps)
         return squared
+
+    def nearest(self, point: Point) -> tuple[tuple[O, Zone], ...]:
+        """The zones that are nearest to a point, with their owners: of those at the same distance, the ones
+        that `approach` puts first. Remembered until the table changes: what waits for a probe asks again.
+        """
+        found = self._nearest.get(point)
+        if found is None:
+            if len(self._nearest) == NEAREST_MAX:
+                self._nearest.clear()
+            found = self._nearest[point] = self._find_nearest(point)
+        return found
+
+    def _find_nearest(self, point: Point) -> tuple[tuple[O, Zone], ...]:
+        distances = self.distances(point)
+        rows = (distances == distances[distances.argmin()]).nonzero()[0].tolist()
+        if len(rows) > 1:
+            steps = [approach(self.zones[row], point) for row in rows]
+            first = min(steps)
+            rows = [row for row, each in zip(rows, steps, strict=True) if each == first]
+        return tuple((self.owners[row], self.zones[row]) for row in rows)
 
     def containing(self, point: Point) -> Mask:
         """Which zones a point is in."""
@@ -127,3 +152,20 @@ def _rows_of(inside: Mask) -> Mask:
     """The rows that hold in all dimensions."""
     rows: Mask = np.logical_and.reduce(inside, axis=1)
     return rows
+
+
+def approach(zone: Zone, point: Point) -> tuple[float, ...]:
+    """Orders zones that are as far from a point: one that is at least as near in each dimension comes first.
+
+    A dimension in which the point is inside comes before all others, one in which it is on an upper edge,
+    which is not the zone's, before those in which it is outside.
+    """
+    steps = []
+    for low, at, high in zip(zone.low, point, zone.high, strict=True):
+        if low <= at and (at < high or at == high == 1.0):
+            steps.append(-np.inf)
+        elif at < low:
+            steps.append(low)
+        else:
+            steps.append(-high)
+    return tuple(steps)

@@ -153,3 +153,16 @@ def table_of(zones: list[Zone]) -> ZoneTable[int]:
     for number, zone in enumerate(zones):
         table.add(number, zone)
     return table
+
+
+def test_the_nearest_zones_are_those_of_the_table_as_it_is_now() -> None:
+    """It remembers them by the point, and forgets them when a zone comes or goes."""
+    point, left, right = (0.75, 0.5), Zone((0.0, 0.0), (0.5, 1.0)), Zone((0.5, 0.0), (1.0, 1.0))
+    table = table_of([left])
+    assert table.nearest(point) == ((0, left),)
+    table.add(1, right)
+    assert table.nearest(point) == ((1, right),)
+    table.add(2, right)
+    assert table.nearest(point) == ((1, right), (2, right))
+    table.remove(1, right)
+    assert table.nearest(point) == ((2, right),)
