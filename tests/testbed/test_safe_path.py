@@ -37,6 +37,8 @@ MODULES_STARTED = (
     "testbed.machines.shipping.sender",
 )
 """Modules that end at once, or complain, when they are started with nothing to do."""
+SPEAK_OF_PYTHON = ("executable", "-m", "python3", "get_context", "multiprocessing")
+"""One of these stands in each file that names an interpreter."""
 MAY_NAME_PYTHON = {
     "experiments/child_python.py": "begins all commands that start one",
     "analysis/session.py": "tells Spark which one to start; SAFE_ENVIRONMENT goes with it",
@@ -99,8 +101,10 @@ def test_no_python_is_started_otherwise() -> None:
 def pythons_named() -> Iterator[str]:
     """Where code speaks of an interpreter, or of the modules that start one."""
     for path in (path for package in PACKAGES for path in sorted((PROJECT / package).rglob("*.py"))):
-        name = str(path.relative_to(PROJECT))
-        for node in ast.walk(ast.parse(path.read_text())):
+        name, text = str(path.relative_to(PROJECT)), path.read_text()
+        if not any(word in text for word in SPEAK_OF_PYTHON):
+            continue  # most files: to parse them all takes seconds
+        for node in ast.walk(ast.parse(text)):
             match node:
                 case ast.Attribute(attr="executable" | "_base_executable"):
                     yield name
