@@ -95,14 +95,8 @@ class ProcessPool:
         if self.cores == 1 or len(tasks) <= 1:
             return InlineWorkers().carry_out(tasks, doing)
         gathered = handfuls(tasks, self.cores)
-        pool = ProcessPoolExecutor(self.cores, get_context("fork"), _begin, (os.getpid(), gathered))
-        gc.freeze()  # children that looked for cycles among what is here would copy all of it
-        try:
-            with _told(doing):
-                done = list(pool.map(_do, range(len(gathered))))
-        finally:
-            pool.shutdown(cancel_futures=True)
-            gc.unfreeze()
+        with _children(self.cores, gathered) as pool, _told(doing):
+            done = list(pool.map(_do, range(len(gathered))))
         return in_order(tasks, gathered, [result for results in done for result in results])
 
 
@@ -113,15 +107,29 @@ def meanwhile(work: Callable[..., object], *given: object, doing: str) -> Iterat
     given: its arguments, which are pickled. doing: what this is, for the error. Raises what the work raises;
     AnalysisError if the child is killed.
     """
-    pool = ProcessPoolExecutor(1, get_context("fork"), _begin, (os.getpid(), ()))
+    with _children(1, ()) as pool:
+        try:
+            done = pool.submit(work, *given)
+            yield
+            done.result()
+        except BrokenProcessPool as error:
+            raise AnalysisError(f"{doing} failed: {_KILLED}") from error
+
+
+@contextmanager
+def _children(count: int, gathered: Sequence[tuple[Task[Any], ...]]) -> Iterator[ProcessPoolExecutor]:
+    """A pool of so many forked children, for the length of the block.
+
+    Children leave garbage of ours alone: to look for it they would copy all that is here, and what is freed
+    may wait for threads that a fork does not copy (a compressor of python-zstandard, for its own).
+    """
+    pool = ProcessPoolExecutor(count, get_context("fork"), _begin, (os.getpid(), gathered))
+    gc.freeze()
     try:
-        done = pool.submit(work, *given)
-        yield
-        done.result()
-    except BrokenProcessPool as error:
-        raise AnalysisError(f"{doing} failed: {_KILLED}") from error
+        yield pool
     finally:
         pool.shutdown(cancel_futures=True)
+        gc.unfreeze()
 
 
 _KILLED = "a process was killed, perhaps for want of memory"

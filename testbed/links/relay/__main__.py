@@ -92,8 +92,8 @@ def build_ingresses(order: dict[str, Any], delay_queue: DelayQueue, stack: ExitS
         for direction, source, sink in (("forward", "a", "b"), ("backward", "b", "a"))
         if direction in link["parameters"]
     ]
-    rates = {source: parameters.rate_bits_per_s for _, _, source, _, parameters, _ in link_directions}
-    sources = dict(zip(rates, port_blocks(list(rates.values())), strict=True))
+    links = {source: parameters for _, _, source, _, parameters, _ in link_directions}
+    sources = dict(zip(links, port_blocks(list(links.values())), strict=True))
     silent = dict.fromkeys(sink for _, _, _, sink, *_ in link_directions if sink not in sources)
     ports = _opened(lambda interface: Port(interface, sources[interface]), sources, stack)
     outlets = _opened(Outlet, silent, stack)

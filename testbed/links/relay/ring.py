@@ -5,7 +5,8 @@ copies each frame into a slot of fixed size, the 10 bytes of its vnet header (PA
 frames come whole) right before `tp_mac`, and stamps it on arrival (CLOCK_REALTIME), so reading it late does
 not make it leave late. A socket filter limits a ring to frames of a range of sizes; `port` says why.
 
-A port's rings are sized by the rate of its link and the longest pause of the relay. While the relay does not
+A port's rings are sized by the rate of its link and the longest pause of the relay; those of slow links also
+by a full queue and what arrives while the relay is away for long. While the relay does not
 read (it admits a burst, or other processes have its processor) the kernel puts arriving frames into the
 rings, and drops those that find no slot. A slot is as large as the largest frame of its ring, so there are
 three kinds: single segments, offloaded frames of a few segments, from senders with a small window or that
@@ -24,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from testbed.links.relay.offload import VNET_BYTES
+from topologies.link_parameters import LinkParameters, queue_limit_packets
 
 SO_ATTACH_FILTER = 26
 FILTER_INSTRUCTIONS = 5
@@ -44,6 +46,10 @@ _STATUS_BYTES = 4
 Frame = tuple[int, bytes]  # arrival (CLOCK_MONOTONIC ns); vnet header and Ethernet frame
 RINGS_BYTES_MAX = 256 << 20  # for all receive rings; fresh memory costs up to 4 ms a MiB on a virtual machine
 PAUSE_US = 10_000  # longest pause of the relay between two polls; its own work takes some 2 ms of it
+AWAY_US = (
+    250_000  # for which a busy machine may keep the relay from its processor: for slow links that is cheap
+)
+AWAY_BYTES_MAX = 2 << 20  # up to which a ring is sized by AWAY_US: links of some 50 Mbit/s
 UNLIMITED_BITS_PER_S = 4_000_000_000  # assumed where no rate is configured: what a processor can send
 NARROW_BITS_PER_S = (
     300_000_000  # a slower link is filled faster than its own rate: from a LAN, into its queue
@@ -207,13 +213,12 @@ KINDS = (  # the ring's own headers take some 100 bytes of a slot
 )
 
 
-def port_blocks(rates_bits_per_s: Sequence[int | None]) -> list[tuple[int, ...]]:
-    """For every port, the number of blocks of each of its rings (`KINDS`), from its link's rate (None:
-    unlimited).
+def port_blocks(links: Sequence[LinkParameters]) -> list[tuple[int, ...]]:
+    """For every port, the number of blocks of each of its rings (`KINDS`), from its link's rate and queue.
 
     The total stays within `RINGS_BYTES_MAX`, unless even the smallest rings of all ports exceed it.
     """
-    wanted = [[_wanted_bytes(kind, rate) for kind in KINDS] for rate in rates_bits_per_s]
+    wanted = [[_wanted_bytes(kind, link) for kind in KINDS] for link in links]
     least = [kind.least_bytes for kind in KINDS]
     room = RINGS_BYTES_MAX - len(wanted) * sum(least)
     more = sum(max(0, want - few) for row in wanted for want, few in zip(row, least, strict=True))
@@ -227,9 +232,11 @@ def port_blocks(rates_bits_per_s: Sequence[int | None]) -> list[tuple[int, ...]]
     ]
 
 
-def _wanted_bytes(kind: RingKind, rate_bits_per_s: int | None) -> int:
-    """Memory for what arrives in `PAUSE_US`, all of it as frames of this kind."""
-    rate_bits_per_s = max(rate_bits_per_s or UNLIMITED_BITS_PER_S, NARROW_BITS_PER_S)
-    pause_bytes = rate_bits_per_s * PAUSE_US // 8_000_000
-    slots = -(-pause_bytes // kind.usual_bytes)
+def _wanted_bytes(kind: RingKind, link: LinkParameters) -> int:
+    """Memory for what arrives in a pause, all of it as frames of this kind."""
+    rate_bits_per_s = link.rate_bits_per_s or UNLIMITED_BITS_PER_S
+    pause_bytes = max(rate_bits_per_s, NARROW_BITS_PER_S) * PAUSE_US // 8_000_000
+    queue_bytes = (queue_limit_packets(link) or 0) * link.mtu_bytes
+    away_bytes = queue_bytes + rate_bits_per_s * AWAY_US // 8_000_000
+    slots = -(-max(pause_bytes, away_bytes if away_bytes <= AWAY_BYTES_MAX else 0) // kind.usual_bytes)
     return -(-slots // kind.block_slots) * kind.block_bytes

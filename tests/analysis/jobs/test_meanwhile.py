@@ -1,14 +1,16 @@
 """Work in a child beside a block: it is done when the block has ended, and what goes wrong there is told."""
 
+import gc
 import os
 import signal
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.jobs.work import meanwhile
+from analysis.jobs.work import ProcessPool, meanwhile
 from topologies.errors import InputError
 
 
@@ -32,6 +34,40 @@ def test_it_goes_on_while_the_block_runs_and_is_done_after_it(tmp_path: Path) ->
     said, process = answer.read_text().split()
     assert said == "who?"
     assert int(process) != os.getpid()
+
+
+class _Owned:
+    """In a cycle, so that only the garbage collector frees it; it says where that was."""
+
+    def __init__(self, told: Path) -> None:
+        self.cycle, self.owner, self.told = self, os.getpid(), told
+
+    def __del__(self) -> None:
+        if os.getpid() != self.owner:
+            self.told.touch()
+
+
+def _collect() -> None:
+    gc.collect()
+
+
+@dataclass(frozen=True)
+class _Collect:
+    def run(self) -> None:
+        gc.collect()
+
+
+def test_children_leave_garbage_of_their_parent_alone(tmp_path: Path) -> None:
+    told = tmp_path / "freed-in-a-child"
+    gc.disable()
+    try:
+        _Owned(told)
+        with meanwhile(_collect, doing="collecting"):
+            pass
+        ProcessPool(2).carry_out([_Collect()] * 4, "collecting")
+    finally:
+        gc.enable()
+    assert not told.exists()
 
 
 def test_what_the_work_raises_is_raised() -> None:

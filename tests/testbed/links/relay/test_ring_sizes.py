@@ -2,9 +2,14 @@
 
 import pytest
 
-from testbed.links.relay.ring import KINDS, PAUSE_US, RINGS_BYTES_MAX, port_blocks
+from testbed.links.relay.ring import AWAY_US, KINDS, PAUSE_US, RINGS_BYTES_MAX, port_blocks
+from topologies.link_parameters import LinkParameters
 
 GIGABIT = 1_000_000_000
+
+
+def at(rate_bits_per_s: int | None) -> LinkParameters:
+    return LinkParameters(delay_us=15_000, rate_bits_per_s=rate_bits_per_s)
 
 
 def ring_bytes(blocks: tuple[int, ...]) -> int:
@@ -23,17 +28,17 @@ def test_the_kinds_take_every_length_once() -> None:
 
 @pytest.mark.parametrize("ports", [2, 44, 60, 128, 200])
 def test_all_rings_share_a_bounded_memory(ports: int) -> None:
-    blocks = port_blocks([GIGABIT] * (ports - 2) + [None, 10 * GIGABIT])
+    blocks = port_blocks([at(GIGABIT)] * (ports - 2) + [at(None), at(10 * GIGABIT)])
     assert sum(map(ring_bytes, blocks)) <= RINGS_BYTES_MAX
     assert all(min(each) >= 1 for each in blocks)
 
 
 def test_so_many_ports_that_their_shortest_rings_need_more_get_those() -> None:
-    assert set(port_blocks([GIGABIT] * 1000)) == {(1, 1, 1)}
+    assert set(port_blocks([at(GIGABIT)] * 1000)) == {(1, 1, 1)}
 
 
 def test_few_ports_hold_what_their_links_carry_while_the_relay_is_away() -> None:
-    (gigabit, ten) = port_blocks([GIGABIT, 2 * GIGABIT])
+    (gigabit, ten) = port_blocks([at(GIGABIT), at(2 * GIGABIT)])
     for count, more, kind in zip(gigabit, ten, KINDS, strict=True):
         away_bytes = GIGABIT * PAUSE_US // 8_000_000
         assert count * kind.block_slots * kind.usual_bytes >= away_bytes
@@ -41,5 +46,13 @@ def test_few_ports_hold_what_their_links_carry_while_the_relay_is_away() -> None
 
 
 def test_a_narrow_link_has_room_for_what_fills_its_queue() -> None:
-    (narrow,) = port_blocks([1_000_000])
+    (narrow,) = port_blocks([at(1_000_000)])
     assert narrow[0] * KINDS[0].block_slots >= 250
+
+
+def test_a_slow_link_has_room_for_a_full_queue_and_what_comes_while_the_relay_is_away_for_long() -> None:
+    link = LinkParameters(delay_us=15_000, rate_bits_per_s=10_000_000, queue_packets=400)
+    (slow,) = port_blocks([link])
+    frames = 400 + 10_000_000 * AWAY_US // 8_000_000 // 1_514
+    assert slow[0] * KINDS[0].block_slots >= frames
+    assert ring_bytes(slow) < 8 << 20
