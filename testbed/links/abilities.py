@@ -13,7 +13,7 @@ from topologies.link_parameters import LinkParameters
 
 NOT_IN_NETEM = {"jitter_correlation": "correlated jitter"}
 """The kernel takes its correlated draw modulo twice the jitter, so that neighbours are not correlated
-(`tabledist` in net/sched/sch_netem.c, Linux 2.6 to 6.12; measured on 6.1 under user-mode Linux).
+(`tabledist` in net/sched/sch_netem.c; measured under user-mode Linux, see docs/links.md).
 """
 NOT_IN_VIRTUAL_TIME = {"queue_packets": "a queue limit"}
 NOT_IN_VIRTUAL_LANS = {**NOT_IN_VIRTUAL_TIME, "jitter_us": "jitter", "loss": "loss"}
