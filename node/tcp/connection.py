@@ -12,6 +12,7 @@ peer closes, too. Closed at once, with anything unread, the kernel would send a 
 import asyncio
 import socket
 import struct
+import time
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
@@ -22,6 +23,7 @@ from node.core.message_layout import Codec
 WRITABLE_BYTES = 65_536  # at most this much may still wait in the process when a connection takes more
 NOT_SENT_BYTES = 131_072  # waiting in the kernel, never sent: advertisements stand in line behind it
 UNREAD_BYTES = 65_536  # taken and thrown away at a time, after what could not be read
+PROGRESS_S = 0.1  # how often the owner hears of parts of a long message
 LINGER_S = 2.0  # that a peer which still sends has to hear why we closed
 
 
@@ -62,6 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         self._full = False
         self._awaited = False
         self._deaf = False
+        self._part_s = 0.0  # when a part came first, or was told last; 0: the last bytes made a message whole
 
     # --- asyncio's callbacks
 
@@ -83,7 +86,7 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Decode what is whole; messages before a bad one still count.
 
-        The owner hears of bytes that complete no message, too: a peer that sends a long one is not silent.
+        While a long message comes, the owner hears so now and then: a peer that sends one is not silent.
         """
         if self._deaf:
             return
@@ -95,10 +98,22 @@ class Connection(asyncio.BufferedProtocol):
         except RemoteProtocolError as error:
             self._deaf = True
             problem = str(error)
-        if messages or not problem:
+        if messages:
+            self._part_s = 0.0
             self._owner.received(self, messages)
+        elif not problem:
+            self._part_came()
         if problem:
             self._owner.malformed(self, problem)
+
+    def _part_came(self) -> None:
+        """Only a part of a message came: the owner hears it every `PROGRESS_S` until the message is whole."""
+        now_s = time.monotonic()
+        if not self._part_s:
+            self._part_s = now_s
+        elif now_s - self._part_s >= PROGRESS_S:
+            self._part_s = now_s
+            self._owner.received(self, ())
 
     def pause_writing(self) -> None:
         """See asyncio.BufferedProtocol."""

@@ -32,7 +32,8 @@ from testbed.machines.merging import machine_shares, merged
 from testbed.machines.needed_programs import Versions, check_on_machines, together
 from testbed.machines.placement import Placement, adapted, assignments, first_network, place
 from testbed.machines.program_files import DISTRIBUTIONS, SYSTEM_FOLDER, attached
-from testbed.machines.run_folders import agent_arguments
+from testbed.machines.run_folders import LEFT, agent_arguments
+from testbed.machines.shipping.fetching import state_there
 from testbed.machines.shipping.limits import Limits
 from testbed.machines.shipping.parts import read_parts
 from testbed.machines.shipping.receiver import MachineSource, run_lock, ship
@@ -301,6 +302,20 @@ class _Run:
             stop_following=lambda name: name in coordinator.ended | coordinator.lost,
             give_up=lambda name: self._impatient or (self._led and name in coordinator.unreachable),
         )
+        for machine in self._placement.machines:
+            result = self._shipped.get(machine.name)
+            if machine.name in coordinator.unreachable and result is not None and result.complete:
+                self._shipped[machine.name] = replace(result, problem=self._not_over(machine))
+
+    def _not_over(self, machine: Machine) -> str:
+        """Why files of a machine may still grow that did not say that the run has ended there; or nothing."""
+        try:
+            state = state_there(self._connections.to(machine), self._archive, machine.run_folder(self._run))
+        except TestbedError as error:
+            return f"whether the run has ended there is not known: {error}"
+        if state == LEFT:
+            return ""
+        return "the run has not ended there: `cutset fetch` waits for it, `cutset hosts --clean` ends it"
 
     def _merge(self, coordinator: Coordinator) -> RunRecord:
         order = [machine.name for machine in self._placement.machines]

@@ -33,7 +33,7 @@ LOOK_S = 1.0
 TIDY_END_S = 120.0
 """For a run that was told to end because its lease is over."""
 REMOVE_TIMEOUT_S = 120.0
-STATE = """\
+_STATE = """\
 import json, pathlib, sys
 from testbed.machines.run_folders import HELD, LEFT, state
 run = pathlib.Path(sys.argv[1])
@@ -43,6 +43,16 @@ if now == HELD and json.loads((run / "run.json").read_text())["outcome"] is not 
 print(now)
 """
 """A run that is over is as good as left: its supervisor only waits for whoever wants its files."""
+
+
+def state_there(connection: Connection, archive: Archive, folder: str) -> str:
+    """Whether a run's folder on a machine is in use, held or left (`run_folders`). Raises TestbedError."""
+    machine = connection.machine
+    command = [*our_python(code_folder(machine, archive)), "-c", _STATE, folder]
+    answer = connection.run(command, root=True)
+    if answer.code != 0:
+        raise TestbedError(f"{machine.name}: cannot look after the run there: {answer.said[-300:]}")
+    return answer.stdout.decode(errors="replace").strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +115,10 @@ class Fetch:
         """Wait until our code is deployed and no file grows any more."""
         machine = connection.machine
         deploy_to(connection, self.archive)
-        command = [*self._with_our_code(machine), "-c", STATE, self._folder(machine)]
         patience_s = self.inventory.lease_us / 1e6 + TIDY_END_S
         deadline_s, said = time.monotonic() + patience_s, False
         while True:
-            answer = connection.run(command, root=True)
-            state = answer.stdout.decode(errors="replace").strip()
-            if answer.code != 0:
-                raise TestbedError(f"{machine.name}: cannot look after the run there: {answer.said[-300:]}")
+            state = state_there(connection, self.archive, self._folder(machine))
             if state == IN_USE:
                 raise TestbedError(f"{machine.name}: the run goes on there, and its controller is connected")
             if state != HELD:
@@ -175,9 +181,6 @@ class Fetch:
 
     def _folder(self, machine: Machine) -> str:
         return machine.run_folder(self.run)
-
-    def _with_our_code(self, machine: Machine) -> list[str]:
-        return our_python(code_folder(machine, self.archive))
 
 
 def not_all_here(run: RunDirectory) -> set[str]:

@@ -78,7 +78,7 @@ class ShippingResult:
             said = [f"{self.machine}: nothing was shipped: {self.problem}"]
         said += [f"{self.machine}: {_described(file)}" for file in lost]
         return said + [
-            f"{self.machine}: {file.path} changed after it was shipped, and was shipped again"
+            f"{self.machine}: {file.path} changed here or there after it was shipped: shipped again"
             for file in self.files
             if file.changed and file not in lost
         ]

@@ -153,6 +153,26 @@ def test_a_supervisor_that_is_killed_takes_its_part_along_and_leaves_its_files(
     wait_until_clean(lab, before)
 
 
+def test_what_a_hanging_supervisor_has_is_not_complete_and_stays_there(
+    lab: Lab, before: dict[str, Any], short_lease: Path, tmp_path: Path
+) -> None:
+    with RunOnMachines(lab, tmp_path, short_lease, duration="10s") as run:
+        run.wait_for("restore: r0-r1 up")
+        assert lab["h2"].kill(SUPERVISOR, "start", signal_number=signal.SIGSTOP) >= 1
+        assert run.end() == 1
+        shipped = {each["machine"]: each for each in record_to_json(run.record)["shipped"]}
+    folder = lab["h2"].path(f"{lab['h2'].folder}/runs/{run.run.name}")
+    assert {name: each["complete"] for name, each in shipped.items()} == {"h0": True, "h1": True, "h2": False}
+    assert "the run has not ended there" in shipped["h2"]["problem"]
+    assert (folder / "run.json").is_file()
+    lab["h2"].kill(SUPERVISOR, "start", signal_number=signal.SIGCONT)  # its lease is over: it ends the run
+    fetched = lab.run([*CUTSET, "fetch", run.run.path])
+    assert fetched.returncode == 0, fetched.stderr
+    assert all(machine["complete"] for machine in record_to_json(run.record)["shipped"])
+    assert not folder.exists()
+    wait_until_clean(lab, before, timeout_s=LEASE_S + TIDY_END_S)
+
+
 def test_hosts_are_clean_within_the_lease_when_the_controller_is_killed_and_files_can_be_fetched(
     lab: Lab, before: dict[str, Any], short_lease: Path, tmp_path: Path
 ) -> None:
