@@ -49,8 +49,8 @@ COMMANDS = {
     "schema": "schema",
 }
 OPTION = "--system-module"
-GARBAGE = 50_000
-"""Objects after which Python looks for cycles: with its 700 that is a fifth of a short command's time."""
+GARBAGE = 200_000
+"""Objects after which Python looks for cycles; a short command makes fewer. Looking at 50,000 takes 50 ms."""
 
 
 class CommandGroup(click.Group):
