@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.capture.pcap.record_batches import TimeRange
+from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.arrays import flags, from_arrow, known, strings, to_arrow
 from analysis.messages.marked import known_codec
 from analysis.schemas import KEY_COLUMN, LOST

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.capture.pcap.record_batches import TimeRange
+from analysis.capture.time_range import TimeRange
 from analysis.errors import AnalysisError, check_transfers
 from analysis.inspect.packets.arrays import from_arrow, to_arrow
 from analysis.inspect.packets.filters import Filter

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.capture.pcap.record_batches import TimeRange
+from analysis.capture.time_range import TimeRange
 from analysis.errors import AnalysisError
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.transfer_reader import Step, merge, transfers
