@@ -84,6 +84,10 @@ class Filter:
         asked += ["retransmitted"] if self.retransmitted else []
         return tuple(dict.fromkeys(asked))
 
+    def may_be_from(self, first: str, last: str) -> bool:
+        """Whether it may hold for what hosts sent whose names are, in order, from `first` to `last`."""
+        return self.pairs is None or any(first <= sender <= last for sender, _ in self.pairs)
+
     def mask(self, rows: pa.RecordBatch) -> Mask:
         """Which rows of TRANSFERS it holds for."""
         found = within(from_arrow(rows.column("t_ns")), self.times)
