@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from experiments.declared import declared_by, known, known_systems
 from node.core.declaration import Wait
-from node.systems import systems
+from node.systems import studies_of
 from topologies.quantities import QuantityError, quantity_of, yaml_name
 from topologies.strict import problem, quantity_schema, suggestion
 
@@ -75,7 +75,7 @@ def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]
 
 def study_parameters(system: str, study: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The same for a known system's study."""
-    return _complete(systems()[system].studies[study].parameters, study, given)
+    return _complete(studies_of(system)[study].parameters, study, given)
 
 
 def _complete(defaults: Any, of: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from node.systems import systems
+from node.systems import studies_of, systems
 from topologies.errors import InputError
 
 
 def listed() -> Iterator[tuple[str, str]]:
     """Names and descriptions."""
-    for system in systems().values():
-        for name, study in system.studies.items():
+    for system in systems():
+        for name, study in studies_of(system).items():
             yield name, study.description
 
 
@@ -22,7 +22,7 @@ def chosen(study: str, overrides: Sequence[str]) -> tuple[str, str, dict[str, An
     from experiments.parameters import study_parameters  # noqa: PLC0415
     from topologies.strict import suggestion  # noqa: PLC0415
 
-    owners = {name: owner for owner, system in systems().items() for name in system.studies}
+    owners = {name: owner for owner in systems() for name in studies_of(owner)}
     if study not in owners:
         raise InputError("study", None, "", f"there is no study {study!r:.40}{suggestion(study, owners)}")
     given = {}

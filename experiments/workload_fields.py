@@ -18,7 +18,7 @@ PUBLISHERS_MAX = (1 << 32) - 1
 class _Keys(BaseModel):
     """Which keys events are about (`experiments.workloads.stream`)."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, defer_build=True)
 
     distribution: Name
     skew: Annotated[float, Field(ge=0, le=1e6)] = 1.0
@@ -29,7 +29,7 @@ class _Keys(BaseModel):
 class _Told(BaseModel):
     """What of a workload readers of a run ask for by name."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, defer_build=True)
 
     publishers: Annotated[int, Field(ge=1, le=PUBLISHERS_MAX)] = 1
     rate_per_s: Annotated[float, Field(ge=0, le=1e15)] | None = None

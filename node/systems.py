@@ -9,13 +9,14 @@ import importlib
 import importlib.util
 import os
 import sys
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from node.core.declaration import Declared, Reading, System
+from node.core.declaration import Declared, Reading, Study, System
 from node.protocols.meghdoot.declaration import SYSTEM as MEGHDOOT
 from node.protocols.scribe.declaration import SYSTEM as SCRIBE
 from node.protocols.sprinkler.declaration import SYSTEM as SPRINKLER
@@ -108,6 +109,12 @@ def report_of(system: str) -> Any:
     """What makes the sections that a system adds to reports; None if there is none."""
     known = systems().get(system)
     return resolve(known.report) if known else None
+
+
+def studies_of(system: str) -> Mapping[str, Study]:
+    """The studies of a known system, by name."""
+    found: Mapping[str, Study] | None = resolve(systems()[system].studies)
+    return found or {}
 
 
 def load_machines(system: str) -> None:

@@ -14,35 +14,21 @@ since, that part lacks what tcpdump has not written yet.
 
 import asyncio
 import contextlib
-import os
 import re
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from experiments.capture_parts import NAME_PATTERN, ROTATION_S, folder_of, held
+from experiments.capture_parts import folder_of, held
 from experiments.plan import CapturePlan
 from testbed.assignment import WIRE_SNAPLEN_BYTES
+from testbed.capture_commands import CapturePoint, buffer_kib, memory_bytes, tcpdump_command
 from testbed.errors import TestbedError
 
-SNAPLEN_MAX = 262_144
-"""tcpdump's "whole packets": more than an offloaded frame of 64 KiB."""
-BUFFER_KIB = 8192
-"""Kernel buffer of each capture: more than two seconds of a busy host at the main job's load (3 MB/s)."""
-BUFFER_KIB_MIN = 512
-BUFFERS_SHARE = 8
-"""All buffers together take this part of the memory at most, which the kernel cannot swap out."""
 FLUSH_S = 1.1
 """The kernel hands packets over in blocks at least every second (tcpdump's timeout): so long after the last
 packet that matters, tcpdump has them all, unless the machine is too busy to let it run.
-"""
-CONFINED = (
-    *("setpriv", "--no-new-privs", "--bounding-set=-all,+net_raw,+dac_override,+setuid,+setgid,+setpcap"),
-    *("--inh-caps=-all,+net_raw", "--ambient-caps=-all,+net_raw", "--"),
-)
-"""What tcpdump is started by, so that it can do nothing to the network but listen, and writes its file; as
-root it makes sure once more which user it is.
 """
 READY_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 20.0
@@ -50,17 +36,6 @@ ASK_PERIOD_S = 0.05
 
 LISTENING = b"listening on"
 COUNTS = re.compile(r"(\d+) packets? (captured|received by filter|dropped by kernel)")
-
-
-@dataclass(frozen=True, slots=True)
-class CapturePoint:
-    """Where a planned capture listens: an interface in the network namespace at `netns` (None: the
-    sandbox's).
-    """
-
-    capture: CapturePlan
-    netns: str | None
-    interface: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,34 +54,6 @@ class _Running:
     said: bytearray = field(default_factory=bytearray)
     ending: bool = False
     watcher: "asyncio.Task[None] | None" = None
-
-
-def memory_bytes() -> int:
-    """The memory of this machine."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def buffer_kib(captures: int, memory: int) -> int:
-    """The kernel buffer of each of so many captures, on a machine with so many bytes of memory."""
-    share_kib = memory // BUFFERS_SHARE // max(1, captures) >> 10
-    return max(BUFFER_KIB_MIN, min(BUFFER_KIB, share_kib))
-
-
-def tcpdump_command(
-    point: CapturePoint, path: Path, *, snaplen_bytes: int | None, root: bool, buffer_kib: int = BUFFER_KIB
-) -> list[str]:
-    """The argument list of one capture.
-
-    As root `-Z root` keeps tcpdump from becoming another user, who could not write into the run directory.
-    """
-    enter = [*(["nsenter", f"--net={point.netns}", "--"] if point.netns else []), *CONFINED]
-    listen = ["tcpdump", "-i", point.interface, "-n", "-p", "--time-stamp-precision=nano"]
-    sizes = ["-s", str(snaplen_bytes or SNAPLEN_MAX), "-B", str(buffer_kib)]
-    user = ["-Z", "root"] if root else []
-    if point.capture.in_parts:
-        pattern = f"{str(folder_of(path)).replace('%', '%%')}/{NAME_PATTERN}"
-        return [*enter, *listen, *sizes, *user, "-G", str(ROTATION_S), "-w", pattern]
-    return [*enter, *listen, *sizes, *user, "-w", str(path)]
 
 
 def parse_counts(said: str) -> tuple[int | None, int | None]:

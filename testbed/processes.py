@@ -19,8 +19,8 @@ from experiments.child_python import python_command
 from experiments.observations import ProcessExit
 from node.tcp.watching import GO_ON
 from testbed.errors import TestbedError
+from testbed.programs import LAUNCHER
 
-LAUNCHER = "node.tcp.launcher"
 LINE_BYTES_MAX = 8 << 20
 END_TIMEOUT_S = 20.0
 

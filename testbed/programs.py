@@ -23,6 +23,8 @@ from testbed.sandbox.requirements import search_path
 from topologies.errors import InputError
 from topologies.quantities import SIZE
 
+LAUNCHER = "node.tcp.launcher"
+"""The module that starts all nodes of a run."""
 CLIENT = Path(__file__).resolve().parents[1] / "systems" / "client"
 """Where programs find `cutset_client`."""
 

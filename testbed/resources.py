@@ -1,14 +1,15 @@
 """What of this machine a run takes, said before it starts: memory, and processes for each processor.
 
 A run that does not fit is refused; one with very many captures gets smaller kernel buffers for them
-(`testbed.captures`). The figures are of our own nodes and a floor for programs, which may take any more.
+(`testbed.capture_commands`). The figures are of our own nodes and a floor for programs, which may take any
+more.
 """
 
 import os
 from pathlib import Path
 
 from experiments.plan import Plan
-from testbed.captures import BUFFER_KIB, buffer_kib, memory_bytes
+from testbed.capture_commands import BUFFER_KIB, buffer_kib, memory_bytes
 from testbed.errors import MachineError
 
 NODE_BYTES = 8 << 20

@@ -7,15 +7,14 @@ was.
 import hashlib
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from experiments.campaign import State
-from experiments.loader import ExperimentFile
 from experiments.model import Experiment
-from experiments.sweep import too_many
 from experiments.sweep_expectations import Result, SweepExpectation
 from experiments.sweepdir import SweepDirectory, SweepRecord, SweepRun, runs
+from testbed.run_selection import RunSelection
 from topologies.errors import InputError
 from topologies.loader import load_topology
 from topologies.model import Topology
@@ -23,41 +22,9 @@ from topologies.model import Topology
 OF_SWEEP = "expect_sweep"
 
 
-@dataclass(frozen=True, slots=True)
-class RunSelection:
-    """What a user asked for: an experiment as it was read, and the options that count for all its runs."""
-
-    file: ExperimentFile
-    backend: str
-    links: str
-    seed: int
-    repeat: int
-
-    @classmethod
-    def of(
-        cls, file: ExperimentFile, *, backend: str | None, links: str, seed: int | None, repeat: int | None
-    ) -> "RunSelection":
-        """Options that are not given are as in the file. Raises InputError if they make too many runs."""
-        experiment = file.experiment
-        if repeat is not None and (problem := too_many(experiment.axes, repeat)):
-            raise InputError("--repeat", None, "", problem)
-        return cls(
-            file,
-            backend or experiment.on,
-            links,
-            experiment.seed if seed is None else seed,
-            repeat or experiment.repeat,
-        )
-
-    @property
-    def runs(self) -> list[SweepRun]:
-        """Every run that it makes."""
-        return runs(self.file.experiment.axes, self.repeat, self.seed)
-
-    @property
-    def is_sweep(self) -> bool:
-        """Whether it makes more than one run."""
-        return bool(self.file.experiment.axes) or self.repeat > 1
+def runs_of(chosen: RunSelection) -> list[SweepRun]:
+    """Every run that it makes."""
+    return runs(chosen.file.experiment.axes, chosen.repeat, chosen.seed)
 
 
 class Points:
@@ -77,7 +44,7 @@ class Points:
     def digest(self) -> str:
         """Return a digest of everything that decides what runs."""
         chosen = self._chosen
-        combinations = {run.number: run for run in chosen.runs}
+        combinations = {run.number: run for run in runs_of(chosen)}
         content = {
             "links": chosen.links,
             "on": chosen.backend,
@@ -113,7 +80,7 @@ def new_record(
         digest=points.digest(),
         commit=commit,
         started_ns=time.time_ns(),
-        runs=tuple(chosen.runs),
+        runs=tuple(runs_of(chosen)),
     )
 
 
@@ -145,10 +112,10 @@ def continued(record: SweepRecord, chosen: RunSelection, directory: SweepDirecto
     crashed ones among them, are to be made. All that decides what runs and where is as it is asked for now,
     whatever the record says. Raises InputError if it has other runs.
     """
-    record = record.going_on(chosen.runs, f"--resume {directory.path}")
+    record = record.going_on(runs_of(chosen), f"--resume {directory.path}")
     again = (
         planned if run.state is not State.DONE else run
-        for planned, run in zip(chosen.runs, record.runs, strict=True)
+        for planned, run in zip(runs_of(chosen), record.runs, strict=True)
     )
     return replace(
         record,

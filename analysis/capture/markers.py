@@ -27,11 +27,10 @@ from analysis.capture.pcap.decode import Decoding, KnownRange, seen_columns
 from analysis.capture.pcap.format import Bytes
 from analysis.capture.pcap.frames import copied, runs, windows
 from analysis.capture.pcap.reassemble import SettledRange
+from analysis.messages.marked import NEW, PASSED
 from analysis.schemas import MESSAGES
 from node.core.marker import MAGIC, Marker, read_marker
 
-NEW, PASSED = "NEW_EVENT", "PASSED_EVENT"
-"""Types of rows: an event that its publisher hands over to the system, and one that anybody passes on."""
 CHUNK_LINE = re.compile(rb"\r\n[0-9a-fA-F]{1,8}\r\n")
 UNFINISHED_LINE = re.compile(rb"\r(\n([0-9a-fA-F]{1,8}\r?)?)?\Z")
 LINE_BYTES_MAX = 12

@@ -24,11 +24,12 @@ from analysis.capture.clocks.machine_clocks import MachineClocks, clock_of_captu
 from analysis.capture.markers import Markers
 from analysis.capture.pcap.compressed import capture_name, readable, unpack
 from analysis.capture.pcap.index import CaptureIndex, load_index
-from analysis.capture.pcap.record_batches import Span, TimeRange, pack, read_span, spans_of
+from analysis.capture.pcap.record_batches import Span, pack, read_span, spans_of
 from analysis.capture.pcap.streams import HostCapture, extract_messages
+from analysis.capture.time_range import EVER
 from analysis.capture.tls.events import NO_KEY_LOG, TlsConnections, TlsKeys
 from analysis.errors import CaptureError
-from analysis.messages.marked import message_port, messages_of
+from analysis.messages.searched import message_port, messages_of
 from analysis.schemas import CAPTURES, DECODING, GAPS, MESSAGES, PACKETS
 from experiments.observations import CaptureRecord
 from experiments.packing import KEYS
@@ -174,7 +175,7 @@ def plan_tasks(run: RunDirectory, indices: Mapping[Path, CaptureIndex]) -> list[
         span
         for path, capture in _listed(run, record)
         if path in indices and capture.name not in wires
-        for span in spans_of(path, indices[path], TimeRange(), clock_of_capture(capture, record, clocks))
+        for span in spans_of(path, indices[path], EVER, clock_of_capture(capture, record, clocks))
     )
     tasks: list[Task] = [PacketsTask(number, together) for number, together in enumerate(pack(spans))]
     tasks += _messages_tasks(run, indices, record, clocks)

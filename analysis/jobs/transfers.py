@@ -29,7 +29,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from analysis.capture.pcap.compressed import capture_name
-from analysis.capture.pcap.record_batches import TimeRange
+from analysis.capture.time_range import TimeRange
 from analysis.errors import check_transfers
 from analysis.jobs.extraction import COMPRESSION, part_name
 from analysis.jobs.matching import COLUMNS, CONNECTION, Matcher, Reach, Receivers, key_of

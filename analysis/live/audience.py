@@ -21,7 +21,7 @@ from analysis.timelines.measures import Rows, read_measures
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 from experiments.rundir import RunDirectory
-from node.core.content import EVENT, INTEREST
+from node.core.content_measures import EVENT, INTEREST
 from node.core.deliveries import RecordKind
 from node.core.measures import BlockReader
 

@@ -5,9 +5,7 @@ events known by their markers.
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from analysis.capture.markers import NEW, PASSED, Markers
-from experiments.declared import Declared, Trait
-from experiments.plan import Plan
+from experiments.declared import Declared
 from node.core.declaration import Reading
 from node.core.message_layout import SEQ, Codec, Field, Layout, Tail
 from node.systems import codec_of, reading_of
@@ -33,26 +31,9 @@ class PassedEvent(NewEvent):
 
 
 MARKED = Codec([Layout(NewEvent, 1), Layout(PassedEvent, 2)])
+NEW, PASSED = "NEW_EVENT", "PASSED_EVENT"
+"""Types of rows: an event that its publisher hands over to the system, and one that anybody passes on."""
 READING = Reading(carries=(PASSED,), publish=(NEW, NEW))
-
-
-def messages_of(plan: Plan) -> Codec | Markers | None:
-    """What to search a run's captures for; None if its messages are not known here."""
-    if not plan.declared.shows_events:
-        return codec_of(plan.system)
-    declared, addresses = plan.declared, {host.name: host.address for host in plan.hosts}
-    clients = [each for each in plan.processes if not declared.has(each.role, Trait.SERVER)]
-    publishers = {
-        addresses[each.host]: frozenset(
-            stream.number
-            for stream in plan.streams
-            if not {each.region, each.name}.isdisjoint(stream.publishers)
-        )
-        for each in clients
-        if declared.has(each.role, Trait.PUBLISHER)
-    }
-    takers = {addresses[each.host] for each in clients if declared.has(each.role, Trait.SUBSCRIBER)}
-    return Markers(plan.workload["event_size_bytes"], publishers, frozenset(takers))
 
 
 def known_codec(declared: Declared) -> Codec | None:
@@ -63,8 +44,3 @@ def known_codec(declared: Declared) -> Codec | None:
 def known_reading(declared: Declared) -> Reading:
     """How the analysis reads a system's messages and logs."""
     return READING if declared.shows_events else reading_of(declared.name) or Reading()
-
-
-def message_port(plan: Plan) -> int | None:
-    """The port that messages go to or come from; None is any."""
-    return None if plan.declared.shows_events else plan.port

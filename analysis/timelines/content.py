@@ -26,8 +26,9 @@ from analysis.timelines.sequence_intervals import NEVER
 from analysis.timelines.under_way import UnderWay
 from experiments.declared import Trait
 from experiments.rundir import RunDirectory
-from node.core.content import EVENT, INTEREST, Range
+from node.core.content import Range
 from node.core.content_matching import EventIndex
+from node.core.content_measures import EVENT, INTEREST
 from node.core.declaration import Contract
 from node.core.deliveries import RecordKind
 

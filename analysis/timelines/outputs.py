@@ -22,7 +22,7 @@ from analysis.timelines.summary import Findings
 from analysis.timelines.verification import check_order
 from experiments.declared import Trait
 from experiments.plan import Plan
-from node.core.content import EVENT, INTEREST
+from node.core.content_measures import EVENT, INTEREST
 from node.core.deliveries import RecordKind
 
 

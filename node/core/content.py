@@ -10,9 +10,6 @@ How they are represented, everywhere behind the plan:
   Several ranges of one attribute are several subscriptions;
 - an event that leaves an attribute out stands for all its values at once: it matches who wants them all. So
   an event is a range of each attribute, too (`event_ranges`), c_i1 and c_i2 in the paper.
-
-What an event is about and what a subscriber asks for stand beside the record of deliveries, as measures under
-names that no one else has; from these the analysis knows who is to get what.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,14 +18,7 @@ from math import isnan, nan
 from typing import Any, Literal
 
 from node.core import ordinals
-from node.core.deliveries import RecordKind
-from node.core.machine import Measure
-from node.core.specification import Subscription
 
-EVENT, INTEREST = "_event", "_interest"
-"""Names of measures; those that begin so are not figures of the system."""
-LOW, HIGH = "low_{}", "high_{}"
-VALUE = "value_{}"
 UNSPECIFIED = nan
 """The value of what an event leaves out."""
 DIGITS = 8
@@ -129,18 +119,3 @@ def matches(ranges: Sequence[Range], event: Sequence[Range]) -> bool:
     return all(
         low <= first and last <= high for (low, high), (first, last) in zip(ranges, event, strict=True)
     )
-
-
-def event(stream: int, seq: int, values: Sequence[float]) -> Measure:
-    """Put down what a published event is about: a value of each attribute, in their order."""
-    return Measure(EVENT, {"stream": stream, "seq": seq} | _named(VALUE, values))
-
-
-def interest(kind: RecordKind, session: int, asked: Subscription) -> Measure:
-    """That a subscription was asked for or confirmed, or its end; session: `NodeSpec.start`."""
-    bounds = _named(LOW, [low for low, _ in asked.ranges]) | _named(HIGH, [high for _, high in asked.ranges])
-    return Measure(INTEREST, {"kind": int(kind), "session": session, "number": asked.number} | bounds)
-
-
-def _named(name: str, values: Sequence[float]) -> dict[str, float]:
-    return {name.format(place): value for place, value in enumerate(values)}

@@ -296,8 +296,9 @@ class System:
     with these parameters, all of them, where that depends on them; what is declared is that of the defaults.
     waits: with these parameters, what no round trip may be longer than. is_durable: whether, with these
     parameters, what was acknowledged survives that all who have it lose power, on their disks.
-    studies: experiments with very many machines, by name. distributions: installed packages that its nodes
-    import, by their names in package indexes; other machines get them together with the code.
+    studies: experiments with very many machines (`Study`), by name, or a reference to them. distributions:
+    installed packages that its nodes import, by their names in package indexes; other machines get them
+    together with the code.
     event_limit_bytes: with these parameters, how large an event may be; None: as large as any.
     promise_limits: parameters that limit what is promised, as how much is kept: beyond them it is less.
     batching: periods in which what is to be sent gathers: the longer they are, the fewer messages there are.
@@ -317,7 +318,7 @@ class System:
     promise: Callable[[Mapping[str, Any]], Contract] | None = None
     waits: Callable[[Mapping[str, Any]], Iterable[Wait]] = _no_waits
     is_durable: Callable[[Mapping[str, Any]], bool] = _never
-    studies: Mapping[str, Study] = field(default_factory=dict)
+    studies: Code = None
     distributions: tuple[str, ...] = ()
     event_limit_bytes: Callable[[Mapping[str, Any]], int | None] = _any_size
     promise_limits: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ Everything else of `node.core.machine` is there, too, as effects to `emit`.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from node.core import content
+from node.core import content_measures
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.schedule import Schedule
@@ -85,7 +85,7 @@ class SmallMachine:
 
     def interest(self, kind: RecordKind, asked: Subscription) -> None:
         """Put on record what became of a subscription by content."""
-        self.emit(content.interest(kind, self.spec.start, asked))
+        self.emit(content_measures.interest(kind, self.spec.start, asked))
 
     def measure(self, name: str, **values: float) -> None:
         """Put down what this system measures itself."""

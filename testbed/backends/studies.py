@@ -27,7 +27,7 @@ from experiments.json_files import write_json
 from experiments.studydir import StudyDirectory
 from experiments.whole_files import remove
 from node.core.study import Ints
-from node.systems import resolve, systems
+from node.systems import resolve, studies_of
 from topologies.generated.router_arrays import RouterArrays
 from topologies.generated.transit_stub import TransitStub
 
@@ -109,7 +109,7 @@ def _nobody(seed: int, doing: str, done: float) -> None:
 def carry_out(directory: StudyDirectory, seed: int, on_progress: Told) -> None:
     """One seed of a study, in this process."""
     record = directory.read()
-    study = systems()[record.system].studies[record.study]
+    study = studies_of(record.system)[record.study]
     parameters = replace(study.parameters, **record.parameters)
     folder = directory.seed(seed)
     folder.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from experiments.plan import Plan
     from experiments.rundir import RunDirectory
     from testbed.campaign.progress import Follower
-    from testbed.sweeps import RunSelection
+    from testbed.run_selection import RunSelection
 
 FORWARDED = frozenset({"phase", "running", "change", "problem"})
 READY_TIMEOUT_S = 60.0

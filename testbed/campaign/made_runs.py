@@ -21,7 +21,8 @@ from testbed.campaign.one_run import Request, make, prepare, write_page
 from testbed.campaign.progress import Follower
 from testbed.campaign.run_results import judgement, why_not_analysed
 from testbed.errors import MachineError, TestbedError
-from testbed.sweeps import Points, RunSelection
+from testbed.run_selection import RunSelection
+from testbed.sweeps import Points, runs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def make_runs(chosen: RunSelection, out: Path, *, analyze: bool, follow: Followe
     """
     points = Points(chosen)
     with open_backend(chosen.backend, follow.say) as backend:
-        for run in chosen.runs:
+        for run in runs_of(chosen):
             yield _made(run, (chosen, points), backend, out, analyze=analyze, follow=follow)
 
 

@@ -32,8 +32,8 @@ from testbed.campaign.run_results import broken, concluded, why_not_analysed
 from testbed.campaign.sweep_run import carry_out, new_directory, new_sweep
 from testbed.interrupts import Limit
 from testbed.nightly.planning import AROUND_A_RUN_S, TRIES_MAX, budget_left_s
+from testbed.run_selection import RunSelection
 from testbed.runner.run_control import RunResult
-from testbed.sweeps import RunSelection
 from topologies.errors import InputError
 from topologies.loader import load_topology
 

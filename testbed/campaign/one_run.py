@@ -27,9 +27,10 @@ from testbed.campaign.progress import Follower, follower
 from testbed.forecast import forecast
 from testbed.planning import make_plan
 from testbed.resources import smaller_buffers
+from testbed.run_selection import RunSelection
 from testbed.runner import run_control
 from testbed.runner.run_control import RunResult
-from testbed.sweeps import RunSelection, plain
+from testbed.sweeps import plain
 from topologies.errors import InputError
 from topologies.loader import load_topology
 from topologies.model import Topology

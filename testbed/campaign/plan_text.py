@@ -31,15 +31,14 @@ from experiments.plan import (
 )
 from experiments.rundir import RunDirectory
 from experiments.sweep import value_text, values_text
-from testbed.captures import CapturePoint, tcpdump_command
-from testbed.forecast import capture_bytes_per_s, disk_needed_bytes
+from testbed.capture_commands import CapturePoint, tcpdump_command
+from testbed.capture_size import capture_bytes_per_s, disk_needed_bytes
 from testbed.network.commands import inside_lines
 from testbed.network.network_layout import make_layout
 from testbed.planning import make_plan
-from testbed.processes import LAUNCHER
-from testbed.programs import launches_of
+from testbed.programs import LAUNCHER, launches_of
+from testbed.run_selection import RunSelection
 from testbed.sandbox.commands import sandbox_command
-from testbed.sweeps import RunSelection
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace
 from topologies.loader import load_topology
@@ -135,7 +134,9 @@ def _heading(plan: Plan, chosen: RunSelection) -> Iterator[str]:
 def _run_rows(chosen: RunSelection) -> Iterator[Row]:
     """What differs between the runs of a sweep."""
     if chosen.is_sweep:
-        yield from ((run.name, f"seed {run.seed}", values_text(run.values)) for run in chosen.runs)
+        from testbed.sweeps import runs_of
+
+        yield from ((run.name, f"seed {run.seed}", values_text(run.values)) for run in runs_of(chosen))
 
 
 def _expected_of_sweep(chosen: RunSelection) -> list[Row]:

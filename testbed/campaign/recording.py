@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.nights import night_of
 from experiments.sweep import value_text
 from testbed.campaign.made_runs import MadeRun
-from testbed.sweeps import RunSelection
+from testbed.run_selection import RunSelection
 
 if TYPE_CHECKING:
     from analysis.history import History, RunRecord

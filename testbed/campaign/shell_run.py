@@ -23,8 +23,8 @@ from testbed.campaign.outcome import exit_code, show_outcome
 from testbed.campaign.progress import Follower, follower
 from testbed.faults.interactive import PLANNED_FAULTS, open_ended
 from testbed.interrupts import handling
+from testbed.run_selection import RunSelection
 from testbed.runner.run_control import RunResult, carry_out, prepare
-from testbed.sweeps import RunSelection
 from topologies.errors import InputError
 from topologies.loader import load_topology
 

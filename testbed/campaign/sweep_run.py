@@ -29,8 +29,9 @@ from testbed.campaign.sweep import Sweep
 from testbed.campaign.sweep_outcome import show_sweep
 from testbed.campaign.sweep_tasks import run_in_tasks
 from testbed.errors import MachineError, TestbedError
+from testbed.run_selection import RunSelection
 from testbed.runner.versions import commit
-from testbed.sweeps import Points, RunSelection, continued, new_record, refuse_changed
+from testbed.sweeps import Points, continued, new_record, refuse_changed
 
 if TYPE_CHECKING:
     from testbed.backends.backend import Backend

@@ -57,7 +57,7 @@ def _needs(experiment: str, inventory: "Inventory") -> "dict[str, tuple[Need, ..
     from testbed.cli.options import read_chosen
     from testbed.machines.needed_programs import needs_by_machine
     from testbed.machines.placement import place
-    from testbed.sweeps import RunSelection
+    from testbed.run_selection import RunSelection
 
     file = read_chosen(experiment, (), None)
     plan = plan_of(RunSelection.of(file, backend=None, links="auto", seed=None, repeat=None))

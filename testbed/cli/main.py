@@ -49,8 +49,10 @@ COMMANDS = {
     "schema": "schema",
 }
 OPTION = "--system-module"
-GARBAGE = 50_000
-"""Objects after which Python looks for cycles: with its 700 that is a fifth of a short command's time."""
+BLAS_THREADS = "OPENBLAS_NUM_THREADS"
+"""NumPy's linear algebra, of which there is little here, else starts a thread per processor when imported."""
+GARBAGE = 200_000
+"""Objects after which Python looks for cycles; a short command makes fewer. Looking at 50,000 takes 50 ms."""
 
 
 class CommandGroup(click.Group):
@@ -106,6 +108,7 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Carry out a command line; returns its exit code."""
     gc.set_threshold(GARBAGE)
+    os.environ.setdefault(BLAS_THREADS, "1")
     _search_no_working_directory()
     with only_printable(), none_dropped():
         return _carry_out(arguments)

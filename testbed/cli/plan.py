@@ -37,7 +37,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     """
     from experiments.plan import plan_to_json
     from testbed.campaign.plan_text import plan_of, show_plan
-    from testbed.sweeps import RunSelection
+    from testbed.run_selection import RunSelection
 
     file = read_chosen(experiment, overrides, topology)
     chosen = RunSelection.of(file, backend=None, links=links, seed=seed, repeat=repeat)

@@ -78,7 +78,7 @@ class RecentPackets:
         from analysis.inspect.packets.filters import Query, codec_of, make_filter
         from analysis.inspect.packets.lines import Lines
         from analysis.live.recent.recent_messages import look
-        from analysis.messages.marked import messages_of
+        from analysis.messages.searched import messages_of
         from analysis.timelines.run_metadata import read_metadata
 
         record = self._run.read_run()

@@ -59,7 +59,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     expectation or the fidelity failed, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
     from testbed.campaign.backend_selection import check_backend
-    from testbed.sweeps import RunSelection
+    from testbed.run_selection import RunSelection
 
     if backend is not None:
         check_backend(backend)

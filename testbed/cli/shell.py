@@ -42,7 +42,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     from experiments.loader import read_experiment
     from testbed.campaign.shell_run import run_shell
     from testbed.faults.interactive import ignored_fields
-    from testbed.sweeps import RunSelection
+    from testbed.run_selection import RunSelection
 
     leave_out = ignored_fields(with_faults=with_faults)
     file = read_experiment(experiment, all_overrides(overrides, topology), leave_out)

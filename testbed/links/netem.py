@@ -22,7 +22,7 @@ from experiments.observations import LinkCounters
 from testbed.batches import COMMAND_TIMEOUT_S, run_batch
 from testbed.errors import TestbedError
 from testbed.links.abilities import NOT_IN_NETEM, lacking
-from testbed.links.emulator import Applied, LinkWiring
+from testbed.links.emulator import Applied
 from testbed.links.netem_commands import (
     NetemLink,
     Stages,
@@ -37,6 +37,7 @@ from testbed.links.netem_commands import (
     unwire_lines,
     wire_lines,
 )
+from testbed.links.wiring import LinkWiring
 from testbed.steady_clock import steady_clock
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from zlib import crc32
 
 from experiments.changes import Direction
-from testbed.links.emulator import LinkWiring
+from testbed.links.wiring import LinkWiring
 from topologies.link_parameters import LinkParameters, queue_limit_packets
 from topologies.link_trace import LinkTrace
 

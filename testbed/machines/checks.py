@@ -19,9 +19,9 @@ from node.core.program import Need
 from systems.loader import load_system
 from systems.names import system_names
 from testbed import icmp
+from testbed.capture_size import disk_needed_bytes
 from testbed.doctor import State
 from testbed.errors import MachineError, TestbedError
-from testbed.forecast import disk_needed_bytes
 from testbed.machines import examination, run_folders, time_limit, trusted_folders
 from testbed.machines.agent import files
 from testbed.machines.archive import Archive

@@ -4,7 +4,7 @@ Outside the hosts, in the sandbox's root namespace, names are numbers, because t
 characters: `l7a` and `l7b` are the two ends between which link 7 is emulated, `l7p` the port of a region's
 bridge behind a LAN link, `g2` the port of region 2's gateway, `lan2` region 2's bridge. Inside a host the
 interface is `eth0`, in a gateway also `eth1`, `eth2`, … , one for each WAN link in the plan's order. A link
-without an emulator (`testbed.links.emulator`) is one pair: a host's and its port, or two gateways'.
+without an emulator (`testbed.links.wiring`) is one pair: a host's and its port, or two gateways'.
 
 Where several machines carry out a plan, the layout holds what is on this one; `t7` is the tunnel that
 replaces the far end of link 7, and a tunnel can be a port of a region's bridge (`testbed.assignment`).
@@ -22,7 +22,7 @@ from experiments.changes import Direction
 from experiments.plan import CapturePlan, HostPlan, Plan
 from experiments.plan_routes import next_links
 from testbed.assignment import Assignment, parameters_here, traces_here, whole_plan
-from testbed.links.emulator import LinkWiring, links_without_emulator
+from testbed.links.wiring import LinkWiring, links_without_emulator
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from testbed.campaign.recording import Recorder
 from testbed.errors import MachineError
 from testbed.nightly.planning import ALONE
 from testbed.pytest_plugin.results import Results
-from testbed.sweeps import Points, RunSelection
+from testbed.run_selection import RunSelection
+from testbed.sweeps import Points
 from topologies.document import find_file
 from topologies.errors import InputError
 from topologies.loader import FOLDER as TOPOLOGIES

@@ -14,9 +14,10 @@ from experiments.observations import When
 from experiments.plan import Plan
 from experiments.run_record import Phase, TcpRecord
 from testbed.assignment import Assignment, assigned_part, changes_here
-from testbed.captures import CapturePoint, Captures
-from testbed.links.emulator import links_without_emulator
+from testbed.capture_commands import CapturePoint
+from testbed.captures import Captures
 from testbed.links.selection import select_emulator
+from testbed.links.wiring import links_without_emulator
 from testbed.network.network import Network
 from testbed.processes import NodeProcess, Processes
 from testbed.programs import longest_ready_s, start_order

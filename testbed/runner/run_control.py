@@ -23,8 +23,8 @@ from experiments.child_python import python_command
 from experiments.plan import Plan
 from experiments.run_record import Outcome, RunRecord, Times, write_record
 from experiments.rundir import RunDirectory
+from testbed.capture_size import disk_needed_bytes
 from testbed.errors import MachineError, TestbedError
-from testbed.forecast import disk_needed_bytes
 from testbed.interrupts import handling
 from testbed.programs import check_needs, versions_of
 from testbed.resources import check_resources

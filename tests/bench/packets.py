@@ -24,8 +24,9 @@ from scapy.utils import PcapReader
 
 from analysis import tables
 from analysis.capture.pcap.index import build_index, load_index
-from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.record_batches import read_columns, spans_of
 from analysis.capture.pcap.source import register
+from analysis.capture.time_range import TimeRange
 from analysis.jobs.extraction import load_indices
 from analysis.jobs.spark import Executors
 from analysis.session import spark_session

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Annotated, ClassVar
 
-from node.core import content
+from node.core import content, content_measures
 from node.core import machine as m
 from node.core.declaration import Contract, Declared, Reading, System, Trait
 from node.core.deliveries import RecordKind
@@ -100,7 +100,7 @@ class Publisher(Node):
             event = packed(values).ljust(size, b".")
             self.send(*self.peers.values(), Publish(stream, self.last, key_of(event), event))
             self.record(RecordKind.PUBLISHED, stream, self.last, 1, event)
-            self.emit(content.event(stream, self.last, values))
+            self.emit(content_measures.event(stream, self.last, values))
 
     def progress(self):
         return m.Progress(dict.fromkeys(self.spec.published_by(self.spec), self.last), silent=self.stopped)

@@ -8,7 +8,7 @@ import pytest
 
 from analysis.capture.markers import Markers
 from analysis.capture.pcap.streams import HostCapture, extract_messages
-from analysis.messages.marked import messages_of
+from analysis.messages.searched import messages_of
 from analysis.schemas import MESSAGES
 from experiments.rundir import RunDirectory
 from node.core.message_layout import Codec

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from experiments.plan import CapturePlan
 from testbed.batches import run_batch
-from testbed.captures import FLUSH_S, CapturePoint, Captures
+from testbed.capture_commands import CapturePoint
+from testbed.captures import FLUSH_S, Captures
 from testbed.errors import TestbedError
 from testbed.network.commands import OPTIONAL_SETTINGS, ROOT_SETTINGS
 from testbed.network.namespaces import write_settings

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from experiments.loader import load_experiment
 from experiments.plan import Plan
-from testbed.forecast import capture_bytes_per_s, disk_needed_bytes
+from testbed.capture_size import capture_bytes_per_s, disk_needed_bytes
 from testbed.planning import make_plan
 from topologies.loader import load_topology
 

@@ -10,7 +10,8 @@ import pytest
 
 from experiments import capture_parts
 from experiments.plan import CapturePlan
-from testbed.captures import CONFINED, CapturePoint, has_all, parse_counts, tcpdump_command
+from testbed.capture_commands import CONFINED, CapturePoint, tcpdump_command
+from testbed.captures import has_all, parse_counts
 from testbed.sandbox import run_in_sandbox
 from tests.testbed.capturing import FRAME_BYTES, FRAMES, ROTATIONS
 

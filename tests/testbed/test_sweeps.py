@@ -9,7 +9,8 @@ from experiments.campaign import State
 from experiments.loader import read_experiment
 from experiments.sweepdir import SweepDirectory
 from testbed import sweeps
-from testbed.sweeps import Points, RunSelection, continued, new_record, refuse_changed
+from testbed.run_selection import RunSelection
+from testbed.sweeps import Points, continued, new_record, refuse_changed, runs_of
 from topologies.errors import InputError
 
 SWEPT = ["sweep={roles.driver: [1, 2]}", "repeat=2"]
@@ -23,7 +24,7 @@ def chosen(*overrides: str, seed: int | None = None, repeat: int | None = None) 
 def test_options_win_over_the_file():
     assert (chosen().repeat, chosen(repeat=5).repeat) == (2, 5)
     assert (chosen().backend, chosen("on=simulator").backend) == ("local", "simulator")
-    assert [run.seed for run in chosen(seed=4).runs] == [4, 4, 5, 5]
+    assert [run.seed for run in runs_of(chosen(seed=4))] == [4, 4, 5, 5]
 
 
 def test_more_runs_than_anybody_waits_for_are_refused_before_one_is_listed(
@@ -51,7 +52,7 @@ def test_one_run_is_no_sweep():
 
 
 def test_a_point_has_its_values_and_no_sweep():
-    experiment, topology = Points(chosen()).of(chosen().runs[1])
+    experiment, topology = Points(chosen()).of(runs_of(chosen())[1])
     assert experiment.roles["default"]["driver"] == 2
     assert (experiment.sweep, experiment.repeat, topology.name) == ({}, 1, "four-regions")
 

@@ -12,9 +12,9 @@ import pytest
 from experiments.loader import load_experiment
 from experiments.plan import Plan, plan_from_json, plan_to_json
 from testbed.backends.ssh_hosts import SshBackend
+from testbed.capture_size import capture_bytes_per_s
 from testbed.cli import main
 from testbed.faults.interactive import InteractiveSchedule
-from testbed.forecast import capture_bytes_per_s
 from testbed.machines.inventory import load_inventory
 from testbed.planning import make_plan
 from testbed.sandbox.requirements import RUN_TOOLS

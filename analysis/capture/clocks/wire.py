@@ -10,7 +10,8 @@ import numpy as np
 from analysis.capture.clocks.bounds import Exchange, Sightings, thinned
 from analysis.capture.clocks.clock import Ints
 from analysis.capture.pcap.index import load_index
-from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.record_batches import read_columns, spans_of
+from analysis.capture.time_range import EVER
 from analysis.errors import CaptureError
 from analysis.timelines.link_segments import KEY_COLUMNS, PROTO_TCP, Segments, same, segments
 
@@ -86,7 +87,7 @@ def _read(capture: Path) -> dict[str, Ints]:
     """TCP segments with payload of a capture, in its order."""
     found = []
     with suppress(CaptureError):
-        for span in spans_of(capture, load_index(capture), TimeRange()):
+        for span in spans_of(capture, load_index(capture), EVER):
             for columns in read_columns(span, _COLUMNS):
                 wanted = (columns["proto"] == PROTO_TCP) & (columns["payload_length"] > 0)
                 found.append({name: columns[name][wanted] for name in _COLUMNS})

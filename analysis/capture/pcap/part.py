@@ -8,7 +8,8 @@ from pathlib import Path
 
 from analysis.capture.pcap.format import FILE_HEADER_BYTES
 from analysis.capture.pcap.index import build_index
-from analysis.capture.pcap.record_batches import Span, TimeRange, spans_of
+from analysis.capture.pcap.record_batches import Span, spans_of
+from analysis.capture.time_range import EVER
 from analysis.errors import CaptureError
 
 
@@ -44,7 +45,7 @@ class Part:
             if lenience.corrupt or (lenience.missing and not path.exists()):
                 return
             raise
-        for span in spans_of(path, index, TimeRange()):
+        for span in spans_of(path, index, EVER):
             yield replace(span, capture=self.capture, shift=self.shift)
 
 

@@ -22,25 +22,12 @@ from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.records import read_records
 from analysis.capture.pcap.scan import Split
 from analysis.capture.pcap.walk import walk
+from analysis.capture.time_range import EVER, TimeRange
 from analysis.schemas import PACKETS
 
 BATCH_ROWS = 8_192  # columns of one batch fit the processor's cache, and the allocator keeps their memory
 SPAN_BYTES = 64 * 1024 * 1024
 _WINDOW_BYTES = 64 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class TimeRange:
-    """Packets of interest: first_ns <= t < end_ns, CLOCK_REALTIME ns; None is open."""
-
-    first_ns: int | None = None
-    end_ns: int | None = None
-
-    def meets(self, first_ns: int, last_ns: int) -> bool:
-        """Whether anything in [first_ns, last_ns] may be of interest."""
-        return (self.end_ns is None or first_ns < self.end_ns) and (
-            self.first_ns is None or last_ns >= self.first_ns
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +78,7 @@ def spans_of(path: Path, index: CaptureIndex, times: TimeRange, clock: Clock = R
     return cut(Span(str(path), index.sections[0], 0, 0, clock=clock), index, times)
 
 
-def cut(of: Span, found: Found, times: TimeRange = TimeRange()) -> Iterator[Span]:
+def cut(of: Span, found: Found, times: TimeRange = EVER) -> Iterator[Span]:
     """Cut a capture into spans of about SPAN_BYTES at the splits that were found in it. of: whose file, names
     and clock they have.
     """

@@ -41,9 +41,10 @@ from analysis.capture.pcap.growing import GrowingCaptures, Places
 from analysis.capture.pcap.index import load_index
 from analysis.capture.pcap.naming import find_captures
 from analysis.capture.pcap.part import Lenience, Part, pieces
-from analysis.capture.pcap.record_batches import Pick, Span, TimeRange, pack, read_span, spans_of
+from analysis.capture.pcap.record_batches import Pick, Span, pack, read_span, spans_of
 from analysis.capture.pcap.segments import segment_rows
 from analysis.capture.pcap.stored import StoredSpan, stored_spans
+from analysis.capture.time_range import EVER, TimeRange
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
 from experiments.stores import is_url
@@ -122,7 +123,7 @@ class PcapReader(DataSourceReader):
         self._captures = [] if is_url(path) else find_captures(path)
         self._schema = arrow_schema(schema)
         self._pick = pick
-        self._times = TimeRange()
+        self._times = EVER
         self._among: dict[str, frozenset[int]] = {}
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  (Spark's name)

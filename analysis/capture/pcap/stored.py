@@ -20,8 +20,9 @@ from analysis.capture.pcap.format import FILE_HEADER_BYTES
 from analysis.capture.pcap.index import CaptureIndex, build_index, parse_index
 from analysis.capture.pcap.mapping import map_bytes
 from analysis.capture.pcap.naming import captures_among
-from analysis.capture.pcap.record_batches import Span, TimeRange, spans_of
+from analysis.capture.pcap.record_batches import Span, spans_of
 from analysis.capture.pcap.scan import Scan, Split
+from analysis.capture.time_range import TimeRange
 from analysis.errors import CaptureError
 from analysis.spark_home import local_folder
 from experiments.rundir import INDEX

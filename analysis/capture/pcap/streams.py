@@ -26,8 +26,9 @@ from analysis.capture.pcap.format import Bytes, Integers
 from analysis.capture.pcap.index import load_index
 from analysis.capture.pcap.mapping import map_bytes, release
 from analysis.capture.pcap.reassemble import HORIZON_NS, PIECES_MAX, Connection, Numbering, SettledRange
-from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.record_batches import read_columns, spans_of
 from analysis.capture.pcap.segments import pick_segments
+from analysis.capture.time_range import EVER
 from analysis.capture.tls.events import TlsConnections, TlsDecoder
 from analysis.schemas import DECODING, GAPS
 from node.core.message_layout import Codec
@@ -77,7 +78,7 @@ def extract_messages(
     datagrams = (
         Datagrams(data, codec, partial(_name, capture), HORIZON_NS) if isinstance(codec, Markers) else None
     )
-    for span in spans_of(path, load_index(path), TimeRange(), capture.clock):
+    for span in spans_of(path, load_index(path), EVER, capture.clock):
         window = read_columns(span)
         conversations.take(datagrams.passing(window) if datagrams else window)
         for batch in datagrams.settled() if datagrams else ():

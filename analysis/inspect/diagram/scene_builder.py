@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.capture.pcap.record_batches import TimeRange
+from analysis.capture.time_range import TimeRange
 from analysis.inspect.diagram.message_selection import DiagramQuery, ExtraMessages, choose
 from analysis.inspect.diagram.ranks import Ranks, ranks_of
 from analysis.inspect.diagram.scene import Disturbance, Lifeline, Scene

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from analysis.capture.pcap.record_batches import TimeRange
+from analysis.capture.time_range import TimeRange
 from analysis.errors import AnalysisError
 from analysis.jobs import transfers
 from analysis.messages.label import address_text

@@ -15,7 +15,8 @@ from analysis.capture.clocks.machine_clocks import clock_of_capture, read_clocks
 from analysis.capture.pcap.compressed import capture_name, readable
 from analysis.capture.pcap.fields import Columns
 from analysis.capture.pcap.index import CaptureIndex
-from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.record_batches import read_columns, spans_of
+from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.filters import Filter, within
 from analysis.inspect.packets.transfer_reader import transfers
 from analysis.inspect.packets.wire import read_openings

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.capture.pcap.record_batches import TimeRange
+from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.arrays import flags, from_arrow, known, strings, to_arrow
 from analysis.messages.marked import known_codec
 from analysis.schemas import KEY_COLUMN, LOST
@@ -83,6 +83,10 @@ class Filter:
         asked += ["fate"] if self.lost else []
         asked += ["retransmitted"] if self.retransmitted else []
         return tuple(dict.fromkeys(asked))
+
+    def may_be_from(self, first: str, last: str) -> bool:
+        """Whether it may hold for what hosts sent whose names are, in order, from `first` to `last`."""
+        return self.pairs is None or any(first <= sender <= last for sender, _ in self.pairs)
 
     def mask(self, rows: pa.RecordBatch) -> Mask:
         """Which rows of TRANSFERS it holds for."""

@@ -11,7 +11,7 @@ Segments that were sent again have lines of their own, and objects for programs.
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from analysis.capture.pcap.record_batches import TimeRange
+from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.dissect import dissect
 from analysis.inspect.packets.objects import CONNECTION, bar_ms, delay_ms, seconds
 from analysis.messages.label import label

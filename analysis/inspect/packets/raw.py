@@ -16,7 +16,7 @@ import numpy as np
 
 from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.pcap.mapping import map_bytes
-from analysis.capture.pcap.record_batches import TimeRange
+from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.capture_files import CaptureFile, captures_of
 from analysis.inspect.packets.dissect import Content
 from analysis.inspect.packets.wire import (

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from analysis.capture.pcap.fields import DIRECTION
-from analysis.capture.pcap.record_batches import TimeRange
+from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.capture_files import CaptureFile, Extent, Row, captures_of, placed
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.wire import (

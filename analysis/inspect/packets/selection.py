@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.mapping import map_bytes
-from analysis.capture.pcap.record_batches import TimeRange
+from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.arrays import to_arrow
 from analysis.inspect.packets.capture_files import CaptureFile, Extent, Row, at_place, captures_of, placed
 from analysis.inspect.packets.filters import Filter

@@ -2,18 +2,18 @@
 
 Each file ascends by time. From each a small batch is read at a time, and what no file can still come before
 is handed out; so the first rows come after one batch of every file, and memory is bounded by those batches.
-Row groups of other times are not read at all.
+Row groups of other times or senders are not read at all.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.capture.pcap.record_batches import TimeRange
 from analysis.errors import AnalysisError, check_transfers
 from analysis.inspect.packets.arrays import from_arrow, to_arrow
 from analysis.inspect.packets.filters import Filter
@@ -21,7 +21,7 @@ from analysis.schemas import TRANSFERS
 from experiments.rundir import RunDirectory
 
 BATCH_ROWS = 2_048
-_TIME = "t_ns"
+_TIME, _SENDER = "t_ns", "sender"
 _REMEDY = "`cutset analyze` makes it again"
 
 
@@ -68,9 +68,10 @@ def _steps(path: Path, wanted: Filter, columns: Collection[str]) -> Iterator[Ste
     """The matching rows of one file. Raises AnalysisError if it cannot be read."""
     try:
         with pq.ParquetFile(path) as file:
-            if missing := set(columns).difference(file.schema_arrow.names):
+            names = file.schema_arrow.names
+            if missing := {_SENDER, *columns}.difference(names):
                 raise AnalysisError(f"{path}: has no column {min(missing)}; {_REMEDY}")
-            for group in _groups(file, wanted.times):
+            for group in _groups(file.metadata, names, wanted):
                 yield from _filtered(batches(file, group, columns), wanted)
     except (OSError, pa.ArrowException) as error:
         raise AnalysisError(f"{path}: cannot be read ({error}); {_REMEDY}") from error
@@ -92,11 +93,18 @@ def _filtered(pieces: Iterable[pa.RecordBatch], wanted: Filter) -> Iterator[Step
             return
 
 
-def _groups(file: pq.ParquetFile, times: TimeRange) -> Iterator[int]:
-    """Row groups that may have rows of these times."""
-    place = file.schema_arrow.get_field_index(_TIME)
-    for number in range(file.num_row_groups):
-        group = file.metadata.row_group(number)
-        known = group.column(place).statistics
-        if group.num_rows and (known is None or times.meets(known.min, known.max)):
+def _groups(metadata: pq.FileMetaData, names: Sequence[str], wanted: Filter) -> Iterator[int]:
+    """Row groups that may have rows of these times, sent by one of these hosts."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        times, senders = (_bounds(group.column(names.index(name)), name) for name in (_TIME, _SENDER))
+        if not group.num_rows or (times and not wanted.times.meets(*times)):
+            continue
+        if not senders or wanted.may_be_from(*senders):
             yield number
+
+
+def _bounds(chunk: pq.ColumnChunkMetaData, name: str) -> tuple[Any, Any] | None:
+    """The least and the greatest value of a column in a row group, if they stand there."""
+    known = chunk.statistics
+    return (known.min, known.max) if chunk.path_in_schema == name and known and known.has_min_max else None

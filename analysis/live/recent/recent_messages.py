@@ -23,7 +23,7 @@ from analysis.capture.pcap.byte_ranges import Segments
 from analysis.capture.pcap.format import Bytes
 from analysis.capture.pcap.index import build_index
 from analysis.capture.pcap.mapping import map_bytes
-from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.record_batches import read_columns, spans_of
 from analysis.capture.pcap.streams import (
     Conversations,
     Direction,
@@ -31,6 +31,7 @@ from analysis.capture.pcap.streams import (
     directions,
     format_address,
 )
+from analysis.capture.time_range import EVER
 from analysis.errors import AnalysisError, CaptureError
 from analysis.jobs.matching import Key, Receivers, key_of, match
 from analysis.live.recent.beginnings import begin_at_first, begin_at_message
@@ -160,7 +161,7 @@ def _messages(path: Path, host: HostCapture, codec: Codec | Markers) -> RecentBy
     except CaptureError:
         return NOTHING
     data = map_bytes(path)
-    windows = [columns for span in spans_of(path, index, TimeRange()) for columns in read_columns(span)]
+    windows = [columns for span in spans_of(path, index, EVER) for columns in read_columns(span)]
     if not windows:
         return NOTHING
     bases: dict[_Ends, int] = {}

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.capture.pcap.record_batches import TimeRange
+from analysis.capture.time_range import TimeRange
 from analysis.inspect.diagram.drawing import diagram_svg
 from analysis.inspect.diagram.message_selection import DiagramQuery
 from analysis.inspect.diagram.ranks import Ranks, ranks_of

@@ -10,7 +10,7 @@ from analysis.pages.report.sweep_charts import SweepChart
 from analysis.pages.study.results import Results
 from experiments.studydir import StudyDirectory
 from experiments.whole_files import write_whole
-from node.systems import resolve, systems
+from node.systems import resolve, studies_of
 
 TEMPLATE = "study.html.j2"
 
@@ -36,7 +36,7 @@ class Content:
 
 def content_of(results: Results) -> Content:
     """By the system that the study is of."""
-    study = systems()[results.record.system].studies[results.record.study]
+    study = studies_of(results.record.system)[results.record.study]
     content: Content = resolve(study.page)(results)
     return content
 
@@ -54,7 +54,7 @@ def write_study_report(directory: StudyDirectory) -> Path:
 def render(results: Results, content: Content) -> str:
     """The whole page."""
     record = results.record
-    study = systems()[record.system].studies[record.study]
+    study = studies_of(record.system)[record.study]
     facts = [
         ("Study", record.study),
         ("Parameters", ", ".join(f"{name} {value}" for name, value in record.parameters.items())),

@@ -6,7 +6,6 @@ from typing import Any
 
 from node.core.declaration import Contract, Declared, System, Trait, Wait
 from node.protocols.meghdoot.parameters import Parameters
-from node.protocols.meghdoot.studies.declaration import STUDIES
 
 EXACTLY_ONCE = Contract(
     published="sent-then-acknowledged",
@@ -75,7 +74,7 @@ SYSTEM = System(
     reading="analysis.systems.meghdoot:READING",
     distributions=("numpy",),
     report="analysis.systems.meghdoot_report:report",
-    studies=STUDIES,
+    studies="node.protocols.meghdoot.studies.declaration:STUDIES",
     promise_limits=("gone_us", "window"),  # a publisher whose window is full waits for who is gone
     times=lambda parameters: (Parameters(**parameters).repair_us,),
     remembers=remembers,

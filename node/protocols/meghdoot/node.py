@@ -9,8 +9,9 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import Any
 
-from node.core import content
+from node.core import content_measures
 from node.core import machine as m
+from node.core.content import attributes_of
 from node.core.deliveries import RecordKind
 from node.core.event_values import EventValues
 from node.core.framing import FRAME_LIMIT_BYTES
@@ -77,7 +78,7 @@ class MeghdootNode:
         self._counts = Counts()
         life = id_of(f"{spec.name} {spec.start}")  # each has another id, though it is given the same `rng`
         own = NodeHandle(rng.randrange(1 << ID_BITS) ^ life, int(IPv4Address(spec.address)))
-        attributes = content.attributes_of(spec.workload)
+        attributes = attributes_of(spec.workload)
         self.post, view = Post(own.address, self._emit), View()
         self.broker = Broker(
             self.parameters,
@@ -264,13 +265,13 @@ class MeghdootNode:
         payload = payload_of(values, size_bytes)
         seq = self.broker.publish(stream, payload)
         self._emit(m.Record(RecordKind.PUBLISHED, stream, seq, 1, 1, payload))
-        self._emit(content.event(stream, seq, values))
+        self._emit(content_measures.event(stream, seq, values))
         return seq
 
     # --- What Meghdoot's layers tell
 
     def _interest(self, kind: RecordKind, asked: Asked) -> None:
-        self._emit(content.interest(kind, self._spec.start, asked))
+        self._emit(content_measures.interest(kind, self._spec.start, asked))
         if kind == RecordKind.SUBSCRIBED:
             self.confirmed(asked.number)
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from node.core.declaration import Contract, Declared, System, Trait, Wait
 from node.protocols.scribe.parameters import Parameters
-from node.protocols.scribe.studies.declaration import STUDIES
 
 EXACTLY_ONCE = Contract(
     published="sent-then-acknowledged",
@@ -60,5 +59,5 @@ SYSTEM = System(
     codec="node.protocols.scribe.messages:CODEC",
     reading="analysis.systems.scribe:READING",
     report="analysis.systems.scribe_report:report",
-    studies=STUDIES,
+    studies="node.protocols.scribe.studies.declaration:STUDIES",
 )

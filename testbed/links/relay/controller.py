@@ -25,8 +25,9 @@ from experiments.child_python import python_command
 from experiments.observations import LinkCounters
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
-from testbed.links.emulator import Applied, LinkWiring
+from testbed.links.emulator import Applied
 from testbed.links.relay.control_socket import ControlSocket, parameters_to_json, trace_to_json
+from testbed.links.wiring import LinkWiring
 from topologies.link_parameters import LinkParameters
 
 START_S_MAX = 60.0  # hundreds of rings have to be allocated

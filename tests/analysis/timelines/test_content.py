@@ -16,8 +16,9 @@ from analysis.timelines.selectivity import selectivity
 from analysis.timelines.sequence_intervals import NEVER
 from analysis.timelines.tasks.records import CheckClients
 from analysis.timelines.under_way import UnderWay
-from node.core.content import UNSPECIFIED, event, interest
+from node.core.content import UNSPECIFIED
 from node.core.content_matching import EventIndex
+from node.core.content_measures import event, interest
 from node.core.declaration import Contract, Declared, Trait
 from node.core.measures import Columns
 from node.core.specification import Subscription

@@ -21,7 +21,7 @@ from testbed.campaign.live_view import LiveWatcher, check_watchable, watched
 from testbed.campaign.progress import Situation
 from testbed.cli import main
 from testbed.planning import make_plan
-from testbed.sweeps import RunSelection
+from testbed.run_selection import RunSelection
 from topologies.errors import InputError
 from topologies.loader import load_topology
 

@@ -17,8 +17,8 @@ from testbed.campaign import made_runs
 from testbed.campaign.made_runs import MadeRun, make_runs, write_report
 from testbed.campaign.progress import TerseFollower
 from testbed.errors import MachineError, TestbedError
+from testbed.run_selection import RunSelection
 from testbed.runner.run_control import RunResult
-from testbed.sweeps import RunSelection
 from tests.testbed.runner.live import write_experiment
 
 VIRTUAL = "on: simulator\ncaptures: none\nsweep: {workload.rate: [100/s, 200/s]}\nrepeat: 3\n"

@@ -9,7 +9,7 @@ import pytest
 from experiments.loader import read_experiment
 from experiments.suite import overrides_of
 from testbed.campaign.recording import ENTRY_MAX, entry_of
-from testbed.sweeps import RunSelection
+from testbed.run_selection import RunSelection
 from tests.integration.test_link_failure import VIRTUAL
 from tests.testbed.runner.live import write_experiment
 

@@ -13,7 +13,8 @@ from experiments.loader import read_experiment
 from experiments.locks import folder_lock
 from experiments.sweepdir import SweepDirectory
 from testbed.cli import main
-from testbed.sweeps import Points, RunSelection
+from testbed.run_selection import RunSelection
+from testbed.sweeps import Points
 from tests.experiments.test_campaign import EARLIER
 from tests.testbed.runner.live import CUT_FOR_GOOD, write_experiment
 

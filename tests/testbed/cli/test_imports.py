@@ -2,12 +2,36 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-HEAVY = {"pydantic", "yaml", "numpy", "pyarrow", "pyspark", "duckdb", "matplotlib", "paramiko", "rich"}
+from tests.analysis.inspect.packets.small_run import around_the_cut
+
+HEAVY = {
+    "pydantic",
+    "yaml",
+    "numpy",
+    "pyarrow",
+    "pyspark",
+    "duckdb",
+    "matplotlib",
+    "paramiko",
+    "rich",
+    "asyncio",
+}
 """Each costs a command a tenth of a second or more, or belongs to work that only some do."""
-PLANS = {"pydantic", "yaml"}
+OURS = {
+    "analysis.capture.markers",
+    "analysis.capture.pcap",
+    "experiments.run_record",
+    "experiments.sweepdir",
+    "node.core.machine",
+    "topologies.model",
+}
+"""What only reading captures or runs, running, nodes or reading YAML needs: many classes each."""
+PLANS = {"pydantic", "yaml", "topologies.model"}
+MESSAGES = {"pydantic", "numpy", "pyarrow", "experiments.run_record"}
 
 IMPORTED = """
 import sys
@@ -34,8 +58,13 @@ def test_a_command_imports_only_what_it_needs(command: str, needed: set[str]) ->
     assert imported_by(words) <= needed
 
 
+def test_messages_of_a_run_are_shown_without_what_reads_captures_or_plans(tmp_path: Path) -> None:
+    run = around_the_cut().write(tmp_path / "a-run")
+    assert imported_by(["packets", str(run.path), "--around", "cut", "--link", "r2-r3"]) <= MESSAGES
+
+
 def imported_by(words: list[str]) -> set[str]:
-    """The heavy packages that a command imports in a process of its own."""
-    arguments = [sys.executable, "-c", IMPORTED, ",".join(sorted(HEAVY)), *words]
+    """The heavy packages and modules that a command imports in a process of its own."""
+    arguments = [sys.executable, "-c", IMPORTED, ",".join(sorted(HEAVY | OURS)), *words]
     said = subprocess.run(arguments, capture_output=True, text=True, check=True)
-    return set(said.stderr.split())
+    return set(said.stderr.splitlines()[-1].split())

@@ -16,8 +16,9 @@ from typing import TypeVar
 from experiments.changes import Direction
 from node.tcp.network_namespace import CLONE_NEWNET
 from testbed.batches import run_batch
-from testbed.links.emulator import LinkEmulator, LinkWiring
+from testbed.links.emulator import LinkEmulator
 from testbed.links.selection import select_emulator
+from testbed.links.wiring import LinkWiring
 from testbed.network.commands import HOST_SETTINGS, OPTIONAL_SETTINGS, OUTSIDE_MTU_BYTES, ROOT_SETTINGS
 from testbed.network.namespaces import in_each_namespace, write_settings
 from tests.testbed.leftovers import wait_until

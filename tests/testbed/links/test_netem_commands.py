@@ -1,7 +1,6 @@
 """The exact lines of links that netem emulates."""
 
 from experiments.changes import Direction
-from testbed.links.emulator import LinkWiring
 from testbed.links.netem_commands import (
     delay_line,
     delay_options,
@@ -14,6 +13,7 @@ from testbed.links.netem_commands import (
     wire_lines,
 )
 from testbed.links.selection import says_seed
+from testbed.links.wiring import LinkWiring
 from topologies.link_parameters import LinkParameters, queue_limit_packets
 
 DELAY = LinkParameters(delay_us=15_000)

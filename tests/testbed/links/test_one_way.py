@@ -1,8 +1,8 @@
 """The exact lines of links with a direction that another machine emulates."""
 
 from experiments.changes import Direction
-from testbed.links.emulator import LinkWiring
 from testbed.links.relay.controller import one_way_lines, remove_lines
+from testbed.links.wiring import LinkWiring
 from topologies.link_parameters import LinkParameters
 
 BOTH = LinkWiring("r0-r1", "l0a", "l0b", dict.fromkeys(Direction, LinkParameters()))

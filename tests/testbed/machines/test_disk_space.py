@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from experiments.plan import Plan
+from testbed.capture_size import disk_needed_bytes
 from testbed.errors import MachineError
-from testbed.forecast import disk_needed_bytes
 from testbed.machines.checks import ExaminedMachine, check_disk_space, needed_bytes
 from testbed.machines.facts import Folder
 from testbed.machines.placement import place

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.capture.clocks.machine_clocks import read_details, read_on_reference
-from analysis.capture.pcap.record_batches import TimeRange
+from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.capture_files import captures_of
 from analysis.inspect.packets.lines import Lines
 from analysis.jobs.transfers import read as read_transfers

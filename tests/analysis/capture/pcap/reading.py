@@ -5,8 +5,9 @@ from pathlib import Path
 
 from analysis.capture.pcap.compressed import unpack
 from analysis.capture.pcap.index import CaptureIndex, load_index
-from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.record_batches import read_columns, spans_of
 from analysis.capture.pcap.streams import format_address
+from analysis.capture.time_range import TimeRange
 
 Row = dict[str, int | str]
 

@@ -14,8 +14,9 @@ from analysis.capture.pcap import scan
 from analysis.capture.pcap.growing import GrowingCaptures
 from analysis.capture.pcap.index import load_index
 from analysis.capture.pcap.part import STRICT, Lenience
-from analysis.capture.pcap.record_batches import TimeRange, read_span, spans_of
+from analysis.capture.pcap.record_batches import read_span, spans_of
 from analysis.capture.pcap.source import PcapPartition, PcapStreamReader
+from analysis.capture.time_range import TimeRange
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
 from experiments import capture_parts

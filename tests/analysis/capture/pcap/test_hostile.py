@@ -16,7 +16,8 @@ from analysis.capture.pcap import fragments, scan, walk
 from analysis.capture.pcap.compressed import unpack
 from analysis.capture.pcap.format import PCAPNG, Format
 from analysis.capture.pcap.index import CaptureIndex, build_index
-from analysis.capture.pcap.record_batches import TimeRange, read_span, spans_of
+from analysis.capture.pcap.record_batches import read_span, spans_of
+from analysis.capture.time_range import TimeRange
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS
 from tests.analysis.capture.pcap.blocks import block, enhanced, interface, obsolete, section, simple

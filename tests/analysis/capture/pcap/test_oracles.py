@@ -14,8 +14,9 @@ import pytest
 
 from analysis.capture.pcap.index import load_index
 from analysis.capture.pcap.mapping import map_bytes
-from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.record_batches import read_columns, spans_of
 from analysis.capture.pcap.streams import Conversations, HostCapture, directions
+from analysis.capture.time_range import TimeRange
 from node.protocols.sprinkler.messages import CODEC
 from tests.analysis.capture.pcap.captures import ACK, PSH, START_NS, SYN, Record, segment, write_pcap
 from tests.analysis.capture.pcap.whole import reassemble

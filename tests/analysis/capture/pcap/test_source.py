@@ -26,7 +26,7 @@ from pyspark.sql.types import LongType, StructType
 from analysis.capture.pcap import record_batches, scan
 from analysis.capture.pcap.index import load_index
 from analysis.capture.pcap.naming import find_captures
-from analysis.capture.pcap.record_batches import TimeRange, pack, read_span, spans_of
+from analysis.capture.pcap.record_batches import pack, read_span, spans_of
 from analysis.capture.pcap.source import (
     PcapReader,
     PcapSource,
@@ -35,6 +35,7 @@ from analysis.capture.pcap.source import (
     narrow,
     register,
 )
+from analysis.capture.time_range import TimeRange
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
 from tests.analysis.capture.pcap.captures import START_NS, at_intervals, segment, write_pcap

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from analysis.capture.pcap import record_batches, scan
 from analysis.capture.pcap.index import load_index, sidecar
-from analysis.capture.pcap.record_batches import TimeRange
 from analysis.capture.pcap.source import PcapReader, register
 from analysis.capture.pcap.stored import FETCHING, stored_spans
+from analysis.capture.time_range import TimeRange
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
 from analysis.spark_home import local_folder

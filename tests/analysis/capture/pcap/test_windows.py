@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from analysis.capture.pcap.index import load_index
 from analysis.capture.pcap.mapping import map_bytes
-from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.record_batches import read_columns, spans_of
 from analysis.capture.pcap.streams import Conversations, HostCapture, WaitLimits
+from analysis.capture.time_range import TimeRange
 from node.protocols.sprinkler.messages import CODEC, Advertisement, Counter, Events, Subscribe, Unsubscribe
 from tests.analysis.capture.pcap import whole
 from tests.analysis.capture.pcap.captures import ACK, RST, START_NS, SYN, Record, segment, write_pcap

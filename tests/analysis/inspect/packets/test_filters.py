@@ -6,7 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from analysis.capture.pcap.record_batches import TimeRange
+from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.filters import Filter, Query, codec_of, make_filter
 from analysis.schemas import TRANSFERS
 from analysis.timelines.run_metadata import RunMetadata

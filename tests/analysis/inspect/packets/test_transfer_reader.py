@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.capture.pcap.record_batches import TimeRange
+from analysis.capture.time_range import TimeRange
 from analysis.errors import AnalysisError
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.transfer_reader import Step, merge, transfers
@@ -83,8 +83,9 @@ def test_files_of_all_senders_are_read_but_not_unfinished_ones(tmp_path):
     assert rows == [(1, "a"), (2, "b"), (3, "a"), (3, "b"), (4, "b"), (5, "a")]
 
 
-def test_row_groups_of_other_times_are_not_read(tmp_path, monkeypatch):
-    run = write_senders(tmp_path, range(100))
+@pytest.fixture
+def asked(monkeypatch):
+    """The row groups that are read, as they are."""
     asked = []
     iter_batches = pq.ParquetFile.iter_batches
 
@@ -93,9 +94,26 @@ def test_row_groups_of_other_times_are_not_read(tmp_path, monkeypatch):
         return iter_batches(file, size, groups, **how)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", spy)
+    return asked
+
+
+def test_row_groups_of_other_times_are_not_read(tmp_path, asked):
+    run = write_senders(tmp_path, range(100))
     found = transfers(run, Filter(times=TimeRange(35, 52)), ("t_ns",))
     assert [t_ns for table in found for t_ns in table.column("t_ns").to_pylist()] == list(range(35, 52))
     assert asked == [[3], [4], [5]]
+
+
+def test_row_groups_of_other_senders_are_not_read(tmp_path, asked):
+    run = write_senders(tmp_path, [])
+    sent = [row(t_ns=t_ns, sender=f"h{t_ns // 10}", receiver="r") for t_ns in range(40)]
+    unknown = [row(t_ns=t_ns, sender=None, receiver="r") for t_ns in range(40, 50)]
+    rows = pa.Table.from_pylist([*sent, *unknown], schema=TRANSFERS)
+    pq.write_table(rows, run.table("transfers") / "part-z.parquet", row_group_size=10)
+    found = transfers(run, Filter(pairs=frozenset({("h1", "r"), ("h3", "r"), ("h2", "s")})), ("t_ns",))
+    times = [t_ns for table in found for t_ns in table.column("t_ns").to_pylist()]
+    assert times == [*range(10, 20), *range(30, 40)]
+    assert asked == [[1], [2], [3], [4]]  # of the last one it does not stand there who sent
 
 
 def test_a_table_of_another_version_or_a_torn_one_says_what_to_do(tmp_path):

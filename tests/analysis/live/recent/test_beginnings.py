@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from analysis.capture.pcap.byte_ranges import Segments
 from analysis.capture.pcap.index import build_index
 from analysis.capture.pcap.mapping import map_bytes
-from analysis.capture.pcap.record_batches import TimeRange, read_columns, spans_of
+from analysis.capture.pcap.record_batches import read_columns, spans_of
 from analysis.capture.pcap.streams import directions
+from analysis.capture.time_range import TimeRange
 from analysis.live.recent.beginnings import begin_at_message
 from node.protocols.sprinkler.messages import CODEC, Events, Request, Subscribe
 from tests.analysis.capture.pcap.captures import SYN, Record, segment, write_pcap

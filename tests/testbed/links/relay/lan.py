@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from experiments.changes import Direction, LinkChange, LinkState
-from testbed.links.emulator import Applied, LinkWiring
+from testbed.links.emulator import Applied
 from testbed.links.relay.controller import RelayEmulator
+from testbed.links.wiring import LinkWiring
 from testbed.network.network import Network
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.probes import Stamper

@@ -9,9 +9,9 @@ from typing import Any
 from experiments.changes import Direction
 from testbed.batches import run_batch
 from testbed.errors import TestbedError
-from testbed.links.emulator import LinkWiring
 from testbed.links.relay.controller import RelayEmulator
 from testbed.links.relay.port import Port
+from testbed.links.wiring import LinkWiring
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import Stamper

@@ -1,0 +1,31 @@
+"""What the captures of a run are searched for, and at which port."""
+
+from analysis.capture.markers import Markers
+from experiments.declared import Trait
+from experiments.plan import Plan
+from node.core.message_layout import Codec
+from node.systems import codec_of
+
+
+def messages_of(plan: Plan) -> Codec | Markers | None:
+    """What to search a run's captures for; None if its messages are not known here."""
+    if not plan.declared.shows_events:
+        return codec_of(plan.system)
+    declared, addresses = plan.declared, {host.name: host.address for host in plan.hosts}
+    clients = [each for each in plan.processes if not declared.has(each.role, Trait.SERVER)]
+    publishers = {
+        addresses[each.host]: frozenset(
+            stream.number
+            for stream in plan.streams
+            if not {each.region, each.name}.isdisjoint(stream.publishers)
+        )
+        for each in clients
+        if declared.has(each.role, Trait.PUBLISHER)
+    }
+    takers = {addresses[each.host] for each in clients if declared.has(each.role, Trait.SUBSCRIBER)}
+    return Markers(plan.workload["event_size_bytes"], publishers, frozenset(takers))
+
+
+def message_port(plan: Plan) -> int | None:
+    """The port that messages go to or come from; None is any."""
+    return None if plan.declared.shows_events else plan.port

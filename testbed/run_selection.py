@@ -1,0 +1,39 @@
+"""What a user asked for: an experiment, and the options that count for all its runs."""
+
+from dataclasses import dataclass
+
+from experiments.loader import ExperimentFile
+from experiments.sweep import too_many
+from topologies.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class RunSelection:
+    """What a user asked for: an experiment as it was read, and the options that count for all its runs."""
+
+    file: ExperimentFile
+    backend: str
+    links: str
+    seed: int
+    repeat: int
+
+    @classmethod
+    def of(
+        cls, file: ExperimentFile, *, backend: str | None, links: str, seed: int | None, repeat: int | None
+    ) -> "RunSelection":
+        """Options that are not given are as in the file. Raises InputError if they make too many runs."""
+        experiment = file.experiment
+        if repeat is not None and (problem := too_many(experiment.axes, repeat)):
+            raise InputError("--repeat", None, "", problem)
+        return cls(
+            file,
+            backend or experiment.on,
+            links,
+            experiment.seed if seed is None else seed,
+            repeat or experiment.repeat,
+        )
+
+    @property
+    def is_sweep(self) -> bool:
+        """Whether it makes more than one run."""
+        return bool(self.file.experiment.axes) or self.repeat > 1
