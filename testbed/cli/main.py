@@ -102,7 +102,9 @@ def cutset(debug: bool, modules: tuple[Path, ...]) -> None:
 
 def main() -> None:
     """Entry point of the `cutset` command."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    gc.freeze()  # Python looks for cycles again as it ends, when all memory goes anyway
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
