@@ -49,8 +49,10 @@ COMMANDS = {
     "schema": "schema",
 }
 OPTION = "--system-module"
-BLAS_THREADS = "OPENBLAS_NUM_THREADS"
-"""NumPy's linear algebra, of which there is little here, else starts a thread per processor when imported."""
+LIBRARIES = {"OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "__all__"}
+"""What libraries are told, unless the user tells them otherwise: NumPy starts no thread per processor when it
+is imported, for linear algebra, of which there is little here; pydantic searches no packages for plugins.
+"""
 GARBAGE = 200_000
 """Objects after which Python looks for cycles; a short command makes fewer. Looking at 50,000 takes 50 ms."""
 
@@ -110,7 +112,8 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Carry out a command line; returns its exit code."""
     gc.set_threshold(GARBAGE)
-    os.environ.setdefault(BLAS_THREADS, "1")
+    for name, value in LIBRARIES.items():
+        os.environ.setdefault(name, value)
     _search_no_working_directory()
     with only_printable(), none_dropped():
         return _carry_out(arguments)
