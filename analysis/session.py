@@ -160,7 +160,7 @@ def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
 
 @contextmanager
 def _ended_if_interrupted() -> Iterator[None]:
-    """End what this block has started, if it raises: nobody has a handle of it then."""
+    """End the children that this block has started, if it raises: no handle of them is left."""
     before = {child.pid for child in psutil.Process().children()}
     try:
         yield

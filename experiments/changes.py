@@ -94,8 +94,8 @@ class LinkChange:
     when: Trigger | None = None
     """After what it is so; from its time on unless given."""
     begins: tuple[Name, ...] | None = None
-    """The faults that begin here at this instant, `fault` among them; none, where `fault` ends. Older runs do
-    not say it."""
+    """The faults that begin with this change, or the `restore` that it carries out; empty where `fault` ends
+    by itself. None in runs of older versions."""
 
     def begins_fault(self, name: str) -> bool:
         """Whether a fault begins with this change, or a `restore` does it."""

@@ -204,7 +204,7 @@ class Plan:
     seed: Seed
     duration_us: TimeUs
     drain_us: TimeUs  # bound on the drain after the drivers stop
-    links_kind: str  # auto | netem | relay, as asked
+    links_kind: str  # auto | netem | relay; relay for auto where netem lacks something
     congestion_control: Name | None  # TCP's, on all hosts; None is the kernel's own choice
     snaplen_bytes: Count | None  # None captures whole packets
     regions: tuple[RegionPlan, ...]

@@ -1,8 +1,8 @@
 """Temporary folders that go with their process, even if it is killed.
 
-A small process beside ours waits for our end, of which a pipe tells it, and removes the folder then. Should
-it be killed too, or the machine stop, the next folder of the same kind removes what is left: each is locked
-for as long as its process lives, so one that can be locked is left over.
+A small process waits until a pipe from ours is closed, and then removes the folder. If it is killed too, or
+the machine stops, the next folder of the same kind removes what is left: each is locked for as long as its
+process lives, so one that can be locked is left over.
 """
 
 import contextlib
@@ -40,6 +40,7 @@ def scratch(prefix: str, inside: Path) -> Iterator[Path]:
         finally:
             if os.getpid() == owner:  # a child that was forked ends here too
                 remover.communicate()
+                shutil.rmtree(folder, ignore_errors=True)  # the remover was killed
 
 
 def _made(prefix: str, inside: Path, stack: contextlib.ExitStack) -> Path:

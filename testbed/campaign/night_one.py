@@ -49,7 +49,7 @@ WORST_FIRST: dict[Verdict, Failure] = {
 HUNT_END_S = 300.0
 """What a hunt found when its time was over is still shrunk."""
 OTHERS_S = 120.0
-"""How long a run that another command analyses is waited for: a failure stands for good."""
+"""How long to wait for a run that another command reads or analyses: a failure would stand for good."""
 BackendOf = Callable[[str], "Backend"]
 """The place of this name, opened if need be. Raises InputError, MachineError."""
 
@@ -70,7 +70,7 @@ def finish_one(night: Night, run: NightRun) -> bool:
     def finish(follow: Follower, began_s: float) -> NightRun:
         again = night.note(replace(run, tries=run.tries + 1))
         directory = _directory(night, run)
-        with sole_writer(directory.path, OTHERS_S):  # whoever looks at it will be done
+        with sole_writer(directory.path, OTHERS_S):
             ended = RunResult(directory.read_run(), by_user=False)
             if directory.summary_json.exists():
                 write_page(directory, follow)

@@ -1,6 +1,6 @@
 """Which link parameters each kind of link does not implement: a plan with one is refused before it starts.
 
-What is not listed is implemented, and measured by a test on that kind of link (docs/links.md has the table).
+What is not listed is implemented (the table is in docs/links.md).
 """
 
 from collections.abc import Iterator, Mapping

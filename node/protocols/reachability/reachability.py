@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from node.core import machine as m
 from node.core.peer_pool import Address, Forget, PeerEffect, SendTo
 from node.protocols.reachability.lateness import Lateness
+from node.protocols.reachability.long_messages import LongMessages
 from node.protocols.reachability.messages import Ping, Pong, Relay, Unheard
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.numbers import Numbers
@@ -92,8 +93,7 @@ class _Lost:
 class _Times:
     """When something happened last between this node and another. heard: anything came; direct: without a
     relay; sent: without a relay, from this node; returned: the direct way was found to work again; found:
-    relays were; part: a part of a long message came; parts: the first one of those that came without a long
-    pause; told: it was told so; coming: it told us so.
+    relays were.
     """
 
     heard_us: int = -LONG_US
@@ -101,10 +101,6 @@ class _Times:
     sent_us: int = -LONG_US
     returned_us: int = -LONG_US
     found_us: int = -LONG_US
-    part_us: int = -LONG_US
-    parts_us: int = -LONG_US
-    told_us: int = -LONG_US
-    coming_us: int = -LONG_US
 
 
 NEVER = _Times()
@@ -138,6 +134,7 @@ class Reachability:
         self._pings: dict[int, tuple[Address, int, Told | None]] = {}
         self._lost: dict[Address, _Lost] = {}
         self._times: dict[Address, _Times] = {}
+        self._long_messages = LongMessages(parameters.probe_timeout_us // 4)
         self._answered: dict[tuple[Address, int], int] = {}  # how often probes were answered; oldest first
         self._used: set[Address] = set()  # sent to through a relay, since direct ways were tried last
         self._direct_again_us = 0
@@ -244,24 +241,17 @@ class Reachability:
             self._go_through(relays, address)
 
     def part_came(self, address: Address) -> None:
-        """A part of a long message came from a node, over a slow link: it is told so now and then, since the
-        answers to this message, and to those behind it, come late.
-        """
-        times, often_us = self._times_of(address), self._parameters.probe_timeout_us // 4
-        if self.now_us - times.part_us > 2 * often_us:
-            times.parts_us = self.now_us
-        times.part_us = self.now_us
-        if min(self.now_us - times.parts_us, self.now_us - times.told_us) >= often_us:
-            times.told_us = self.now_us
+        """Only a part of a message came from a node: it may be told so (`LongMessages`)."""
+        if self._long_messages.part_came(address, self.now_us):
             self._emit(SendTo(address, (Pong(self.own.id, 0, 0),)))
 
     def is_receiving(self, address: Address) -> bool:
         """Whether a part of a long message came from a node lately."""
-        return self.now_us - self._times.get(address, NEVER).part_us < self.patience_us
+        return self._long_messages.received_part(address, self.now_us - self.patience_us)
 
     def is_coming(self, address: Address) -> bool:
         """Whether a node has told lately that parts of what was sent to it come: it lives, and hears us."""
-        return self.now_us - self._times.get(address, NEVER).coming_us < self.patience_us
+        return self._long_messages.is_coming(address, self.now_us - self.patience_us)
 
     def unheard(self, address: Address, relays: Relays) -> None:
         """A node says, through relays, that it does not hear us directly."""
@@ -493,7 +483,7 @@ class Reachability:
     def ponged(self, address: Address, pong: Pong, relays: Relays | None) -> None:
         """A ping's answer came; where it asks back, it is answered. Number 0: see `Pong`."""
         if not pong.number and relays is None:
-            self._times_of(address).coming_us = self.now_us
+            self._long_messages.told(address, self.now_us)
         if pong.back and relays is None:
             self._emit(SendTo(address, (Pong(self.own.id, pong.back, 0),)))
         asked, sent_us, told = self._pings.pop(pong.number, (None, 0, None))

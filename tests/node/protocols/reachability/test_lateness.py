@@ -28,7 +28,7 @@ def test_what_was_seen_is_forgotten_by_halves_and_bounded():
 
 
 def never(address):
-    """Nobody tells that parts of a long message come."""
+    """No node tells that parts of a long message come."""
     return False
 
 
