@@ -34,6 +34,8 @@ WINDOW_BYTES = 4 << 20  # that a process which does not read may leave in its ke
 
 Parcel = tuple[int, int, m.Input]
 """What travels: its bytes, those on the wire with headers, and the input."""
+Progress = tuple[int, int, tuple[int, m.Input]]
+"""When the other end hears of a part, until when, and of what: the flight and the message."""
 Step = tuple[int, int, Parcel]
 """Of a parcel between regions: in which flight, and which of the links comes next."""
 Deliver = Callable[[Any, m.Input, int], None]
@@ -52,10 +54,12 @@ class Pipe:
         "_clock",
         "_deliver",
         "_discarded",
+        "_flight",
         "_in",
         "_left_us",
         "_out",
         "_pending",
+        "_told_us",
         "_unread",
         "delay_us",
         "target",
@@ -70,6 +74,8 @@ class Pipe:
         self._left_us = 0.0  # when the last bit handed over so far has left the port
         self._arrived_us = 0.0  # nothing overtakes
         self._pending = 0  # deliveries that wait for the receiver's port
+        self._flight = 0  # what is planned for an earlier flight does not take place
+        self._told_us = 0  # until when the other end hears of parts
         self._unread = 0  # bytes that arrived and were not read
         self._awaited: Callable[[Any], None] | None = None
         self._discarded = False
@@ -87,7 +93,7 @@ class Pipe:
             self._left_us = left_us
         at_us = int(self._left_us) + self.delay_us
         if takes_us > PROGRESS_US:
-            self._tell_progress(now_us, self._left_us, self.delay_us, (0, given))
+            self._tell_progress(self._left_us, self.delay_us, (0, given))
         self._clock.at(at_us, self._reach, (size_bytes, on_wire, given))
 
     def when_room(self, action: Callable[[Any], None]) -> None:
@@ -117,17 +123,25 @@ class Pipe:
         """After `discard`: hand this to the other end as soon as possible."""
         self._clock.at(self._clock.now_us + self.delay_us, self._hurried, given)
 
-    def _tell_progress(
-        self, begin_us: float, end_us: float, delay_us: int, part: tuple[int, m.Input]
-    ) -> None:
-        """Plan what the other end hears while a message is being sent; part: its flight, and the message."""
-        for sent_us in range(int(begin_us) + PROGRESS_US, int(end_us), PROGRESS_US):
-            self._clock.at(sent_us + delay_us, self._progressed, part)
+    def _tell_progress(self, sent_us: float, delay_us: int, part: tuple[int, m.Input]) -> None:
+        """The other end hears of parts until a message is sent, and `delay_us` longer, or of those of the
+        messages before it. part: the message's flight, and the message.
+        """
+        at_us = max(self._told_us, self._clock.now_us + delay_us) + PROGRESS_US
+        end_us = int(sent_us) + delay_us
+        if at_us < end_us:
+            self._told_us = end_us
+            self._clock.at(at_us, self._progressed, (at_us, end_us, part))
 
-    def _progressed(self, part: tuple[int, m.Input]) -> None:
-        given = part[1]
-        if not self._discarded and isinstance(given, m.Received):
-            self._deliver(self.target, m.Received(given.connection, ()), 0)
+    def _progressed(self, progress: Progress) -> None:
+        at_us, end_us, part = progress
+        if self._discarded or part[0] != self._flight:
+            return
+        if isinstance(part[1], m.Received):
+            self._deliver(self.target, m.Received(part[1].connection, ()), 0)
+        at_us += PROGRESS_US
+        if at_us < end_us:
+            self._clock.at(at_us, self._progressed, (at_us, end_us, part))
 
     def _reach(self, parcel: Parcel) -> None:
         """The last bit is at the receiver's port, which may still be busy with others'."""
@@ -180,7 +194,6 @@ class WidePipe(Pipe):
     __slots__ = (
         "_back",
         "_cut_links",
-        "_flight",
         "_flying",
         "_held",
         "_links",
@@ -201,7 +214,6 @@ class WidePipe(Pipe):
         self._links, self._back = links
         self._flying: deque[Parcel] = deque()  # what is on its way, in order
         self._held: deque[Parcel] = deque()  # handed over after that, waiting for the links
-        self._flight = 0  # stages planned in an earlier flight do not take place
         self._queued_bytes = 0  # not yet through the first link
         self._passed_us = [0.0] * len(self._links)  # nothing overtakes into a link,
         self._reached_us = [0] * len(self._links)  # nor out of it
@@ -228,6 +240,7 @@ class WidePipe(Pipe):
         self._cut_links += 1
         if link in self._links:
             self._flight += 1
+            self._told_us = 0
             self._held.extendleft(reversed(self._flying))
             self._flying.clear()
             self._queued_bytes = sum(parcel[0] for parcel in self._held)
@@ -286,7 +299,7 @@ class WidePipe(Pipe):
         self._passed_us[stage] = done_us
         if done_us > now_us + PROGRESS_US:
             further_us = sum(each.delay_us for each in self._links[stage:]) + self._in.delay_us
-            self._tell_progress(now_us, done_us, further_us, (flight, parcel[2]))
+            self._tell_progress(done_us, further_us, (flight, parcel[2]))
         self._clock.at(int(done_us), self._through, step)
 
     def _through(self, step: Step) -> None:
@@ -308,10 +321,6 @@ class WidePipe(Pipe):
             self._clock.at(at_us, self._enter, (flight, stage, parcel))
         else:
             self._clock.at(at_us + self._in.delay_us, self._land, step)
-
-    def _progressed(self, part: tuple[int, m.Input]) -> None:
-        if part[0] == self._flight:
-            super()._progressed(part)
 
     def _land(self, step: Step) -> None:
         """The last bit is there."""

@@ -134,6 +134,7 @@ class LinkDirection:
         "_deviation",
         "_jitter_correlation",
         "_jitter_us",
+        "_segments_us",
         "_sent_us",
         "bursts",
         "cuts",
@@ -152,6 +153,7 @@ class LinkDirection:
         self.random = random
         self.cuts = 0
         self.free_us = 0.0
+        self._segments_us = 0.0  # when it had taken all single segments, if they alone had been sent
         self._deviation = 0.0  # of the last message, in parts of the jitter
         self.pipes: dict[Traversal, None] = {}
         self.change(line)
@@ -178,9 +180,11 @@ class LinkDirection:
             if done_us < now_us:
                 done_us = float(now_us)
         self.free_us = done_us
-        if size_bytes <= SEGMENT_BYTES + HEADERS_BYTES and done_us > now_us + QUEUE_US:
-            return now_us + QUEUE_US + size_bytes * self.us_per_byte
-        return done_us
+        if size_bytes > SEGMENT_BYTES + HEADERS_BYTES:
+            return done_us
+        segments_us = max(self._segments_us, now_us) + size_bytes * self.us_per_byte
+        self._segments_us = segments_us
+        return min(done_us, max(segments_us, now_us + QUEUE_US + size_bytes * self.us_per_byte))
 
     def delay_at_us(self, now_us: int) -> int:
         """The delay of what begins to travel now."""

@@ -24,6 +24,7 @@ MESSAGES_MAX = 200_000
 SENDS_MAX = 100_000
 """Of one process in a second of virtual time: who sends more goes round in circles."""
 SECOND_US = 1_000_000
+PART = "part"  # of a long message, which is not whole yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Coverage(Watcher):
         """The kind of an input: of the first message that came, or the name of a timer."""
         match given:
             case m.Received():
-                return self._kind(given.messages[0])
+                return self._kind(given.messages[0]) if given.messages else PART
             case m.TimerFired():
                 return given.timer[0]
         return type(given).__name__
