@@ -28,10 +28,6 @@ REASONS_MAX = 20
 """Of a fault, in words."""
 STREAM_BITS = 32
 UNAFFECTED = "it was on no stream's route to a client, and no client had a gap where the route is not known"
-NEVER_HELD = "it never took hold: when it began, its links were as it makes them, or the run was over"
-TOGETHER = "it took hold together with {}: {} of its streams at clients show what both did"
-TOGETHER_NS = 50_000_000
-"""Changes of one instant are made one after the other."""
 UNTOLD = (
     "whether it affected {} streams at clients is not known: neither packets nor logs show their routes, and"
     " too little came before it to tell a gap"
@@ -71,7 +67,6 @@ def headline(recovery: pa.Table, metadata: RunMetadata) -> tuple[dict[str, dict[
     for fault in metadata.faults:
         figures, missing = _figures(fault, rows(recovery, fault=fault.name))
         found[fault.name] = figures
-        missing += _together(fault, recovery, metadata)
         reasons += [f"recovery.{fault.name}: {reason}" for reason in missing]
     return found, reasons
 
@@ -222,7 +217,7 @@ def _figures(fault: Fault, pairs: pa.Table) -> tuple[dict[str, Any], list[str]]:
     bar_s = pc.max(affected.column("bar_s")).as_py()
     figures |= {} if bar_s is None else {"bar_s": bar_s}
     if fault.applied_ns is None:
-        return figures, [NEVER_HELD]
+        return figures, ["it never took hold"]
     unknown = pc.sum(pc.equal(pairs.column("affected_by"), UNKNOWN)).as_py() or 0
     reasons = [UNTOLD.format(unknown)] if unknown else []
     if not affected.num_rows:
@@ -231,25 +226,6 @@ def _figures(fault: Fault, pairs: pa.Table) -> tuple[dict[str, Any], list[str]]:
     told = sorted({reason for text in texts for reason in text.split("; ")})
     more = [f"and {len(told) - REASONS_MAX} reasons more"] if len(told) > REASONS_MAX else []
     return figures, [*reasons, *told[:REASONS_MAX], *more, *_disagreement(affected)]
-
-
-def _together(fault: Fault, recovery: pa.Table, metadata: RunMetadata) -> list[str]:
-    """With which faults it took hold at the same time, and how many pairs both affected."""
-    if fault.applied_ns is None:
-        return []
-    mine = _affected_pairs(recovery, fault.name)
-    notes = []
-    for other in metadata.applied_faults:
-        if other.name != fault.name and abs(other.t_ns - fault.t_ns) <= TOGETHER_NS:
-            both = len(mine & _affected_pairs(recovery, other.name))
-            notes += [TOGETHER.format(other.name, both)] if both else []
-    return notes
-
-
-def _affected_pairs(recovery: pa.Table, fault: str) -> set[tuple[int, str]]:
-    found = rows(recovery, fault=fault)
-    found = found.filter(found.column("affected"))
-    return set(zip(found.column("stream").to_pylist(), found.column("client").to_pylist(), strict=True))
 
 
 def _disagreement(affected: pa.Table) -> list[str]:

@@ -49,7 +49,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault as it was asked for, and when the first change held that it began (None: never)."""
+    """A fault as it was asked for, and when its first change held (None: never)."""
 
     name: str
     kind: str
@@ -378,11 +378,7 @@ def _churn(record: RunRecord) -> Iterator[Fault]:
 
 
 def _fault(fault: FaultPlan, record: RunRecord) -> Fault:
-    changes = [
-        (change, applied)
-        for change, applied in record.carried_out
-        if (change.begins_fault(fault.name) if isinstance(change, LinkChange) else change.fault == fault.name)
-    ]
+    changes = [each for each in record.carried_out if each[0].fault == fault.name]
     hop_of = {direction: hop for hop, direction in _links_by_hop(record.plan).items()}
     hosts = {process.name: process.host for process in record.plan.processes}
     held = [(change, applied.applied_ns) for change, applied in changes if applied.applied_ns is not None]

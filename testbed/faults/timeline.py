@@ -11,8 +11,7 @@ some of its parameters are set. The rule for each link direction at each instant
 - an effect with `for` ends by itself. Nothing changes once the run's duration is over.
 
 Only real differences become changes. A change carries the name of the fault that caused it: where an effect
-ends, that of the restore if there was one; where several meet in one instant, the last that begins there. Its
-`begins` has all that begin there: a fault takes hold with the first change that it begins, not with its end.
+ends, that of the restore if there was one; where several meet in one instant, the last that begins there.
 
 A separation keeps packets from crossing the region's LAN from one process's host to another's. Several may
 overlap: two processes are reachable to each other again when the last separation between them is over. Each
@@ -266,13 +265,7 @@ def _changes_of(
             begun = max(begins[at_us], key=lambda effect: effect.order).fault if begins[at_us] else None
             cause = _cause(begins[at_us], ends[at_us])
             when = None if begun is None else _trigger(begun)
-            begin = sorted(begins[at_us], key=lambda effect: effect.order)
-            names = [effect.fault.name for effect in begin] or [
-                effect.ended_by for effect in ends[at_us] if effect.ended_by
-            ]
-            yield LinkChange(
-                at_us, cause, *link_direction, *now, when=when, begins=tuple(dict.fromkeys(names))
-            )
+            yield LinkChange(at_us, cause, *link_direction, *now, when=when)
 
 
 def _combined(configured: LinkParameters, active: Sequence[LinkEffect]) -> tuple[LinkState, LinkParameters]:
