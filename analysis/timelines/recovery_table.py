@@ -56,8 +56,10 @@ def table(
         "requested_s": np.array([each.requested_s for each in metadata.applied_faults])[fault],
         "applied_s": np.array([metadata.seconds(each.t_ns) for each in metadata.applied_faults])[fault],
         "bar_s": _error_bounds(pairs, metadata),
-        **_disorder(pairs, fault, deliveries, len(names)),
+        **_disorder(pairs, fault, deliveries, metadata),
     }
+    counts = _counts(pairs, fault, metadata)
+    columns |= {name: pc.if_else(counts, columns[name], pa.scalar(0, pa.int64())) for name in SUMS}
     return pa.table({name: columns[name] for name in schemas.RECOVERY.names}, schema=schemas.RECOVERY)
 
 
@@ -139,8 +141,25 @@ def _row(pair: dict[str, Any], reactions: _Reactions) -> dict[str, Any]:
     }
 
 
-def _disorder(pairs: pa.Table, fault: Ints, deliveries: pa.Table | None, faults: int) -> dict[str, pa.Array]:
-    """What came again or late after each pair's fault; null where nothing was written down of the pair."""
+def _counts(pairs: pa.Table, fault: Ints, metadata: RunMetadata) -> pa.Array:
+    """For which rows counts what became of the pair after the instant of the fault: if the fault affected it,
+    or no fault of that instant did.
+    """
+    clients = codes(pairs.column("client"), pairs.column("client").unique().to_pylist())
+    instant = np.array(metadata.instant_of, np.int64)[fault]
+    rows_of = np.stack((instant, ints(pairs, "stream"), clients))
+    _, group = np.unique(rows_of, axis=1, return_inverse=True)
+    affected = pairs.column("affected").to_numpy()
+    explained = np.bincount(group.ravel(), affected, minlength=1)[group.ravel()] > 0
+    return pa.array(affected | ~explained)
+
+
+def _disorder(
+    pairs: pa.Table, fault: Ints, deliveries: pa.Table | None, metadata: RunMetadata
+) -> dict[str, pa.Array]:
+    """What came again or late after the instant of each pair's fault; null where nothing was written down of
+    the pair.
+    """
     names = ("duplicated", "out_of_order")
     if deliveries is None or not deliveries.num_rows:
         return {name: pa.nulls(pairs.num_rows, pa.int64()) for name in names}
@@ -152,10 +171,11 @@ def _disorder(pairs: pa.Table, fault: Ints, deliveries: pa.Table | None, faults:
     order = np.argsort(keys, kind="stable")
     at = order[np.minimum(np.searchsorted(keys[order], wanted), len(order) - 1)]
     unknown = keys[at] != wanted
+    instant = np.array(metadata.instant_of, np.int64)[fault]
     found = {}
     for name in names:
         counted = pc.list_flatten(deliveries.column(f"{name}_after")).to_numpy()
-        found[name] = pa.array(counted[at * faults + fault], mask=unknown)
+        found[name] = pa.array(counted[at * len(metadata.instants) + instant], mask=unknown)
     return found
 
 
