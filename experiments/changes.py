@@ -93,13 +93,6 @@ class LinkChange:
     parameters: Annotated[Impairments, Field(alias="shape")]  # its name in run.json
     when: Trigger | None = None
     """After what it is so; from its time on unless given."""
-    begins: tuple[Name, ...] | None = None
-    """The faults that begin with this change, or the `restore` that it carries out; empty where `fault` ends
-    by itself. None in runs of older versions."""
-
-    def begins_fault(self, name: str) -> bool:
-        """Whether a fault begins with this change, or a `restore` does it."""
-        return name == self.fault if self.begins is None else name in self.begins
 
 
 @dataclass(frozen=True, slots=True)

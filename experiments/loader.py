@@ -10,6 +10,7 @@ from typing import Any
 from experiments.checks import problems
 from experiments.model import Experiment
 from experiments.overrides import overridden, with_value, without
+from experiments.strikes import strike_problems
 from experiments.sweep import OF_MANY_RUNS, VARIANT, value_text
 from systems.names import is_path
 from topologies.document import Document, files_in, find_file, read_document, validated
@@ -84,6 +85,8 @@ def experiment_from(document: Document) -> Experiment:
         raise document.error(("topology",), f"{error.file}: {error.problem}") from None
     for path, problem in problems(experiment, topology):
         raise document.error(path, problem)
+    for number, problem in strike_problems(experiment.faults, topology, experiment.duration_us):
+        raise document.error(("faults", number, experiment.faults[number].kind), problem)
     return experiment
 
 

@@ -7,7 +7,7 @@ the run, when all nodes are ready and the drivers start.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -134,14 +134,26 @@ class CapturePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Strike:
+    """From when on, and where, the network does what a fault says: its figures count from there. Nowhere: it
+    never does (`experiments.strikes`).
+    """
+
+    at_us: TimeUs
+    directions: tuple[tuple[Name, Direction], ...] = ()  # of links
+    processes: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FaultPlan:
-    """A fault as it was asked for; its changes carry its name."""
+    """A fault as it was asked for."""
 
     name: Name
     kind: Name  # that of `experiments.faults`: cut, restore, set, kill...
     target: Text  # "r2-r3", "r2", "r2/proxy-0", "r0 r1 | r2 r3"
     at_us: TimeUs
     until_us: TimeUs | None = None  # when its last effect on links ends, if it does within the run
+    strike: Strike | None = None  # None: a plan of before; the changes that carry its name say it
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,6 +390,18 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
             else (f"changes.{n}", change.process, processes)
             for n, change in enumerate(plan.changes)
         ),
+        *_struck(plan.faults, links, processes),
     ):
         if name not in known:
             yield field_, f"the plan has no {name}"
+
+
+def _struck(
+    faults: Sequence[FaultPlan], links: Set[str], processes: Set[str]
+) -> Iterator[tuple[str, str, Set[str]]]:
+    """Field, what is named there, and what there is."""
+    for number, strike in enumerate(fault.strike for fault in faults):
+        for link, _ in () if strike is None else strike.directions:
+            yield f"faults.{number}.strike", link, links
+        for process in () if strike is None else strike.processes:
+            yield f"faults.{number}.strike", process, processes

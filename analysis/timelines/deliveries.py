@@ -119,8 +119,8 @@ def check(
         "corrupted": sums(got.group, verdict.corrupted, groups),
         "published_twice": published_twice(known.stream, known.batches, len(streams))[stream],
         "unverified": sums(got.group, verdict.unverified, groups),
-        "duplicated_after": _per_fault(metadata, got, wrong.duplicated, groups),
-        "out_of_order_after": _per_fault(metadata, got, wrong.out_of_order, groups),
+        "duplicated_after": _per_instant(metadata, got, wrong.duplicated, groups),
+        "out_of_order_after": _per_instant(metadata, got, wrong.out_of_order, groups),
         "digest": _digests(covered, [streams[place] for place in stream.tolist()], epochs),
         "published_digest": _digests(known.runs, streams, epochs)[stream],
     }
@@ -317,12 +317,12 @@ def _lost(covered: tuple[Ints, Ints], sessions: Sessions, wanted: Runs, groups: 
     return sums(sessions.group[first >> SPAN_BITS], end - first - accounted, groups)
 
 
-def _per_fault(metadata: RunMetadata, got: RecordedDeliveries, events: Ints, groups: int) -> pa.Array:
-    """Events per group and applied fault: those between it and the next one."""
-    starts = np.array([fault.t_ns for fault in metadata.applied_faults], np.int64)
-    fault = np.searchsorted(starts, got.t_ns, side="right") - 1
-    counted = np.flatnonzero((fault >= 0) & (events > 0))
-    cell = got.group[counted] * len(starts) + fault[counted]
+def _per_instant(metadata: RunMetadata, got: RecordedDeliveries, events: Ints, groups: int) -> pa.Array:
+    """Events per group and instant with faults: those between it and the next one."""
+    starts = np.array(metadata.instant_starts_ns, np.int64)
+    instant = np.searchsorted(starts, got.t_ns, side="right") - 1
+    counted = np.flatnonzero((instant >= 0) & (events > 0))
+    cell = got.group[counted] * len(starts) + instant[counted]
     cells = sums(cell, events[counted], groups * len(starts))
     offsets = np.arange(groups + 1, dtype=np.int32) * len(starts)
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(cells))

@@ -9,16 +9,18 @@ the processes on it touch it. Where neither packets nor logs tell the route, it 
 one; and whoever was without events for longer than usual is affected, too (`gaps`). A client that was itself
 killed, stopped, late or gone shows only what that did to it: by other faults it is not affected.
 
-A fault that mends (restore, continue,
-restart) affects the pairs that were on a detour and whose direct path it gives back; `returned` is when their
-region had the stream from its owner again, for good. From host to host, what was the path before the fault
-before is the direct one, and nobody returns. The times themselves are defined in `recovery_times`.
+A fault that mends (restore, continue, restart) affects the pairs whose direct path it gives back, whether
+they took a detour or waited; `returned` is when their region had the stream from its owner again, for good.
+From host to host, what was the path before the fault before is the direct one, and nobody returns. The times
+themselves are defined in `recovery_times`.
 
-Lost events belong to the last fault before their loss became visible, which is when the client got a later
-event.
+Faults of one instant are one event: each has the figures of the pairs that it affected itself.
+
+Lost events belong to the last instant with faults before their loss became visible, which is when the client
+got a later event.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -85,9 +87,36 @@ class History:
     def _publishers(self) -> frozenset[str]:
         return self.metadata.publishing_hosts(self.stream)
 
+    def route(self, place: str, t_ns: int) -> tuple[Hop, ...] | None:
+        """The path by which events came to a place before `t_ns`. If some wait then, it is that of the last
+        one that came: nothing shows yet where a source leads that was chosen since.
+        """
+        return self.path(place, self._shown_ns(place, t_ns))
+
+    def _shown_ns(self, place: str, t_ns: int) -> int:
+        if self.metadata.by_host or self._straight:
+            return t_ns
+        if (place, t_ns) not in self._shown:
+            self._shown[place, t_ns] = self._last_shown_ns(place, t_ns)
+        return self._shown[place, t_ns]
+
+    def _last_shown_ns(self, place: str, t_ns: int) -> int:
+        mine = [number for number, host in enumerate(self.cut.hosts) if self.place(host) == place]
+        arrived_ns = self.cut.arrived_ns[mine]
+        due = self.cut.published_ns < t_ns
+        waits = (arrived_ns >= t_ns) & (due if self.cut.due is None else due & self.cut.due[mine])
+        if not waits.any():
+            return t_ns
+        last_ns = int(np.where(arrived_ns < t_ns, arrived_ns, -1).max(initial=-1))
+        return t_ns if last_ns < 0 else last_ns + 1
+
+    @cached_property
+    def _shown(self) -> dict[tuple[str, int], int]:
+        return {}
+
     def tells(self, place: str, t_ns: int) -> bool:
-        """Whether packets or logs tell the path to a place just before `t_ns`."""
-        return not self._straight and self.path(place, t_ns) is not None
+        """Whether packets or logs tell the route to a place just before `t_ns`."""
+        return not self._straight and self.route(place, t_ns) is not None
 
     @cached_property
     def _straight(self) -> bool:
@@ -141,11 +170,11 @@ def pairs(history: History) -> pa.Table:
     shown = np.flatnonzero(due.any(axis=1)).tolist()
     places = [history.place(cut.hosts[client]) for client in shown]
     lost = lost_after(history)
+    by_fault = {name: by for faults in metadata.instants for name, by in _affected_by(history, faults, shown)}
     found = []
-    for number, fault in enumerate(metadata.applied_faults):
-        were_due = history.were_due(fault.t_ns)
-        paths = {place: _text(history, place, fault.t_ns) for place in dict.fromkeys(places)}
-        affected_by = _affected_by(history, fault, shown, were_due)
+    for number, fault in zip(metadata.instant_of, metadata.applied_faults, strict=True):
+        paths = {place: _text(history, history.route(place, fault.t_ns)) for place in dict.fromkeys(places)}
+        affected_by = by_fault[fault.name]
         affected = [by is not None and by != UNKNOWN for by in affected_by]
         times = [
             _times(history, fault, client) if concerned else _NO_TIMES
@@ -167,15 +196,34 @@ def pairs(history: History) -> pa.Table:
     return pa.concat_tables(found)
 
 
-def _affected_by(history: History, fault: Fault, clients: Sequence[int], were_due: Bools) -> list[str | None]:
-    """What tells of each client that the fault affected it: PROCESS, ROUTE or GAP; UNKNOWN: nothing could
-    tell, None: it did not. clients: places among those of the intervals.
+def _affected_by(
+    history: History, faults: Sequence[Fault], clients: Sequence[int]
+) -> Iterator[tuple[str, list[str | None]]]:
+    """Each fault of one instant, and what tells of each client that it affected it: PROCESS, ROUTE or GAP;
+    UNKNOWN: nothing could tell, None: it did not. clients: places among those of the intervals.
+
+    A gap counts for none of them if the process or the route tells of another one of the same instant.
     """
-    names = [history.cut.hosts[client] for client in clients]
-    found = [
-        _by_route(history, fault, name) if were_due[client] else None
-        for client, name in zip(clients, names, strict=True)
+    by_route = [_by_routes(history, fault, clients) for fault in faults]
+    explained = [any(by in (PROCESS, ROUTE) for by in row) for row in zip(*by_route, strict=True)]
+    for fault, row in zip(faults, by_route, strict=True):
+        known = [None if by == UNKNOWN and told else by for by, told in zip(row, explained, strict=True)]
+        yield fault.name, _with_gaps(history, fault, clients, known)
+
+
+def _by_routes(history: History, fault: Fault, clients: Sequence[int]) -> list[str | None]:
+    """`_by_route` of each client, of those to which events were due."""
+    were_due = history.were_due(fault.t_ns)
+    return [
+        _by_route(history, fault, history.cut.hosts[client]) if were_due[client] else None
+        for client in clients
     ]
+
+
+def _with_gaps(
+    history: History, fault: Fault, clients: Sequence[int], found: list[str | None]
+) -> list[str | None]:
+    """The same, with GAP or None for UNKNOWN where the client's waits tell."""
     unsure = [place for place, by in enumerate(found) if by == UNKNOWN]
     around, until_ns = _around(fault, history.metadata), history.metadata.stopped_ns
     share = max(1, CELLS_MAX // max(1, len(history.cut.count)))
@@ -192,7 +240,7 @@ def _affected_by(history: History, fault: Fault, clients: Sequence[int], were_du
 def _around(fault: Fault, metadata: RunMetadata) -> dict[str, int]:
     """The times around a fault that `Waits.gap_of` asks for."""
     settle_ns = metadata.declared.contract.settle_us * 1000
-    before = [other.t_ns + settle_ns for other in metadata.applied_faults if other.t_ns < fault.t_ns]
+    before = [t_ns + settle_ns for t_ns in metadata.instant_starts_ns[: metadata.instant_number(fault)]]
     return {
         "calm_ns": max(before, default=0),
         "next_ns": metadata.next_fault_ns(fault) or NEVER,
@@ -208,17 +256,16 @@ def _by_route(history: History, fault: Fault, client: str) -> str | None:
         return PROCESS
     if client in history.metadata.disturbed:
         return None
-    old = history.path(region, fault.t_ns)
+    old = history.route(region, fault.t_ns)
     if history.metadata.by_host:
         return _by_path_of_hosts(history, fault, client, old)
     struck = {hosts[host].region for host in fault.processes if history.metadata.has(host, Trait.SERVER)}
+    direct = ((owner, region),)
     if fault.mends:
-        detour = old is None or len(old) > 1
-        gives_back = bool(history.metadata.crossed([(owner, region)]) & set(fault.hops))
-        return ROUTE if (detour and gives_back) or struck & {owner, region} else None
-    if old is not None and (
-        set(fault.hops) & history.metadata.crossed(old) or struck & {owner, region, *(hop[0] for hop in old)}
-    ):
+        gives_back = bool(history.metadata.crossed(direct) & set(fault.hops))
+        return ROUTE if gives_back or struck & {owner, region} else None
+    way = direct if old is None else old
+    if set(fault.hops) & history.metadata.crossed(way) or struck & {owner, region, *(a for a, _ in way)}:
         return ROUTE
     return None if history.tells(region, fault.t_ns) else UNKNOWN
 
@@ -238,20 +285,22 @@ def _by_path_of_hosts(history: History, fault: Fault, client: str, old: tuple[Ho
 
 
 def lost_after(history: History) -> Ints:
-    """How many published events never came, by client and applied fault: lost between it and the next."""
-    cut = history.cut
+    """How many published events never came, by client and instant with faults: lost between it and the next
+    one. For which of its faults they count, `recovery_table` tells.
+    """
+    cut, metadata = history.cut, history.metadata
     missing = (cut.arrived_ns == NEVER) & _known(cut)
     if cut.wanted is not None:
         missing &= cut.wanted
-    starts = np.array([fault.t_ns for fault in history.metadata.applied_faults], np.int64)
+    starts = np.array(metadata.instant_starts_ns, np.int64)
     found = np.zeros((len(cut.hosts), len(starts)), np.int64)
     some = np.flatnonzero(missing.any(axis=1))
     if len(some):
         seen_ns = np.minimum.accumulate(cut.arrived_ns[some, ::-1], axis=1)[:, ::-1]
         client, piece = np.nonzero(missing[some])
-        fault = np.searchsorted(starts, seen_ns[client, piece], side="right") - 1
-        within = fault >= 0
-        np.add.at(found, (some[client[within]], fault[within]), cut.count[piece[within]])
+        instant = np.searchsorted(starts, seen_ns[client, piece], side="right") - 1
+        within = instant >= 0
+        np.add.at(found, (some[client[within]], instant[within]), cut.count[piece[within]])
     return found
 
 
@@ -259,7 +308,7 @@ def path_ns(history: History, place: str, came_ns: Ints, fault_ns: int) -> Ints:
     """For each piece: the configured length of the path when it came to a place, less that just before the
     fault; nanoseconds. 0 where either path is not known.
     """
-    old = history.path(place, fault_ns)
+    old = history.route(place, fault_ns)
     lengths = history.lengths_us(place, came_ns)
     if old is None:
         return np.zeros(len(lengths), np.int64)
@@ -299,7 +348,7 @@ def _times(history: History, fault: Fault, client: int) -> dict[str, Any]:
         **asdict(times),
         **asdict(rfc),
         "returned_ns": returned_ns,
-        "new_way": _text(history, place, fault.t_ns + max(known) + 1) if known else None,
+        "new_way": _text(history, history.path(place, fault.t_ns + max(known) + 1)) if known else None,
         "reasons": [f"{name}: {reason}" for name, reason in sorted(times.reasons.items())],
     }
 
@@ -307,7 +356,7 @@ def _times(history: History, fault: Fault, client: int) -> dict[str, Any]:
 def _struck_ns(history: History, fault: Fault, place: str, region: str) -> int:
     """When the fault reached the pair: a link's directions, and several links, change one after the other."""
     direct = (history.owner, region)
-    old = history.path(place, fault.t_ns) or ()
+    old = history.route(place, fault.t_ns) or ()
     crossed = history.metadata.crossed((direct,) if fault.mends else old)
     changed = [fault.hops[hop] for hop in sorted(crossed) if hop in fault.hops]
     return max(changed, default=fault.t_ns)
@@ -329,7 +378,6 @@ def _last(t_ns: Ints) -> int:
     return int(known.max()) if len(known) else 0
 
 
-def _text(history: History, place: str, t_ns: int) -> str | None:
-    """The path just before `t_ns`, as its regions."""
-    hops = history.path(place, t_ns)
+def _text(history: History, hops: tuple[Hop, ...] | None) -> str | None:
+    """A path as its regions."""
     return None if hops is None else " ".join([history.owner, *(taker for _, taker in hops)])

@@ -28,10 +28,6 @@ REASONS_MAX = 20
 """Of a fault, in words."""
 STREAM_BITS = 32
 UNAFFECTED = "it was on no stream's route to a client, and no client had a gap where the route is not known"
-NEVER_HELD = "it never took hold: when it began, its links were as it makes them, or the run was over"
-TOGETHER = "it took hold together with {}: {} of its streams at clients show what both did"
-TOGETHER_NS = 50_000_000
-"""Changes of one instant are made one after the other."""
 UNTOLD = (
     "whether it affected {} streams at clients is not known: neither packets nor logs show their routes, and"
     " too little came before it to tell a gap"
@@ -60,8 +56,10 @@ def table(
         "requested_s": np.array([each.requested_s for each in metadata.applied_faults])[fault],
         "applied_s": np.array([metadata.seconds(each.t_ns) for each in metadata.applied_faults])[fault],
         "bar_s": _error_bounds(pairs, metadata),
-        **_disorder(pairs, fault, deliveries, len(names)),
+        **_disorder(pairs, fault, deliveries, metadata),
     }
+    counts = _counts(pairs, fault, metadata)
+    columns |= {name: pc.if_else(counts, columns[name], pa.scalar(0, pa.int64())) for name in SUMS}
     return pa.table({name: columns[name] for name in schemas.RECOVERY.names}, schema=schemas.RECOVERY)
 
 
@@ -71,7 +69,6 @@ def headline(recovery: pa.Table, metadata: RunMetadata) -> tuple[dict[str, dict[
     for fault in metadata.faults:
         figures, missing = _figures(fault, rows(recovery, fault=fault.name))
         found[fault.name] = figures
-        missing += _together(fault, recovery, metadata)
         reasons += [f"recovery.{fault.name}: {reason}" for reason in missing]
     return found, reasons
 
@@ -144,8 +141,25 @@ def _row(pair: dict[str, Any], reactions: _Reactions) -> dict[str, Any]:
     }
 
 
-def _disorder(pairs: pa.Table, fault: Ints, deliveries: pa.Table | None, faults: int) -> dict[str, pa.Array]:
-    """What came again or late after each pair's fault; null where nothing was written down of the pair."""
+def _counts(pairs: pa.Table, fault: Ints, metadata: RunMetadata) -> pa.Array:
+    """For which rows counts what became of the pair after the instant of the fault: if the fault affected it,
+    or no fault of that instant did.
+    """
+    clients = codes(pairs.column("client"), pairs.column("client").unique().to_pylist())
+    instant = np.array(metadata.instant_of, np.int64)[fault]
+    rows_of = np.stack((instant, ints(pairs, "stream"), clients))
+    _, group = np.unique(rows_of, axis=1, return_inverse=True)
+    affected = pairs.column("affected").to_numpy()
+    explained = np.bincount(group.ravel(), affected, minlength=1)[group.ravel()] > 0
+    return pa.array(affected | ~explained)
+
+
+def _disorder(
+    pairs: pa.Table, fault: Ints, deliveries: pa.Table | None, metadata: RunMetadata
+) -> dict[str, pa.Array]:
+    """What came again or late after the instant of each pair's fault; null where nothing was written down of
+    the pair.
+    """
     names = ("duplicated", "out_of_order")
     if deliveries is None or not deliveries.num_rows:
         return {name: pa.nulls(pairs.num_rows, pa.int64()) for name in names}
@@ -157,10 +171,11 @@ def _disorder(pairs: pa.Table, fault: Ints, deliveries: pa.Table | None, faults:
     order = np.argsort(keys, kind="stable")
     at = order[np.minimum(np.searchsorted(keys[order], wanted), len(order) - 1)]
     unknown = keys[at] != wanted
+    instant = np.array(metadata.instant_of, np.int64)[fault]
     found = {}
     for name in names:
         counted = pc.list_flatten(deliveries.column(f"{name}_after")).to_numpy()
-        found[name] = pa.array(counted[at * faults + fault], mask=unknown)
+        found[name] = pa.array(counted[at * len(metadata.instants) + instant], mask=unknown)
     return found
 
 
@@ -222,7 +237,7 @@ def _figures(fault: Fault, pairs: pa.Table) -> tuple[dict[str, Any], list[str]]:
     bar_s = pc.max(affected.column("bar_s")).as_py()
     figures |= {} if bar_s is None else {"bar_s": bar_s}
     if fault.applied_ns is None:
-        return figures, [NEVER_HELD]
+        return figures, ["it never took hold"]
     unknown = pc.sum(pc.equal(pairs.column("affected_by"), UNKNOWN)).as_py() or 0
     reasons = [UNTOLD.format(unknown)] if unknown else []
     if not affected.num_rows:
@@ -231,25 +246,6 @@ def _figures(fault: Fault, pairs: pa.Table) -> tuple[dict[str, Any], list[str]]:
     told = sorted({reason for text in texts for reason in text.split("; ")})
     more = [f"and {len(told) - REASONS_MAX} reasons more"] if len(told) > REASONS_MAX else []
     return figures, [*reasons, *told[:REASONS_MAX], *more, *_disagreement(affected)]
-
-
-def _together(fault: Fault, recovery: pa.Table, metadata: RunMetadata) -> list[str]:
-    """With which faults it took hold at the same time, and how many pairs both affected."""
-    if fault.applied_ns is None:
-        return []
-    mine = _affected_pairs(recovery, fault.name)
-    notes = []
-    for other in metadata.applied_faults:
-        if other.name != fault.name and abs(other.t_ns - fault.t_ns) <= TOGETHER_NS:
-            both = len(mine & _affected_pairs(recovery, other.name))
-            notes += [TOGETHER.format(other.name, both)] if both else []
-    return notes
-
-
-def _affected_pairs(recovery: pa.Table, fault: str) -> set[tuple[int, str]]:
-    found = rows(recovery, fault=fault)
-    found = found.filter(found.column("affected"))
-    return set(zip(found.column("stream").to_pylist(), found.column("client").to_pylist(), strict=True))
 
 
 def _disagreement(affected: pa.Table) -> list[str]:

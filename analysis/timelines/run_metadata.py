@@ -6,9 +6,11 @@ what, who owns which stream, which links join the regions, which fault disturbed
 the run's times. It is small and can be sent to Spark's workers whole.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +23,8 @@ from analysis.timelines.periods import LinkDirection, Period, period_at, read_pe
 from analysis.timelines.run_window import RunWindow, window_of
 from experiments.changes import Direction, LinkChange, ProcessChange
 from experiments.declared import Declared, Trait, oldest
-from experiments.plan import GATEWAY_ROLE, FaultPlan, Plan, TrafficPlan
+from experiments.faults import MENDING
+from experiments.plan import GATEWAY_ROLE, FaultPlan, Plan, Strike, TrafficPlan
 from experiments.plan_routes import hops
 from experiments.run_record import RunRecord
 from node.core.content import Range, attributes_of
@@ -30,9 +33,6 @@ from node.core.message_layout import KEY, WIDTHS
 from node.systems import reading_of
 from topologies.link_parameters import LinkParameters
 from topologies.routes import Hop
-
-MENDING = frozenset({"restore", "continue", "restart", "replace", "give-up", "join"})
-"""Kinds of faults that take a disturbance back, or bring somebody along."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,16 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault as it was asked for, and when the first change held that it began (None: never)."""
+    """A fault as it was asked for, and when its strike held (None: never)."""
 
     name: str
     kind: str
     target: str
     requested_s: float
     applied_ns: int | None
-    hops: Mapping[Hop, int] = field(default_factory=dict)  # that it changed -> when the first change held
+    hops: Mapping[Hop, int] = field(default_factory=dict)  # that it struck -> when that held
     processes: tuple[str, ...] = ()  # hosts of the processes that it acted on
+    struck_at_us: int | None = None  # when it was planned to strike; None: after something else happens
 
     @property
     def t_ns(self) -> int:
@@ -68,7 +69,7 @@ class Fault:
 
     @property
     def struck_ns(self) -> int:
-        """When the last of its first changes held: links change one after the other."""
+        """When it held on the last of the links that it struck: they change one after the other."""
         return max(self.hops.values(), default=self.t_ns)
 
     @property
@@ -182,9 +183,39 @@ class RunMetadata:
         """Also each arrival and departure: all that decides what a client was to get. By time."""
         return tuple(sorted((*self.applied_faults, *self.churn), key=lambda fault: fault.t_ns))
 
+    @cached_property
+    def instants(self) -> tuple[tuple[Fault, ...], ...]:
+        """The faults that took hold, those of one instant together, in order of time."""
+        found: list[tuple[Fault, ...]] = []
+        for fault in self.applied_faults:
+            if found and _at_once(found[-1][0], fault):
+                found[-1] = (*found[-1], fault)
+            else:
+                found.append((fault,))
+        return tuple(found)
+
+    @cached_property
+    def instant_starts_ns(self) -> tuple[int, ...]:
+        """When each instant's first fault took hold."""
+        return tuple(faults[0].t_ns for faults in self.instants)
+
+    @cached_property
+    def instant_of(self) -> tuple[int, ...]:
+        """The number of the instant of each fault that took hold."""
+        return tuple(number for number, faults in enumerate(self.instants) for _ in faults)
+
+    def instant_number(self, fault: Fault) -> int:
+        """The number of the instant of a fault that took hold."""
+        return self._instants[fault.name]
+
+    @cached_property
+    def _instants(self) -> dict[str, int]:
+        return {fault.name: number for number, faults in enumerate(self.instants) for fault in faults}
+
     def next_fault_ns(self, fault: Fault) -> int | None:
-        """When the fault after this one took hold; None for the last."""
-        return min((other.t_ns for other in self.applied_faults if other.t_ns > fault.t_ns), default=None)
+        """When the first fault of a later instant took hold; None for the last."""
+        later = self.instant_starts_ns[self.instant_number(fault) + 1 :]
+        return later[0] if later else None
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -301,7 +332,7 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
         link_of=_links_by_hop(plan),
         routes=hops(plan),
         periods=read_periods(record),
-        faults=tuple(_fault(fault, record) for fault in plan.faults),
+        faults=tuple(map(_Applied.of(record).fault, plan.faults)),
         churn=tuple(_churn(record)),
         host_of={process.name: process.host for process in plan.processes},
         disturbed=liveness.disturbed,
@@ -377,25 +408,97 @@ def _churn(record: RunRecord) -> Iterator[Fault]:
             )
 
 
-def _fault(fault: FaultPlan, record: RunRecord) -> Fault:
-    changes = [
-        (change, applied)
-        for change, applied in record.carried_out
-        if (change.begins_fault(fault.name) if isinstance(change, LinkChange) else change.fault == fault.name)
-    ]
-    hop_of = {direction: hop for hop, direction in _links_by_hop(record.plan).items()}
-    hosts = {process.name: process.host for process in record.plan.processes}
-    held = [(change, applied.applied_ns) for change, applied in changes if applied.applied_ns is not None]
-    crossed = [
-        ((change.link, change.direction), t_ns) for change, t_ns in held if isinstance(change, LinkChange)
-    ]
-    acted_on = [change.process for change, _ in changes if isinstance(change, ProcessChange)]
-    return Fault(
-        name=fault.name,
-        kind=fault.kind,
-        target=fault.target,
-        requested_s=fault.at_us / 1e6,
-        applied_ns=min((t_ns for _, t_ns in held), default=None),
-        hops={hop_of[direction]: t_ns for direction, t_ns in reversed(crossed) if direction in hop_of},
-        processes=tuple(sorted({hosts[name] for name in acted_on})),
-    )
+def _at_once(fault: Fault, other: Fault) -> bool:
+    """Whether two faults are of one instant: planned for the same time, or in effect at the same."""
+    planned = fault.struck_at_us is not None and fault.struck_at_us == other.struck_at_us
+    return planned or fault.t_ns == other.t_ns
+
+
+@dataclass(frozen=True, slots=True)
+class _Applied:
+    """When what a run's plan says of a time held."""
+
+    plan: Plan
+    hosts: Mapping[str, str]  # by process
+    hop_of: Mapping[LinkDirection, Hop]
+    of_link: Mapping[
+        LinkDirection, Sequence[tuple[int, int | None]]
+    ]  # planned time and when it held, by time
+    of_process: Mapping[tuple[str, int], Mapping[str, int | None]]  # with the time; by fault
+    zero_ns: int | None
+    end_ns: int | None
+
+    @classmethod
+    def of(cls, record: RunRecord) -> Self:
+        """Of a run."""
+        plan, times = record.plan, record.times
+        held: dict[int, int | None] = {}
+        for each in record.changes:
+            held.setdefault(each.index, each.applied_ns)
+        of_link: defaultdict[LinkDirection, list[tuple[int, int | None]]] = defaultdict(list)
+        of_process: defaultdict[tuple[str, int], dict[str, int | None]] = defaultdict(dict)
+        for number, change in enumerate(plan.changes):
+            if isinstance(change, LinkChange):
+                of_link[change.link, change.direction].append((change.at_us, held.get(number)))
+            else:
+                of_process[change.process, change.at_us].setdefault(change.fault, held.get(number))
+        return cls(
+            plan,
+            {process.name: process.host for process in plan.processes},
+            {direction: hop for hop, direction in _links_by_hop(plan).items()},
+            of_link,
+            of_process,
+            times.zero_ns,
+            times.stopped_ns or times.ended_ns,
+        )
+
+    def fault(self, fault: FaultPlan) -> Fault:
+        """A fault with when its strike held."""
+        strike, waits = fault.strike, self._waits(fault)
+        strike = self._strike_by_name(fault) if strike is None else strike
+        on_links = {each: self._on_link(each, strike.at_us) for each in strike.directions}
+        on_processes = {each: self._on_process(each, strike.at_us, fault.name) for each in strike.processes}
+        held = [t_ns for t_ns in (*on_links.values(), *on_processes.values()) if t_ns is not None]
+        hops = {self.hop_of[each]: t_ns for each, t_ns in on_links.items() if each in self.hop_of}
+        return Fault(
+            name=fault.name,
+            kind=fault.kind,
+            target=fault.target,
+            requested_s=fault.at_us / 1e6,
+            applied_ns=min(held, default=None),
+            hops={hop: t_ns for hop, t_ns in hops.items() if t_ns is not None},
+            processes=tuple(sorted({self.hosts[name] for name in on_processes})),
+            struck_at_us=None if waits else strike.at_us,
+        )
+
+    def _on_link(self, direction: LinkDirection, at_us: int) -> int | None:
+        """When a link direction did what was planned for a time. It may do so already: no change is planned
+        then.
+        """
+        before = [row for row in self.of_link.get(direction, ()) if row[0] <= at_us]
+        planned_us, held_ns = before[-1] if before else (None, self.zero_ns)
+        return held_ns if planned_us == at_us or held_ns is None else self._nominal_ns(at_us)
+
+    def _on_process(self, process: str, at_us: int, fault: str) -> int | None:
+        """The same of a process, of which several changes may be planned for a time."""
+        planned = self.of_process.get((process, at_us), {})
+        if fault in planned:
+            return planned[fault]
+        return next(iter(planned.values())) if planned else self._nominal_ns(at_us)
+
+    def _nominal_ns(self, at_us: int) -> int | None:
+        """A time of the plan, if the run came so far."""
+        t_ns = None if self.zero_ns is None else self.zero_ns + 1000 * at_us
+        return None if t_ns is None or (self.end_ns is not None and t_ns > self.end_ns) else t_ns
+
+    def _waits(self, fault: FaultPlan) -> bool:
+        return any(change.fault == fault.name and change.when for change in self.plan.changes)
+
+    def _strike_by_name(self, fault: FaultPlan) -> Strike:
+        """The strike of a fault of a plan that does not say it: the first changes with its name."""
+        mine = [change for change in self.plan.changes if change.fault == fault.name]
+        at_us = min((change.at_us for change in mine), default=fault.at_us)
+        first = [change for change in mine if change.at_us == at_us]
+        links = [(change.link, change.direction) for change in first if isinstance(change, LinkChange)]
+        processes = [change.process for change in first if isinstance(change, ProcessChange)]
+        return Strike(at_us, tuple(dict.fromkeys(links)), tuple(dict.fromkeys(processes)))

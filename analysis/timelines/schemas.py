@@ -90,7 +90,7 @@ DELIVERIES = table_schema(
         "duplicated_after",
         pa.list_(BIGINT),
         False,
-        "for each applied fault in order of time: duplicated until the next one",
+        "for each instant with faults in order of time: duplicated until the next one",
     ),
     ("out_of_order_after", pa.list_(BIGINT), False, "likewise"),
     ("digest", BIGINT, False, "of the sequence numbers that are accounted for"),
@@ -101,7 +101,7 @@ DELIVERIES = table_schema(
 DISORDER = table_schema(
     ("client", STRING, False),
     ("stream", INT, False),
-    ("fault", BIGINT, False),  # the last applied one before it, by its place in order of time; -1: none
+    ("instant", BIGINT, False),  # the last one with faults before it (`RunMetadata.instants`); -1: none
     ("events", BIGINT, False),
 )
 

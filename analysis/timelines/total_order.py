@@ -62,13 +62,13 @@ def disorder(records: pa.Table, metadata: RunMetadata) -> pa.Table:
     came = _counted_nowhere_else(_Arrivals(_sessions(records)[row], piece, row), edges)
     came, cycle = _in_cycles(came, max(len(edges) - 1, 0))
     late = came.where(_behind(came.session, cycle, _usual_place(came, cycle)))
-    applied = [fault.t_ns for fault in metadata.applied_faults]
-    fault = np.searchsorted(applied, ints(records, "t_ns")[late.row], side="right") - 1
+    t_ns = ints(records, "t_ns")[late.row]
+    instant = np.searchsorted(metadata.instant_starts_ns, t_ns, side="right") - 1
     return pa.table(
         [
             records.column("host").take(pa.array(late.row)),
             pa.array(np.array(streams, np.int64)[stream[late.row]]).cast(pa.int32()),
-            pa.array(fault),
+            pa.array(instant),
             pa.array(np.diff(edges)[late.piece]),
         ],
         schema=schemas.DISORDER,
@@ -86,16 +86,16 @@ def with_disorder(deliveries: pa.Table, found: pa.Table) -> pa.Table:
     )
     order = np.argsort(places)
     row = order[np.searchsorted(places, late, sorter=order)]
-    fault, events = ints(found, "fault"), ints(found, "events")
+    instant, events = ints(found, "instant"), ints(found, "events")
     after = deliveries.column("out_of_order_after").combine_chunks()
-    per_fault = after.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-    faults = len(per_fault) // deliveries.num_rows
-    some = fault >= 0
-    per_fault = per_fault + sums(row[some] * faults + fault[some], events[some], len(per_fault))
-    offsets = pa.array(np.arange(deliveries.num_rows + 1, dtype=np.int32) * faults)
+    per_instant = after.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+    instants = len(per_instant) // deliveries.num_rows
+    some = instant >= 0
+    per_instant = per_instant + sums(row[some] * instants + instant[some], events[some], len(per_instant))
+    offsets = pa.array(np.arange(deliveries.num_rows + 1, dtype=np.int32) * instants)
     changed = {
         "out_of_order": pa.array(ints(deliveries, "out_of_order") + sums(row, events, deliveries.num_rows)),
-        "out_of_order_after": pa.ListArray.from_arrays(offsets, pa.array(per_fault)),
+        "out_of_order_after": pa.ListArray.from_arrays(offsets, pa.array(per_instant)),
     }
     for name, column in changed.items():
         place = deliveries.column_names.index(name)

@@ -13,12 +13,12 @@ from typing import Any
 
 from experiments.changes import LinkChange, ProcessChange
 from experiments.checks import problems
+from experiments.effects import FOREVER_US
 from experiments.faults import KIND_NAMES, Fault
 from experiments.model import DURATION_US_MIN, Experiment
 from experiments.plan import LinkPlan, Plan
 from experiments.traffic import SECOND_US
 from testbed.errors import TestbedError
-from testbed.faults.timeline import FOREVER_US
 from testbed.planning import all_changes, with_faults
 from topologies.document import Document, dotted, validated
 from topologies.errors import InputError

@@ -55,7 +55,7 @@ def test_plain_json_of_an_experiment_reads_back_as_the_same(load):
     assert Experiment.model_validate(experiment.to_json()) == experiment
 
 
-@pytest.mark.parametrize("kind", ["set: [r0, r1], delay: 5ms", "isolate: r0, mode: down", "kill: r0/proxy-0"])
+@pytest.mark.parametrize("kind", ["set: [r1, r2], delay: 5ms", "isolate: r0, mode: down", "kill: r0/proxy-0"])
 def test_faults_read_back_from_plain_json(load, kind):
     experiment = load(changed("at: 20s, restore: cut", f"at: 20s, {kind}"))
     assert Experiment.model_validate(experiment.to_json()) == experiment

@@ -15,7 +15,6 @@ from math import inf
 
 from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.run_reader import AnalysedRun
-from analysis.timelines.run_metadata import MENDING
 from experiments.changes import (
     Change,
     Direction,
@@ -24,6 +23,7 @@ from experiments.changes import (
     ProcessAction,
     ProcessChange,
 )
+from experiments.faults import MENDING
 from experiments.plan import FaultPlan, LinkPlan, Plan
 from topologies.link_parameters import LinkParameters
 

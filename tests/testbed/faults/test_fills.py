@@ -3,8 +3,9 @@
 from pydantic import TypeAdapter
 
 from experiments.changes import ProcessAction
+from experiments.effects import ending
 from experiments.faults import Fault, Faults
-from testbed.faults.timeline import disk_changes, process_changes, until_us
+from testbed.faults.timeline import disk_changes, process_changes
 
 FILL, UNFILL = ProcessAction.FILL, ProcessAction.UNFILL
 DISK = "r0/server-0"
@@ -45,7 +46,7 @@ def test_a_replace_of_the_process_ends_it_and_a_restart_does_not():
     other = {**later[1], "replace": "r0/server-1"}
     restart = {"name": "again", "at": "7s", "restart": DISK}
     assert changes(FULL, other) == changes(FULL, later[0], restart) == changes(FULL)
-    assert until_us(faults(FULL)[0], faults(FULL, *later)) == 7 * S
+    assert ending(faults(FULL)[0], faults(FULL, *later))[0] == 7 * S
 
 
 def test_it_is_no_change_of_the_process_itself():
