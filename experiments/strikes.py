@@ -199,7 +199,7 @@ def _idle(fault: Fault, faults: Sequence[Fault], topology: Topology) -> str:
         names = " and ".join(hiding)
         return f"{said} while {names} lasts: let it begin at another time or last longer, or leave it out"
     remedy = "nothing is left to end then" if isinstance(fault, Restore) else "a restore ends it at once"
-    return f"{said}, {remedy}: let it happen at another time, or leave it out"
+    return f"{said} ({remedy}): let it happen at another time, or leave it out"
 
 
 def _text(directions: Iterable[tuple[str, Direction]], processes: Iterable[str]) -> str:

@@ -33,6 +33,7 @@ from experiments.rundir import RunDirectory
 from experiments.sweep import value_text, values_text
 from testbed.capture_commands import CapturePoint, tcpdump_command
 from testbed.capture_size import capture_bytes_per_s, disk_needed_bytes
+from testbed.links.relay.ring_sizes import RINGS_BYTES_MAX, memory_bytes
 from testbed.network.commands import inside_lines
 from testbed.network.network_layout import make_layout
 from testbed.planning import make_plan
@@ -83,6 +84,7 @@ def plan_lines(plan: Plan, chosen: RunSelection, *, full: bool) -> Iterator[str]
         ("Expected of all runs together", _expected_of_sweep(chosen)),
         ("Commands", _command_rows(plan, full=full)),
         ("Disk", _disk_rows(plan)),
+        ("Memory", _memory_rows(plan)),
     ]
     for title, rows in sections:
         yield from _section(title, list(rows), full=full)
@@ -401,4 +403,15 @@ def _disk_rows(plan: Plan) -> Iterator[Row]:
     yield (
         f"about {disk_needed_bytes(plan) / 1e9:.1f} GB for {len(plan.captures)} captures, "
         f"{capture_bytes_per_s(plan) / 1e6:.0f} MB/s",
+    )
+
+
+def _memory_rows(plan: Plan) -> Iterator[Row]:
+    """Of the link emulator; a relay has its links' ends."""
+    if plan.links_kind not in ("auto", "relay"):
+        return
+    received = [each.towards(direction) for each in plan.links for direction in Direction]
+    yield (
+        f"{memory_bytes(received) / (1 << 20):.0f} MiB at most for what waits for the relay, "
+        f"within {RINGS_BYTES_MAX >> 20} MiB",
     )

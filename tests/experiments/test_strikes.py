@@ -135,7 +135,7 @@ def test_a_flap_of_thousands_of_outages_takes_no_time():
         ),
         (
             (one(cut=["a", "b"]), {"name": "two", "at": "5s", "restore": ["a", "b"]}),
-            "two: restore a-b would change nothing, nothing is left to end then: let it happen at another"
+            "two: restore a-b would change nothing (nothing is left to end then): let it happen at another"
             " time, or leave it out",
         ),
         (

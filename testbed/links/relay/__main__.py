@@ -27,7 +27,7 @@ from testbed.links.relay.lan_switch import LanSwitch
 from testbed.links.relay.link_direction import DelayQueue, LinkDirection
 from testbed.links.relay.loop import Loop
 from testbed.links.relay.port import Outlet, Port
-from testbed.links.relay.ring import port_blocks
+from testbed.links.relay.ring_sizes import port_blocks
 
 PR_SET_TIMERSLACK = 29
 FIFO_PRIORITY = 1

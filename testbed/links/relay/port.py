@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from operator import itemgetter
 
-from testbed.links.relay.ring import KINDS, Frame, Ring, sending_socket
+from testbed.links.relay.ring import Frame, Ring, sending_socket
+from testbed.links.relay.ring_sizes import KINDS
 
 ARRIVAL = itemgetter(0)
 

@@ -5,15 +5,8 @@ copies each frame into a slot of fixed size, the 10 bytes of its vnet header (PA
 frames come whole) right before `tp_mac`, and stamps it on arrival (CLOCK_REALTIME), so reading it late does
 not make it leave late. A socket filter limits a ring to frames of a range of sizes; `port` says why.
 
-A port's rings are sized by the rate of its link and the longest pause of the relay; those of slow links also
-by a full queue and what arrives while the relay is away for long. While the relay does not
-read (it admits a burst, or other processes have its processor) the kernel puts arriving frames into the
-rings, and drops those that find no slot. A slot is as large as the largest frame of its ring, so there are
-three kinds: single segments, offloaded frames of a few segments, from senders with a small window or that
-catch up in small pieces, and offloaded frames of up to 64 KiB.
-
-All rings of a run share a bounded memory. If it does not suffice, all are scaled down by the same factor, but
-not below a smallest size.
+While the relay does not read (it admits a burst, or other processes have its processor) the kernel puts
+arriving frames into the rings, and drops those that find no slot. `ring_sizes` says how many slots there are.
 """
 
 import ctypes
@@ -21,11 +14,9 @@ import mmap
 import os
 import socket
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from testbed.links.relay.offload import VNET_BYTES
-from topologies.link_parameters import LinkParameters, queue_limit_packets
+from testbed.links.relay.ring_sizes import RingKind
 
 SO_ATTACH_FILTER = 26
 FILTER_INSTRUCTIONS = 5
@@ -44,38 +35,6 @@ _STATUS_BYTES = 4
 
 
 Frame = tuple[int, bytes]  # arrival (CLOCK_MONOTONIC ns); vnet header and Ethernet frame
-RINGS_BYTES_MAX = 256 << 20  # for all receive rings; fresh memory costs up to 4 ms a MiB on a virtual machine
-PAUSE_US = 10_000  # longest pause of the relay between two polls; its own work takes some 2 ms of it
-AWAY_US = (
-    250_000  # for which a busy machine may keep the relay from its processor: for slow links that is cheap
-)
-AWAY_BYTES_MAX = 2 << 20  # up to which a ring is sized by AWAY_US: links of some 50 Mbit/s
-UNLIMITED_BITS_PER_S = 4_000_000_000  # assumed where no rate is configured: what a processor can send
-NARROW_BITS_PER_S = (
-    300_000_000  # a slower link is filled faster than its own rate: from a LAN, into its queue
-)
-
-
-@dataclass(frozen=True, slots=True)
-class RingKind:
-    """Rings for frames of `above_bytes` + 1 to `frame_bytes_max`.
-
-    usual_bytes: the size of such frames under load. least_bytes: the size of the smallest ring.
-    """
-
-    above_bytes: int
-    frame_bytes_max: int
-    slot_bytes: int
-    block_bytes: int  # the kernel's unit of allocation; a slot does not cross from one to the next
-    usual_bytes: int
-    least_bytes: int
-
-    @property
-    def block_slots(self) -> int:
-        """Slots in a block."""
-        return self.block_bytes // self.slot_bytes
-
-
 class Ring:
     """One socket on one interface, for frames of a range of sizes; open from construction to `close`."""
 
@@ -204,39 +163,3 @@ def _size_filter(sizes: range) -> bytes:
             (0x06, 0, 0, 0),  # drop
         )
     )
-
-
-KINDS = (  # the ring's own headers take some 100 bytes of a slot
-    RingKind(-1, 1_800, 2 << 10, 1 << 18, 1_514, 1 << 18),
-    RingKind(1_800, 16_000, 16 << 10, 1 << 18, 6_000, 1 << 18),
-    RingKind(16_000, 66 << 10, 68 << 10, 1 << 19, 32_000, 1 << 19),
-)
-
-
-def port_blocks(links: Sequence[LinkParameters]) -> list[tuple[int, ...]]:
-    """For every port, the number of blocks of each of its rings (`KINDS`), from its link's rate and queue.
-
-    The total stays within `RINGS_BYTES_MAX`, unless even the smallest rings of all ports exceed it.
-    """
-    wanted = [[_wanted_bytes(kind, link) for kind in KINDS] for link in links]
-    least = [kind.least_bytes for kind in KINDS]
-    room = RINGS_BYTES_MAX - len(wanted) * sum(least)
-    more = sum(max(0, want - few) for row in wanted for want, few in zip(row, least, strict=True))
-    factor = min(1.0, max(0, room) / more) if more else 0.0
-    return [
-        tuple(
-            (few + int(max(0, want - few) * factor)) // kind.block_bytes
-            for kind, want, few in zip(KINDS, row, least, strict=True)
-        )
-        for row in wanted
-    ]
-
-
-def _wanted_bytes(kind: RingKind, link: LinkParameters) -> int:
-    """Memory for what arrives in a pause, all of it as frames of this kind."""
-    rate_bits_per_s = link.rate_bits_per_s or UNLIMITED_BITS_PER_S
-    pause_bytes = max(rate_bits_per_s, NARROW_BITS_PER_S) * PAUSE_US // 8_000_000
-    queue_bytes = (queue_limit_packets(link) or 0) * link.mtu_bytes
-    away_bytes = queue_bytes + rate_bits_per_s * AWAY_US // 8_000_000
-    slots = -(-max(pause_bytes, away_bytes if away_bytes <= AWAY_BYTES_MAX else 0) // kind.usual_bytes)
-    return -(-slots // kind.block_slots) * kind.block_bytes

@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.links.relay.ring import AWAY_US, KINDS, PAUSE_US, RINGS_BYTES_MAX, port_blocks
+from testbed.links.relay.ring_sizes import AWAY_US, KINDS, PAUSE_US, RINGS_BYTES_MAX, port_blocks
 from topologies.link_parameters import LinkParameters
 
 GIGABIT = 1_000_000_000
