@@ -85,7 +85,8 @@ def experiment_from(document: Document) -> Experiment:
         raise document.error(("topology",), f"{error.file}: {error.problem}") from None
     for path, problem in problems(experiment, topology):
         raise document.error(path, problem)
-    for number, problem in strike_problems(experiment.faults, topology, experiment.duration_us):
+    asked = {each.path.split(".")[1] for each in experiment.expect if each.path.startswith("recovery.")}
+    for number, problem in strike_problems(experiment.faults, topology, experiment.duration_us, asked):
         raise document.error(("faults", number, experiment.faults[number].kind), problem)
     return experiment
 

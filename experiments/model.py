@@ -37,6 +37,7 @@ from experiments.workloads.stream import StreamWorkload
 from topologies.document import Document
 from topologies.errors import InputError
 from topologies.model import Topology
+from topologies.quantities import DURATION
 from topologies.strict import (
     DurationUs,
     Name,
@@ -350,7 +351,9 @@ class Experiment(StrictModel):
             )
         start = next(fault.at_us for fault in self.faults if fault.name == name)
         if start > restore.at_us:
-            raise problem(f"{name} only begins later", "faults", number, "at")
+            begins = DURATION.format(start)
+            said = f"{restore.name} is to end {name}, which only begins at {begins}: let it be later"
+            raise problem(said, "faults", number, "at")
 
 
 def _too_late(at_us: int, end_us: int) -> str:

@@ -15,7 +15,7 @@ same strike have the same figures, whatever comes of them: see `strike_problems`
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.changes import Direction
@@ -70,18 +70,22 @@ def strikes(faults: Sequence[Fault], topology: Topology, duration_us: int = FORE
 
 
 def strike_problems(
-    faults: Sequence[Fault], topology: Topology, duration_us: int
+    faults: Sequence[Fault], topology: Topology, duration_us: int, asked: Container[str]
 ) -> Iterator[tuple[int, str]]:
     """Which faults have no figures of their own, by number, and why: one that never acts before
-    `duration_us`, and one that no figure can tell from another one.
+    `duration_us`, and one that no figure can tell from another one. asked: the names of those whose figures
+    are expected to be something; the others may have none.
     """
     struck = strikes(faults, topology, duration_us)
     for number, fault in enumerate(faults):
         mine = struck[fault.name]
         if not mine.directions and not mine.processes:
-            yield number, _idle(fault, faults, topology)
+            if fault.name in asked:
+                yield number, _idle(fault, faults, topology)
             continue
         for other in faults[:number]:
+            if fault.name not in asked and other.name not in asked:
+                continue
             if (where := _shared(fault, other, mine, struck[other.name])) is not None:
                 yield number, _alike(fault, other, mine, where)
 
@@ -176,10 +180,12 @@ def _waits(fault: Fault) -> object:
 
 def _alike(fault: Fault, other: Fault, strike: Strike, where: str) -> str:
     at = DURATION.format(strike.at_us)
+    hidden = [each.name for each in (other, fault) if each.at_us < strike.at_us]
+    before = f" ({' and '.join(hidden)} changes nothing before)" if hidden else ""
     merged = "write their values as one set, " if isinstance(fault, SetLink) else ""
     return (
-        f"{other.name} and {fault.name} both act on {where} from {at} on, and no figure tells them apart:"
-        f" {merged}let one begin at another time or act elsewhere, or leave it out"
+        f"{other.name} and {fault.name} both act on {where} from {at} on{before}, and no figure tells them"
+        f" apart: {merged}let one begin at another time or act elsewhere, or leave it out"
     )
 
 

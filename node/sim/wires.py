@@ -169,16 +169,17 @@ class LinkDirection:
         self._delay_at_us = line.delay_at_us
         self._jitter_us, self._jitter_correlation = line.jitter_us, line.jitter_correlation
 
-    def take(self, now_us: int, size_bytes: int) -> float:
+    def take(self, now_us: int, size_bytes: int, came_us_per_byte: float = 0.0) -> float:
         """Send so much whose last bit is at the link's beginning now; returns when the link has taken it. A
         single segment does not wait for all of other connections' long messages.
+
+        came_us_per_byte: how long each byte took to come, over the link before; it leaves as it comes.
         """
+        begin_us = max(self.free_us, now_us - size_bytes * came_us_per_byte)
         if self._sent_us is not None:
-            done_us = self._sent_us(max(float(now_us), self.free_us), size_bytes)
+            done_us = max(self._sent_us(begin_us, size_bytes), float(now_us))
         else:
-            done_us = self.free_us + size_bytes * self.us_per_byte
-            if done_us < now_us:
-                done_us = float(now_us)
+            done_us = max(begin_us + size_bytes * self.us_per_byte, float(now_us))
         self.free_us = done_us
         if size_bytes > SEGMENT_BYTES + HEADERS_BYTES:
             return done_us

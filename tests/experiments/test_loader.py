@@ -265,7 +265,11 @@ def test_a_topology_beside_the_experiment_is_found_from_anywhere(load, tmp_path,
             "small.yaml:10: faults.1.restore: no fault that a restore ends is named cutt: did",
         ),
         ("restore: cut", "restore: [r0]", "small.yaml:10: faults.1.restore: should be a fault's name or two"),
-        ("at: 20s", "at: 5s", "small.yaml:10: faults.1.at: cut only begins later"),
+        (
+            "at: 20s",
+            "at: 5s",
+            "small.yaml:10: faults.1.at: restore-1 is to end cut, which only begins at 10s: let it be later",
+        ),
         (
             "at: 20s, restore: cut",
             "name: cut, at: 20s, cut: [r0, r2]",

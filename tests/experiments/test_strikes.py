@@ -39,7 +39,7 @@ def struck(*faults: Given) -> dict[str, tuple[float, list[tuple[str, str]], list
 
 
 def refused(*faults: Given) -> list[tuple[int, str]]:
-    return list(strike_problems(read(*faults), TOPOLOGY, 20 * SECOND))
+    return list(strike_problems(read(*faults), TOPOLOGY, 20 * SECOND, {"one", "two", "three"}))
 
 
 def one(**more: Any) -> Given:
@@ -150,6 +150,26 @@ def test_a_flap_of_thousands_of_outages_takes_no_time():
 )
 def test_faults_that_no_figure_tells_apart_are_refused(faults: tuple[Given, ...], said: str):
     assert refused(*faults) == [(1, said)]
+
+
+def test_why_faults_of_different_times_act_at_once_is_said():
+    faults = (
+        {"name": "one", "at": "3s", "cut": ["a", "b"]},
+        {"name": "other", "at": "4s", "cut": ["a", "b"]},
+        {"name": "two", "at": "5s", "restore": "one"},
+        {"name": "three", "at": "7s", "restore": "other"},
+    )
+    [(number, said)] = refused(*faults)
+    assert number == 3
+    assert said.startswith("two and three both act on a-b from 7s on (two changes nothing before), and no")
+
+
+def test_faults_of_which_nothing_is_expected_may_meet():
+    faults = read(
+        one(cut=["a", "b"]), two(cut=["b", "a"]), {"name": "three", "at": "9s", "restore": ["a", "b"]}
+    )
+    assert list(strike_problems(faults, TOPOLOGY, 20 * SECOND, ())) == []
+    assert [number for number, _ in strike_problems(faults, TOPOLOGY, 20 * SECOND, {"one"})] == [1]
 
 
 def test_a_fault_and_what_mends_another_may_meet():

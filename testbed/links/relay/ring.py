@@ -35,6 +35,8 @@ _STATUS_BYTES = 4
 
 
 Frame = tuple[int, bytes]  # arrival (CLOCK_MONOTONIC ns); vnet header and Ethernet frame
+
+
 class Ring:
     """One socket on one interface, for frames of a range of sizes; open from construction to `close`."""
 

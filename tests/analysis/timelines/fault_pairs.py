@@ -153,6 +153,7 @@ def experiment_of(faults: Sequence[Given]) -> dict[str, Any]:
         "workload": {"event_size": "10B", "rate": f"{EVENTS_PER_S}/s"},
         "duration": f"{RUN_S}s",
         "faults": list(faults),
+        "expect": [f"recovery.{each['name']}.affected_pairs >= 0" for each in faults],
     }
 
 

@@ -1,5 +1,6 @@
 """What messages wait for in the simulator: ports and ways with their rates, cuts, losses, readers."""
 
+import itertools
 import statistics
 from random import Random
 
@@ -109,6 +110,57 @@ def test_connections_share_the_rate_of_a_way():
     world.clock.run_until(1_000_000)
     slow_us = wire_bytes(BIG) * 0.8
     assert world.at("b") - world.at("a") == pytest.approx(slow_us, rel=0.02)
+
+
+def test_a_message_takes_as_long_on_a_link_that_was_idle():
+    world = World()
+    pipe, _, _ = world.wide(Line(15_000, 10_000_000))
+    for at_us in (0, 700_000):
+        world.clock.run_until(at_us)
+        pipe.send(BIG, named(str(at_us)))
+        world.clock.run_until(at_us + 500_000)
+        took_us = world.at(str(at_us)) - at_us
+        assert took_us == pytest.approx(15_000 + 2_000 + wire_bytes(BIG) * 0.8, abs=10)
+
+
+def test_over_two_links_of_one_rate_a_message_takes_its_time_once():
+    world = World()
+    line = Line(15_000, 10_000_000)
+    links = [LinkDirection(("a", str(number)), line, Random(number).random) for number in range(3)]
+    pipe = WidePipe(world.clock, (Port(LAN), Port(LAN)), "x", world.deliver, (tuple(links[:2]), (links[2],)))
+    pipe.send(BIG, named("a"))
+    world.clock.run_until(1_000_000)
+    assert world.at("a") == pytest.approx(30_000 + 2_000 + wire_bytes(BIG) * 0.8, abs=10)
+
+
+def test_singles_share_the_rate_of_a_link_that_long_messages_fill():
+    world = World()
+    pipe, link, _ = world.wide(Line(15_000, 100_000))
+    others = [
+        WidePipe(world.clock, (Port(LAN), Port(LAN)), "y", world.deliver, ((link,), pipe._back))
+        for _ in range(20)
+    ]
+    pipe.send(BIG, named("long"))
+    for number, other in enumerate(others):
+        other.send(1_000, named(str(number)))
+    world.clock.run_until(20_000_000)
+    assert world.at("0") < 400_000
+    assert world.at("19") == pytest.approx(20 * wire_bytes(1_000) * 80 + 17_000, rel=0.05)
+
+
+def test_the_other_end_hears_of_parts_of_all_that_waits_one_after_the_other():
+    world = World()
+    pipe, _, _ = world.wide(Line(15_000, 1_000_000))
+    parts = []
+    pipe._deliver = lambda target, given, size_bytes: parts.append((world.clock.now_us, len(given.messages)))
+    for _ in range(3):
+        pipe.send(BIG, m.Received(1, (b"",)))
+    world.clock.run_until(5_000_000)
+    times_us = [time_us for time_us, _ in parts]
+    gaps_us = [later - sooner for sooner, later in itertools.pairwise(times_us)]
+    assert sum(count for _, count in parts) == 3
+    assert 25 <= len(parts) - 3 <= 30
+    assert max(gaps_us) <= 200_000
 
 
 def test_what_flies_when_its_way_is_cut_comes_after_the_heal_and_in_order():

@@ -86,14 +86,13 @@ def test_full_leaves_nothing_out(plan):
 def test_faults_are_shown_with_what_they_change(plan):
     faults = (
         "faults=[{at: 1s, set: [r1, r0], delay: 80ms, jitter: 1ms, loss: 1%, direction: forward},"
-        "{at: 2s, kill: r2/proxy-0}, {at: 4s, isolate: r3, for: 1s, mode: down},"
-        "{at: 4500ms, cut: [r2, r3], for: 100ms}]"
+        "{at: 2s, kill: r2/proxy-0}, {at: 3s, restore: [r2, r3]}, {at: 4s, isolate: r3, for: 1s, mode: down}]"
     )
     rows = section(plan("link-failure", "--set", faults, "--set", "expect=[]"), "Timeline")
     assert rows[1] == "     1.000 s  set-1          r0-r1 up: 80ms ± 1ms, 10gbit, loss 1% (backward only)"
     assert rows[2] == "     2.000 s  kill-1         r2/proxy-0 kill"
-    assert rows[3] == "     4.000 s  isolate-1      r2-r3 down; r0-r3 down; r1-r3 down"
-    assert rows[4] == "     4.500 s  cut-1          cut r2-r3: changes nothing"
+    assert rows[3] == "     3.000 s  restore-1      restore r2-r3: changes nothing"
+    assert rows[4] == "     4.000 s  isolate-1      r2-r3 down; r0-r3 down; r1-r3 down"
     assert rows[5].startswith("     5.000 s  isolate-1      r2-r3 up: 15ms, 10gbit; ")
 
 
