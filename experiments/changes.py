@@ -9,6 +9,9 @@ from pydantic import Discriminator, Field, Tag
 from experiments.plan_values import Impairments, Port
 from experiments.validated_json import Name, TimeUs
 
+MENDING = frozenset({"restore", "continue", "restart", "replace", "give-up", "join"})
+"""Kinds of faults that end a disturbance, or add a process."""
+
 
 class LinkState(StrEnum):
     """Whether frames cross: BLACKHOLE drops every frame silently, also those in flight.

@@ -20,9 +20,6 @@ FAULTS_MAX = 1_000
 FLAPS_MAX = 10_000  # of one fault
 TIMES_MAX = 1_000_000  # that something is waited for
 
-MENDING = frozenset({"restore", "continue", "restart", "replace", "give-up", "join"})
-"""Kinds of faults that take a disturbance back, or bring somebody along."""
-
 Mode = Literal["blackhole", "down"]
 WhichWay = Literal["both", "forward", "backward"]
 

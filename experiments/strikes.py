@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from experiments.changes import Direction
+from experiments.changes import MENDING, Direction
 from experiments.effects import (
     FOREVER_US,
     LastingProcessFault,
@@ -29,7 +29,6 @@ from experiments.effects import (
     separations,
 )
 from experiments.faults import (
-    MENDING,
     Block,
     Fault,
     Outage,

@@ -51,18 +51,33 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Regions in the file's order, and what was measured between them."""
+    """Regions in the file's order, and what was measured between them.
+
+    written: the name of each region as the file has it; a topology allows small letters and digits only.
+    """
 
     regions: tuple[str, ...]
     pairs: Mapping[Pair, Measured]
+    written: Mapping[str, str]
 
     def of(self, wanted: Collection[str]) -> "Matrix":
-        """Some of its regions, in its own order. Raises ValueError that names one that there is not."""
+        """Some of its regions, by either name, in its own order. Raises ValueError for an unknown name."""
+        known = {
+            **{name: region for region, name in self.written.items()},
+            **{each: each for each in self.regions},
+        }
         for name in wanted:
-            if name not in self.regions:
+            if name not in known:
                 raise ValueError(f"there is no region {name}{suggestion(name, self.regions)}")
-        kept = tuple(region for region in self.regions if region in wanted)
-        return Matrix(kept, {pair: each for pair, each in self.pairs.items() if set(pair) <= set(kept)})
+        chosen = {known[name] for name in wanted}
+        kept = tuple(region for region in self.regions if region in chosen)
+        pairs = {pair: each for pair, each in self.pairs.items() if set(pair) <= chosen}
+        return Matrix(kept, pairs, {region: self.written[region] for region in kept})
+
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """The regions whose names differ from those in the file, by the file's name."""
+        return {name: region for region, name in self.written.items() if name != region}
 
 
 def matrix_file(name_or_path: str) -> Path:
@@ -120,7 +135,8 @@ class _Reader:
             raise self._wrong(None, f"has more than {LINKS_MAX} pairs: choose some of the regions")
         order = {region: place for place, region in enumerate(regions)}
         pairs = sorted(self._found, key=lambda pair: (order[pair[0]], order[pair[1]]))
-        return Matrix(regions, {pair: _mean(self._found[pair]) for pair in pairs})
+        written = {region: name for name, region in self._names.items()}
+        return Matrix(regions, {pair: _mean(self._found[pair]) for pair in pairs}, written)
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         for number, line in self._lines:

@@ -21,9 +21,8 @@ from analysis.messages.marked import known_reading
 from analysis.timelines.liveness import read_presence
 from analysis.timelines.periods import LinkDirection, Period, period_at, read_periods
 from analysis.timelines.run_window import RunWindow, window_of
-from experiments.changes import Direction, LinkChange, ProcessChange
+from experiments.changes import MENDING, Direction, LinkChange, ProcessChange
 from experiments.declared import Declared, Trait, oldest
-from experiments.faults import MENDING
 from experiments.plan import GATEWAY_ROLE, FaultPlan, Plan, Strike, TrafficPlan
 from experiments.plan_routes import hops
 from experiments.run_record import RunRecord

@@ -20,34 +20,45 @@ from experiments.child_python import absolute_entries
 from testbed.campaign.printable_streams import only_printable
 from testbed.interrupts import none_dropped
 
-# In the order in which someone meets them; a value is the module under testbed.cli.
-COMMANDS = {
-    "doctor": "doctor",
-    "list": "list_",
-    "plan": "plan",
-    "hosts": "hosts",
-    "run": "run",
-    "study": "study",
-    "hunt": "hunt",
-    "shell": "shell",
-    "nightly": "nightly",
-    "analyze": "analyze",
-    "report": "report",
-    "compare": "compare",
-    "history": "history",
-    "fetch": "fetch",
-    "export": "export",
-    "verify": "verify",
-    "reproduce": "reproduce",
-    "sql": "sql",
-    "packets": "packets",
-    "follow": "follow",
-    "diagram": "diagram",
-    "topology": "topology",
-    "emulab": "emulab",
-    "dissector": "dissector",
-    "schema": "schema",
+GROUPS = {
+    "Run": {
+        "doctor": "Check what this machine can do.",
+        "list": "List experiments, topologies, systems and suites.",
+        "plan": "Show what would run; start nothing.",
+        "run": "Run an experiment, analyse it and write its report.",
+        "hosts": "Check the machines of an inventory.",
+        "shell": "Bring the network up and cause faults by hand.",
+        "study": "Repeat an experiment of a paper at its size.",
+        "hunt": "Search for faults that break a system's promises.",
+    },
+    "Look": {
+        "report": "Write a run's page and figures again.",
+        "compare": "Compare runs or systems on one page.",
+        "packets": "Show the messages that processes sent.",
+        "follow": "Follow one event, hop by hop.",
+        "diagram": "Draw the messages around a moment.",
+        "sql": "Query the tables of runs in SQL.",
+        "analyze": "Analyse runs again, here or on a cluster.",
+    },
+    "Share": {
+        "export": "Pack a run into one archive.",
+        "verify": "Recompute every figure of a run from its captures.",
+        "reproduce": "Run an archived run again and compare.",
+        "fetch": "Fetch what of a run is still on its machines.",
+    },
+    "Every night": {
+        "nightly": "Run a suite; fail if something got worse.",
+        "history": "List the runs of all nights, and make room.",
+    },
+    "Make inputs": {
+        "topology": "Write a topology from measured round-trip times.",
+        "emulab": "Request machines of Emulab or CloudLab.",
+        "dissector": "Write a Wireshark dissector of a system's messages.",
+        "schema": "Print the JSON schema of a kind of file.",
+    },
 }
+"""The commands as the help shows them. Each is a module of its name under testbed.cli."""
+COMMANDS = {name: f"{name}_" if name == "list" else name for names in GROUPS.values() for name in names}
 OPTION = "--system-module"
 LIBRARIES = {"OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "__all__"}
 """What libraries are told, unless the user tells them otherwise: NumPy starts no thread per processor when it
@@ -58,7 +69,7 @@ GARBAGE = 200_000
 
 
 class CommandGroup(click.Group):
-    """Loads a command's module on demand and lists commands in the order of COMMANDS."""
+    """Loads a command's module on demand, and lists commands as GROUPS has them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all commands."""
@@ -70,6 +81,13 @@ class CommandGroup(click.Group):
             return None
         command: click.Command = importlib.import_module(f"testbed.cli.{COMMANDS[cmd_name]}").command
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """A section for each group, a line for each command; no command is imported for that."""
+        widest = max(map(len, COMMANDS))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{widest}}", line) for name, line in names.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -29,7 +29,8 @@ def matrix(file: str, regions: str | None, name: str | None, rate: str, output: 
 
     FILE is a CSV, or the name of one that comes with Cutset: ibm-cloud-2024-08. It is a matrix with names in
     its first row and column and milliseconds in its cells, or a list with the columns from, to, rtt_ms and,
-    if they are known, jitter_ms and loss_percent. Half of a round trip, less the way through both LANs, is a
+    if they are known, jitter_ms and loss_percent. Names become small letters and digits: `New York` becomes
+    newyork, and the command says so. Half of a round trip, less the way through both LANs, is a
     link's delay. Exit codes: 0 written, 2 bad input.
     """
     from topologies.document import parse_document, validated
@@ -47,4 +48,7 @@ def matrix(file: str, regions: str | None, name: str | None, rate: str, output: 
     described = f"Round-trip times between regions, from {path.name}."
     text = topology_text(found, name or path.stem.lower(), described, "" if rate == "none" else rate)
     validated(Topology, parse_document(f"the topology from {path}", text))
+    if found.renamed:
+        names = ", ".join(f"{name} is {region}" for name, region in found.renamed.items())
+        click.echo(f"renamed, since names are small letters and digits: {names}", err=True)
     give(output, text)

@@ -104,3 +104,17 @@ def test_the_command_writes_a_topology_that_can_be_used(tmp_path, capsys):
     assert "known is ibm-cloud-2024-08" in said
     assert "did you mean london?" in said
     assert "nothing.csv: cannot be read" in said
+
+
+def test_renamed_regions_are_reported_and_found_by_either_name(tmp_path, capsys):
+    file = tmp_path / "rtts.csv"
+    file.write_text("from,to,rtt_ms\nNew York,london,70\nlondon,paris,8\nNew York,paris,76\n")
+    for name in ("New York", "newyork"):
+        written = tmp_path / f"{name}.yaml"
+        assert (
+            main.run(["topology", "matrix", str(file), "--regions", f"{name},london", "-o", str(written)])
+            == 0
+        )
+        assert list(load_topology(str(written)).regions) == ["newyork", "london"]
+        said = "renamed, since names are small letters and digits: New York is newyork\n"
+        assert capsys.readouterr().err == said

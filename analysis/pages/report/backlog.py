@@ -23,8 +23,7 @@ from analysis.pages.report.formatting import large, number, percent, scaled, sec
 from analysis.pages.report.paper import paper_section
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.pages.report.tables import Column, Table, figure, label, quantity, table
-from experiments.changes import Direction
-from experiments.faults import MENDING
+from experiments.changes import MENDING, Direction
 from experiments.plan import LinkPlan
 
 BEFORE_S = 5.0  # what "before the fault" means for rates, as for the recovery's baselines

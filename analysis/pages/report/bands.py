@@ -16,6 +16,7 @@ from math import inf
 from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.run_reader import AnalysedRun
 from experiments.changes import (
+    MENDING,
     Change,
     Direction,
     LinkChange,
@@ -23,7 +24,6 @@ from experiments.changes import (
     ProcessAction,
     ProcessChange,
 )
-from experiments.faults import MENDING
 from experiments.plan import FaultPlan, LinkPlan, Plan
 from topologies.link_parameters import LinkParameters
 

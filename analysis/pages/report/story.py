@@ -6,7 +6,7 @@ from analysis.pages.report.bands import fault_label
 from analysis.pages.report.formatting import count_of, large, number, percent, seconds, with_unit
 from analysis.pages.report.recovery import note_in_words
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from experiments.faults import MENDING
+from experiments.changes import MENDING
 from experiments.summary import WRONG
 
 # verdict -> (word, how it looks, what it means)

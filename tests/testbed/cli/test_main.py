@@ -11,9 +11,12 @@ import pytest
 
 from analysis.errors import AnalysisError
 from testbed.cli import main
+from testbed.cli.commands_page import commands_page
 from testbed.cli.options import RUN
 from testbed.errors import MachineError, TestbedError
 from topologies.errors import InputError
+
+PAGE = Path(__file__).parents[3] / "docs" / "commands.md"
 
 
 def run_raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
@@ -106,6 +109,12 @@ def test_every_listed_command_exists_and_has_help(capsys: pytest.CaptureFixture[
         assert name in listed
         assert main.run([name, "--help"]) == 0
         assert "Usage:" in capsys.readouterr().out
+
+
+def test_the_page_of_commands_is_their_help() -> None:
+    assert PAGE.read_text() == commands_page() + "\n", (
+        "python -m testbed.cli.commands_page > docs/commands.md"
+    )
 
 
 @pytest.mark.parametrize(
