@@ -36,7 +36,7 @@ LastingProcessFault = Separate | Block | DiskFault
 LinkDirection = tuple[str, Direction]  # one direction of the link of this name
 Order = tuple[int, int]  # when a fault begins, and its number in the file
 ProcessPair = tuple[str, str]  # from one process to another
-Span = tuple[int, int | None, str, str]  # from, to (None: for good), who began it, who ends it
+Span = tuple[int, int | None, str, str]  # from, to (None: for good), the faults that begin and end it
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ killed, stopped, late or gone shows only what that did to it: by other faults it
 
 A fault that mends (restore, continue, restart) affects the pairs whose direct path it gives back, whether
 they took a detour or waited; `returned` is when their region had the stream from its owner again, for good.
-From host to host, what was the path before the fault before is the direct one, and nobody returns. The times
+From host to host, what was the path before the fault before is the direct one, and no pair returns. The times
 themselves are defined in `recovery_times`.
 
 Faults of one instant are one event: each has the figures of the pairs that it affected itself.

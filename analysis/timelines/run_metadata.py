@@ -415,7 +415,7 @@ def _at_once(fault: Fault, other: Fault) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Applied:
-    """When what a run's plan says of a time held."""
+    """When each planned change of a run took effect."""
 
     plan: Plan
     hosts: Mapping[str, str]  # by process
@@ -479,7 +479,7 @@ class _Applied:
         return held_ns if planned_us == at_us or held_ns is None else self._nominal_ns(at_us)
 
     def _on_process(self, process: str, at_us: int, fault: str) -> int | None:
-        """The same of a process, of which several changes may be planned for a time."""
+        """When a process did what was planned for a time; several changes may be planned for it."""
         planned = self.of_process.get((process, at_us), {})
         if fault in planned:
             return planned[fault]

@@ -35,7 +35,7 @@ WINDOW_BYTES = 4 << 20  # that a process which does not read may leave in its ke
 Parcel = tuple[int, int, m.Input]
 """What travels: its bytes, those on the wire with headers, and the input."""
 Progress = tuple[int, int, tuple[int, m.Input]]
-"""When the other end hears of a part, until when, and of what: the flight and the message."""
+"""When the other end next hears of a part, when it last does, and the flight and the message."""
 Step = tuple[int, int, Parcel]
 """Of a parcel between regions: in which flight, and which of the links comes next."""
 Deliver = Callable[[Any, m.Input, int], None]

@@ -407,11 +407,11 @@ def _disk_rows(plan: Plan) -> Iterator[Row]:
 
 
 def _memory_rows(plan: Plan) -> Iterator[Row]:
-    """Of the link emulator; a relay has its links' ends."""
+    """The memory of the relay's receive rings, at both ends of every link."""
     if plan.links_kind not in ("auto", "relay"):
         return
     received = [each.towards(direction) for each in plan.links for direction in Direction]
     yield (
-        f"{memory_bytes(received) / (1 << 20):.0f} MiB at most for what waits for the relay, "
+        f"{memory_bytes(received) / (1 << 20):.0f} MiB at most for the relay's receive rings, "
         f"within {RINGS_BYTES_MAX >> 20} MiB",
     )

@@ -18,7 +18,7 @@ from testbed.cli.options import run_arguments
 def command(run_names: tuple[str, ...], master: str | None, captures: str | None) -> int:
     """Analyse runs, or all runs of sweeps, and write their reports.
 
-    Running it again gives the same answer. Of several, all of which must be there, each is analysed, whatever
+    Running it again gives the same answer. All runs named must exist; each is analysed, whatever
     becomes of the others, and Spark is started once. Exit codes, of several the worst: 0 passed, 1 an
     expectation or the fidelity failed, 2 no such run, or nothing in it to analyse, 3 another command makes or
     analyses it, or this machine cannot.

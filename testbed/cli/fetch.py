@@ -14,7 +14,7 @@ from testbed.cli.options import run_argument
     "inventory",
     metavar="INVENTORY",
     type=click.Path(path_type=Path),
-    help="The machines. It may be left out by whoever started the run, on the machine where that was.",
+    help="The machines. Not needed on the machine where the run was started, by the user who started it.",
 )
 @click.option("--rate", metavar="RATE", help="What all machines together may send, as 200mbit.")
 @click.option("--disk", metavar="SIZE", help="What the run's files may take here, as 50GB.")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def command(inventory: Path, clean: bool, experiment: str | None) -> int:
     """Check what the machines of INVENTORY can do, all at once.
 
-    Nothing is installed or changed there. With --clean, runs that nobody is connected to are ended, those
+    Nothing is installed or changed there. With --clean, runs without a controller are ended, those
     whose files are in runs/ here are removed there, and so is code of other versions.
     """
     from testbed.campaign import exit_codes

@@ -27,7 +27,7 @@ _UNKNOWN = _Times()
 
 
 class LongMessages:
-    """Of one node. often_us: how often senders are told, and after how long for the first time."""
+    """What one node knows of long messages. often_us: how long it waits before it tells a sender."""
 
     def __init__(self, often_us: int) -> None:
         self._often_us = often_us
