@@ -7,6 +7,7 @@ import asyncio
 import dataclasses
 import signal
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
@@ -30,6 +31,7 @@ from testbed.runner.running import Until, run_workload, until_duration_is_over
 from testbed.sandbox.channel import Channel
 
 PROGRESS_PERIOD_S = 0.5
+RATE_WINDOW_S = 2.0  # two reports of a node that publishes: it reports once a second
 OTHERS_TIMEOUT_S = 30.0
 """For other machines to end their nodes too."""
 
@@ -158,14 +160,15 @@ async def _watch_launcher(context: RunContext) -> None:
 
 
 async def _report_progress(context: RunContext) -> None:
-    """Report events a second to the CLI, averaged over clients."""
-    before, before_s = _delivered_per_client(context), time.monotonic()
+    """Report events a second to the CLI, averaged over clients and the last `RATE_WINDOW_S`."""
+    samples: deque[tuple[float, float]] = deque(maxlen=1 + round(RATE_WINDOW_S / PROGRESS_PERIOD_S))
+    samples.append((time.monotonic(), _delivered_per_client(context)))
     while True:
         await asyncio.sleep(PROGRESS_PERIOD_S)
-        after, after_s = _delivered_per_client(context), time.monotonic()
-        rate = max(0.0, (after - before) / (after_s - before_s))
-        context.record.tell("progress", events_per_s=round(rate), delivered=round(after))
-        before, before_s = after, after_s
+        samples.append((time.monotonic(), _delivered_per_client(context)))
+        (first_s, first), (last_s, last) = samples[0], samples[-1]
+        rate = max(0.0, (last - first) / (last_s - first_s))
+        context.record.tell("progress", events_per_s=round(rate), delivered=round(last))
 
 
 def _delivered_per_client(context: RunContext) -> float:
