@@ -1,8 +1,8 @@
 """Lint of the English in code and documentation: `python -m tests.plain_english [PATH...]`.
 
-Checks docstrings, comments, messages and Markdown for words and sentence patterns that readers of English as a second
-language stumble over, and names for words that are not terms of the field. Prints one line per finding; exit code 1 if
-there is one.
+Checks docstrings, comments, messages and Markdown for words and sentence patterns that readers of English
+as a second language stumble over, and names for words that are not terms of the field. Prints one line per
+finding; exit code 1 if there is one.
 """
 
 import ast
@@ -21,8 +21,9 @@ WORDS = re.compile(
 )
 # A sentence that begins with one of these is inverted ("Of X, Y is kept") or a riddle ("What X says").
 OPENINGS = re.compile(
-    r"(?:^|[.:;!?]\s+)((?:Of|From|To|With|At|By|For) (?:what|whom|which)\b|Of [a-z]+|Where [a-z]+|Whose [a-z]+"
-    r"|Whom [a-z]+|What (?!if\b)[a-z]+(?![^.]*\?))"
+    r"(?:^|[.:;!?]\s+)("
+    r"(?:Of|From|To|With|At|By|For) (?:what|whom|which)\b|Of [a-z]+|Where [a-z]+|Whose [a-z]+|Whom [a-z]+"
+    r"|What (?!if\b)[a-z]+(?![^.]*\?))"
 )
 NAMES = re.compile(
     r"^_*(Surroundings|Ground|Deed|Errand|Word|Tell|News|Mail|Post|Lot|Whole|Together|Beside|Weak|Why|Heirs|Orphans"
@@ -111,7 +112,7 @@ def main(arguments: list[str]) -> int:
     """Print all findings and return the exit code."""
     found = [finding for path in checked_files(arguments) if path.is_file() for finding in findings(path)]
     for finding in found:
-        print(finding)
+        sys.stdout.write(f"{finding}\n")
     return 1 if found else 0
 
 

@@ -115,18 +115,6 @@ class Disturbance:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """When something seldom was done in a run, in microseconds since time 0; by whom, and to whom if it was a
-    message.
-    """
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    at_us: TimeUs
-    processes: Annotated[tuple[Name, ...], Field(min_length=1, max_length=2)]
-
-
-@dataclass(frozen=True, slots=True)
 class Case:
     """One run of a hunt: fields of the experiment by dotted path, disturbances by time, and a seed."""
 
@@ -154,16 +142,6 @@ def case_to_json(case: Case) -> dict[str, Any]:
         "settings": dict(case.settings),
         "disturbances": [asdict(each) for each in case.disturbances],
     }
-
-
-def disturbances_from_json(content: Any, file: object) -> tuple[Disturbance, ...]:
-    """Disturbances as they stand in JSON. Raises InputError with the field."""
-    return from_json(tuple[Disturbance, ...], content, file)
-
-
-def moments_from_json(content: Any, file: object) -> tuple[Moment, ...]:
-    """Moments as they stand in JSON. Raises InputError with the field."""
-    return from_json(tuple[Moment, ...], content, file)
 
 
 def case_from_json(content: Any, file: object = "case") -> Case:

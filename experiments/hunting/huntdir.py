@@ -1,47 +1,26 @@
-"""The folder of a hunt: what it hunts, how far it is, its corpus and its findings. All files are written
-whole, so that it goes on wherever it was interrupted.
+"""The folder of a hunt: its experiment, progress and findings. Files are replaced whole, so that an
+interrupted hunt can resume.
 
     hunt.json             the experiment, and how the hunt is made
     progress.json         how many cases were run, and what was seen
-    corpus/<number>.json  a case each that showed something new
     findings/<nn>-<name>/ experiment.yaml, experiment-when.yaml, finding.json, finding.txt, diagram.txt
     runs/<run>/           of a hunt on real processes: runs that broke, with their packets
 """
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from experiments.hunting.case import Case, Disturbance, Moment
-from experiments.json_files import read_json, write_json
-from experiments.validated_json import STRICT, Count, Free, from_json, to_json
+from experiments.hunting.case import Case
+from experiments.json_files import read_json
+from experiments.validated_json import STRICT, Count, Free, from_json
 from topologies.errors import InputError
 
 HUNTS = "hunts"
 """The folder of hunts, in the folder of runs."""
-CORPUS_MAX = 20_000
 FINDINGS_MAX = 200
-Instant = Annotated[int, Field(gt=-(1 << 62), lt=1 << 62)]
-Starving = tuple[tuple[Disturbance, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Interesting:
-    """A case that showed something new: what, and when in microseconds since time 0. cost: of its run, in
-    actions of the simulation, or milliseconds on real processes. starving: what would have kept some of its
-    deliveries from coming. moments: when what is seldom done was done, and who did it.
-    """
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    case: Case
-    new: Mapping[str, Instant]
-    cost: Count = 0
-    starving: Starving = ()
-    moments: tuple[Moment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +88,6 @@ class HuntDirectory:
         return self.path / "progress.json"
 
     @property
-    def corpus(self) -> Path:
-        """Cases that showed something new."""
-        return self.path / "corpus"
-
-    @property
     def findings(self) -> Path:
         """What was found."""
         return self.path / "findings"
@@ -126,27 +100,14 @@ class HuntDirectory:
     @property
     def others(self) -> list[str]:
         """What is there and of no hunt."""
-        ours = {self.hunt_json, self.progress_json, self.corpus, self.findings, self.runs}
+        ours = {self.hunt_json, self.progress_json, self.findings, self.runs}
         there = self.path.iterdir() if self.path.is_dir() else ()
         return sorted(each.name for each in there if each not in ours and not each.name.startswith("."))
 
     def make(self) -> None:
         """Make the folder, as far as it is not there. Raises OSError."""
-        for folder in (self.path, self.corpus, self.findings):
+        for folder in (self.path, self.findings):
             folder.mkdir(parents=True, exist_ok=True)
-
-    def keep(self, interesting: Interesting) -> None:
-        """Keep a case of the corpus. Raises OSError."""
-        last = max((int(file.stem) for file in self._corpus_files()), default=0)
-        write_json(self.corpus / f"{last + 1:06d}.json", to_json(interesting))
-
-    def kept(self) -> Iterator[Interesting]:
-        """All of the corpus, in order. Raises InputError for a file that is none of it."""
-        for file in self._corpus_files()[:CORPUS_MAX]:
-            yield from_json(Interesting, _read(file), file)
-
-    def _corpus_files(self) -> list[Path]:
-        return sorted(file for file in self.corpus.glob("*.json") if file.stem.isdecimal())
 
     def progress(self) -> Progress:
         """How far it is; nothing yet if it has not begun. Raises InputError."""

@@ -7,7 +7,7 @@ as often as anything else, and disturbances come close to each other's beginning
 anywhere.
 """
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -22,25 +22,10 @@ from experiments.hunting.case import (
     Direction,
     Disturbance,
     Kind,
-    Moment,
 )
 from experiments.hunting.ground import Ground
 
 ATTEMPTS = 40  # to find a place for a disturbance; then there is one fewer
-UPON: Mapping[Kind, int] = {
-    "crash": 3,
-    "separate": 4,
-    "pause": 3,
-    "cut": 2,
-    "reset": 1,
-    "die": 1,
-    "fill": 1,
-    "slow-disk": 1,
-    "isolate": 1,
-    "power": 1,
-    "power-and-disks": 1,
-}
-"""Of kinds that befall somebody right when it does something: those that end or delay the very next step."""
 NARROW: tuple[Direction, ...] = ("forward", "backward")
 Size = Literal["one", "some", "most", "all"]
 BESIDE = 0.5
@@ -59,13 +44,12 @@ SIZES: tuple[Size, ...] = ("one", "one", "one", "one", "some", "most", "all")
 
 
 class Place(NamedTuple):
-    """Where something should be: in these regions or from them, if there are any, and on these processes as
-    often as on any; or on nothing else.
+    """Preferred regions and processes of a disturbance: in or from these regions if there are any, and on
+    these processes as often as on others.
     """
 
     regions: frozenset[str] = frozenset()
     processes: frozenset[str] = frozenset()
-    is_exact: bool = False
 
 
 ANYWHERE = Place()
@@ -86,29 +70,6 @@ def draw(
         if beside is not None and rng.random() < IN_PLACE:
             where = Place(place.regions or beside.regions, frozenset(beside.target))
         found = _disturbance(rng, ground, kind, span(rng, ground, others, beside), where)
-        if breach([*others, found], ground) is None:
-            return found
-    return None
-
-
-def draw_upon(
-    rng: Random,
-    ground: Ground,
-    others: Sequence[Disturbance],
-    moment: Moment,
-    among: Collection[Kind] = tuple(UPON),
-) -> Disturbance | None:
-    """One more disturbance within the bounds, of who did something, right then; None if none was found.
-    among: kinds of `UPON`.
-    """
-    kinds = [kind for kind in ground.kinds if kind in among]
-    for _ in range(ATTEMPTS if kinds else 0):
-        kind = rng.choices(kinds, [UPON[kind] for kind in kinds])[0]
-        for_us = _step(length(rng, ground, min(ground.longest_us, ground.last_us - moment.at_us)))
-        of_one = rng.random() < 0.5 and kind not in ON_LINKS
-        processes = frozenset({rng.choice(moment.processes)} if of_one else moment.processes)
-        where = Place(frozenset(name.partition("/")[0] for name in processes), processes, is_exact=True)
-        found = _disturbance(rng, ground, kind, (moment.at_us, for_us), where)
         if breach([*others, found], ground) is None:
             return found
     return None
@@ -211,10 +172,8 @@ def _disturbance(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int],
     elif kind != "separate" and len(groups) > 1 and rng.random() < APART:
         everywhere = [name for names in groups for name in names]
         return _on_processes(rng, kind, over, rng.sample(everywhere, min(2, len(everywhere))))
-    if where.is_exact:
-        group = [name for name in group if name in where.processes] or group
     if kind == "separate":
-        return _separated(rng, ground, group, over, where)
+        return _separated(rng, ground, group, over)
     return _on_processes(rng, kind, over, rng.sample(group, _size(rng, len(group))))
 
 
@@ -233,13 +192,11 @@ def _group_near(rng: Random, ground: Ground, kind: Kind, where: Place) -> list[s
     groups = [group for role in ground.of_kind(kind) for group in ground.groups[role] if group]
     groups = [group for group in groups if group[0].partition("/")[0] in where.regions]
     same = [group for group in groups if set(group) & where.processes]
-    is_same = same and (where.is_exact or rng.random() < 0.5)
+    is_same = same and rng.random() < 0.5
     return rng.choice(same if is_same else groups) if groups else None
 
 
-def _separated(
-    rng: Random, ground: Ground, group: Sequence[str], over: tuple[int, int], where: Place
-) -> Disturbance:
+def _separated(rng: Random, ground: Ground, group: Sequence[str], over: tuple[int, int]) -> Disturbance:
     """A process kept from all others of its region, from one, or from those of one role."""
     at_us, for_us = over
     process = rng.choice(group)
@@ -247,8 +204,7 @@ def _separated(
     if not others:
         return Disturbance("reset", at_us, 0, (process,))
     of_one_role = _of_one_role(rng, others)
-    same = [name for name in others if where.is_exact and name in where.processes]
-    kept = rng.choice((others, [rng.choice(same or others)], same or of_one_role))
+    kept = rng.choice((others, [rng.choice(others)], of_one_role))
     return Disturbance("separate", at_us, for_us, (process,), tuple(kept), _direction(rng))
 
 

@@ -284,11 +284,6 @@ class Codec:
         """Whether a message has this name, or one within it has."""
         return any(layout.name == name for layout, _ in self.within(message))
 
-    def is_plain(self, message: type) -> bool:
-        """Whether messages of this class hold no others."""
-        layout = self._by_class.get(message)
-        return layout is None or layout.codec is None
-
     def within(self, message: Any) -> Iterator[tuple[Layout, Any]]:
         """A message with its layout, and then what it holds, from the outside in."""
         layout = self._by_class.get(type(message))

@@ -11,9 +11,7 @@ from node.sim.pipe import Pipe
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One process. While it is stopped it takes nothing; its inputs wait in order. given: the input that it
-    took last: all that it does now comes of that.
-    """
+    """One process. While it is stopped it takes nothing; its inputs wait in order."""
 
     spec: NodeSpec
     machine: m.Machine
@@ -22,7 +20,6 @@ class Node:
     finished: bool = False
     listening: int | None = None
     stopped: bool = False
-    given: m.Input | None = None
     waiting: list[tuple["End | None", m.Input, int]] = field(default_factory=list)
     timers: dict[m.Timer, int] = field(default_factory=dict)  # name -> serial of its latest setting
     ends: dict[int, "End"] = field(default_factory=dict)

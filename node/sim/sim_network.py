@@ -201,7 +201,6 @@ class Network:
         if node.stopped:
             node.waiting.append((None, given, 0))
             return
-        node.given = given
         carry = self._carry
         try:
             for effect in node.machine.handle(given, self.clock.now_us + node.ahead_us):

@@ -16,6 +16,7 @@ from node.core.errors import NodeFailureError
 from node.sim.process import Node
 from node.sim.sim_network import Build, Sent
 from node.systems import build_machine
+from testbed.backends.message_watcher import Clock, MessageWatcher
 from testbed.backends.simulated_files import Files, NodeFiles, time_ns
 from testbed.backends.simulator import Simulation, infrequent_collections
 from testbed.interrupts import noted_interrupts
@@ -61,48 +62,18 @@ class RunInMemory:
         return (t_ns - time_ns(0)) // 1000
 
 
-class Watcher:
-    """Sees what happens in a run while it goes on; this one looks away."""
-
-    def sent(self, source: Node, target: Node, effect: m.Send) -> None:
-        """A process hands messages to a connection."""
-
-    def logged(self, time_us: int, node: Node, line: m.Log) -> None:
-        """A process says something."""
-
-    def begin(self, now: "Clock") -> None:
-        """The run begins; `now` knows the time."""
-
-
-class Clock:
-    """The time of a simulation, in microseconds, for who sees only what happens."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
-
-    @property
-    def now_us(self) -> int:
-        """Virtual time."""
-        return self._simulation.now_us
-
-    @property
-    def zero_us(self) -> int | None:
-        """When time 0 of the run is; None before that is known."""
-        return self._simulation.zero_us or None
-
-
 def simulate_in_memory(
     plan: Plan,
     described: dict[str, Any],
     *,
     build: Build = build_machine,
-    watcher: Watcher | None = None,
+    watcher: MessageWatcher | None = None,
 ) -> RunInMemory:
     """Carry out a plan. described: the `experiment` and `topology` as run.json has them.
 
     Raises KeyboardInterrupt when the user interrupts it, TestbedError if the nodes do not get ready.
     """
-    record, files = _Record(plan, described), _Files(watcher)
+    record, files = _Record(plan, described), _Files()
     sent: Sent | None = None if watcher is None else watcher.sent
     failure = None
     with infrequent_collections(), noted_interrupts() as interrupts:
@@ -141,16 +112,13 @@ class _Record(RecordWriter):
 class _Files(Files):
     """What the nodes write down, by host."""
 
-    def __init__(self, watcher: Watcher | None) -> None:
+    def __init__(self) -> None:
         super().__init__(RunDirectory(NOWHERE))
         self.lines: list[LogLine] = []
-        self._watcher = watcher
 
     def log(self, node: Node, time_us: int, line: m.Log) -> None:
         """Keep a line."""
         self.lines.append(LogLine(time_us, node.spec.name, line.event, line.level, dict(line.fields)))
-        if self._watcher is not None:
-            self._watcher.logged(time_us, node, line)
 
     def write(self) -> None:
         """Keep everything."""

@@ -33,7 +33,6 @@ def hunted(night: Night, run: NightRun, hunt_s: float, began_s: float) -> NightR
         folder=directory.path,
         limits=Limits(seconds=before.elapsed_s + hunt_s),
         seed=SEED,
-        guided=True,
         workers=None,
         build=None,
         modules=(),

@@ -33,7 +33,6 @@ ONLY_HUNTING = {
     "runs": "--runs",
     "findings": "--findings",
     "folder": "--out",
-    "unguided": "--unguided",
     "workers": "--workers",
     "master": "--master",
 }
@@ -65,7 +64,6 @@ ONLY_HUNTING = {
     type=click.Path(file_okay=False, path_type=Path),
     help="The hunt's folder, below runs/hunts unless given; one that is there goes on.",
 )
-@click.option("--unguided", is_flag=True, help="Draw each case by itself, whatever others showed.")
 @click.option(
     "--workers", type=click.IntRange(1, 1024), help="Processes; one for each processor unless given."
 )
@@ -105,7 +103,6 @@ def command(  # noqa: PLR0917 (click passes them by name)
     runs: int | None,
     findings: int | None,
     folder: Path | None,
-    unguided: bool,
     workers: int | None,
     master: str | None,
     replay: Path | None,
@@ -118,8 +115,8 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
     EXPERIMENT is a name (see `cutset list`) or a YAML file, best one with a `nemesis`, which says what may go
     wrong. Runs in virtual time, on all processors, with disturbances of links, processes and regions,
-    settings and sizes drawn anew each time; cases that showed something new are changed a little and run
-    again. Systems of programs run on real processes, one case after the other.
+    settings and sizes drawn for each run. Systems of programs run on real processes, one case after the
+    other.
 
     Each finding is a folder with an experiment that replays it, one sentence and a diagram of the messages
     (docs/hunt.md).
@@ -152,12 +149,11 @@ def command(  # noqa: PLR0917 (click passes them by name)
             folder=folder,
             limits=Limits(seconds if seconds is not None else usual, runs, findings),
             seed=1 if seed is None else seed,
-            guided=not unguided,
             workers=workers,
             master=master,
             build=build,
             modules=modules,
-            words=_words(experiment, overrides, topology, seed, backend, guided=not unguided),
+            words=_words(experiment, overrides, topology, seed, backend),
             place=backend or usual_place(file.experiment),
         )
     )
@@ -173,15 +169,13 @@ def _words(
     topology: str | None,
     seed: int | None,
     place: str | None,
-    *,
-    guided: bool,
 ) -> list[str]:
     """What decides what is hunted, as it was said."""
     words = [experiment, *(word for each in overrides for word in ("--set", each))]
     words += [] if topology is None else ["--topology", topology]
     words += [] if seed is None else ["--seed", str(seed)]
     words += [] if place is None else ["--on", place]
-    return words if guided else [*words, "--unguided"]
+    return words
 
 
 def _again(folder: Path, times: int, backend: str, *, fixed: bool) -> int:

@@ -1,11 +1,10 @@
-"""How well `cutset hunt` finds planted defects (`tests/hunt`): how many of them within a budget each, after
-how long, and how small what it hands over is. Beside it, on the same budget, a hunt without guidance, and
-the nemesis' seeds one after the other.
+"""How well `cutset hunt` finds planted defects (`tests/hunt`): how many within a budget each, after how
+long, and how small the finding is. Beside it, on the same budget, the nemesis' seeds one after the other.
 
-Ten minutes for each of some forty defects three times over are a day. The environment says otherwise:
+Ten minutes for each of some forty defects twice over are half a day. The environment changes that:
 CUTSET_HUNT_S, the seconds for each; CUTSET_HUNT_MUTANTS, names with commas between; CUTSET_HUNT_WAYS, some of
-guided, unguided, nemesis; CUTSET_HUNT_REPLAYS, how often what a guided hunt found is then made again on real
-processes. What breaks without the defect, too, is not counted. Those that are set aside count apart.
+hunt, nemesis; CUTSET_HUNT_REPLAYS, how often each finding is then replayed on real processes. What breaks
+without the defect, too, is not counted. Those that are set aside count apart.
 """
 
 import json
@@ -29,7 +28,7 @@ from tests.hunt.planted import Mutant, mutants, planted_copy, planted_environmen
 
 EXPERIMENTS = {"sprinkler": "nemesis", "scribe": "scribe-nemesis", "meghdoot": "meghdoot-nemesis"}
 BUDGET_S = float(os.environ.get("CUTSET_HUNT_S", "600"))
-WAYS = tuple(os.environ.get("CUTSET_HUNT_WAYS", "guided,unguided,nemesis").split(","))
+WAYS = tuple(os.environ.get("CUTSET_HUNT_WAYS", "hunt,nemesis").split(","))
 REPLAYS = int(os.environ.get("CUTSET_HUNT_REPLAYS", "3"))
 FEW = 3
 """Faults, of nine in ten of what is found."""
@@ -62,8 +61,8 @@ def _found(way: str) -> Iterator[Result]:
             continue
         with tempfile.TemporaryDirectory(prefix="cutset-bench-") as folder:
             copy = planted_copy(mutant, Path(folder) / "copy")
-            found = _nemesis if way == "nemesis" else _hunted
-            result = found(mutant, copy, Path(folder) / "hunt", way)
+            find = _nemesis if way == "nemesis" else _hunted
+            result = find(mutant, copy, Path(folder) / "hunt")
         sys.stderr.write(f"  {way} {mutant.system} {mutant.name}: {_said(result)}\n")
         yield result
 
@@ -75,9 +74,8 @@ def _said(result: Result) -> str:
     return f"{result.after_s:.0f} s, {result.faults} faults{replayed}"
 
 
-def _hunted(mutant: Mutant, copy: Path, out: Path, way: str) -> Result:
+def _hunted(mutant: Mutant, copy: Path, out: Path) -> Result:
     options = ["--for", f"{BUDGET_S:g}s", "--findings", "1", "-o", str(out)]
-    options += ["--unguided"] if way == "unguided" else []
     seen: set[Path] = set()
     while True:  # it goes on until the budget is over, or what it finds is what was planted
         _run(copy, "testbed.cli.main", "hunt", EXPERIMENTS[mutant.system], *options)
@@ -91,7 +89,7 @@ def _hunted(mutant: Mutant, copy: Path, out: Path, way: str) -> Result:
                 sys.stderr.write(f"  {mutant.name}: breaks without the defect, too: {content['said']}\n")
                 sys.stderr.write(f"  {json.dumps(content['case'])}\n")
                 continue
-            broke = _replayed(copy, finding.parent) if REPLAYS and way == "guided" else None
+            broke = _replayed(copy, finding.parent) if REPLAYS else None
             return Result(mutant, content["after_s"], len(content["case"]["disturbances"]), broke)
 
 
@@ -109,7 +107,7 @@ def _replayed(copy: Path, finding: Path) -> int:
     return read_counts(finding)[LOCAL].broke
 
 
-def _nemesis(mutant: Mutant, copy: Path, _: Path, __: str) -> Result:
+def _nemesis(mutant: Mutant, copy: Path, _: Path) -> Result:
     said = _run(copy, "tests.bench.nemesis_seeds", EXPERIMENTS[mutant.system], f"{BUDGET_S:g}")
     after_s, faults = json.loads(said)
     return Result(mutant, after_s, faults)
@@ -140,7 +138,7 @@ def _rows(way: str, results: Sequence[Result]) -> Iterator[dict[str, Any]]:
         yield {
             "name": f"{what}, found of {len(some)}",
             "value": len(found),
-            "asked": share * len(some) if way == "guided" else None,
+            "asked": share * len(some) if way == "hunt" else None,
             "unit": "",
         }
         if not found:

@@ -1,3 +1,1 @@
-"""A hunt: many cases, in virtual time on all processors or on real processes, guided by what was new, and
-what came of them.
-"""
+"""A hunt: many cases, in virtual time on all processors or on real processes, and their findings."""

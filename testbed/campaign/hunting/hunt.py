@@ -1,5 +1,5 @@
-"""The loop of a hunt: cases to all processors, what came of them into the corpus, what broke shrunk and
-written down. It stops at a time or a count, and goes on from its folder.
+"""The loop of a hunt: draw cases, run them on all processors, shrink those that broke something and record
+them as findings. It stops at a time or a count, and resumes from its folder.
 """
 
 import shutil
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.hunting.case import Case, case_to_json, disturbances_from_json, moments_from_json
+from experiments.hunting.case import Case, case_to_json
 from experiments.hunting.drawing import Drawing
 from experiments.hunting.huntdir import Broken, HuntDirectory
 from experiments.hunting.shrinking import RUNS_MAX, Shrinking
@@ -21,10 +21,11 @@ from testbed.campaign.hunting.agreement import UNSHARED
 from testbed.campaign.hunting.counts import Counted
 from testbed.campaign.hunting.diagram import diagram, kept_us
 from testbed.campaign.hunting.finding import Finding, write_finding
-from testbed.campaign.hunting.guide import Guide
 from testbed.campaign.hunting.pool import AnyPool, Done
 from testbed.campaign.hunting.sentence import primary, sentence
 
+SEEDS_PER_HUNT = 1_000_000
+"""Cases of hunts with different seeds differ."""
 TELL_S, REAL_TELL_S = 5.0, 30.0
 SAVE_S = 2.0
 SHRUNK_MAX = 3
@@ -61,7 +62,6 @@ class Hunt:
         *,
         limits: Limits,
         seed: int,
-        guided: bool,
         is_certain: bool,
         command: str,
         say: Callable[[str], None],
@@ -71,9 +71,7 @@ class Hunt:
         """
         self._base, self._nemesis, self._directory, self._pool = base, nemesis, directory, pool
         self._limits, self._say, self._is_certain, self._command = limits, say, is_certain, command
-        self.guide = Guide(drawing, seed, guided=guided)
-        for interesting in directory.kept():
-            self.guide.add(interesting)
+        self._drawing, self._seed = drawing, seed
         self.progress = directory.progress()
         self._signatures = {str(each["signature"]) for _, each in directory.found()}
         self._before_s = self.progress.elapsed_s
@@ -113,12 +111,12 @@ class Hunt:
         while self._pool.idle and not self.progress.waiting:
             if self._limits.runs is not None and self._given >= self._limits.runs:
                 return
-            case = self.guide.next(self._given)
+            case = self._drawing.case(self._seed * SEEDS_PER_HUNT + self._given)
             self._pool.give((self._given, case), {**_request("try", case), "keep": True})
             self._given += 1
 
     def _take(self, done: Done) -> None:
-        """Note what came of a run. It counts when that is kept; one that cannot be is made again."""
+        """Record the outcome of a run."""
         number, case = done.job
         progress, answer = self.progress, done.answer
         if answer is None:
@@ -132,16 +130,7 @@ class Hunt:
             progress.invalid += not answer.get("valid", True)
             if answer["violations"]:
                 self._note(Broken(number, case, tuple(answer["violations"]), answer.get("run")))
-            self._keep(case, answer)
         progress.runs += 1
-
-    def _keep(self, case: Case, answer: dict[str, Any]) -> None:
-        """Put a case that showed something new into the corpus. Raises OSError."""
-        starving = tuple(disturbances_from_json(some, "case") for some in answer["starving"])
-        moments = moments_from_json(answer["moments"], "case")
-        interesting = self.guide.take(case, answer["features"], answer["actions"], starving, moments)
-        if interesting is not None:
-            self._directory.keep(interesting)
 
     def _note(self, broken: Broken) -> None:
         """Count what broke; it waits to be looked into, unless enough has that broke alike."""
@@ -264,7 +253,6 @@ class Hunt:
         waiting = f", {len(progress.waiting)} to be shrunk" if progress.waiting else ""
         return (
             f"{elapsed_s:6.0f} s  {progress.runs} runs{refused}{invalid}, {rate:.2f}/s "
-            f" {len(self.guide.seen)} features seen, {self.guide.size} cases kept "
             f" {progress.violations} runs broke, {len(self._signatures)} findings{waiting}"
         )
 

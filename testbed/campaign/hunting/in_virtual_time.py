@@ -9,13 +9,12 @@ from typing import Any
 from experiments.hunting.case import Case
 from experiments.model import Experiment
 from experiments.scratch import scratch
-from testbed.backends.carried import Carried, Together
-from testbed.backends.coverage import Coverage
 from testbed.backends.in_memory import simulate_in_memory
+from testbed.backends.message_watcher import MessageWatcher
 from testbed.backends.simulator import simulate
 from testbed.campaign.hunting.agreement import unshared
 from testbed.campaign.hunting.oracle import judge
-from testbed.campaign.hunting.trials import experiment_and_topology, rng_of, starved
+from testbed.campaign.hunting.trials import experiment_and_topology
 from testbed.errors import TestbedError
 from testbed.planning import make_plan
 from testbed.runner.run_control import prepare
@@ -33,11 +32,9 @@ class InVirtualTime:
         """See `Trials`: in memory; there is nothing to keep."""
         topology, experiment = experiment_and_topology(self._base, case)
         plan = make_plan(experiment, topology, seed=case.seed, links_kind="auto")
-        spans = [(each.kind, each.at_us, each.end_us) for each in case.disturbances]
-        coverage = Coverage.of(plan.system, spans, kept_us)
-        carried = Carried.of(plan.system)
+        watcher = MessageWatcher.for_system(plan.system, kept_us)
         described = {"experiment": experiment.to_json(), "topology": {}}
-        run = simulate_in_memory(plan, described, build=self._build, watcher=Together(coverage, carried))
+        run = simulate_in_memory(plan, described, build=self._build, watcher=watcher)
         never = [change.fault for change, applied in run.record.carried_out if applied.applied_ns is None]
         has_failed = run.failure is not None or any(process.died for process in run.record.processes)
         if never and not has_failed:  # as a restart of a process that has not left yet: another case
@@ -46,17 +43,10 @@ class InVirtualTime:
             raise TestbedError(run.overload)
         judged = judge(run)
         violations = (*judged.violations, *unshared(run, case, experiment))
-        simulation = run.record.simulation
         return {
             "violations": [asdict(each) for each in violations],
             "figures": judged.figures,
-            "features": coverage.features(),
-            "moments": [asdict(each) for each in coverage.moments(rng_of("moments", case.seed))],
-            "starving": starved(plan, case.seed, carried.transfers),
-            "messages": [asdict(each) for each in coverage.messages],
-            "wall_s": simulation.wall_s if simulation else 0.0,
-            "actions": simulation.actions if simulation else 0,
-            "virtual_s": simulation.virtual_s if simulation else 0.0,
+            "messages": [asdict(each) for each in watcher.messages],
         }
 
     def confirmed(self, case: Case) -> dict[str, Any]:

@@ -1,12 +1,10 @@
 """Cases of a hunt on real processes: each is a run on this machine, with packets, and takes as long as one.
 
-What was new is read from the packets: which messages and events went from role to role, what became of them,
-and which connections began and ended. So are the ways of events, for lineage. A run during which the machine
-did not keep up counts for what must hold however slow it is, and not for what may come late.
+The messages of a finding's diagram are read from the packets, and so are the beginnings and ends of
+connections. A run during which the machine did not keep up counts for what must hold however slow it is,
+and not for what may come late.
 """
 
-import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -22,31 +20,27 @@ from analysis.pipeline import analyze_here
 from analysis.timelines.delivery_records import read_rows
 from analysis.timelines.tcp_connections import FIN
 from experiments.hunting.case import Case
-from experiments.hunting.lineage import Transfer
 from experiments.model import Captures, Experiment
 from experiments.run_record import RunRecord
 from experiments.rundir import RunDirectory
 from experiments.scratch import scratch
 from testbed.backends.backend import LocalBackend
-from testbed.backends.coverage import SeenMessage
-from testbed.backends.features import LOGGED, Deed, Noticed, phases
 from testbed.backends.in_memory import HostOutput, RunInMemory
+from testbed.backends.message_watcher import SeenMessage
 from testbed.campaign.hunting.oracle import Judgement, judge
-from testbed.campaign.hunting.trials import UNDER_WAY, experiment_and_topology, rng_of, starved
+from testbed.campaign.hunting.trials import UNDER_WAY, experiment_and_topology
 from testbed.campaign.one_run import Request, prepare
 from testbed.errors import TestbedError
 
 LATE = frozenset({"stalled", "silent", "unconfirmed"})
 """What a machine that does not keep up may be the reason of."""
-SAID_MAX = 40
-"""Characters of a line of a program's log that tell it from others."""
 CONNECTIONS = {SYN: "SYN", FIN: "FIN", RST: "RST"}
 
 
 class OnProcesses:
     """Runs cases of one experiment. runs: where their directories are, while they are needed.
 
-    Hosts' packets are captured, whatever the experiment says: what was new is read from them.
+    Hosts' packets are captured whatever the experiment says: diagrams are read from them.
     """
 
     def __init__(self, base: Experiment, runs: Path) -> None:
@@ -56,12 +50,10 @@ class OnProcesses:
 
     def tried(self, case: Case, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
         """See `Trials`. Raises KeyboardInterrupt when the run was told to stop."""
-        began_s = time.monotonic()
         with self._run(case) as run:
-            answer = _told(run, _carried_out(run), case, kept_us)
+            answer = _told(run, _carried_out(run), kept_us)
             if keep and answer["violations"]:
                 answer["run"] = str(run.path.rename(self._runs / run.name))
-        answer["actions"] = round((time.monotonic() - began_s) * 1e3)
         return answer
 
     def confirmed(self, case: Case) -> dict[str, Any]:
@@ -94,22 +86,16 @@ def judge_files(run: RunDirectory, record: RunRecord) -> Judgement:
     return judge(RunInMemory(record, _outputs(run, record), []))
 
 
-def _told(
-    run: RunDirectory, summary: dict[str, Any], case: Case, kept_us: tuple[int, int] | None
-) -> dict[str, Any]:
+def _told(run: RunDirectory, summary: dict[str, Any], kept_us: tuple[int, int] | None) -> dict[str, Any]:
     record = run.read_run()
     judged = judge_files(run, record)
     valid = bool(summary["fidelity"]["valid"])
-    messages = list(_messages(run, record))
-    noticed = _noticed(run, record, case, messages)
+    messages = _messages(run, record) if kept_us else ()
     low_us, high_us = kept_us or (0, 0)
     return {
         "violations": [asdict(each) for each in judged.violations if valid or each.kind not in LATE],
         "valid": valid,
         "figures": judged.figures,
-        "features": noticed.features(),
-        "moments": [asdict(each) for each in noticed.moments(rng_of("moments", case.seed))],
-        "starving": starved(record.plan, case.seed, list(_transfers(run, record))),
         "messages": [asdict(each) for each in messages if low_us <= each.time_us < high_us],
     }
 
@@ -131,19 +117,6 @@ def _outputs(run: RunDirectory, record: RunRecord) -> dict[str, HostOutput]:
 def _zero_ns(record: RunRecord) -> int:
     assert record.times.zero_ns is not None  # else it was not measured
     return record.times.zero_ns
-
-
-def _transfers(run: RunDirectory, record: RunRecord) -> Iterator[Transfer]:
-    """Which messages carried which events from process to process, as far as they came."""
-    names = {process.host: process.name for process in record.plan.processes}
-    columns = ["t_ns", "sender", "receiver", "fate", "stream", "first_seq", "count", "covered"]
-    for each in pq.read_table(run.table("transfers"), columns=columns).to_pylist():
-        ends = names.get(each["sender"]), names.get(each["receiver"])
-        if None in ends or each["first_seq"] is None or each["count"] is None or each["fate"] == "lost":
-            continue
-        at_us = (each["t_ns"] - _zero_ns(record)) // 1000
-        behind = each["first_seq"] + (each["covered"] or each["count"])
-        yield Transfer(at_us, str(ends[0]), str(ends[1]), each["stream"], each["first_seq"], behind)
 
 
 def _messages(run: RunDirectory, record: RunRecord) -> Iterator[SeenMessage]:
@@ -178,34 +151,3 @@ def _of_connections(
         if ends[0] in names and ends[1] in names and each["capture"].startswith(f"{ends[0]}-eth"):
             kind = "+".join(name for flag, name in CONNECTIONS.items() if each["flags"] & flag)
             yield each["t_ns"], names[ends[0]], names[ends[1]], kind
-
-
-def _noticed(run: RunDirectory, record: RunRecord, case: Case, messages: list[SeenMessage]) -> Noticed:
-    """What was done: messages sent, to which role; and lines of logs, without their numbers."""
-    roles = {process.name: process.role for process in record.plan.processes}
-    done: list[tuple[int, str, str, tuple[str, ...]]] = [
-        (each.time_us, roles[each.target], each.kind, (each.source, each.target)) for each in messages
-    ]
-    for process in record.plan.processes:
-        logged = _logged(run, record, process.host)
-        done += [(at_us, "", f"{LOGGED}{said}", (process.name,)) for at_us, said in logged]
-    noticed, coming = Noticed(), phases((each.kind, each.at_us, each.end_us) for each in case.disturbances)
-    name = coming[0].name
-    for at_us, cause, kind, processes in sorted(done):
-        while coming and coming[0].from_us <= at_us:
-            name = coming.pop(0).name
-        noticed.note(Deed(roles[processes[0]], cause, kind, name), at_us, processes)
-    return noticed
-
-
-def _logged(run: RunDirectory, record: RunRecord, host: str) -> Iterator[tuple[int, str]]:
-    file = run.log(host)
-    for line in file.read_text(errors="replace").splitlines() if file.is_file() else ():
-        try:
-            found = json.loads(line)
-            at_us = (int(found["t_ns"]) - _zero_ns(record)) // 1000
-            text = str(found.get("text", ""))
-            said = " ".join([str(found["event"]), *"".join(c for c in text if not c.isdigit()).split()])
-        except (ValueError, KeyError, TypeError):
-            continue  # the end of a process that was killed
-        yield at_us, said[:SAID_MAX]

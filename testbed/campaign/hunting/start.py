@@ -53,7 +53,6 @@ class HuntRequest:
     folder: Path | None
     limits: Limits
     seed: int
-    guided: bool
     workers: int | None
     build: str | None
     modules: Sequence[Path]
@@ -102,7 +101,6 @@ def hunt(request: HuntRequest) -> int:
             pool,
             limits=request.limits,
             seed=request.seed,
-            guided=request.guided,
             is_certain=request.place == SIMULATOR,
             command=shlex.join(request.command),
             say=lambda text: click.echo(text, err=True),
@@ -153,7 +151,6 @@ def _check_same(directory: HuntDirectory, request: HuntRequest, base: Experiment
         "experiment": base.to_json(),
         "nemesis": nemesis.model_dump(mode="json", by_alias=True, exclude_none=True),
         "seed": request.seed,
-        "guided": request.guided,
         "place": request.place,
     }
     if not directory.hunt_json.exists():

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from experiments.hunting.case import Case, Disturbance, Moment
-from experiments.hunting.huntdir import Broken, HuntDirectory, Interesting, Progress
+from experiments.hunting.case import Case, Disturbance
+from experiments.hunting.huntdir import Broken, HuntDirectory, Progress
 from experiments.json_files import write_json
 from experiments.validated_json import to_json
 from topologies.errors import InputError
 
 CUT = Disturbance("cut", 1_000_000, 500_000, ("r0", "r1"), (), "forward")
 CASE = Case(7, {"roles.proxy": 2, "topology": "ring-4"}, (CUT,))
-SELDOM = Moment(1_234_567, ("r0/proxy-0", "r1/proxy-0"))
-INTERESTING = Interesting(CASE, {"proxy EVENTS after 1": 12, "x": -1}, 99, ((CUT,), (CUT, CUT)), (SELDOM,))
 
 
 @pytest.fixture
@@ -25,51 +23,10 @@ def directory(tmp_path: Path) -> HuntDirectory:
     return made
 
 
-def test_the_corpus_is_read_back_and_goes_on_after_its_last_file(directory: HuntDirectory) -> None:
-    for _ in range(3):
-        directory.keep(INTERESTING)
-    (directory.corpus / "000001.json").unlink()
-    directory.keep(INTERESTING)
-    assert sorted(file.name for file in directory.corpus.iterdir()) == [
-        "000002.json",
-        "000003.json",
-        "000004.json",
-    ]
-    assert list(directory.kept()) == [INTERESTING] * 3
-
-
-def test_a_corpus_of_before_there_was_lineage_can_be_read(directory: HuntDirectory) -> None:
-    content = to_json(INTERESTING)
-    del content["starving"], content["moments"]
-    write_json(directory.corpus / "000001.json", content)
-    [kept] = directory.kept()
-    assert (kept.case, kept.starving, kept.moments) == (CASE, (), ())
-
-
 def test_what_broke_and_waits_is_kept_while_the_hunt_is_off(directory: HuntDirectory) -> None:
     progress = Progress(5, 12.5, causes={"lost": 2}, waiting=[Broken(4, CASE, ({"kind": "lost"},))])
     write_json(directory.progress_json, to_json(progress))
     assert directory.progress() == progress
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("starving", None),
-        ("starving", 5),
-        ("starving", {"a": 1}),
-        ("moments", [{"at_us": 5, "processes": []}]),
-        ("cost", 10**400),
-        ("new", {"x": "y"}),
-        ("odd", 1),
-    ],
-)
-def test_a_case_that_is_none_is_refused_by_its_field(
-    directory: HuntDirectory, field: str, value: object
-) -> None:
-    (directory.corpus / "000001.json").write_text(json.dumps(to_json(INTERESTING) | {field: value}))
-    with pytest.raises(InputError, match=rf"000001\.json: {field}"):
-        list(directory.kept())
 
 
 @pytest.mark.parametrize(
@@ -99,9 +56,6 @@ def test_a_finding_that_says_nothing_is_refused(directory: HuntDirectory, conten
 
 
 def test_what_is_no_file_is_not_waited_for(directory: HuntDirectory) -> None:
-    os.mkfifo(directory.corpus / "000001.json")
-    directory.progress_json.mkdir()
-    with pytest.raises(InputError, match="is no file"):
-        list(directory.kept())
+    os.mkfifo(directory.progress_json)
     with pytest.raises(InputError, match="is no file"):
         directory.progress()

@@ -69,12 +69,9 @@ def test_it_stops_after_so_many_runs_finds_nothing_in_what_is_right_and_goes_on(
     content = json.loads(directory.hunt_json.read_text())
     assert content.pop("place") == "simulator"
     directory.hunt_json.write_text(json.dumps(content))  # as hunts were that were begun earlier
-    kept = list(directory.kept())
-    assert kept
     assert "0 findings" in capfd.readouterr().out
     assert hunt(tmp_path, *LITTLE, "--runs", "6", "--workers", "2") == exit_codes.FINE
     assert directory.progress().runs == 6
-    assert list(directory.kept())[: len(kept)] == kept
 
 
 @pytest.mark.parametrize(("findings", "left"), [(1, [8]), (2, [])])
@@ -96,7 +93,6 @@ def test_what_else_broke_when_enough_was_found_waits_for_the_next_sitting(tmp_pa
     options = {
         "limits": limits,
         "seed": 1,
-        "guided": True,
         "is_certain": True,
         "command": "cutset",
         "say": print,
@@ -143,7 +139,7 @@ def test_a_hunt_of_which_no_run_was_of_use_has_not_passed(tmp_path, monkeypatch,
 
 
 class Breaking:
-    """A process whose cases all break, and show something new."""
+    """A worker whose cases all violate something."""
 
     size, idle, busy = 1, 1, 0
 
@@ -153,20 +149,17 @@ class Breaking:
     def wait(self, _seconds):
         examples = [{"client": "r0/client-0", "role": "client", "stream": "r0", "count": 1}]
         violation = {"kind": "lost", "count": 1, "said": "lost", "examples": examples}
-        new = {"features": {"new": 1}, "moments": [], "starving": [], "actions": 1}
-        return [Done(self.job, {"violations": [violation], **new})]
+        return [Done(self.job, {"violations": [violation]})]
 
 
-def test_a_run_that_cannot_be_kept_does_not_count_and_what_it_broke_waits(tmp_path, monkeypatch, capsys):
+def test_a_full_disk_ends_the_hunt_in_one_line(tmp_path, monkeypatch, capsys):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Breaking()))
-    monkeypatch.setattr(HuntDirectory, "keep", full)
+    monkeypatch.setattr("testbed.campaign.hunting.hunt.write_json", full)
     assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.MACHINE
     assert "No space left on device" in capsys.readouterr().err
-    progress = HuntDirectory(tmp_path).progress()
-    assert (progress.runs, [each.number for each in progress.waiting]) == (0, [0])
 
 
 def test_what_broke_is_written_down_before_it_is_shrunk(tmp_path, monkeypatch):
@@ -247,10 +240,9 @@ def test_what_is_no_cluster_is_refused_in_one_line(tmp_path, capsys):
 
 
 def test_where_nothing_may_go_wrong_settings_and_sizes_are_hunted(tmp_path):
-    directory = HuntDirectory(tmp_path)
     assert hunt(tmp_path, *LITTLE, "--set", "contract={survives: []}", "--runs", "3") == exit_codes.FINE
-    assert directory.progress().runs == 3
-    assert not any(each.case.disturbances for each in directory.kept())
+    progress = HuntDirectory(tmp_path).progress()
+    assert (progress.runs, progress.refused, progress.unfinished) == (3, 0, 0)
 
 
 def test_another_hunt_s_folder_is_refused_in_one_line(tmp_path, capsys):
@@ -264,21 +256,6 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path, capsys):
     assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.BAD_INPUT
     assert "is no hunt's folder: it has mine.yaml" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [("{", "is not JSON"), ('{"new": {}, "cost": 1, "case": {"seed": "x"}}', "seed"), ("{}", "case")],
-)
-def test_a_corpus_file_that_is_none_is_one_clear_line(tmp_path, capfd, content, said):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    (corpus / "000001.json").write_text(content)
-    assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.BAD_INPUT
-    (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("cutset: ")]
-    assert "000001.json" in line
-    assert said in line
 
 
 @pytest.mark.parametrize(
@@ -325,7 +302,7 @@ def test_ctrl_c_ends_it_and_its_processes_and_what_was_seen_is_kept(tmp_path):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         directory = HuntDirectory(tmp_path)
         ends_s = time.monotonic() + 120
-        while not any(directory.corpus.glob("*.json")):
+        while not directory.progress().runs:
             assert time.monotonic() < ends_s
             assert process.poll() is None
             time.sleep(0.1)  # until the first case was run: nothing tells
@@ -338,7 +315,6 @@ def test_ctrl_c_ends_it_and_its_processes_and_what_was_seen_is_kept(tmp_path):
     assert f"-o {tmp_path} goes on" in said
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
     assert directory.progress().runs >= 1
-    assert list(directory.kept())
 
 
 @pytest.mark.slow

@@ -69,30 +69,29 @@ def workers(cluster) -> list[psutil.Process]:
 
 
 def test_cases_run_on_its_cores_and_the_same_comes_of_them(cluster, tmp_path):
-    done = hunted(cluster, tmp_path / "there", "nemesis", *SMALL, "--runs", "4", "--unguided")
+    done = hunted(cluster, tmp_path / "there", "nemesis", *SMALL, "--runs", "4")
     assert done.returncode == exit_codes.FINE, done.stderr
     assert "2 cores of the cluster run cases" in done.stderr
     here = subprocess.run(
-        [*COMMAND, "nemesis", *SMALL, "--runs", "4", "--unguided", "-o", str(tmp_path / "here")],
+        [*COMMAND, "nemesis", *SMALL, "--runs", "4", "-o", str(tmp_path / "here")],
         env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
         timeout=WAIT_S,
         check=False,
     )
     assert here.returncode == exit_codes.FINE
-    seen = [_first_seen(HuntDirectory(tmp_path / place)) for place in ("there", "here")]
-    assert seen[0] == seen[1]
+    there, locally = (HuntDirectory(tmp_path / place).progress() for place in ("there", "here"))
+    assert (there.runs, there.refused, there.violations) == (
+        locally.runs,
+        locally.refused,
+        locally.violations,
+    )
+    assert there.runs == 4
     wait_until(lambda: workers(cluster) == [], "the end of the hunt's processes", WAIT_S)
-
-
-def _first_seen(directory: HuntDirectory) -> set[str]:
-    """All features; cases come back in another order."""
-    assert directory.progress().runs == 4
-    return {feature for interesting in directory.kept() for feature in interesting.new}
 
 
 def test_it_goes_on_when_an_executor_is_killed(cluster, tmp_path):
     folder = tmp_path / "hunt"
-    with hunting(cluster, folder, "nemesis", *SMALL, "--runs", "60", "--unguided") as process:
+    with hunting(cluster, folder, "nemesis", *SMALL, "--runs", "60") as process:
         wait_until(lambda: _runs(folder) >= 6, "the first runs", WAIT_S)
         killed = cluster.executors[0]
         killed.kill()

@@ -9,8 +9,8 @@ from experiments.hunting.knobs import knobs_of
 from experiments.hunting.written import base_of, experiment_of
 from experiments.loader import load_experiment
 from node.systems import build_machine
-from testbed.backends.coverage import Coverage
 from testbed.backends.in_memory import simulate_in_memory
+from testbed.backends.message_watcher import MessageWatcher
 from testbed.backends.simulated_network import uptime_us
 from testbed.backends.simulator import simulate
 from testbed.campaign.hunting.oracle import judge
@@ -33,9 +33,8 @@ def both(name: str, case: Case, tmp_path, build=build_machine):
     topology = load_topology(case.settings.get("topology", base.topology))
     experiment = experiment_of(base, case, topology)
     plan = make_plan(experiment, topology, seed=case.seed, links_kind="auto")
-    spans = [(each.kind, each.at_us, each.end_us) for each in case.disturbances]
     described = {"experiment": experiment.to_json(), "topology": {}}
-    run = simulate_in_memory(plan, described, build=build, watcher=Coverage.of(plan.system, spans))
+    run = simulate_in_memory(plan, described, build=build, watcher=MessageWatcher.for_system(plan.system))
     directory = prepare(tmp_path, plan, {"experiment": experiment.model_dump(mode="json"), "topology": {}})
     simulate(directory, lambda _: None, build=build)
     return judge(run), analyze_here(directory, progress=lambda _: None)
@@ -223,5 +222,5 @@ def test_a_machine_that_goes_round_in_circles_is_a_violation_not_a_run_without_e
     experiment = experiment_of(base, case, topology)
     plan = make_plan(experiment, topology, seed=1, links_kind="auto")
     described = {"experiment": experiment.to_json(), "topology": {}}
-    run = simulate_in_memory(plan, described, build=build, watcher=Coverage.of(plan.system, []))
+    run = simulate_in_memory(plan, described, build=build, watcher=MessageWatcher.for_system(plan.system))
     assert judge(run).violations[0].kind == "crashed"
