@@ -50,10 +50,10 @@ def read_experiment(
     overrides: `path=value` texts, as given to `--set`. leave_out: outermost fields that do not count, whether
     the file or an override gives them. Raises InputError with file, line and field, or naming the override.
     """
-    path = find_file("experiment", FOLDER, name_or_path)
+    path = _find_experiment(name_or_path)
     document = _with_files_found(read_document(path), path.parent)
     document = _with_files_found(overridden(document, overrides), Path())
-    document = _with_files_found(_of_one_variant(document), path.parent)
+    document = _with_files_found(_with_chosen_variants(document), path.parent)
     given = document.data if isinstance(document.data, dict) else {}
     left_out = tuple(field for field in leave_out if given.get(field))
     document = without(document, leave_out)
@@ -124,16 +124,39 @@ def _with_files_found(document: Document, folder: Path) -> Document:
     return replace(document, data=data)
 
 
-def _of_one_variant(document: Document) -> Document:
-    """With the settings of the variant that `--set variant=NAME` asks for. Raises InputError."""
+def _with_chosen_variants(document: Document) -> Document:
+    """Apply the override `variant` of `--variant` and `--set variant=NAME`.
+
+    A name applies the variant's settings; a list of names drops the other variants. Raises InputError.
+    """
     if not isinstance(document.data, dict) or VARIANT not in document.data:
         return document
-    name, variants = document.data[VARIANT], document.data.get("variants")
-    if not isinstance(variants, dict) or not isinstance(variants.get(name), dict):
-        known = [each for each in variants if isinstance(each, str)] if isinstance(variants, dict) else []
-        raise document.error((VARIANT,), f"there is no variant {name}{suggestion(str(name), known)}")
-    chosen = without(document, (VARIANT, "variants"))
-    return _with_settings(chosen, variants[name], f"variant {name}")
+    chosen, variants = document.data[VARIANT], document.data.get("variants")
+    known = variants if isinstance(variants, dict) else {}
+    names = chosen if isinstance(chosen, list) else [chosen]
+    for name in names:
+        if not isinstance(name, str) or not isinstance(known.get(name), dict):
+            texts = [each for each in known if isinstance(each, str)]
+            raise document.error((VARIANT,), f"there is no variant {name}{suggestion(str(name), texts)}")
+    if isinstance(chosen, list):
+        left = without(document, (VARIANT,))
+        return replace(left, data={**left.data, "variants": {name: known[name] for name in names}})
+    left = without(document, (VARIANT, "variants"))
+    return _with_settings(left, known[chosen], f"variant {chosen}")
+
+
+def _find_experiment(name_or_path: str) -> Path:
+    """Return the experiment's file. Raises InputError, which names the variant if the name is one."""
+    try:
+        return find_file("experiment", FOLDER, name_or_path)
+    except InputError:
+        for file in files_in(FOLDER):
+            variants = read_document(file).data.get("variants") or {}
+            for variant in sorted(variants, key=len, reverse=True):
+                if name_or_path == variant or name_or_path.endswith(f"-{variant}"):
+                    command = f"{file.stem} --variant {variant}"
+                    raise InputError(name_or_path, None, "", f"is a variant: give {command}") from None
+        raise
 
 
 def _with_settings(document: Document, settings: Mapping[str, Any], origin: str) -> Document:

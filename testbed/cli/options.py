@@ -1,5 +1,6 @@
 """Options that several commands share: which experiment, changed how, and which messages."""
 
+import json
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import partial
@@ -118,6 +119,13 @@ _EXPERIMENT = (
     click.option(
         "--set", "overrides", multiple=True, metavar="PATH=VALUE", help="Override a field; may be repeated."
     ),
+    click.option(
+        "--variant",
+        "variants",
+        multiple=True,
+        metavar="NAME",
+        help="Run this variant of the experiment, once unless --repeat is given; may be repeated.",
+    ),
     click.option("--topology", help="Another topology than the experiment's: a name or a file."),
     click.option(
         "--links", type=click.Choice(["auto", "netem", "relay"]), default="auto", help="What carries links."
@@ -168,7 +176,7 @@ no_analyze_option = click.option(
 
 
 def experiment_options(command: Command) -> Command:
-    """EXPERIMENT, --set, --topology, --links and --seed."""
+    """EXPERIMENT, --set, --variant, --topology, --links and --seed."""
     return with_options(_EXPERIMENT, command)
 
 
@@ -184,13 +192,20 @@ def with_options(options: Sequence[Callable[[Command], Command]], command: Comma
     return command
 
 
-def all_overrides(overrides: Sequence[str], topology: str | None) -> list[str]:
-    """What was overridden, --topology included."""
-    return [*overrides, *([f"topology={topology}"] if topology else [])]
+def all_overrides(overrides: Sequence[str], topology: str | None, variants: Sequence[str] = ()) -> list[str]:
+    """Return --set, --topology and --variant as overrides of the experiment's fields."""
+    found = [*overrides, *([f"topology={topology}"] if topology else [])]
+    if len(variants) == 1:
+        found += [f"variant={json.dumps(variants[0])}", "repeat=null"]
+    elif variants:
+        found.append(f"variant={json.dumps(variants)}")
+    return found
 
 
-def read_chosen(experiment: str, overrides: Sequence[str], topology: str | None) -> "ExperimentFile":
-    """The experiment with its overrides. Raises InputError."""
+def read_chosen(
+    experiment: str, overrides: Sequence[str], topology: str | None, variants: Sequence[str] = ()
+) -> "ExperimentFile":
+    """Return the experiment with its overrides. Raises InputError."""
     from experiments.loader import read_experiment
 
-    return read_experiment(experiment, all_overrides(overrides, topology))
+    return read_experiment(experiment, all_overrides(overrides, topology, variants))

@@ -22,6 +22,7 @@ from testbed.cli.output import reader_may_leave, write_text
 def command(  # noqa: PLR0917 (click passes them by name)
     experiment: str,
     overrides: tuple[str, ...],
+    variants: tuple[str, ...],
     topology: str | None,
     links: str,
     seed: int | None,
@@ -39,7 +40,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     from testbed.campaign.plan_text import plan_of, show_plan
     from testbed.run_selection import RunSelection
 
-    file = read_chosen(experiment, overrides, topology)
+    file = read_chosen(experiment, overrides, topology, variants)
     chosen = RunSelection.of(file, backend=None, links=links, seed=seed, repeat=repeat)
     plan = plan_of(chosen)
     with reader_may_leave():

@@ -39,6 +39,7 @@ from testbed.interrupts import handling, interrupt
 def command(  # noqa: PLR0917 (click passes them by name)
     experiment: str,
     overrides: tuple[str, ...],
+    variants: tuple[str, ...],
     topology: str | None,
     links: str,
     backend: str | None,
@@ -63,7 +64,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
     if backend is not None:
         check_backend(backend)
-    file = read_chosen(experiment, overrides, topology)
+    file = read_chosen(experiment, overrides, topology, variants)
     chosen = RunSelection.of(file, backend=backend, links=links, seed=seed, repeat=repeat)
     if live:
         from testbed.campaign.live_view import check_watchable
@@ -80,7 +81,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
         if chosen.is_sweep or resume:
             from testbed.campaign.sweep_run import run_sweep
 
-            given = (experiment, all_overrides(overrides, topology))
+            given = (experiment, all_overrides(overrides, topology, variants))
             return run_sweep(chosen, out, resume=resume, analyze=not no_analyze, given=given)
         from testbed.campaign.one_run import run_once
 

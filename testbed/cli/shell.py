@@ -18,6 +18,7 @@ PROMPT = "testbed.cli.prompt"
 def command(  # noqa: PLR0917 (click passes them by name)
     experiment: str,
     overrides: tuple[str, ...],
+    variants: tuple[str, ...],
     topology: str | None,
     links: str,
     seed: int | None,
@@ -45,6 +46,6 @@ def command(  # noqa: PLR0917 (click passes them by name)
     from testbed.run_selection import RunSelection
 
     leave_out = ignored_fields(with_faults=with_faults)
-    file = read_experiment(experiment, all_overrides(overrides, topology), leave_out)
+    file = read_experiment(experiment, all_overrides(overrides, topology, variants), leave_out)
     chosen = RunSelection.of(file, backend=LOCAL, links=links, seed=seed, repeat=1)
     return run_shell(chosen, out, PROMPT, with_faults=with_faults, analyze=not no_analyze)

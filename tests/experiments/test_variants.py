@@ -7,6 +7,7 @@ import pytest
 from experiments.loader import load_experiment, read_experiment
 from experiments.sweep import axes, points
 from experiments.sweepdir import replay_command, runs
+from testbed.cli.options import read_chosen
 from topologies.errors import InputError
 
 TEXT = """\
@@ -84,6 +85,26 @@ def test_a_variant_that_does_not_fit_is_named(several, change, said):
 def test_a_variant_that_there_is_not_is_named_with_the_nearest(several):
     with pytest.raises(InputError, match=r"there is no variant mayn.*many"):
         read_experiment(str(several), ["variant=mayn"])
+
+
+def test_several_chosen_variants_are_a_sweep_over_these(several):
+    experiment = load_experiment(str(several), ['variant=["topics", "few"]'])
+    assert experiment.axes == {"variant": ["topics", "few"]}
+    with pytest.raises(InputError, match="there is no variant mayn"):
+        read_experiment(str(several), ['variant=["few", "mayn"]'])
+
+
+@pytest.mark.parametrize("name", ["nats-tuned", "link-failure-nats-tuned"])
+def test_an_experiment_named_like_a_variant_is_explained(name):
+    with pytest.raises(InputError, match=r"is a variant: give link-failure-systems --variant nats-tuned"):
+        read_experiment(name)
+
+
+def test_the_option_chooses_variants_and_makes_one_run_of_one(several):
+    one = read_chosen(str(several), ["repeat=3"], None, ["many"]).experiment
+    assert (one.axes, one.repeat, one.roles["default"]["client"]) == ({}, 1, 3)
+    two = read_chosen(str(several), ["repeat=3"], None, ["many", "few"]).experiment
+    assert (two.axes, two.repeat) == ({"variant": ["many", "few"]}, 3)
 
 
 def test_variants_cannot_be_swept(several):

@@ -50,6 +50,6 @@ def test_limits_are_also_small_all_together_as_far_as_they_go_together():
 
 
 def test_of_programs_parameters_nothing_is_known_but_what_the_nemesis_says():
-    experiment = load_experiment("link-failure-etcd")
+    experiment = load_experiment("link-failure-systems", ["variant=etcd"])
     base, nemesis = base_of(experiment), nemesis_of(experiment)
     assert hasty(base, nemesis) == sooner(base, nemesis) == pressed(base, nemesis) == []

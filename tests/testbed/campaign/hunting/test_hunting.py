@@ -261,7 +261,7 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (["link-failure-mosquitto", "--on", "simulator"], "a system of programs"),
+        (["link-failure-systems", "--set", "variant=mosquitto", "--on", "simulator"], "a system of programs"),
         (["nemesis", "--on", "inventory.yaml"], "hunts are on simulator or local"),
         (["nemesys"], "no experiment of this name"),
         (["nemesis", "--on", "local", "--master", "spark://127.0.0.1:1"], "in virtual time only"),
