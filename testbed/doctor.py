@@ -18,6 +18,7 @@ from pathlib import Path
 
 from systems.loader import load_system
 from systems.names import system_names
+from testbed import congestion_control
 from testbed.errors import MachineError
 from testbed.links.selection import kernel_has_netem
 from testbed.programs import missing_here, named
@@ -31,7 +32,6 @@ DISK_BYTES_ADVISED = 5 << 30
 SBIN = ("/usr/sbin", "/sbin")
 NEEDED_TO_RUN = ("machine", "run")
 """Jobs of packages without which nothing runs; without the others some systems or tests do not."""
-TCP = Path("/proc/sys/net/ipv4")
 
 
 class State(StrEnum):
@@ -169,8 +169,7 @@ def _disk() -> Finding:
 
 def _congestion_control() -> Finding:
     try:
-        current = (TCP / "tcp_congestion_control").read_text().strip()
-        allowed = (TCP / "tcp_allowed_congestion_control").read_text().split()
+        current, allowed = congestion_control.default(), congestion_control.allowed()
     except OSError as error:
         return Finding("TCP", State.NOTE, f"cannot read {error.filename}: {error.strerror}")
     return Finding("TCP", State.GOOD, f"congestion control {current}; allowed: {', '.join(allowed)}")

@@ -4,6 +4,7 @@ Quantities are written as in the files, so that they can be copied from here. Lo
 unless the whole is asked for.
 """
 
+import contextlib
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,6 +32,7 @@ from experiments.plan import (
 )
 from experiments.rundir import RunDirectory
 from experiments.sweep import value_text, values_text
+from testbed import congestion_control
 from testbed.capture_commands import CapturePoint, tcpdump_command
 from testbed.capture_size import capture_bytes_per_s, disk_needed_bytes
 from testbed.links.relay.ring_sizes import RINGS_BYTES_MAX, memory_bytes
@@ -76,6 +78,7 @@ def plan_lines(plan: Plan, chosen: RunSelection, *, full: bool) -> Iterator[str]
         ("Hosts", _host_rows(plan)),
         ("Machines", machines),
         ("WAN links", _wan_rows(plan)),
+        ("TCP", _tcp_rows(plan, chosen)),
         ("Traces", _trace_rows(plan)),
         ("LAN links", _lan_rows(plan, full=full)),
         ("Timeline", _timeline_rows(plan, full=full)),
@@ -108,6 +111,15 @@ def link_parameters_text(parameters: LinkParameters) -> str:
     if parameters.mtu_bytes != LinkParameters().mtu_bytes:
         parts.append(f"MTU {SIZE.format(parameters.mtu_bytes)}")
     return ", ".join(parts)
+
+
+def _tcp_rows(plan: Plan, chosen: RunSelection) -> Iterator[Row]:
+    """Yield the congestion control: the experiment's, or the default of the machine that runs it."""
+    if plan.congestion_control is not None:
+        yield ("congestion control", plan.congestion_control)
+    elif chosen.backend == LOCAL:
+        with contextlib.suppress(OSError):
+            yield ("congestion control", f"{congestion_control.default()}, the default of this machine")
 
 
 def _heading(plan: Plan, chosen: RunSelection) -> Iterator[str]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from testbed.cli.options import SEQ, run_argument
+from testbed.cli.options import SEQ, json_format, run_argument
 
 
 @click.command(name="follow")
@@ -14,7 +14,7 @@ from testbed.cli.options import SEQ, run_argument
 @click.option(
     "--packets", is_flag=True, help="Also every packet that carried it, at every place it was seen."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
+@json_format("one object")
 def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: bool) -> None:
     """Follow one event: published, numbered, and every hop from host to host with where its time went.
 

@@ -7,7 +7,7 @@ import click
 
 from testbed.campaign import exit_codes
 from testbed.campaign.night_options import kept_bytes
-from testbed.cli.options import history_option, run_arguments
+from testbed.cli.options import history_option, json_format, run_arguments
 from testbed.cli.output import reader_may_leave
 
 
@@ -52,7 +52,7 @@ def command() -> None:
 @click.option(
     "--limit", type=click.IntRange(0), default=40, show_default=True, help="The latest so many; 0 is all."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@json_format("one object a line")
 def list_(
     history: Path,
     verdicts: tuple[str, ...],

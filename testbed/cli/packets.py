@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from testbed.cli.options import EVENT, SECONDS, message_options, once, run_argument
+from testbed.cli.options import EVENT, SECONDS, json_format, message_options, once, run_argument
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from analysis.timelines.run_metadata import RunMetadata
 
 
-_KEYS = "Show what the keys of --json mean, and exit."
+_KEYS = "Show what the keys of --format json mean, and exit."
 
 
 def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
@@ -57,9 +57,7 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     help="Those by which this event, as r1/17, went over the region of a space that it affects.",
 )
 @once("--limit", type=click.IntRange(1), metavar="N", help="Stop after so many.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object a line; `--json-keys` says what is in it."
-)
+@json_format("one object a line; `--json-keys` explains its keys")
 @click.option(
     "--raw", is_flag=True, help="Also the bytes, from the captures: each field, its bytes and value."
 )
@@ -133,7 +131,7 @@ def _check(asked: dict[str, Any], as_json: bool) -> None:
     if len(ways) > 1:
         raise click.UsageError(f"--{ways[0]} and --{ways[1]} cannot be had at once")
     if asked["pcap"] and (as_json or asked["limit"]):
-        raise click.UsageError("--pcap writes packets, whole: leave --json and --limit out")
+        raise click.UsageError("--pcap writes packets, whole: leave --format json and --limit out")
     if asked["at"] and not asked["pcap"]:
         raise click.UsageError("--at is the place whose packets --pcap takes: add --pcap FILE")
 

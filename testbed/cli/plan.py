@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from testbed.cli.options import experiment_options, read_chosen
+from testbed.cli.options import experiment_options, json_format, read_chosen
 from testbed.cli.output import reader_may_leave, write_text
 
 
@@ -13,7 +13,7 @@ from testbed.cli.output import reader_may_leave, write_text
 @experiment_options
 @click.option("--repeat", type=click.IntRange(1, 1000), help="Run each combination so many times.")
 @click.option("--full", is_flag=True, help="Every host, link and command, however many.")
-@click.option("--json", "as_json", is_flag=True, help="The whole plan as JSON.")
+@json_format("the whole plan")
 @click.option(
     "--svg",
     type=click.Path(dir_okay=False, path_type=Path),

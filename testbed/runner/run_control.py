@@ -23,6 +23,7 @@ from experiments.child_python import python_command
 from experiments.plan import Plan
 from experiments.run_record import Outcome, RunRecord, Times, write_record
 from experiments.rundir import RunDirectory
+from testbed import congestion_control
 from testbed.capture_size import disk_needed_bytes
 from testbed.errors import MachineError, TestbedError
 from testbed.interrupts import handling
@@ -90,6 +91,7 @@ def check_machine(out: Path, plan: Plan) -> None:
     check_resources(plan)
     check_needs(plan)
     check_generator(plan)
+    congestion_control.check(plan)
     try:
         out.mkdir(parents=True, exist_ok=True)
         check_disk(out, plan)

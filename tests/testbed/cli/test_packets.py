@@ -263,7 +263,7 @@ def test_when_the_reader_leaves_it_ends_quietly(long_run, options):
         ("--around cut --to 5", "--around says the time already: leave --from and --to out"),
         ("--span 5", "--span is how long before and after a fault: add --around FAULT"),
         ("--raw --retransmissions", "--raw and --retransmissions cannot be had at once"),
-        ("--pcap x --json", "--pcap writes packets, whole: leave --json and --limit out"),
+        ("--pcap x --json", "--pcap writes packets, whole: leave --format json and --limit out"),
         ("--at r2-proxy-0", "--at is the place whose packets --pcap takes: add --pcap FILE"),
         (
             "--pcap x --at r2-r3",

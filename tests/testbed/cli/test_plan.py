@@ -55,7 +55,7 @@ def test_the_text_says_what_would_run(plan):
     )
     assert section(text, "LAN links")[0] == "  r0  6 hosts  1ms, 1gbit"
     assert section(text, "Timeline") == [
-        "     0.000 s  drivers start  4 drivers x 20,000/s of 10B: 80,000 events/s",
+        "     0.000 s  drivers start  4 drivers x 10,000/s of 10B: 40,000 events/s",
         "    19.000 s  cut            r2-r3 blackhole",
         "    41.000 s  restore        r2-r3 up: 15ms, 10gbit",
         "    60.000 s  drivers stop   then at most 10s until every client has everything",

@@ -1,0 +1,37 @@
+"""A congestion control that a sandbox may not choose is refused before the run."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from experiments.loader import load_experiment
+from testbed import congestion_control
+from testbed.errors import MachineError
+from testbed.planning import make_plan
+from topologies.loader import load_topology
+
+EXPERIMENT = load_experiment("link-failure")
+PLAN = make_plan(EXPERIMENT, load_topology(EXPERIMENT.topology), seed=1, links_kind="auto")
+
+
+@pytest.fixture
+def _reno_and_bbr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tcp_allowed_congestion_control").write_text("reno bbr\n")
+    monkeypatch.setattr(congestion_control, "SYSCTLS", tmp_path)
+
+
+@pytest.mark.usefixtures("_reno_and_bbr")
+def test_another_one_is_refused_with_those_that_are_allowed():
+    with pytest.raises(MachineError, match=r"cubic is not allowed on this machine \(allowed: reno, bbr\)"):
+        congestion_control.check(dataclasses.replace(PLAN, congestion_control="cubic"))
+
+
+@pytest.mark.usefixtures("_reno_and_bbr")
+@pytest.mark.parametrize("asked", ["reno", "bbr", None])
+def test_an_allowed_one_and_the_default_pass(asked: str | None):
+    congestion_control.check(dataclasses.replace(PLAN, congestion_control=asked))
+
+
+def test_this_machine_s_default_is_one_that_it_allows():
+    assert congestion_control.default() in congestion_control.allowed()
