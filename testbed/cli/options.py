@@ -1,6 +1,7 @@
 """Options that several commands share: which experiment, changed how, and which messages."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import partial
@@ -73,10 +74,18 @@ def _event(text: str) -> tuple[str, int]:
     return stream, _seq(seq)
 
 
+def _seq_or_nth(text: str) -> int | str:
+    """Parse a sequence number, or keep `+100`, the hundredth event after a fault."""
+    return text if re.fullmatch(r"\+[1-9][0-9]{0,17}", text) else _seq(text)
+
+
 SEQ_MAX = (1 << 63) - 1
 SECONDS = TextParameter("S", _seconds, "number of seconds, as 19.4 or 200ms")
 INTERVAL = TextParameter("A..B", _interval, "range of sequence numbers, as 48210..48341")
 EVENT = TextParameter("STREAM/SEQ", _event, "stream and a sequence number, as r1/17")
+SEQ_OR_NTH = TextParameter(
+    "seq", _seq_or_nth, "sequence number, as 48210, or 3:17 in epoch 3, or +100 with --after"
+)
 SEQ = TextParameter("seq", _seq, "sequence number, as 48210, or 3:17 in epoch 3")
 
 

@@ -61,7 +61,7 @@ def test_the_text_says_what_would_run(plan):
         "    60.000 s  drivers stop   then at most 10s until every client has everything",
     ]
     assert "  events.lost == 0" in section(text, "Expected")
-    assert section(text, "Disk")[0].endswith("GB for 36 captures, 28 MB/s")
+    assert section(text, "Disk")[0].endswith("GB for 36 captures, 16 MB/s")
     assert section(text, "Memory") == [
         "  219 MiB at most for the relay's receive rings, within 256 MiB",
     ]

@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 from ipaddress import IPv4Address
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from analysis.inspect.following.copies import find
@@ -12,6 +14,7 @@ from analysis.inspect.following.lines import lines
 from analysis.inspect.following.story import tell
 from analysis.systems.sprinkler import READING
 from analysis.timelines.run_metadata import read_metadata
+from analysis.timelines.schemas import EVENTS
 from testbed.cli.main import run as cutset
 from tests.analysis.inspect.following.scenario import REQUEST, SEQ, Scenario, around_the_cut
 from tests.analysis.timelines.world import CUT, MS, ZERO, facts_of
@@ -226,6 +229,42 @@ def test_what_is_not_there_is_said_in_one_line(followed, capsys, stream, seq, co
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert said in captured.err
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    run = around_the_cut().write(tmp_path_factory.mktemp("runs") / "a-run")
+    batches = [(-10, 91, 10), (4, 101, 3), (8, 104, 7)]  # ms after the cut, first number, count
+    names = {field.name for field in EVENTS}
+    rows = [
+        {**dict.fromkeys(names), "stream": 2, "kind": "published", "first_seq": first, "count": count}
+        | {"host": "r2-proxy-0", "region": "r2", "role": "proxy", "events": count, "run": "a-run"}
+        | {"t_ns": ZERO + CUT + ms * MS}
+        for ms, first, count in batches
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema=EVENTS), run.table("events"))
+    return run
+
+
+@pytest.mark.parametrize(("nth", "seq"), [("+1", 101), ("+3", 103), ("+4", 104), ("+5", SEQ), ("+10", 110)])
+def test_an_event_is_counted_from_a_fault(published, capsys, nth, seq):
+    assert cutset(["follow", str(published.path), "r2", nth, "--after", "cut"]) == 0
+    assert capsys.readouterr().out.startswith(f"event {seq} of stream 2 ")
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "said"),
+    [
+        (["+11", "--after", "cut"], 1, "10 events of stream 2 were published after cut: no event +11"),
+        (["+1", "--after", "cat"], 2, "--after: cat is no fault of this run: known are cut"),
+        (["+1"], 2, "--after FAULT goes with +N"),
+        (["105", "--after", "cut"], 2, "--after FAULT goes with +N"),
+        (["+0", "--after", "cut"], 2, "+0 is no sequence number"),
+    ],
+)
+def test_what_cannot_be_counted_from_a_fault_is_refused(published, capsys, asked, code, said):
+    assert cutset(["follow", str(published.path), "2", *asked]) == code
+    assert said in capsys.readouterr().err
 
 
 def test_an_event_of_a_system_in_which_nobody_asks_for_events_is_followed(followed):
