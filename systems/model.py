@@ -62,6 +62,15 @@ class ReadyFile(StrictModel):
     within_us: DurationUs = Field(30_000_000, gt=0, le=READY_US_MAX)
     """It is an error if it takes longer."""
 
+    @field_validator("line")
+    @classmethod
+    def _check_line(cls, line: str) -> str:
+        if "{{" in line:
+            raise ValueError(
+                "is a regular expression and no template: match the text without {{ }}, as in .*"
+            )
+        return line
+
 
 class StopFile(StrictModel):
     """How a program is asked to end."""

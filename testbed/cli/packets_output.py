@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.lines import COLUMNS, Lines, plain
 from analysis.inspect.packets.transfer_reader import transfers
 from analysis.timelines.run_metadata import RunMetadata
+from experiments.declared import programs_of
 from experiments.rundir import RunDirectory
 
 Row = Mapping[str, Any]
@@ -106,6 +108,14 @@ class Output:
         counts = f"{written.packets:,} packets of {_number(written.captures, 'capture')}"
         click.echo(f"{counts} in {where}", err=True)
         click.echo(f"run {self.metadata.run}; {time_zero(self.metadata.zero_ns)}", err=True)
+        system = self.metadata.declared.name
+        if str(path) != "-" and programs_of(system) is None:
+            dissector = f"{system}.lua"
+            click.echo(
+                f"Wireshark names its messages with: cutset dissector --system {system} -o {dissector}; "
+                f"wireshark -X lua_script:{dissector} {shlex.quote(str(path))}",
+                err=True,
+            )
 
     def _lines(self, tally: "Tally") -> Iterator[list[str]]:
         lines = self._liner()

@@ -196,6 +196,12 @@ def test_a_client_says_that_it_is_ready_unless_its_file_says_by_what(folder):
     assert not load_system(str(folder / "post")).programs.roles["sender"].ready.is_told
 
 
+def test_a_line_that_is_a_template_is_refused(folder, capsys):
+    replace(folder / FILE, "    env:", "    ready: {line: 'on {{ address }}'}\n    env:")
+    assert main.run(["plan", str(folder / "letters.yaml")]) == 2
+    assert "ready.line: is a regular expression and no template" in capsys.readouterr().err
+
+
 def test_programs_run_on_real_processes_alone(folder, capsys):
     given = [str(folder / "letters.yaml"), "--on", "simulator", "--out", str(folder / "runs")]
     assert main.run(["run", *given]) == 2
