@@ -1,4 +1,5 @@
-"""What `cutset list` says: the files that come with Cutset, with their descriptions or why they are unusable.
+"""What `cutset list` shows: the files that come with Cutset, with their descriptions or why they are
+unusable. Experiments stand below the question that they answer.
 
 Knowing that a file can be used means checking it with its sweep, its topology and its system, which takes
 seconds for all. If all can be used, the list stays in `.cache/` with a digest of what decides it: the files
@@ -12,11 +13,22 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from experiments.declared import are_all_ours
+from experiments.declared import are_all_ours, declared_by
 from experiments.whole_files import write_whole
 from topologies.errors import InputError
 
+if TYPE_CHECKING:
+    from experiments.model import Experiment
+
+QUESTIONS = (
+    "Experiments: what if a link fails?",
+    "Experiments: what if processes fail, come or go?",
+    "Experiments: what if anything fails, by chance?",
+    "Experiments: how do systems compare?",
+    "Experiments: what do load, size and settings change?",
+)
 PROJECT = Path(__file__).resolve().parents[2]
 DECIDING = ("topologies", "systems", "experiments", "node")
 KEPT = PROJECT / ".cache" / "list.json"
@@ -56,14 +68,75 @@ def _checked() -> Sections:
     from systems.names import system_names
     from topologies.loader import load_topology, topology_names
 
+    found: dict[str, dict[str, str | InputError]] = {question: {} for question in QUESTIONS}
+    for name in experiment_names():
+        try:
+            experiment = load_experiment(name)
+            found[question_of(experiment)][name] = experiment.description
+        except InputError as error:
+            found[QUESTIONS[-1]][name] = error
     readers: dict[str, tuple[list[str], Callable[[str], str]]] = {
-        "Experiments": (experiment_names(), lambda name: load_experiment(name).description),
         "Topologies": (topology_names(), lambda name: load_topology(name).description),
         "Systems of programs": (system_names(), lambda name: load_system(name).description),
         "Suites": (suite_names(), lambda name: read_suite(name).suite.description),
     }
-    return {
+    described = {
         title: {name: _said(describe, name) for name in names} for title, (names, describe) in readers.items()
+    }
+    return {**{title: part for title, part in found.items() if part}, **described}
+
+
+def question_of(experiment: "Experiment") -> str:
+    """Return the question that an experiment answers, by what its runs vary and what goes wrong in them."""
+    from experiments.faults import ProcessFault
+
+    links, processes, by_chance, systems, load = QUESTIONS
+    if experiment.nemesis is not None:
+        return by_chance
+    if len({each.get("system") for each in experiment.variants.values()} - {None}) > 1:
+        return systems
+    if any(not isinstance(fault, ProcessFault) for fault in experiment.faults):
+        return links
+    if experiment.faults or experiment.arrivals or experiment.departures:
+        return processes
+    return load
+
+
+def of_paper(document: str) -> Sections:
+    """Return the experiments after papers whose names begin so, and the studies of the systems in them."""
+    from experiments.loader import experiment_names, load_experiment
+    from node.systems import studies_of, systems
+
+    experiments: dict[str, str | InputError] = {}
+    for name in experiment_names():
+        experiment = load_experiment(name)
+        paper = experiment.paper
+        if paper is not None and paper.document.startswith(document):
+            figures = f", figures {', '.join(map(str, paper.figures))}" if paper.figures else ""
+            place = f"section {paper.section}{figures}" if paper.section else paper.document
+            experiments[name] = f"{place}: {experiment.description}"
+    studies: dict[str, str | InputError] = {
+        name: study.description
+        for system in systems()
+        if document.startswith(system)
+        for name, study in studies_of(system).items()
+    }
+    return {title: part for title, part in (("Experiments", experiments), ("Studies", studies)) if part}
+
+
+def of_system(system: str) -> Sections:
+    """Return what an experiment may say of a known system: roles, workloads, parameters with defaults."""
+    from experiments.parameters import parameters_schema
+    from experiments.sweep import value_text
+
+    declared = declared_by(system)
+    parameters = parameters_schema(system)["properties"]
+    return {
+        "Roles (roles: {NAME: COUNT})": {role: ", ".join(traits) for role, traits in declared.roles.items()},
+        "Workloads (workload: {kind: NAME})": dict.fromkeys(declared.workloads, ""),
+        "Parameters and their defaults (parameters: {NAME: VALUE})": {
+            name: value_text(schema["default"]) for name, schema in parameters.items()
+        },
     }
 
 
@@ -88,7 +161,8 @@ def _digest() -> str:
 
 
 def _deciding() -> Iterator[str]:
-    """The files below the rooms of DECIDING. Links to folders lead to what others made (node_modules)."""
+    """This file, and those below the rooms of DECIDING. Links to folders lead to what others made (node_modules)."""
+    yield __file__
     for room in DECIDING:
         for folder, folders, names in os.walk(PROJECT / room):
             folders[:] = sorted(set(folders) - {"__pycache__", "node_modules"})

@@ -22,16 +22,36 @@ DESCRIPTION_WIDTH_MIN = 20
 
 
 @click.command(name="list")
-def command() -> None:
-    """Show the experiments, topologies, systems of programs, suites and studies there are."""
-    from experiments.studies import listed
-    from testbed.campaign.listing import sections
+@click.argument("system", required=False)
+@click.option("--paper", metavar="NAME", help="Only experiments and studies after this paper, as sprinkler.")
+def command(system: str | None, paper: str | None) -> int:
+    """Show the experiments, topologies, systems of programs, suites and studies there are.
 
+    With SYSTEM: the roles, workloads and parameters of that system, with their defaults.
+    """
+    from experiments.declared import is_known, known_systems
+    from experiments.studies import listed
+    from testbed.campaign.listing import of_paper, of_system, sections
+
+    if system is not None and paper is not None:
+        raise click.UsageError("give SYSTEM or --paper")
+    if system is not None:
+        if not is_known(system):
+            known = ", ".join(known_systems())
+            raise click.BadParameter(f"no system {system!r:.40}, but {known}", param_hint="SYSTEM")
+        shown = of_system(system)
+    elif paper is not None:
+        shown = of_paper(paper)
+        if not shown:
+            raise click.BadParameter(f"nothing is after a paper {paper!r:.40}", param_hint="--paper")
+    else:
+        shown = {**sections(), "Studies": dict(listed())}
     with reader_may_leave():
-        for title, described in sections().items():
+        for number, (title, described) in enumerate(shown.items()):
+            if number:
+                click.echo()
             _section(title, described)
-            click.echo()
-        _section("Studies", dict(listed()))
+    return 0
 
 
 def _section(title: str, described: "Mapping[str, str | InputError]") -> None:

@@ -41,7 +41,8 @@ def test_the_packets_that_carry_a_message_come_from_every_place_that_saw_them(ru
     assert written(run, path, "--lost") == lost
     assert capsys.readouterr().err == (
         f"6 packets of 2 captures in {path}\n{TIME_ZERO}\nWireshark names its messages with: "
-        f"cutset dissector --system sprinkler -o sprinkler.lua; wireshark -X lua_script:sprinkler.lua {path}\n"
+        "cutset dissector --system sprinkler -o sprinkler.lua; "
+        f"wireshark -X lua_script:sprinkler.lua {path}\n"
     )
     assert list(tmp_path.iterdir()) == [path]
 
