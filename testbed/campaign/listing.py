@@ -161,7 +161,7 @@ def _digest() -> str:
 
 
 def _deciding() -> Iterator[str]:
-    """This file, and those below the rooms of DECIDING. Links to folders lead to what others made (node_modules)."""
+    """Yield this file and those below the rooms of DECIDING, without linked folders (node_modules)."""
     yield __file__
     for room in DECIDING:
         for folder, folders, names in os.walk(PROJECT / room):
