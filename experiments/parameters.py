@@ -7,6 +7,7 @@ field's type.
 
 import dataclasses
 import functools
+import re
 from collections.abc import Mapping
 from typing import Any, get_type_hints
 
@@ -79,7 +80,8 @@ def study_parameters(system: str, study: str, given: Mapping[str, Any]) -> dict[
 
 
 def _complete(defaults: Any, of: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    fields = {yaml_name(field.name): field.name for field in dataclasses.fields(defaults)}
+    names = {field.name: yaml_name(field.name) for field in dataclasses.fields(defaults)}
+    fields = {name: field for field, name in names.items()}
     values = {}
     for name, value in given.items():
         if name not in fields:
@@ -88,9 +90,9 @@ def _complete(defaults: Any, of: str, given: Mapping[str, Any]) -> dict[str, Any
     try:
         return dataclasses.asdict(dataclasses.replace(defaults, **values))
     except ValueError as error:  # the system's own rules; its messages begin with the field's name
-        field, _, rest = str(error).partition(" ")
-        blamed = [yaml_name(field)] if field in fields.values() else []
-        raise problem(rest if blamed else str(error), *blamed) from None
+        text = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), str(error))
+        name, _, rest = text.partition(" ")
+        raise problem(rest if name in fields else text, *([name] if name in fields else [])) from None
 
 
 def parameters_schema(system: str) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def test_a_topology_beside_the_experiment_is_found_from_anywhere(load, tmp_path,
         (
             "advertisement_period: 500ms",
             "history_limit: 100kB",
-            "small.yaml:4: parameters.history_limit: must be at least twice batch_limit_bytes",
+            "small.yaml:4: parameters.history_limit: must be at least twice batch_limit:",
         ),
         ("{proxy: 1, driver: 1, client: 2}", "4", "small.yaml:5: roles: should say how many processes"),
         (
