@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 from analysis.live.query import warm_up
 from analysis.session import JAVA_OPTIONS, spark_session
 from analysis.spark_home import archive_path
-from experiments.scratch import scratch
+from experiments.files.scratch import scratch
 
 WAIT_S = 120.0  # for Java to write the archive while it exits
 

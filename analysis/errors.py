@@ -7,7 +7,7 @@ That a run was not analysed, or has nothing to analyse, is said the same by ever
 import shlex
 from typing import NoReturn
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.systems import codec_of
 from topologies.errors import InputError
 

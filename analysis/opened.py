@@ -17,8 +17,8 @@ from analysis.errors import AnalysisError
 from analysis.sql.duckdb_engine import duckdb_engine
 from analysis.sql.questions import Case, read_cases
 from analysis.sql.tables import TABLES
-from experiments.run_record import RunRecord
-from experiments.rundir import RUNS, RunDirectory
+from experiments.records.run_record import RunRecord
+from experiments.records.rundir import RUNS, RunDirectory
 from topologies.errors import InputError
 from topologies.strict import suggestion
 

@@ -21,16 +21,16 @@ from analysis.tables import in_the_making
 from analysis.timelines import (
     schemas,
 )
-from analysis.timelines.expected import for_everybody
+from analysis.timelines.delivery.expected import for_everybody
+from analysis.timelines.delivery.total_order import with_disorder
 from analysis.timelines.summary import summarize
 from analysis.timelines.tasks.records import (
     RecordFiles,
 )
 from analysis.timelines.tasks.results import carry_out, nothing
-from analysis.timelines.total_order import with_disorder
-from experiments.json_files import write_json
-from experiments.rundir import RunDirectory
-from experiments.whole_files import remove
+from experiments.files.whole_files import remove
+from experiments.records.json_files import write_json
+from experiments.records.rundir import RunDirectory
 
 
 def analyze(

@@ -11,13 +11,13 @@ from analysis.capture.clocks.run_clocks import make_clocks
 from analysis.capture.tls.unread import unread
 from analysis.jobs.work import Workers
 from analysis.messages.marked import known_codec, known_reading
-from analysis.timelines import failover_events
 from analysis.timelines.agreement import damaged_hosts
-from analysis.timelines.failover_events import FailoverEvent
+from analysis.timelines.recovering import failover_events
+from analysis.timelines.recovering.failover_events import FailoverEvent
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.declared import Trait
-from experiments.run_record import RunRecord
-from experiments.rundir import RunDirectory
+from experiments.records.run_record import RunRecord
+from experiments.records.rundir import RunDirectory
 from node.core.declaration import Marked
 from node.core.deliveries import HEADER, RECORD
 

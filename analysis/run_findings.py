@@ -7,19 +7,13 @@ import pyarrow as pa
 from analysis.capture.clocks import run_clocks as clock_notes
 from analysis.capture.clocks.machine_clocks import read_details
 from analysis.run_case import Case, damaged, decoding
-from analysis.timelines import (
-    convergence,
-    failover_events,
-    latency,
-    recovery_table,
-    strangers,
-    throughput,
-    traffic,
-    wan,
-)
+from analysis.timelines import latency, throughput
 from analysis.timelines.agreement import compare, reset_hosts, unfit_hosts
-from analysis.timelines.expected import by_topic
-from analysis.timelines.link_causes import with_causes
+from analysis.timelines.delivery import strangers
+from analysis.timelines.delivery.expected import by_topic
+from analysis.timelines.links import traffic, wan
+from analysis.timelines.links.link_causes import with_causes
+from analysis.timelines.recovering import convergence, failover_events, recovery_table
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.run_window import notes as outside_notes
 from analysis.timelines.schemas import FIDELITY

@@ -9,11 +9,10 @@ import numpy as np
 from analysis.jobs import transfers
 from analysis.run_case import Case, counted_clients
 from analysis.schemas import TRANSFERS
-from analysis.timelines import (
-    failover_events,
-)
-from analysis.timelines.confirmations import planned_subscriptions
-from analysis.timelines.content import ContentFiles
+from analysis.timelines.delivery.confirmations import planned_subscriptions
+from analysis.timelines.delivery.content import ContentFiles
+from analysis.timelines.links.traversals import LinkTraversal, traversals
+from analysis.timelines.recovering import failover_events
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import EVENTS, MEASURES
 from analysis.timelines.tasks.following import FollowStreams
@@ -29,9 +28,8 @@ from analysis.timelines.tasks.records import (
     SortRecords,
 )
 from analysis.timelines.tasks.results import Task
-from analysis.timelines.traversals import LinkTraversal, traversals
 from experiments.declared import Trait
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RECORD
 
 TABLES = {"events": EVENTS, "transfers": TRANSFERS, "measures": MEASURES}

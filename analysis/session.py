@@ -35,7 +35,7 @@ from pyspark.sql import SparkSession
 from analysis.errors import AnalysisError
 from analysis.spark_home import archive_options, home
 from experiments.child_python import SAFE_ENVIRONMENT
-from experiments.scratch import scratch
+from experiments.files.scratch import scratch
 
 CORES_MAX = 16  # local workers; beyond that starting Python workers costs more than they bring
 HEAP_SHARE = 4  # the Java heap may take a quarter of the machine's memory

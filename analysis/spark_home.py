@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pyspark
 
-from experiments.scratch import scratch
+from experiments.files.scratch import scratch
 
 FOLDER = Path(__file__).resolve().parent.parent / ".cache"
 LINKED = ("bin", "jars")

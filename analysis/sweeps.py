@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from experiments.campaigns.sweep import axes
+from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun
 from experiments.declared import Trait
 from experiments.expectations import number_of
-from experiments.plan import Plan
-from experiments.plan_values import NUMBER_MAX
-from experiments.rundir import RunDirectory
-from experiments.sweep import axes
-from experiments.sweepdir import SweepDirectory, SweepRecord, SweepRun
+from experiments.planned.plan import Plan
+from experiments.planned.plan_values import NUMBER_MAX
+from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 Json = Mapping[str, Any]

@@ -27,8 +27,8 @@ from analysis.jobs.extraction import (
     plan_tasks,
 )
 from analysis.jobs.work import Workers
-from experiments.rundir import RunDirectory
-from experiments.whole_files import remove
+from experiments.files.whole_files import remove
+from experiments.records.rundir import RunDirectory
 
 
 def extract(workers: Workers, run: RunDirectory) -> None:

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from experiments.churn import Arrivals, Departures
-from experiments.churn_schedule import candidates
 from experiments.declared import Trait, declared_by, programs_of
 from experiments.faults import (
     Cut,
@@ -26,8 +25,9 @@ from experiments.faults import (
 )
 from experiments.model import Experiment
 from experiments.parameters import event_limit_bytes, is_durable, roles_problem, waits
+from experiments.planned.churn_schedule import candidates
+from experiments.records.summary import STREAMS_MAX
 from experiments.roles import COUNT_MAX, DEFAULT, counts_in
-from experiments.summary import STREAMS_MAX
 from experiments.traffic import RATE_BITS_PER_S_MAX
 from experiments.workloads.stream import StreamWorkload
 from experiments.workloads.topics import TopicsWorkload

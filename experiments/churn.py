@@ -2,7 +2,7 @@
 
 How many processes of a role come or go, in which regions, and when: at a rate, spread over a time, all at
 once, or each after a lifetime. Which process does what and when follows from the seed
-(`experiments.churn_schedule`), as concrete changes in the plan. One process alone is a fault: join, leave,
+(`experiments.planned.churn_schedule`), as concrete changes in the plan. One process alone is a fault: join, leave,
 kill, restart.
 """
 

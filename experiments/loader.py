@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from experiments.campaigns.sweep import OF_MANY_RUNS, VARIANT, value_text
 from experiments.checks import problems
 from experiments.model import Experiment
 from experiments.overrides import overridden, with_value, without
-from experiments.strikes import strike_problems
-from experiments.sweep import OF_MANY_RUNS, VARIANT, value_text
+from experiments.planned.strikes import strike_problems
 from systems.names import is_path
 from topologies.document import Document, files_in, find_file, read_document, validated
 from topologies.errors import InputError

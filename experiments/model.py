@@ -10,19 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
 
-from experiments.churn import Arrivals, Departures, named
-from experiments.churn_schedule import ChurnSchedule, churn_schedule
-from experiments.contract import loosened
-from experiments.declared import Declared, declared_by, declared_with, is_known
-from experiments.expectations import ExpectationField
-from experiments.faults import Fault, Faults, ProcessFault, Restore, path_to
-from experiments.nemesis import Nemesis
-from experiments.nemesis_schedule import expand
-from experiments.overrides import with_value
-from experiments.parameters import complete_parameters, known_systems, roles_of
-from experiments.roles import DEFAULT, Roles
-from experiments.summary import path_problem
-from experiments.sweep import (
+from experiments.campaigns.sweep import (
     VARIANTS_MAX,
     axes,
     refuse_unusable,
@@ -30,7 +18,19 @@ from experiments.sweep import (
     too_many,
     value_text,
 )
-from experiments.sweep_expectations import SweepExpectationField
+from experiments.campaigns.sweep_expectations import SweepExpectationField
+from experiments.churn import Arrivals, Departures, named
+from experiments.contract import loosened
+from experiments.declared import Declared, declared_by, declared_with, is_known
+from experiments.expectations import ExpectationField
+from experiments.faults import Fault, Faults, ProcessFault, Restore, path_to
+from experiments.nemesis import Nemesis
+from experiments.overrides import with_value
+from experiments.parameters import complete_parameters, known_systems, roles_of
+from experiments.planned.churn_schedule import ChurnSchedule, churn_schedule
+from experiments.planned.nemesis_schedule import expand
+from experiments.records.summary import path_problem
+from experiments.roles import DEFAULT, Roles
 from experiments.traffic import TrafficField, check_times
 from experiments.workloads.kinds import AnyWorkload
 from experiments.workloads.stream import StreamWorkload

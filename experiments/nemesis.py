@@ -1,7 +1,7 @@
 """Faults by chance, that every correct system survives: `nemesis:` in an experiment.
 
 What may go wrong, how often and for how long. The schedule that follows from a seed is made by
-`experiments.nemesis_schedule`.
+`experiments.planned.nemesis_schedule`.
 
 Links are taken only as long as the network stays connected. A link counts only if it is up in both
 directions.

@@ -14,10 +14,10 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from experiments.campaigns.sweep import OF_MANY_RUNS
 from experiments.hunting.huntable import refuse_unusable, usual_place
 from experiments.loader import FOLDER as EXPERIMENTS
 from experiments.loader import ExperimentFile, read_experiment
-from experiments.sweep import OF_MANY_RUNS
 from topologies.document import Document, FieldPath, files_in, find_file, read_document, validated
 from topologies.errors import InputError
 from topologies.json_schema import schema_of

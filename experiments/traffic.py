@@ -3,7 +3,7 @@
 TCP flows as fast as they can or at a rate, and UDP at a rate; each all the time, or on and off in turns. What
 makes them is iperf3, which counts in whole seconds. Each time on is a burst of its own, with new connections.
 Hosts of their own send and receive them (`testbed.planning`), so that they take nothing from the system but
-what they take of its links. What they are called in run.json: `experiments.plan.TrafficPlan`.
+what they take of its links. What they are called in run.json: `experiments.planned.plan.TrafficPlan`.
 """
 
 from collections.abc import Iterator, Sequence

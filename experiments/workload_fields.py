@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from experiments.validated_json import Count, Name, Share, from_json
-from node.core.content import attributes_of
+from experiments.records.validated_json import Count, Name, Share, from_json
+from node.core.content.content import attributes_of
 from topologies.errors import InputError
 
 PUBLISHERS_MAX = (1 << 32) - 1

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 from pydantic import PlainSerializer, TypeAdapter
 
-from experiments.changes import Change, Direction, LinkChange, ProcessAction
-from experiments.plan import CapturePlan, LinkPlan, Plan
+from experiments.planned.changes import Change, Direction, LinkChange, ProcessAction
+from experiments.planned.plan import CapturePlan, LinkPlan, Plan
 from testbed.tunnel import Tunnel
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from experiments.plan import Plan
+from experiments.planned.plan import Plan
 from testbed.errors import MachineError
 
 SYSCTLS = Path("/proc/sys/net/ipv4")

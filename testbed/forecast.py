@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import fmean, median
 
 from experiments.declared import Trait
-from experiments.plan import Plan
-from experiments.run_record import Outcome, RunRecord, read_record
+from experiments.planned.plan import Plan
+from experiments.records.run_record import Outcome, RunRecord, read_record
 from topologies.errors import InputError
 
 RUNS_MAX = 30

@@ -14,13 +14,13 @@ from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
-from experiments.changes import Direction, LinkChange, ProcessChange
 from experiments.checks import problems
 from experiments.declared import Trait, programs_of
 from experiments.faults import Fault
 from experiments.model import Experiment
 from experiments.parameters import roles_of
-from experiments.plan import (
+from experiments.planned.changes import Direction, LinkChange, ProcessChange
+from experiments.planned.plan import (
     GATEWAY_ROLE,
     TRAFFIC_ROLE,
     BurstPlan,

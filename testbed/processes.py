@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from experiments.child_python import python_command
-from experiments.observations import ProcessExit
+from experiments.records.observations import ProcessExit
 from node.tcp.watching import GO_ON
 from testbed.errors import TestbedError
 from testbed.programs import LAUNCHER

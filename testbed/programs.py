@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.declared import Trait
-from experiments.plan import Plan
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import Plan
+from experiments.records.rundir import RunDirectory
 from node.core.marker import MARKER_BYTES
 from node.core.program import Need, Programs
 from systems.needs import MODULES, missing, version_of

@@ -1,15 +1,15 @@
 """What of this machine a run takes, said before it starts: memory, and processes for each processor.
 
 A run that does not fit is refused; one with very many captures gets smaller kernel buffers for them
-(`testbed.capture_commands`). The figures are of our own nodes and a floor for programs, which may take any
-more.
+(`testbed.capturing.capture_commands`). The figures are of our own nodes and a floor for programs, which may
+take any more.
 """
 
 import os
 from pathlib import Path
 
-from experiments.plan import Plan
-from testbed.capture_commands import BUFFER_KIB, buffer_kib, memory_bytes
+from experiments.planned.plan import Plan
+from testbed.capturing.capture_commands import BUFFER_KIB, buffer_kib, memory_bytes
 from testbed.errors import MachineError
 
 NODE_BYTES = 8 << 20

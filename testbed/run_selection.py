@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from experiments.campaigns.sweep import too_many
 from experiments.loader import ExperimentFile
-from experiments.sweep import too_many
 from topologies.errors import InputError
 
 

@@ -10,10 +10,10 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from experiments.campaign import State
+from experiments.campaigns.campaign import State
+from experiments.campaigns.sweep_expectations import Result, SweepExpectation
+from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun, runs
 from experiments.model import Experiment
-from experiments.sweep_expectations import Result, SweepExpectation
-from experiments.sweepdir import SweepDirectory, SweepRecord, SweepRun, runs
 from testbed.run_selection import RunSelection
 from topologies.errors import InputError
 from topologies.loader import load_topology

@@ -4,7 +4,7 @@ All run in their hosts' namespaces and die with the sandbox. A burst has a serve
 its own: one that a cut kept from its end is in nobody's way. A client first agrees with its server over a
 control connection, so bytes begin some round trips after their time. What both sides reported is kept as
 iperf3's JSON in the run directory; what it says, and that a client could not connect, is the analysis' matter
-(`analysis.timelines.traffic`).
+(`analysis.timelines.links.traffic`).
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.plan import BurstPlan, Plan, TrafficPlan
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import BurstPlan, Plan, TrafficPlan
+from experiments.records.rundir import RunDirectory
 from node.core.program import Need
 from systems.needs import missing, version_of
 from testbed.errors import MachineError, TestbedError

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from experiments.nights import NightRecord, NightRun, run_title
-from experiments.sweepdir import SweepRecord, SweepRun
+from experiments.campaigns.nights import NightRecord, NightRun, run_title
+from experiments.campaigns.sweepdir import SweepRecord, SweepRun
 
 
 def night_run(entry: str = "cut", repetition: int = 0, seed: int = 11, **fields: Any) -> NightRun:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.json_files import read_json, write_json
 from experiments.loader import load_experiment
-from experiments.plan import Plan
-from experiments.run_record import Outcome, Phase
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import Plan
+from experiments.records.json_files import read_json, write_json
+from experiments.records.run_record import Outcome, Phase
+from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RECORD_FIELDS, RecordKind, encode_file_header
 from testbed.planning import make_plan
 from testbed.runner.run_control import prepare

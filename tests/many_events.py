@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from experiments.loader import load_experiment
-from experiments.plan import Plan
-from experiments.rundir import RunDirectory
-from node.core.content import attributes_of
-from node.core.content_matching import EventIndex
-from node.core.content_measures import event, interest
+from experiments.planned.plan import Plan
+from experiments.records.rundir import RunDirectory
+from node.core.content.content import attributes_of
+from node.core.content.content_matching import EventIndex
+from node.core.content.content_measures import event, interest
+from node.core.content.event_values import EventValues
 from node.core.deliveries import RecordKind, encode_file_header
-from node.core.event_values import EventValues
 from node.core.measures import Columns
 from testbed.planning import make_plan
 from testbed.runner.run_control import prepare

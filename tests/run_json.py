@@ -3,16 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
-from experiments.changes import (
+from experiments.planned.changes import (
     Direction,
     LinkChange,
     LinkState,
     ProcessAction,
     ProcessChange,
 )
-from experiments.json_files import read_json, write_json
-from experiments.observations import CaptureRecord, ChangeRecord, MachineShare, ProcessExit, ProcessRecord
-from experiments.plan import (
+from experiments.planned.plan import (
     CapturePlan,
     FaultPlan,
     HostPlan,
@@ -22,8 +20,16 @@ from experiments.plan import (
     RegionPlan,
     StreamPlan,
 )
-from experiments.run_record import Outcome, Phase, RunRecord, Times, record_to_json
-from experiments.rundir import RunDirectory
+from experiments.records.json_files import read_json, write_json
+from experiments.records.observations import (
+    CaptureRecord,
+    ChangeRecord,
+    MachineShare,
+    ProcessExit,
+    ProcessRecord,
+)
+from experiments.records.run_record import Outcome, Phase, RunRecord, Times, record_to_json
+from experiments.records.rundir import RunDirectory
 from topologies.link_parameters import LinkParameters
 
 SMALL = Plan("small", "sprinkler", {}, {}, 1, 1_000_000, 0, "auto", None, None, (), (), (), (), (), (), ())

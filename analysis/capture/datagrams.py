@@ -21,7 +21,7 @@ import pyarrow as pa
 from analysis.capture.markers import Markers, event_columns, find_markers, message_batch
 from analysis.capture.pcap.decode import Decoding
 from analysis.capture.pcap.fields import DIRECTION, Columns
-from analysis.capture.pcap.format import Bytes
+from analysis.capture.pcap.files.format import Bytes
 
 UDP = 17
 SEQ_MAX = 1 << 62

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.pcap.byte_ranges import ByteRanges
 from analysis.capture.pcap.decode import Decoding, KnownRange, seen_columns
-from analysis.capture.pcap.format import Bytes
+from analysis.capture.pcap.files.byte_ranges import ByteRanges
+from analysis.capture.pcap.files.format import Bytes
 from analysis.capture.pcap.frames import copied, runs, windows
 from analysis.capture.pcap.reassemble import SettledRange
 from analysis.messages.marked import NEW, PASSED

@@ -4,7 +4,7 @@ from analysis.history.history_schemas import EVERYTHING, HistoryFilter
 from analysis.history.metrics import Metric, headline
 from analysis.history.record import ExpectationResult, RunRecord, record_of, record_of_failed_start
 from analysis.history.store import History
-from experiments.summary import Better
+from experiments.records.summary import Better
 
 __all__ = [
     "EVERYTHING",

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from analysis.history.history_schemas import EXPECTATIONS, METRICS, NIGHT, RUNS, SCHEMA, SCHEMAS
 from analysis.history.record import known_night
 from analysis.history.row_checks import MalformedError, checked
-from experiments.whole_files import replacing
+from experiments.files.whole_files import replacing
 
 WHOLE_NIGHT: Final = "night.parquet"
 ENDING: Final = ".parquet"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from experiments.summary import METRICS, RECOVERY, Better
+from experiments.records.summary import METRICS, RECOVERY, Better
 
 _SECTIONS: Final[dict[str, dict[str, Better]]] = {
     section: {name: figure.better for name, figure in figures.items() if figure.followed}

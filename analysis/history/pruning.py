@@ -24,11 +24,11 @@ from typing import Final
 
 from analysis.history.record import folder_bytes
 from analysis.history.store import History
-from experiments.nights import TORN
-from experiments.packing import CAPTURES, without
-from experiments.plain_name import refuse_link
-from experiments.run_record import write_record
-from experiments.rundir import RunDirectory, is_run_name
+from experiments.archives.packing import CAPTURES, without
+from experiments.campaigns.nights import TORN
+from experiments.files.plain_name import refuse_link
+from experiments.records.run_record import write_record
+from experiments.records.rundir import RunDirectory, is_run_name
 from topologies.errors import InputError
 
 REMAINS: Final = "remains"  # all of what a torn run left: it is made again, and has no numbers

@@ -12,9 +12,9 @@ from typing import Any
 from analysis.errors import AnalysisError
 from analysis.history.history_schemas import VERDICTS
 from analysis.history.metrics import Metric, headline
-from experiments import run_record
-from experiments.plain_name import plain_name
-from experiments.rundir import RunDirectory
+from experiments.files.plain_name import plain_name
+from experiments.records import run_record
+from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 NOT_STARTED = "not started"

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.history.history_schemas import BETTER, EXPECTATIONS, METRICS, RUNS, SCHEMAS, VERDICTS
-from experiments.plain_name import plain_name
-from experiments.sanitize import sanitize
+from experiments.files.plain_name import plain_name
+from experiments.files.sanitize import sanitize
 from topologies.errors import InputError
 
 PROSE: Final = frozenset(((RUNS, "reasons"), (RUNS, "problems"), (EXPECTATIONS, "text")))

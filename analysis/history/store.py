@@ -41,9 +41,9 @@ from analysis.history.history_schemas import (
     shown_schema,
 )
 from analysis.history.record import RunRecord, check_night, settings_json
-from experiments.locks import folder_lock
-from experiments.sanitize import sanitize
-from experiments.whole_files import sync_folder
+from experiments.files.locks import folder_lock
+from experiments.files.sanitize import sanitize
+from experiments.files.whole_files import sync_folder
 
 TABLES = (METRICS, EXPECTATIONS, RUNS)
 """In the order in which they are written."""

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 
 from analysis.errors import AnalysisError
 from analysis.jobs.work import ProcessPool, Workers
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 
 BYTES_HERE = 4 << 30
 """Of captures and records: a larger run gets Spark unasked. The main run has 1.9 GB."""

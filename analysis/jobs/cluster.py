@@ -28,9 +28,9 @@ from analysis.jobs.sending import RemoteWorkers
 from analysis.jobs.spark import Executors, collected
 from analysis.jobs.work import Workers
 from analysis.session import JAVA_OPTIONS, spark_context
-from experiments.rundir import RunDirectory
-from experiments.scratch import scratch
-from experiments.whole_files import remove
+from experiments.files.scratch import scratch
+from experiments.files.whole_files import remove
+from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 MODULES = "cutset.zip"

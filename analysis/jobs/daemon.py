@@ -15,7 +15,7 @@ from contextlib import suppress
 from pyspark.daemon import manager
 
 TASKS = "pyspark.worker"
-SOURCE = "analysis.capture.pcap.source"
+SOURCE = "analysis.capture.pcap.files.source"
 PLANNING = ("pyspark.sql.worker.plan_data_source_read", "pyspark.sql.worker.data_source_pushdown_filters")
 PRELOADED = {
     TASKS: (

@@ -22,20 +22,20 @@ import pyarrow.parquet as pq
 
 from analysis.capture.clocks.machine_clocks import MachineClocks, clock_of_capture, read_clocks
 from analysis.capture.markers import Markers
-from analysis.capture.pcap.compressed import capture_name, readable, unpack
-from analysis.capture.pcap.index import CaptureIndex, load_index
-from analysis.capture.pcap.record_batches import Span, pack, read_span, spans_of
+from analysis.capture.pcap.files.compressed import capture_name, readable, unpack
+from analysis.capture.pcap.files.index import CaptureIndex, load_index
+from analysis.capture.pcap.files.record_batches import Span, pack, read_span, spans_of
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.capture.time_range import EVER
 from analysis.capture.tls.events import NO_KEY_LOG, TlsConnections, TlsKeys
 from analysis.errors import CaptureError
 from analysis.messages.searched import message_port, messages_of
 from analysis.schemas import CAPTURES, DECODING, GAPS, MESSAGES, PACKETS
-from experiments.observations import CaptureRecord
-from experiments.packing import KEYS
-from experiments.plain_name import plain_name
-from experiments.run_record import RunRecord
-from experiments.rundir import RUN_JSON, RunDirectory
+from experiments.archives.packing import KEYS
+from experiments.files.plain_name import plain_name
+from experiments.records.observations import CaptureRecord
+from experiments.records.run_record import RunRecord
+from experiments.records.rundir import RUN_JSON, RunDirectory
 from node.systems import codec_of
 
 SCHEMAS = {"packets": PACKETS, "messages": MESSAGES, "gaps": GAPS, "decoding": DECODING, "captures": CAPTURES}

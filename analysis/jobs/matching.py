@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.capture.pcap.format import Integers
+from analysis.capture.pcap.files.format import Integers
 from analysis.schemas import ARRIVED, LOST, MESSAGES, TRANSFERS, UNSEEN
 
 CONNECTION = ("src", "dst", "sport", "dport", "connection")

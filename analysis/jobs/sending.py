@@ -32,9 +32,9 @@ from analysis.errors import AnalysisError
 from analysis.jobs.spark import cause
 from analysis.jobs.work import R, Task, handfuls, in_order
 from analysis.spark_home import local_folder
-from experiments.rundir import IN_THE_MAKING, RunDirectory
-from experiments.scratch import scratch
-from experiments.whole_files import remove
+from experiments.files.scratch import scratch
+from experiments.files.whole_files import remove
+from experiments.records.rundir import IN_THE_MAKING, RunDirectory
 
 JOBS_MAX = 32
 CHUNK_BYTES = 16 << 20

@@ -28,13 +28,13 @@ import pyarrow.dataset as ds
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from analysis.capture.pcap.compressed import capture_name
+from analysis.capture.pcap.files.compressed import capture_name
 from analysis.capture.time_range import TimeRange
 from analysis.errors import check_transfers
 from analysis.jobs.extraction import COMPRESSION, part_name
 from analysis.jobs.matching import COLUMNS, CONNECTION, Matcher, Reach, Receivers, key_of
 from analysis.schemas import MESSAGES, TRANSFERS
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 
 ROW_GROUP_ROWS = 32_768  # a second or so of a busy host: what a look at one moment has to read
 SHARES_MAX = 256  # open files

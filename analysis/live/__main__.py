@@ -29,8 +29,8 @@ from analysis.live.recorded import RecordedRead
 from analysis.live.server import Server
 from analysis.live.view import View
 from analysis.session import leave_nothing
-from experiments.rundir import RunDirectory
-from experiments.scratch import scratch
+from experiments.files.scratch import scratch
+from experiments.records.rundir import RunDirectory
 
 TICK_S = 0.5
 LEAVE_TIMEOUT_S = 20.0

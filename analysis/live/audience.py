@@ -1,9 +1,9 @@
 """Which client must get which of the last events while a run goes on.
 
-Follows from the contract, as after the run (`analysis.timelines.expected`), and from what publishers and
-subscribers write down as they go: their files are read from where they were left. A subscription may still
-be under way when the first events that it brings come to others, so what an event's audience is stands firm
-only once the contract's time to settle has passed.
+Follows from the contract, as after the run (`analysis.timelines.delivery.expected`), and from what
+publishers and subscribers write down as they go: their files are read from where they were left. A
+subscription may still be under way when the first events that it brings come to others, so what an event's
+audience is stands firm only once the contract's time to settle has passed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,15 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.live.growing_records import GrowingRecords
-from analysis.timelines import deliveries, schemas
-from analysis.timelines.content import Content, ContentFiles, content_of
-from analysis.timelines.delivery_records import as_table
-from analysis.timelines.expected import SUBSCRIPTIONS, for_everybody
+from analysis.timelines import schemas
+from analysis.timelines.delivery import deliveries
+from analysis.timelines.delivery.content import Content, ContentFiles, content_of
+from analysis.timelines.delivery.delivery_records import as_table
+from analysis.timelines.delivery.expected import SUBSCRIPTIONS, for_everybody
 from analysis.timelines.measures import Rows, read_measures
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
-from experiments.rundir import RunDirectory
-from node.core.content_measures import EVENT, INTEREST
+from experiments.records.rundir import RunDirectory
+from node.core.content.content_measures import EVENT, INTEREST
 from node.core.deliveries import RecordKind
 from node.core.measures import BlockReader
 

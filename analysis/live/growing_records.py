@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.timelines.delivery_records import HostRecords, read_rows, sessions_of
+from analysis.timelines.delivery.delivery_records import HostRecords, read_rows, sessions_of
 
 
 class GrowingRecords:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.capture.pcap.format import FILE_HEADER_BYTES, Integers
-from analysis.capture.pcap.mapping import map_bytes
+from analysis.capture.pcap.files.format import FILE_HEADER_BYTES, Integers
+from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.errors import CaptureError
-from experiments import capture_parts
+from experiments.records import capture_parts
 
 
 @dataclass(slots=True)

@@ -21,13 +21,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from analysis.capture.pcap import source
+from analysis.capture.pcap.files import source
 from analysis.errors import AnalysisError
 from analysis.live.decoder import ROWS
 from analysis.schemas import spark_schema
 from analysis.session import spark_session
-from experiments import capture_parts
-from experiments.rundir import RunDirectory
+from experiments.records import capture_parts
+from experiments.records.rundir import RunDirectory
 
 TRIGGER_S = 1
 PARTS = f"*{capture_parts.SUFFIX}"

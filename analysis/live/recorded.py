@@ -16,7 +16,7 @@ from analysis.live.decoder import Batch
 from analysis.live.growing_records import GrowingRecords
 from analysis.timelines.run_metadata import Host, RunMetadata
 from experiments.declared import Trait
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RecordKind
 
 PERIOD_S = 0.5

@@ -7,10 +7,10 @@ percentiles stay, where they were sent.
 
 Latencies of a stream come as its batches settle, from publication until every client that must get an event
 has it (`analysis.live.audience`). Sequence numbers settle in order: those up to the first that some client
-lacks are taken, cut into pieces as `analysis.timelines.sequence_intervals` does, and forgotten. What waits is
-bounded: a stream of which more than WAITING_MAX batches wait (some client lost one for good) goes on after
-the oldest of them. Where the contract lets events be lost, one that a client lacks is not waited for any more
-once a later one of its stream came there PASSED_NS ago.
+lacks are taken, cut into pieces as `analysis.timelines.delivery.sequence_intervals` does, and forgotten.
+What waits is bounded: a stream of which more than WAITING_MAX batches wait (some client lost one for good)
+goes on after the oldest of them. Where the contract lets events be lost, one that a client lacks is not
+waited for any more once a later one of its stream came there PASSED_NS ago.
 """
 
 from bisect import bisect_left, bisect_right
@@ -26,11 +26,11 @@ from analysis.live.audience import Audience
 from analysis.live.decoder import Batch
 from analysis.timelines import latency, schemas, throughput
 from analysis.timelines.arrays import Ints, ints
-from analysis.timelines.deliveries import Sets
+from analysis.timelines.delivery.deliveries import Sets
+from analysis.timelines.delivery.sequence_intervals import NEVER, Batches, SequenceIntervals, cut
+from analysis.timelines.delivery.stream_groups import with_wanted
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
-from analysis.timelines.sequence_intervals import NEVER, Batches, SequenceIntervals, cut
-from analysis.timelines.stream_groups import with_wanted
 
 WAITING_MAX = 50_000
 RETAINED_NS = 60_000_000_000

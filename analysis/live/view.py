@@ -23,16 +23,16 @@ from analysis.live.payloads import Payloads
 from analysis.live.timelines import LiveTimelines, TimelineUpdate
 from analysis.pages.charting.chart_model import Axis, Chart, Series
 from analysis.pages.charting.chart_page import as_json
-from analysis.pages.report.bands import Band, bands
-from analysis.pages.report.charts import TIME, TOGETHER
+from analysis.pages.report.charts.bands import Band, bands
+from analysis.pages.report.charts.charts import TIME, TOGETHER
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.timelines.liveness import planned_presence
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.run_window import MARGIN_NS
-from experiments.observations import ChangeRecord
-from experiments.plan import Plan
-from experiments.run_record import RunRecord, Times
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import Plan
+from experiments.records.observations import ChangeRecord
+from experiments.records.run_record import RunRecord, Times
+from experiments.records.rundir import RunDirectory
 from node.core.message_layout import Codec
 from node.systems import codecs
 from topologies.palette import colour_of, dash_of

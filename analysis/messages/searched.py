@@ -2,7 +2,7 @@
 
 from analysis.capture.markers import Markers
 from experiments.declared import Trait
-from experiments.plan import Plan
+from experiments.planned.plan import Plan
 from node.core.message_layout import Codec
 from node.systems import codec_of
 

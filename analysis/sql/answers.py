@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from analysis.errors import AnalysisError
 from analysis.sql.questions import Answer
-from experiments.sanitize import sanitize
+from experiments.files.sanitize import sanitize
 
 ROWS_SHOWN: Final = 200
 """In a table for people."""

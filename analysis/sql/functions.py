@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.errors import AnalysisError
-from experiments.run_record import RunRecord
+from experiments.records.run_record import RunRecord
 
 Array: TypeAlias = "pa.Array | pa.ChunkedArray"
 

@@ -15,8 +15,8 @@ from analysis.errors import refuse
 from analysis.sql import records
 from analysis.sql.functions import Function, functions, span
 from analysis.sql.tables import TABLES, Table, has_bins
-from experiments.run_record import RunRecord
-from experiments.rundir import RunDirectory
+from experiments.records.run_record import RunRecord
+from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from experiments.changes import Direction
 from experiments.overrides import leaves
-from experiments.plan import LinkPlan
-from experiments.run_record import RunRecord
-from experiments.rundir import RunDirectory
+from experiments.planned.changes import Direction
+from experiments.planned.plan import LinkPlan
+from experiments.records.run_record import RunRecord
+from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 Rows = Iterator[dict[str, Any]]

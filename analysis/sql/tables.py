@@ -13,8 +13,8 @@ from analysis import schemas
 from analysis.columns import BIGINT, BOOLEAN, DOUBLE, STRING, meaning, table_schema
 from analysis.sql import records
 from analysis.timelines import schemas as timelines
-from experiments.run_record import RunRecord
-from experiments.rundir import RunDirectory
+from experiments.records.run_record import RunRecord
+from experiments.records.rundir import RunDirectory
 
 RowsOf = Callable[[RunDirectory, RunRecord], records.Rows]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from analysis.pages.charting.chart_model import Axis, Series
-from analysis.pages.report.sweep_charts import SweepChart, sweep_series
+from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
 from analysis.pages.study.results import Results, Values
 from analysis.pages.study.study_page import Beside, Content
 

@@ -29,12 +29,12 @@ from analysis.systems.meghdoot_zones import (
     read_zones,
     unsettled,
 )
-from analysis.timelines.periods import period_at
+from analysis.timelines.links.periods import period_at
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.schemas import MEASURES
 from experiments.declared import Trait
-from experiments.rundir import RunDirectory
-from node.core.content import attributes_of
+from experiments.records.rundir import RunDirectory
+from node.core.content.content import attributes_of
 
 LOAD_S = 3.0  # before an instant, of which the load is the mean
 HOSTS_DRAWN_MAX = 400

@@ -15,7 +15,7 @@ from analysis.pages.report.formatting import number
 from analysis.pages.report.sections import HEIGHT, WIDTH, Box, Label
 from analysis.systems.meghdoot_zones import Holding
 from analysis.timelines.arrays import Bools, Floats, Ints
-from node.core.content import Attribute
+from node.core.content.content import Attribute
 from node.protocols.can.zones import TOP, Point, Zone, whole_space
 
 SLICES_MAX = 3

@@ -13,17 +13,17 @@ import pyarrow.compute as pc
 
 from analysis.jobs import transfers
 from analysis.messages.label import address_text
-from analysis.pages.report.bands import bands
+from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.schemas import ENDS_COLUMNS
 from analysis.systems.meghdoot_zones import Holding, Zones
 from analysis.timelines.arrays import Ints
-from analysis.timelines.content import Content, ContentFiles
-from analysis.timelines.delivery_records import read_files
+from analysis.timelines.delivery.content import Content, ContentFiles
+from analysis.timelines.delivery.delivery_records import read_files
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.under_way import UnderWay
-from experiments.rundir import RunDirectory
-from node.core.content import attributes_of, event_ranges
+from experiments.records.rundir import RunDirectory
+from node.core.content.content import attributes_of, event_ranges
 from node.core.deliveries import RecordKind
 from node.protocols.can.zones import Point
 from node.protocols.meghdoot.region import NextZones, Region, affected

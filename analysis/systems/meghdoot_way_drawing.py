@@ -9,7 +9,7 @@ from analysis.systems.meghdoot_slices import Slice, boxes, through
 from analysis.systems.meghdoot_way import Way
 from analysis.systems.meghdoot_zones import Holding, Zones
 from analysis.timelines.run_metadata import RunMetadata
-from node.core.content import Attribute
+from node.core.content.content import Attribute
 from node.core.epochs import written
 from node.protocols.can.zones import Zone
 

@@ -14,10 +14,10 @@ from itertools import pairwise
 from typing import Any
 
 from analysis.messages.label import address_text
-from analysis.timelines.failover_events import log_records
+from analysis.timelines.recovering.failover_events import log_records
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.protocols.can.zones import Zone
 
 ZONES, TAKEOVER, FAILED = "zones", "takeover", "failed"

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from analysis.pages.charting.chart_model import Axis
+from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
 from analysis.pages.report.formatting import number
-from analysis.pages.report.sweep_charts import SweepChart, sweep_series
 from analysis.pages.study.results import Results
 from analysis.pages.study.study_page import Beside, Content
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from analysis.pages.charting.chart_model import Axis
-from analysis.pages.report.sweep_charts import SweepChart, sweep_series
+from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
 from analysis.pages.study.results import Results, Values
 from analysis.pages.study.study_page import Beside, Content
 

@@ -15,10 +15,10 @@ from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.sections import Captioned, Dot, Edge, Panel, Places, Row, Section, places
 from analysis.pages.report.tables import Table, label, quantity, table
 from analysis.systems.scribe_trees import Tree, read_trees
-from analysis.timelines.confirmations import Planned, planned_subscriptions
+from analysis.timelines.delivery.confirmations import Planned, planned_subscriptions
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.declared import Trait
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.protocols.scribe.messages import topic_key
 
 HOSTS_DRAWN_MAX = 160  # of more, a drawing of this size shows nothing

@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any
 
 from analysis.messages.label import address_text, parse_key
-from analysis.timelines.failover_events import log_records
+from analysis.timelines.recovering.failover_events import log_records
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 
 ADOPTED, ROOT = "adopted", "became_root"
 ALONE = ("parent_silent", "parent_lost", "parent_refused", "left", "root_no_more")

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.pages.charting.chart_model import Axis, Reference, Series
+from analysis.pages.report.charts.sweep_charts import Comparison, SweepChart, sweep_series
 from analysis.pages.report.formatting import large, number, percent
-from analysis.pages.report.sweep_charts import Comparison, SweepChart, sweep_series
 from analysis.sweeps import Sweep, SweepRunResult
-from analysis.timelines.failover_events import log_records
+from analysis.timelines.recovering.failover_events import log_records
 from experiments.declared import Trait
-from node.protocols.sprinkler.key_popularity import invalidations_by_age
+from node.protocols.sprinkler.storage.key_popularity import invalidations_by_age
 
 HIST = "hist"
 TICKS = 5_000

@@ -8,8 +8,7 @@ so only those in its text are given (Sprinkler 5.1, 5.2, 5.4).
 from collections.abc import Callable, Mapping, Sequence
 
 from analysis.pages.charting.chart_model import Axis, Reference, Series
-from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, large, with_unit
-from analysis.pages.report.sweep_charts import (
+from analysis.pages.report.charts.sweep_charts import (
     Comparison,
     SweepChart,
     convergence_charts,
@@ -17,6 +16,7 @@ from analysis.pages.report.sweep_charts import (
     line_of,
     lines_of,
 )
+from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, large, with_unit
 from analysis.sweeps import Sweep, SweepRunResult, grouped
 from analysis.systems.sprinkler_collection import figure_9, figure_10
 

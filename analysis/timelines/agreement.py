@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import of_roles, rows
+from analysis.timelines.delivery.sequence_intervals import common, digest, total, union
+from analysis.timelines.delivery.stream_groups import batches, by_host
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.sequence_intervals import common, digest, total, union
-from analysis.timelines.stream_groups import batches, by_host
 from experiments.declared import Trait
-from experiments.plan import GATEWAY_ROLE, TRAFFIC_ROLE
-from experiments.run_record import RunRecord
+from experiments.planned.plan import GATEWAY_ROLE, TRAFFIC_ROLE
+from experiments.records.run_record import RunRecord
 from node.core.deliveries import RecordKind
 
 PUBLISHED = ""

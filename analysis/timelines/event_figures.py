@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from experiments.summary import METRICS, OF_STREAMS, STREAMS_MAX
+from experiments.records.summary import METRICS, OF_STREAMS, STREAMS_MAX
 
 EVENTS = tuple(METRICS["events"])
 OF_PUBLISHERS = ("published", "published_twice")

@@ -10,9 +10,10 @@ numbers that the server's answer gives it, or under its own. A repeated publicat
 A publisher that starts again numbers its requests from 1 again, so a publication belongs to the first answer
 after it.
 
-What others pass on (`analysis.timelines.passing`) arrived only where it was for, and left only where it is
-from: the peer is that host, and `via` the one between. A host between *passed* it on, and its peer is where
-that had it from. Where those who take events serve others too, events also arrive by a publication.
+What others pass on (`analysis.timelines.recovering.passing`) arrived only where it was for, and left only
+where it is from: the peer is that host, and `via` the one between. A host between *passed* it on, and its
+peer is where that had it from. Where those who take events serve others too, events also arrive by a
+publication.
 """
 
 from collections.abc import Iterable
@@ -24,7 +25,7 @@ import pyarrow.compute as pc
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, concatenated, ints, named, rows
 from analysis.timelines.coded_texts import coded_schema, one_text
-from analysis.timelines.passing import end_hosts, own, without_ends
+from analysis.timelines.recovering.passing import end_hosts, own, without_ends
 from analysis.timelines.run_metadata import Host, RunMetadata, refuse_unplanned
 from experiments.declared import Trait
 

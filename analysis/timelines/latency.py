@@ -24,11 +24,11 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, ints
+from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceIntervals
+from analysis.timelines.delivery.sparse_intervals import SparseIntervals
 from analysis.timelines.percentiles import grouped, weighted
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
-from analysis.timelines.sequence_intervals import NEVER, SequenceIntervals
-from analysis.timelines.sparse_intervals import SparseIntervals
 from experiments.declared import Trait
 
 PERCENTS = (50, 95, 99, 100)

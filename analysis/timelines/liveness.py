@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from experiments.changes import ProcessAction, ProcessChange
-from experiments.plan import Plan
-from experiments.run_record import RunRecord
+from experiments.planned.changes import ProcessAction, ProcessChange
+from experiments.planned.plan import Plan
+from experiments.records.run_record import RunRecord
 
 ENDING = frozenset({ProcessAction.KILL, ProcessAction.LEAVE})
 STARTING = frozenset({ProcessAction.RESTART, ProcessAction.REPLACE, ProcessAction.JOIN})

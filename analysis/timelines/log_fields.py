@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from experiments.validated_json import Count, TimeNs, from_json
+from experiments.records.validated_json import Count, TimeNs, from_json
 from topologies.errors import InputError
 
 Stream = Annotated[int, Field(ge=0, lt=1 << 31)]

@@ -5,11 +5,11 @@ trips.
 import itertools
 from statistics import median
 
-from analysis.timelines.periods import Period
+from analysis.timelines.links.periods import Period
 from analysis.timelines.run_metadata import RunMetadata
-from experiments.changes import LinkChange
-from experiments.observations import CaptureRecord, Probe
-from experiments.run_record import RunRecord
+from experiments.planned.changes import LinkChange
+from experiments.records.observations import CaptureRecord, Probe
+from experiments.records.run_record import RunRecord
 
 CPU_LIMIT = 0.95
 CPU_SAMPLES = 2

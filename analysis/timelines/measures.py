@@ -69,7 +69,7 @@ def table(host: str, measured: dict[str, list[Rows]]) -> pa.Table:
             schema=schemas.MEASURES,
         )
         for name, blocks in measured.items()
-        if not name.startswith("_")  # what stands there for the analysis itself: `node.core.content`
+        if not name.startswith("_")  # what stands there for the analysis itself: `node.core.content.content`
         for columns, t_ns, rows in blocks
         for column, values in zip(columns, rows, strict=True)
     ]

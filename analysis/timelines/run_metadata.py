@@ -18,15 +18,15 @@ import pyarrow.compute as pc
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
 from analysis.errors import AnalysisError
 from analysis.messages.marked import known_reading
+from analysis.timelines.links.periods import LinkDirection, Period, period_at, read_periods
 from analysis.timelines.liveness import read_presence
-from analysis.timelines.periods import LinkDirection, Period, period_at, read_periods
 from analysis.timelines.run_window import RunWindow, window_of
-from experiments.changes import MENDING, Direction, LinkChange, ProcessChange
 from experiments.declared import Declared, Trait, oldest
-from experiments.plan import GATEWAY_ROLE, FaultPlan, Plan, Strike, TrafficPlan
-from experiments.plan_routes import hops
-from experiments.run_record import RunRecord
-from node.core.content import Range, attributes_of
+from experiments.planned.changes import MENDING, Direction, LinkChange, ProcessChange
+from experiments.planned.plan import GATEWAY_ROLE, FaultPlan, Plan, Strike, TrafficPlan
+from experiments.planned.plan_routes import hops
+from experiments.records.run_record import RunRecord
+from node.core.content.content import Range, attributes_of
 from node.core.declaration import Reading
 from node.core.message_layout import KEY, WIDTHS
 from node.systems import reading_of

@@ -22,7 +22,7 @@ RECOVERY_TIMES = {
     "connectivity_lost": "loss of connectivity (RFC 6412)",
 }
 """What is measured of each pair: `<name>_ns` in PAIRS and in the dataclasses that measure it, `<name>_s` in
-RECOVERY and in summary.json (`experiments.summary` says what it is called).
+RECOVERY and in summary.json (`experiments.records.summary` says what it is called).
 """
 
 

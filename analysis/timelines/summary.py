@@ -32,20 +32,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from analysis.timelines import confirmations, measures, schemas, selectivity
+from analysis.timelines import measures, schemas
 from analysis.timelines.agreement import Agreement
 from analysis.timelines.arrays import codes, ints
+from analysis.timelines.delivery import confirmations, selectivity
+from analysis.timelines.delivery.sequence_intervals import sums
 from analysis.timelines.event_figures import event_figures, stream_figures
-from analysis.timelines.fidelity import PROVEN, UNPROVEN, VIOLATED
-from analysis.timelines.link_evidence import LinkEvidence, place
+from analysis.timelines.links.fidelity import PROVEN, UNPROVEN, VIOLATED
+from analysis.timelines.links.link_evidence import LinkEvidence, place
+from analysis.timelines.links.periods import Json
 from analysis.timelines.machine_health import capture_drops, cpu_max, machine_problems
-from analysis.timelines.periods import Json
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.sequence_intervals import sums
 from experiments.contract import breaches
 from experiments.expectations import Expectation
-from experiments.run_record import RunRecord
-from experiments.summary import METRICS
+from experiments.records.run_record import RunRecord
+from experiments.records.summary import METRICS
 
 SCHEMA = 1
 THROUGHPUT = tuple(METRICS["throughput"])
@@ -70,7 +71,7 @@ class Findings:
     latency: Mapping[str, float | None] | None = None
     recovery: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     convergence: Mapping[str, Any] = field(default_factory=dict)
-    wan: Mapping[str, Any] = field(default_factory=dict)  # see `analysis.timelines.wan`
+    wan: Mapping[str, Any] = field(default_factory=dict)  # see `analysis.timelines.links.wan`
     routes: list[dict[str, Any]] = field(default_factory=list)  # old and new paths of each fault's streams
     fidelity: list[dict[str, Any]] | None = None
     agreement: Agreement | None = None
@@ -79,7 +80,9 @@ class Findings:
     notes: tuple[str, ...] = ()
     clocks: list[dict[str, Any]] = field(default_factory=list)  # of each machine, where there are several
     unknown_clocks: tuple[str, ...] = ()  # why times of different machines say nothing about each other
-    traffic: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # see `analysis.timelines.traffic`
+    traffic: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict
+    )  # see `analysis.timelines.links.traffic`
 
 
 def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> dict[str, Any]:

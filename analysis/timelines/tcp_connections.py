@@ -14,7 +14,7 @@ import pyarrow as pa
 from analysis.capture.pcap.reassemble import RST, SYN
 from analysis.capture.pcap.segments import TCP
 from analysis.timelines.arrays import Bools, Ints, codes, ints
-from experiments.plan import Plan
+from experiments.planned.plan import Plan
 
 PACKET_COLUMNS = (
     "capture", "t_ns", "src_lo", "dst_lo", "sport", "dport", "proto", "seq", "flags", "payload_length",

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints, rows
-from analysis.timelines.epochs import layout
-from analysis.timelines.periods import LinkDirection
+from analysis.timelines.delivery.epochs import layout
+from analysis.timelines.delivery.sequence_intervals import repeats, shifted
+from analysis.timelines.links.periods import LinkDirection
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
-from analysis.timelines.sequence_intervals import repeats, shifted
 from experiments.declared import Trait
 from node.core.deliveries import RecordKind
 

@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 
 from analysis.timelines.arrays import Ints
+from analysis.timelines.delivery.sequence_intervals import NEVER
 from analysis.timelines.run_metadata import Fault, RunMetadata
-from analysis.timelines.sequence_intervals import NEVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,9 @@ import pyarrow as pa
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints, ints, rows
-from analysis.timelines.delivery_records import RecordedDeliveries, RecordedPublications
-from analysis.timelines.epochs import layout
-from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.sequence_intervals import (
+from analysis.timelines.delivery.delivery_records import RecordedDeliveries, RecordedPublications
+from analysis.timelines.delivery.epochs import layout
+from analysis.timelines.delivery.sequence_intervals import (
     SPAN_BITS,
     Batches,
     behind,
@@ -27,6 +26,7 @@ from analysis.timelines.sequence_intervals import (
     union,
     within,
 )
+from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 from node.core.deliveries import RecordKind
 

@@ -1,11 +1,11 @@
 """Which cases a system promises to survive: only these are run, so that what breaks is the system's fault.
 
-As for faults by chance (`experiments.nemesis_schedule`): nothing is disturbed at the beginning and in the
-quiet time at the end; a process is disturbed by one thing at a time, and is left alone for a while after it;
-of replicas one at least is undisturbed and settled at any time, and, while others are disturbed, not kept
-from whoever says which of them count; a region loses power only while none of its processes is disturbed, and
-only where replicas or the experiment's nemesis are for that. Where it then loses what only it had, losses are
-no breach (`written.forgetting`), and all else is.
+As for faults by chance (`experiments.planned.nemesis_schedule`): nothing is disturbed at the beginning and
+in the quiet time at the end; a process is disturbed by one thing at a time, and is left alone for a while
+after it; of replicas one at least is undisturbed and settled at any time, and, while others are disturbed,
+not kept from whoever says which of them count; a region loses power only while none of its processes is
+disturbed, and only where replicas or the experiment's nemesis are for that. Where it then loses what only
+it had, losses are no breach (`written.forgetting`), and all else is.
 
 Beyond that, for what a nemesis seldom draws and a search does:
 
@@ -42,7 +42,7 @@ from experiments.hunting.ground import Ground, ground_of
 from experiments.hunting.written import experiment_of
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
-from experiments.nemesis_schedule import overlap
+from experiments.planned.nemesis_schedule import overlap
 from topologies.errors import InputError
 from topologies.routes import connected, reached_from
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import ConfigDict, Field
 
-from experiments.validated_json import STRICT, Name, Seed, from_json
+from experiments.records.validated_json import STRICT, Name, Seed, from_json
 
 Kind = Literal[
     "cut",

@@ -21,8 +21,8 @@ from experiments.hunting.case import (
 from experiments.hunting.written import with_settings
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
-from experiments.nemesis_schedule import all_roles, regions_of, victims
 from experiments.parameters import is_durable
+from experiments.planned.nemesis_schedule import all_roles, regions_of, victims
 from experiments.workloads.stream import StreamWorkload
 from topologies.errors import InputError
 from topologies.loader import load_topology

@@ -14,8 +14,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict, Field
 
 from experiments.hunting.case import Case
-from experiments.json_files import read_json
-from experiments.validated_json import STRICT, Count, Free, from_json
+from experiments.records.json_files import read_json
+from experiments.records.validated_json import STRICT, Count, Free, from_json
 from topologies.errors import InputError
 
 HUNTS = "hunts"

@@ -14,10 +14,10 @@ from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from experiments.declared import Trait, known, programs_of
-from experiments.draining import LOSSLESS
 from experiments.hunting.ground import ground_of
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
+from experiments.planned.draining import LOSSLESS
 from experiments.roles import DEFAULT
 from experiments.workloads.stream import StreamWorkload
 from topologies.errors import InputError

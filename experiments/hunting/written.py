@@ -8,11 +8,11 @@ from pydantic import ValidationError
 from experiments.expectations import Expectation
 from experiments.hunting.case import FOR_GOOD, ON_LINKS, ON_REGIONS, STEP_US, Case, Disturbance
 from experiments.model import Experiment
-from experiments.nemesis_schedule import regions_of
 from experiments.overrides import with_value
 from experiments.parameters import is_durable
+from experiments.planned.nemesis_schedule import regions_of
+from experiments.records.summary import STREAMS_MAX
 from experiments.roles import DEFAULT
-from experiments.summary import STREAMS_MAX
 from experiments.workloads.stream import StreamWorkload
 from experiments.workloads.workload import named_streams
 from topologies.document import Document

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from experiments.workloads.workload import SKEW_MAX
-from node.core import content
+from node.core.content import content
 from node.core.ordinals import LENGTH_MAX
 from topologies.quantities import number_hint
 from topologies.strict import Fraction, Name, StrictModel, WholeNumber, problem, problems_under

@@ -26,7 +26,7 @@ from experiments.workloads.workload import (
     Subscribing,
     Workload,
 )
-from node.core import content
+from node.core.content import content
 from node.core.specification import Subscription
 from topologies.document import FieldPath, shown_path
 from topologies.errors import InputError
@@ -41,7 +41,7 @@ from topologies.strict import (
 )
 
 if TYPE_CHECKING:
-    from node.core.value_distributions import Floats
+    from node.core.content.value_distributions import Floats
 
 TEMPLATES_MAX = 100
 EACH_MAX = 10_000
@@ -154,7 +154,7 @@ class ContentWorkload(Workload):
                 "events": {"source": "drawn"},
             }
         else:
-            from node.core import stock_quotes
+            from node.core.content import stock_quotes
 
             uniform = self.preset == "stock-quotes-uniform"
             given = stock_quotes.workload(uniform=uniform, **self.events.quotes)
@@ -197,8 +197,8 @@ class ContentWorkload(Workload):
         """See `Workload.subscriptions`. Numbers count the subscriptions of each subscriber."""
         import numpy as np
 
-        from node.core.event_values import EventValues
-        from node.core.subscription_draws import SubscriptionDraws
+        from node.core.content.event_values import EventValues
+        from node.core.content.subscription_draws import SubscriptionDraws
 
         asking = self.subscriptions_
         asking.refuse_too_many(duration_us)
@@ -228,7 +228,7 @@ class ContentWorkload(Workload):
         rows = self._rows()
         if rows is None:
             return ()
-        from node.core.event_values import packed
+        from node.core.content.event_values import packed
 
         most = ceil(self.rate_per_s * duration_us / US_PER_S) + 1
         found = [packed(rows[stream::streams][:most]) for stream in range(streams)]

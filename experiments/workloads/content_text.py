@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from experiments.declared import Trait
-from experiments.plan import Plan, ProcessPlan
-from node.core.content import Attribute, Range, attributes_of
-from node.core.content_matching import EventIndex
-from node.core.event_values import EventValues
-from node.core.value_distributions import Floats
+from experiments.planned.plan import Plan, ProcessPlan
+from node.core.content.content import Attribute, Range, attributes_of
+from node.core.content.content_matching import EventIndex
+from node.core.content.event_values import EventValues
+from node.core.content.value_distributions import Floats
 
 Row = tuple[str, ...]
 SHOWN = 3

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from node.core.content import UNSPECIFIED, Attribute
-from node.core.value_distributions import Floats
+from node.core.content.content import UNSPECIFIED, Attribute
+from node.core.content.value_distributions import Floats
 from topologies.document import shown_path
 from topologies.errors import InputError
 from topologies.strict import suggestion

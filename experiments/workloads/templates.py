@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from experiments.workloads.attributes import Value, number
-from node.core import content
+from node.core.content import content
 from topologies.quantities import FRACTION
 from topologies.strict import Fraction, Name, StrictModel, problem, problems_under
 
@@ -95,7 +95,7 @@ class Template(StrictModel):
         return self
 
     def as_plan(self, attributes: dict[str, content.Attribute]) -> dict[str, Any]:
-        """{"weight", "ranges": {attribute: [predicate]}}, see `node.core.subscription_draws`.
+        """{"weight", "ranges": {attribute: [predicate]}}, see `node.core.content.subscription_draws`.
 
         Raises a problem if a range has values that its attribute has not.
         """

@@ -25,8 +25,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Protocol
 
+from node.core.content.value import value
 from node.core.deliveries import RecordKind
-from node.core.value import value
 
 Timer = tuple[str, ...]  # a timer's name; setting it again moves it
 

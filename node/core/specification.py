@@ -68,7 +68,9 @@ class NodeSpec:
     homes: tuple[str, ...] = ()  # of each stream, by its number, the region that owns it
     publishers: tuple[tuple[str, ...], ...] = ()  # likewise who publishes on it: regions, single processes
     subscriptions: tuple[Subscription, ...] = ()  # in order of time, of a workload that has them
-    rows: str = ""  # what its events are about, if that stands in a file: see `node.core.event_values`
+    rows: str = (
+        ""  # what its events are about, if that stands in a file: see `node.core.content.event_values`
+    )
     start: int = 0  # how often this process was started before
     netns: str | None = None  # path of the network namespace; None stays in the launcher's
     log: str | None = None

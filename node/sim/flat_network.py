@@ -1,11 +1,11 @@
 """A network without connections, in virtual time, for as many nodes as memory holds.
 
-It runs machines that reach their peers by address (`node.core.peer_pool`): a message is one entry on the
-heap and arrives after the delay between two nodes, which is constant, so that what is sent to one node
+It runs machines that reach their peers by address (`node.core.peers.peer_pool`): a message is one entry on
+the heap and arrives after the delay between two nodes, which is constant, so that what is sent to one node
 arrives in order. Nothing else takes time: no rates, no queues, no processors. Routes that are cut are
 silent; whoever sends to a node that is gone hears that it is unreachable, as from its host. What a node
-stores is on disk at once, and nobody is told so.
-`node.sim.sim_network` models TCP, for up to some thousand processes.
+stores is on disk at once, and nobody is told so. `node.sim.sim_network` models TCP, for up to some thousand
+processes.
 
 The same machines, seeds and faults give the same trace.
 """
@@ -15,7 +15,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from node.core import machine as m
-from node.core.peer_pool import Address, Forget, PeerInput, PeerMachine, ReceivedFrom, SendTo, Unreachable
+from node.core.peers.peer_pool import (
+    Address,
+    Forget,
+    PeerInput,
+    PeerMachine,
+    ReceivedFrom,
+    SendTo,
+    Unreachable,
+)
 from node.sim.clock import Clock
 from node.sim.storage import Disk
 

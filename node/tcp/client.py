@@ -17,9 +17,9 @@ from random import Random
 from node.core import machine as m
 from node.core.errors import LocalProtocolError
 from node.core.specification import NodeSpec
-from node.protocols.sprinkler.application import Event, Rejection
-from node.protocols.sprinkler.client import Client
 from node.protocols.sprinkler.messages import CODEC, Predicate
+from node.protocols.sprinkler.region.application import Event, Rejection
+from node.protocols.sprinkler.region.client import Client
 from node.tcp.adapter import Adapter
 
 Waiting = tuple[int, asyncio.Future[None]]

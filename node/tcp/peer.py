@@ -15,7 +15,7 @@ from typing import Protocol
 
 from node.core import machine as m
 from node.core.message_layout import Codec
-from node.core.peer_pool import PeerMachine, PeerPool
+from node.core.peers.peer_pool import PeerMachine, PeerPool
 from node.tcp.adapter import Adapter
 
 

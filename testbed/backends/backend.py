@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Protocol
 
-from experiments.plan import Plan
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import Plan
+from experiments.records.rundir import RunDirectory
 from testbed.links.abilities import with_links_that_can
 from testbed.runner import run_control
 from testbed.runner.run_control import Follow, RunResult

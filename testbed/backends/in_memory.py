@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from experiments.plan import Plan
-from experiments.run_record import Outcome, RunRecord, Times
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import Plan
+from experiments.records.run_record import Outcome, RunRecord, Times
+from experiments.records.rundir import RunDirectory
 from node.core import machine as m
 from node.core.errors import NodeFailureError
 from node.sim.process import Node

@@ -10,7 +10,7 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.core import machine as m
 from node.core.collection_marks import MARKS_SUFFIX
 from node.core.deliveries import RECORD, RecordKind, encode_file_header

@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from random import Random
 
-from experiments.changes import (
+from experiments.planned.changes import (
     Direction,
     LinkChange,
     LinkState,
     ProcessAction,
     ProcessChange,
 )
-from experiments.plan import LinkPlan, Plan
-from experiments.plan_routes import hops
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import LinkPlan, Plan
+from experiments.planned.plan_routes import hops
+from experiments.records.rundir import RunDirectory
 from node.core.specification import Member, NodeSpec
 from node.sim.process import Observer
 from node.sim.sim_network import Build, Network, Sent

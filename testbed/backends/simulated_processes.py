@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from experiments.declared import Declared, Trait
-from experiments.draining import reached
-from experiments.observations import ProcessExit, ProcessRecord
-from experiments.plan import Plan
+from experiments.planned.draining import reached
+from experiments.planned.plan import Plan
+from experiments.records.observations import ProcessExit, ProcessRecord
 from node.core import machine as m
 from node.sim.process import Node
 from node.sim.sim_network import Network

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from experiments.draining import settles_by_time
-from experiments.plan import Plan
-from experiments.run_record import SIMULATOR, Outcome, Phase
-from experiments.run_record import Simulation as SimulationRecord
-from experiments.rundir import RunDirectory
+from experiments.planned.draining import settles_by_time
+from experiments.planned.plan import Plan
+from experiments.records.run_record import SIMULATOR, Outcome, Phase
+from experiments.records.run_record import Simulation as SimulationRecord
+from experiments.records.rundir import RunDirectory
 from node.core import machine as m
 from node.core.errors import NodeFailureError
 from node.sim.process import Node, Observer

@@ -16,29 +16,29 @@ from pathlib import Path
 from typing import Any, Self
 
 from experiments.declared import Trait, distributions_of, is_sent
-from experiments.plan import Plan
-from experiments.run_record import InventoryRecord, RunRecord, record_to_json, write_record
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import Plan
+from experiments.records.run_record import InventoryRecord, RunRecord, record_to_json, write_record
+from experiments.records.rundir import RunDirectory
 from testbed.assignment import assignment_to_json
 from testbed.errors import MachineError, TestbedError
 from testbed.links.abilities import with_links_that_can
 from testbed.machines.archive import NOTHING, Archive, machine_archive
 from testbed.machines.checks import ExaminedMachine, check_disk_space, examine, raise_if_unfit
-from testbed.machines.connection_pool import ConnectionPool, connected
 from testbed.machines.coordinator import Coordinator
-from testbed.machines.deploy import code_folder, deploy, our_python
 from testbed.machines.inventory import Inventory, Machine, ShippingTime
 from testbed.machines.merging import machine_shares, merged
-from testbed.machines.needed_programs import Versions, check_on_machines, together
 from testbed.machines.placement import Placement, adapted, assignments, first_network, place
-from testbed.machines.program_files import DISTRIBUTIONS, SYSTEM_FOLDER, attached
 from testbed.machines.run_folders import LEFT, agent_arguments
 from testbed.machines.shipping.fetching import state_there
 from testbed.machines.shipping.limits import Limits
 from testbed.machines.shipping.parts import read_parts
 from testbed.machines.shipping.receiver import MachineSource, run_lock, ship
 from testbed.machines.shipping.result import ShippingResult, all_complete
-from testbed.machines.ssh import Connection
+from testbed.machines.software.deploy import code_folder, deploy, our_python
+from testbed.machines.software.needed_programs import Versions, check_on_machines, together
+from testbed.machines.software.program_files import DISTRIBUTIONS, SYSTEM_FOLDER, attached
+from testbed.machines.ssh.connection_pool import ConnectionPool, connected
+from testbed.machines.ssh.ssh import Connection
 from testbed.machines.started_runs import forget, note_started
 from testbed.machines.supervisor_client import Events, SupervisorClient
 from testbed.runner.run_control import Follow, RunResult, check_disk, interruptible

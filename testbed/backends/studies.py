@@ -23,9 +23,9 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from experiments.json_files import write_json
-from experiments.studydir import StudyDirectory
-from experiments.whole_files import remove
+from experiments.campaigns.studydir import StudyDirectory
+from experiments.files.whole_files import remove
+from experiments.records.json_files import write_json
 from node.core.study import Ints
 from node.systems import resolve, studies_of
 from topologies.generated.router_arrays import RouterArrays

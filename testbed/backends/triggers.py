@@ -7,8 +7,8 @@ happens is never done; the run's record says so by leaving it out.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from experiments.changes import Trigger
-from experiments.plan import Plan
+from experiments.planned.changes import Trigger
+from experiments.planned.plan import Plan
 from node.core import machine as m
 from node.core.message_layout import Codec
 from node.sim.process import Node

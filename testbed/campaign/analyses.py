@@ -10,20 +10,20 @@ from analysis.errors import check_measured
 from analysis.jobs.choice import WorkersFor, workers_at
 from analysis.pages.report import write_report
 from analysis.pipeline import analyze as run_analysis
-from experiments.campaign import State
-from experiments.capture_parts import join_all
-from experiments.packing import check_captures
-from experiments.rundir import RunDirectory
-from experiments.sweepdir import SweepDirectory, SweepRecord
+from experiments.archives.packing import check_captures
+from experiments.campaigns.campaign import State
+from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord
+from experiments.records.capture_parts import join_all
+from experiments.records.rundir import RunDirectory
 from testbed.campaign import exit_codes
-from testbed.campaign.campaign_text import run_line, title
 from testbed.campaign.in_use import sole_writer
-from testbed.campaign.outcome import show_outcome
-from testbed.campaign.progress import Follower, follower
 from testbed.campaign.run_results import concluded
-from testbed.campaign.sweep import Sweep
-from testbed.campaign.sweep_outcome import show_sweep
-from testbed.campaign.sweep_run import write_sweep_page
+from testbed.campaign.sweeps.sweep import Sweep
+from testbed.campaign.sweeps.sweep_outcome import show_sweep
+from testbed.campaign.sweeps.sweep_run import write_sweep_page
+from testbed.campaign.texts.campaign_text import run_line, title
+from testbed.campaign.texts.outcome import show_outcome
+from testbed.campaign.texts.progress import Follower, follower
 from testbed.interrupts import noted_interrupts
 
 

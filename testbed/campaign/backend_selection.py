@@ -47,7 +47,7 @@ def open_backend(name: str, say: Callable[[str], None]) -> "Iterator[Backend]":
         yield LocalBackend()
     else:
         from testbed.backends.ssh_hosts import SshBackend
-        from testbed.campaign.machines_table import show
+        from testbed.campaign.texts.machines_table import show
         from testbed.machines.inventory import load_inventory
 
         with SshBackend(load_inventory(Path(name)), say, partial(show, aside=True)) as hosts:

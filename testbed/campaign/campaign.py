@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from experiments.campaign import CampaignRecord, CampaignRun
+from experiments.campaigns.campaign import CampaignRecord, CampaignRun
 from testbed.runner.versions import commit
 
 Record = TypeVar("Record", bound=CampaignRecord[Any])

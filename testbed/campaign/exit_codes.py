@@ -5,7 +5,7 @@ import os
 
 from analysis.errors import AnalysisError
 from experiments.declared import UnknownSystemError
-from experiments.sanitize import printable
+from experiments.files.sanitize import printable
 from testbed.errors import MachineError, TestbedError
 from topologies.errors import InputError
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from testbed.campaign import exit_codes
 from testbed.campaign.in_use import sole_writer
-from testbed.campaign.progress import Follower, follower
+from testbed.campaign.texts.progress import Follower, follower
 from testbed.machines.archive import machine_archive
 from testbed.machines.inventory import Inventory, load_inventory
 from testbed.machines.shipping.fetching import Fetch, not_all_here

@@ -1,7 +1,7 @@
 """Which command has a run or a sweep: one makes or analyses it, or several read it, and no others meanwhile.
 
-The lock is on the directory itself (`experiments.locks`), and gone with its command. On file systems without
-locks commands do not see each other.
+The lock is on the directory itself (`experiments.files.locks`), and gone with its command. On file systems
+without locks commands do not see each other.
 """
 
 import time
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from experiments.locks import HeldError, folder_lock
-from experiments.run_record import Phase
-from experiments.rundir import RunDirectory
+from experiments.files.locks import HeldError, folder_lock
+from experiments.records.run_record import Phase
+from experiments.records.rundir import RunDirectory
 from testbed.errors import MachineError
 from topologies.errors import InputError
 

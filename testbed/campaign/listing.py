@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.declared import are_all_ours, declared_by
-from experiments.whole_files import write_whole
+from experiments.files.whole_files import write_whole
 from topologies.errors import InputError
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def question_of(experiment: "Experiment") -> str:
 
 def of_paper(document: str) -> Sections:
     """Return the experiments after papers whose names begin so, and the studies of the systems in them."""
+    from experiments.campaigns.studies import listed
     from experiments.loader import experiment_names, load_experiment
-    from node.systems import studies_of, systems
 
     experiments: dict[str, str | InputError] = {}
     for name in experiment_names():
@@ -115,19 +115,14 @@ def of_paper(document: str) -> Sections:
             figures = f", figures {', '.join(map(str, paper.figures))}" if paper.figures else ""
             place = f"section {paper.section}{figures}" if paper.section else paper.document
             experiments[name] = f"{place}: {experiment.description}"
-    studies: dict[str, str | InputError] = {
-        name: study.description
-        for system in systems()
-        if document.startswith(system)
-        for name, study in studies_of(system).items()
-    }
+    studies: dict[str, str | InputError] = dict(listed(document))
     return {title: part for title, part in (("Experiments", experiments), ("Studies", studies)) if part}
 
 
 def of_system(system: str) -> Sections:
     """Return what an experiment may say of a known system: roles, workloads, parameters with defaults."""
+    from experiments.campaigns.sweep import value_text
     from experiments.parameters import parameters_schema
-    from experiments.sweep import value_text
 
     declared = declared_by(system)
     parameters = parameters_schema(system)["properties"]

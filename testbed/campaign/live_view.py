@@ -22,9 +22,9 @@ from experiments.child_python import python_command
 from topologies.errors import InputError
 
 if TYPE_CHECKING:
-    from experiments.plan import Plan
-    from experiments.rundir import RunDirectory
-    from testbed.campaign.progress import Follower
+    from experiments.planned.plan import Plan
+    from experiments.records.rundir import RunDirectory
+    from testbed.campaign.texts.progress import Follower
     from testbed.run_selection import RunSelection
 
 FORWARDED = frozenset({"phase", "running", "change", "problem"})

@@ -14,16 +14,16 @@ from typing import Any, Protocol
 import click
 
 from experiments.backend_names import LOCAL
-from experiments.capture_parts import join_all
 from experiments.model import Experiment
-from experiments.plan import Plan
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import Plan
+from experiments.records.capture_parts import join_all
+from experiments.records.rundir import RunDirectory
 from testbed.backends.backend import Backend
 from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.live_view import LiveWatcher, watched
-from testbed.campaign.outcome import exit_code, show_outcome
-from testbed.campaign.progress import Follower, follower
+from testbed.campaign.texts.outcome import exit_code, show_outcome
+from testbed.campaign.texts.progress import Follower, follower
 from testbed.forecast import forecast
 from testbed.planning import make_plan
 from testbed.resources import smaller_buffers

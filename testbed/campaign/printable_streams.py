@@ -1,8 +1,9 @@
 """Standard output and standard error, on which a terminal is shown only what can be shown.
 
 Names in a run, an archive or an inventory may come from anybody, and each of many commands prints some: so
-not each of them, but both streams are filtered (`experiments.sanitize`) for as long as a command goes on.
-Bytes are not; what moves the cursor itself, as a bar of progress, writes unfiltered and filters its texts.
+not each of them, but both streams are filtered (`experiments.files.sanitize`) for as long as a command goes
+on. Bytes are not; what moves the cursor itself, as a bar of progress, writes unfiltered and filters its
+texts.
 """
 
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from experiments.sanitize import printable_lines
+from experiments.files.sanitize import printable_lines
 
 _NAMES = ("stdout", "stderr")
 

@@ -19,15 +19,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.nights import night_of
-from experiments.sweep import value_text
-from testbed.campaign.made_runs import MadeRun
+from experiments.campaigns.nights import night_of
+from experiments.campaigns.sweep import value_text
+from testbed.campaign.sweeps.made_runs import MadeRun
 from testbed.run_selection import RunSelection
 
 if TYPE_CHECKING:
     from analysis.history import History, RunRecord
-    from experiments import run_record
-    from experiments.rundir import RunDirectory
+    from experiments.records import run_record
+    from experiments.records.rundir import RunDirectory
 ENTRY_MAX = 60
 DIGEST_LETTERS = 8
 AUTO = "auto"

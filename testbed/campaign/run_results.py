@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from analysis.history.regressions.findings import failure_of, why
-from experiments.campaign import CampaignRun, Failure, Headline, State
+from experiments.campaigns.campaign import CampaignRun, Failure, Headline, State
 from experiments.expectations import missed_text
-from experiments.run_record import Outcome, RunRecord
-from experiments.sanitize import sanitize
+from experiments.files.sanitize import sanitize
+from experiments.records.run_record import Outcome, RunRecord
 from testbed.runner.run_control import RunResult
 
 Run = TypeVar("Run", bound=CampaignRun)

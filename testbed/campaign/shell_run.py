@@ -12,15 +12,15 @@ from typing import Any
 
 import click
 
-from experiments.capture_parts import join_all
-from experiments.plan import Plan
-from experiments.run_record import ShellRecord
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import Plan
+from experiments.records.capture_parts import join_all
+from experiments.records.run_record import ShellRecord
+from experiments.records.rundir import RunDirectory
 from testbed.backends.backend import LocalBackend
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.one_run import Request, conclude, planned
-from testbed.campaign.outcome import exit_code, show_outcome
-from testbed.campaign.progress import Follower, follower
+from testbed.campaign.texts.outcome import exit_code, show_outcome
+from testbed.campaign.texts.progress import Follower, follower
 from testbed.faults.interactive import PLANNED_FAULTS, open_ended
 from testbed.interrupts import handling
 from testbed.run_selection import RunSelection

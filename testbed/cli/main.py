@@ -1,8 +1,8 @@
 """The `cutset` command: finds the command asked for, and turns errors into one clear line and an exit code.
 
-A command lives in a module of its own beside this one and is imported only when it is used, so that short
-commands start at once. Exit codes: 0 fine, 1 an expectation or the fidelity failed, 2 bad input, 3 the
-machine cannot do it, 130 interrupted.
+A command lives in a module of its own in a package beside this one and is imported only when it is used, so
+that short commands start at once. Exit codes: 0 fine, 1 an expectation or the fidelity failed, 2 bad input,
+3 the machine cannot do it, 130 interrupted.
 """
 
 import gc
@@ -57,8 +57,13 @@ GROUPS = {
         "schema": "Print the JSON schema of a kind of file.",
     },
 }
-"""The commands as the help shows them. Each is a module of its name under testbed.cli."""
-COMMANDS = {name: f"{name}_" if name == "list" else name for names in GROUPS.values() for name in names}
+"""The commands as the help shows them. Each is a module of its name in its group's package."""
+PACKAGES = {"Run": "run", "Look": "look", "Share": "share", "Every night": "nights", "Make inputs": "inputs"}
+COMMANDS = {
+    name: f"testbed.cli.{PACKAGES[group]}.{'list_' if name == 'list' else name}"
+    for group, names in GROUPS.items()
+    for name in names
+}
 OPTION = "--system-module"
 LIBRARIES = {"OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "__all__"}
 """What libraries are told, unless the user tells them otherwise: NumPy starts no thread per processor when it
@@ -79,7 +84,7 @@ class CommandGroup(click.Group):
         """The command of that name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"testbed.cli.{COMMANDS[cmd_name]}").command
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.rundir import RUNS
+from experiments.records.rundir import RUNS
 
 if TYPE_CHECKING:
-    from experiments.rundir import RunDirectory
-    from experiments.sweepdir import SweepDirectory
+    from experiments.campaigns.sweepdir import SweepDirectory
+    from experiments.records.rundir import RunDirectory
 
 LATEST = "latest"
 PACKED = ".tar.zst"
@@ -25,7 +25,7 @@ NAMED_MAX = 5
 
 def named_run(name: str, runs: Path = RUNS) -> "RunDirectory":
     """The run of that name. Raises InputError if there is none, or if it is no run directory."""
-    from experiments.rundir import RunDirectory
+    from experiments.records.rundir import RunDirectory
 
     path = _named(name, runs)
     if not RunDirectory(path).run_json.is_file():
@@ -35,15 +35,15 @@ def named_run(name: str, runs: Path = RUNS) -> "RunDirectory":
 
 def named_sweep(name: str, runs: Path = RUNS) -> "SweepDirectory":
     """The sweep of that name. Raises InputError if there is none, or if it is no sweep's directory."""
-    from experiments.sweepdir import SweepDirectory
+    from experiments.campaigns.sweepdir import SweepDirectory
 
     return SweepDirectory.open(_named(name, runs))
 
 
 def named(name: str, runs: Path = RUNS) -> "RunDirectory | SweepDirectory":
     """The run or the sweep of that name. Raises InputError if there is none."""
-    from experiments.rundir import RunDirectory
-    from experiments.sweepdir import SweepDirectory
+    from experiments.campaigns.sweepdir import SweepDirectory
+    from experiments.records.rundir import RunDirectory
 
     path = _named(name, runs)
     is_sweep = SweepDirectory(path).sweep_json.is_file()
@@ -57,7 +57,7 @@ def packed(name: str) -> Iterator[Path | None]:
     Raises InputError.
     """
     if URL in name:
-        from experiments.elsewhere import fetched
+        from experiments.archives.elsewhere import fetched
 
         _check_packed(name)
         with fetched(name, Path.cwd()) as archive:
@@ -120,8 +120,8 @@ def _advice(name: str, known: Sequence[str], runs: Path) -> str:
 
 def _refuse_sweep(path: Path) -> None:
     """Refuse a sweep where one run is asked for. Raises InputError that names its runs."""
-    from experiments.rundir import POINTS
-    from experiments.sweepdir import SweepDirectory
+    from experiments.campaigns.sweepdir import SweepDirectory
+    from experiments.records.rundir import POINTS
     from topologies.errors import InputError
 
     sweep = SweepDirectory(path)
@@ -137,7 +137,7 @@ def _unpacked(archive: Path, runs: Path) -> Path:
     """The directory of a packed run. Raises InputError."""
     import click
 
-    from experiments.unpacking import unpacked
+    from experiments.archives.unpacking import unpacked
     from topologies.errors import InputError
 
     if not archive.is_file():
@@ -151,7 +151,7 @@ def _brought(url: str, runs: Path) -> Path:
     """The directory of a run that is elsewhere. Raises InputError."""
     import click
 
-    from experiments.elsewhere import bring
+    from experiments.archives.elsewhere import bring
 
     path, just_now = bring(url, runs)
     click.echo(f"{'brought to' if just_now else 'was brought before, to'} {path}", err=True)
@@ -159,7 +159,7 @@ def _brought(url: str, runs: Path) -> Path:
 
 
 def _check_packed(url: str) -> None:
-    from experiments.stores import name_of
+    from experiments.archives.stores import name_of
     from topologies.errors import InputError
 
     if not name_of(url).removesuffix(PACKED) or not name_of(url).endswith(PACKED):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from experiments.rundir import RUNS
-from testbed.campaign.night_options import HISTORY
+from experiments.records.rundir import RUNS
+from testbed.campaign.nights.night_options import HISTORY
 
 if TYPE_CHECKING:
     from experiments.loader import ExperimentFile

@@ -58,7 +58,7 @@ def put_text(path: Path, text: str) -> None:
 
     Raises InputError if that cannot be done.
     """
-    from experiments.whole_files import write_whole
+    from experiments.files.whole_files import write_whole
 
     with _writing(path):
         path.parent.mkdir(exist_ok=True)

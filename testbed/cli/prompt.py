@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from testbed.cli.options import SECONDS, message_options
 from testbed.errors import TestbedError
 from testbed.sandbox.channel import Channel
@@ -103,7 +103,7 @@ class RecentPackets:
 
 def _only_the_commands() -> set[str]:
     """The options of `cutset packets` that the word does not have."""
-    from testbed.cli.packets import command
+    from testbed.cli.look.packets import command
 
     return _options(command) - _options(_packets)
 

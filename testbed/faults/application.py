@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from experiments.changes import LinkChange, ProcessChange
-from experiments.observations import ChangeRecord
+from experiments.planned.changes import LinkChange, ProcessChange
+from experiments.records.observations import ChangeRecord
 from testbed.errors import TestbedError
 from testbed.links.emulator import Applied
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from experiments.changes import LinkChange, ProcessChange
 from experiments.checks import problems
-from experiments.effects import FOREVER_US
 from experiments.faults import KIND_NAMES, Fault
 from experiments.model import DURATION_US_MIN, Experiment
-from experiments.plan import LinkPlan, Plan
+from experiments.planned.changes import LinkChange, ProcessChange
+from experiments.planned.effects import FOREVER_US
+from experiments.planned.plan import LinkPlan, Plan
 from experiments.traffic import SECOND_US
 from testbed.errors import TestbedError
 from testbed.planning import all_changes, with_faults

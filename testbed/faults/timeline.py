@@ -1,7 +1,7 @@
 """Compiles an experiment's faults into the changes that a run applies, and combines overlapping ones.
 
-Every fault on links becomes *effects* (`experiments.effects`). The rule for each link direction at each
-instant:
+Every fault on links becomes *effects* (`experiments.planned.effects`). The rule for each link direction at
+each instant:
 
 - it is up unless an active effect says otherwise; `down` outweighs `blackhole`;
 - each parameter is that of the latest active `set` that gives it (by time, then by the order in the file),
@@ -12,7 +12,7 @@ instant:
 
 Only real differences become changes. A change carries the name of the fault that caused it: where an effect
 ends, that of the restore if there was one; where several meet in one instant, the last that begins there.
-So the name says what a change is called, not whose figures begin with it (`experiments.strikes`).
+So the name says what a change is called, not whose figures begin with it (`experiments.planned.strikes`).
 
 A separation keeps packets from crossing the region's LAN from one process's host to another's. Several may
 overlap: two processes are reachable to each other again when the last separation between them is over. Each
@@ -27,24 +27,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from experiments.changes import (
-    Direction,
-    LinkChange,
-    LinkState,
-    ProcessAction,
-    ProcessChange,
-    Trigger,
-)
-from experiments.effects import (
-    FOREVER_US,
-    LastingProcessFault,
-    LinkDirection,
-    LinkEffect,
-    Span,
-    ending,
-    link_effects,
-    separations,
-)
 from experiments.faults import (
     Block,
     DiskFault,
@@ -56,8 +38,26 @@ from experiments.faults import (
     SlowDisk,
     TriggeredFault,
 )
-from experiments.plan import FaultPlan
-from experiments.strikes import strikes
+from experiments.planned.changes import (
+    Direction,
+    LinkChange,
+    LinkState,
+    ProcessAction,
+    ProcessChange,
+    Trigger,
+)
+from experiments.planned.effects import (
+    FOREVER_US,
+    LastingProcessFault,
+    LinkDirection,
+    LinkEffect,
+    Span,
+    ending,
+    link_effects,
+    separations,
+)
+from experiments.planned.plan import FaultPlan
+from experiments.planned.strikes import strikes
 from topologies.link_parameters import LinkParameters
 from topologies.model import Topology
 

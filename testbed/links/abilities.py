@@ -6,8 +6,8 @@ What is not listed is implemented (the table is in docs/links.md).
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from experiments.changes import Direction, LinkChange
-from experiments.plan import Plan
+from experiments.planned.changes import Direction, LinkChange
+from experiments.planned.plan import Plan
 from topologies.errors import InputError
 from topologies.link_parameters import LinkParameters
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from experiments.changes import Direction
-from experiments.observations import LinkCounters
+from experiments.planned.changes import Direction
+from experiments.records.observations import LinkCounters
 from testbed.links.wiring import LinkWiring
 from topologies.link_parameters import LinkParameters
 

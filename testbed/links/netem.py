@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from experiments.changes import Direction
-from experiments.observations import LinkCounters
+from experiments.planned.changes import Direction
+from experiments.records.observations import LinkCounters
 from testbed.batches import COMMAND_TIMEOUT_S, run_batch
 from testbed.errors import TestbedError
 from testbed.links.abilities import NOT_IN_NETEM, lacking

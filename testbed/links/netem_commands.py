@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from zlib import crc32
 
-from experiments.changes import Direction
+from experiments.planned.changes import Direction
 from testbed.links.wiring import LinkWiring
 from topologies.link_parameters import LinkParameters, queue_limit_packets
 from topologies.link_trace import LinkTrace

@@ -8,8 +8,8 @@ there; so does a link to another machine, because the tunnel is one of its ends.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from experiments.changes import Direction, LinkChange
-from experiments.plan import LinkPlan, Plan
+from experiments.planned.changes import Direction, LinkChange
+from experiments.planned.plan import LinkPlan, Plan
 from testbed.assignment import Assignment, transparent
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace

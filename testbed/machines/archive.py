@@ -3,12 +3,11 @@
 It holds the project's packages as far as they work on a machine (runner, links, nodes, supervisor,
 shipping), the files of systems that the user named (`--system-module`), and the installed distributions that
 ours import, so that nothing has to be installed there. Where a run's system declares that its nodes need more
-distributions, or is one of programs (`testbed.machines.program_files`), that run's archive has those, too.
-Bytecode comes with it, and is not held against the
-sources at every start (PEP 552): what is unpacked has been checked as a whole, and only root can change it.
-So the first start is as fast as any. The same sources give the same bytes: files are sorted and have no
-times, and bytecode is written without back references, which would depend on what else this process has
-interned (marshal, version 2).
+distributions, or is one of programs (`testbed.machines.software.program_files`), that run's archive has
+those, too. Bytecode comes with it, and is not held against the sources at every start (PEP 552): what is
+unpacked has been checked as a whole, and only root can change it. So the first start is as fast as any. The
+same sources give the same bytes: files are sorted and have no times, and bytecode is written without back
+references, which would depend on what else this process has interned (marshal, version 2).
 
 An archive fits one minor version of Python and one platform, because of the compiled modules. It is made once
 and kept in the project's cache, under a name made from all that it depends on.
@@ -35,7 +34,7 @@ from pathlib import Path
 from typing import Self
 
 from experiments.declared import SENT_FOLDER, module_files
-from experiments.whole_files import replacing
+from experiments.files.whole_files import replacing
 from testbed.errors import MachineError
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -14,24 +14,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.child_python import program_command
-from experiments.plan import Plan
+from experiments.planned.plan import Plan
 from node.core.program import Need
 from systems.loader import load_system
 from systems.names import system_names
-from testbed import icmp
-from testbed.capture_size import disk_needed_bytes
+from testbed.capturing import icmp
+from testbed.capturing.capture_size import disk_needed_bytes
 from testbed.doctor import State
 from testbed.errors import MachineError, TestbedError
-from testbed.machines import examination, run_folders, time_limit, trusted_folders
+from testbed.machines import examination, run_folders
 from testbed.machines.agent import files
 from testbed.machines.archive import Archive
-from testbed.machines.deploy import PYTHON, sent_program
 from testbed.machines.facts import ClockReading, Facts, best_reading, read_facts, read_time_ns, request
 from testbed.machines.findings import Finding, judge, unreachable
 from testbed.machines.inventory import Inventory, Machine
 from testbed.machines.parallel import on_each
 from testbed.machines.placement import Placement
-from testbed.machines.ssh import Connection, RemoteProcess, UnreachableError
+from testbed.machines.software import trusted_folders
+from testbed.machines.software.deploy import PYTHON, sent_program
+from testbed.machines.ssh import time_limit
+from testbed.machines.ssh.ssh import Connection, RemoteProcess, UnreachableError
 from testbed.runner.run_control import DISK_RESERVE_BYTES
 
 CLOCK_READINGS = 8

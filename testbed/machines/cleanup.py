@@ -9,15 +9,17 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from experiments.child_python import program_command
-from experiments.rundir import POINTS, RunDirectory
+from experiments.records.rundir import POINTS, RunDirectory
 from testbed.errors import TestbedError
-from testbed.machines import remote_cleanup, run_folders, time_limit, trusted_folders
+from testbed.machines import remote_cleanup, run_folders
 from testbed.machines.agent import files
 from testbed.machines.archive import Archive
-from testbed.machines.deploy import PYTHON, sent_program
 from testbed.machines.facts import Amount, Said, read_answer
 from testbed.machines.parallel import on_each
-from testbed.machines.ssh import Connection
+from testbed.machines.software import trusted_folders
+from testbed.machines.software.deploy import PYTHON, sent_program
+from testbed.machines.ssh import time_limit
+from testbed.machines.ssh.ssh import Connection
 from topologies.errors import InputError
 
 CLEAR_TIMEOUT_S = 60.0

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.declared import Contract
-from experiments.draining import reached
-from experiments.run_record import Outcome, Phase
-from experiments.sanitize import sanitize
+from experiments.files.sanitize import sanitize
+from experiments.planned.draining import reached
+from experiments.records.run_record import Outcome, Phase
 from testbed.machines.supervisor_client import Events, SupervisorClient
 from testbed.runner.barrier import Barrier
 from testbed.runner.draining import highest

@@ -1,9 +1,9 @@
 """Runs on a machine, as root: finds out what it can do, and answers with facts. Judges and changes nothing.
 
-It is sent to the machine (`testbed.machines.deploy`), and written for old versions of Python, so that old
-machines can answer, too. It reads the request, one line of JSON, from standard input and answers with the
-facts, one line of JSON. For each empty line that follows it answers with its clock, nanoseconds since 1970.
-The kernel ends it when nothing comes for `PATIENCE_S`, or for as long as its argument says.
+It is sent to the machine (`testbed.machines.software.deploy`), and written for old versions of Python, so
+that old machines can answer, too. It reads the request, one line of JSON, from standard input and answers
+with the facts, one line of JSON. For each empty line that follows it answers with its clock, nanoseconds
+since 1970. The kernel ends it when nothing comes for `PATIENCE_S`, or for as long as its argument says.
 
 Request: `tools` (programs to look for), `folder` (where we may write), `port` (UDP, of the tunnels), `own`
 (addresses that it should have), `peers` (pairs: an own address, and another machine's), `probe_bytes` (the
@@ -28,10 +28,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from testbed.icmp import IP_AND_ICMP_BYTES, echo_reply, echo_request
+from testbed.capturing.icmp import IP_AND_ICMP_BYTES, echo_reply, echo_request
 from testbed.machines.run_folders import run_folders, size_bytes, state
-from testbed.machines.time_limit import limited
-from testbed.machines.trusted_folders import why_not_trusted
+from testbed.machines.software.trusted_folders import why_not_trusted
+from testbed.machines.ssh.time_limit import limited
 
 PATIENCE_S = 60.0
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")

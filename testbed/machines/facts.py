@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from experiments.sanitize import sanitize
+from experiments.files.sanitize import sanitize
 from testbed.errors import TestbedError
 from testbed.links.selection import TRY, TRY_TOOLS
 from testbed.machines.inventory import Inventory, Machine

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from topologies.document import read_document, validated
 from topologies.json_schema import schema_of
 from topologies.strict import DurationUs, Name, RateBitsPerS, SizeBytes, StrictModel, WholeNumber, problem

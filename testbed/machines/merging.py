@@ -8,12 +8,12 @@ offset of its clock from ours over the control connection, are in `machines`.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from experiments.observations import MachineShare
-from experiments.run_record import Outcome, Phase, RunRecord
-from experiments.sanitize import sanitize
+from experiments.files.sanitize import sanitize
+from experiments.records.observations import MachineShare
+from experiments.records.run_record import Outcome, Phase, RunRecord
 from testbed.machines.facts import ClockReading
-from testbed.machines.needed_programs import Versions
 from testbed.machines.placement import Placement
+from testbed.machines.software.needed_programs import Versions
 
 _PHASES = list(Phase)
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from experiments.changes import LinkChange
-from experiments.plan import CapturePlan, LinkPlan, Plan
+from experiments.planned.changes import LinkChange
+from experiments.planned.plan import CapturePlan, LinkPlan, Plan
 from testbed.assignment import Assignment
 from testbed.machines.inventory import Inventory, Machine, Shaping
 from testbed.network.commands import OUTSIDE_MTU_BYTES

@@ -6,8 +6,8 @@ the runs' names by what was done: `ended` (a supervisor without a controller), `
 (not shipped; with its bytes), and `code` (how many other archives were removed).
 
 A run whose controller is connected is left alone. Nothing outside the folder is touched, and nothing is
-trusted that another user could have put there (`testbed.machines.trusted_folders`): in that case, or if
-something cannot be removed, the exit code is 1 with the reason on standard error.
+trusted that another user could have put there (`testbed.machines.software.trusted_folders`): in that case,
+or if something cannot be removed, the exit code is 1 with the reason on standard error.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from testbed.machines.run_folders import HELD, IN_USE, run_folders, size_bytes, state, supervisor
-from testbed.machines.time_limit import limited
-from testbed.machines.trusted_folders import require_trusted
+from testbed.machines.software.trusted_folders import require_trusted
+from testbed.machines.ssh.time_limit import limited
 
 PATIENCE_S = 60.0
 END_TIMEOUT_S = 5.0

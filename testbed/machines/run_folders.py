@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 
 from testbed.machines.agent import files
-from testbed.machines.trusted_folders import is_trusted
+from testbed.machines.software.trusted_folders import is_trusted
 
 IN_USE, HELD, LEFT = "in use", "held", "left"
 CONNECTED = "03"  # SS_CONNECTED of linux/net.h, in /proc/net/unix

@@ -8,9 +8,9 @@ import contextlib
 import os
 from pathlib import Path
 
-from experiments.json_files import read_json, write_json
-from experiments.plain_name import plain_name
-from experiments.rundir import RunDirectory
+from experiments.files.plain_name import plain_name
+from experiments.records.json_files import read_json, write_json
+from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 

@@ -22,7 +22,7 @@ from testbed.errors import TestbedError
 from testbed.machines.agent.messages import Message, MessageParser, line_of
 from testbed.machines.facts import ClockReading, best_reading
 from testbed.machines.inventory import Machine
-from testbed.machines.ssh import Connection, RemoteProcess, UnreachableError
+from testbed.machines.ssh.ssh import Connection, RemoteProcess, UnreachableError
 
 PIECE_BYTES = 1 << 16
 RETRY_S_MIN = 0.25

@@ -7,7 +7,7 @@ bridge(8), the kernel's Documentation/networking/ip-sysctl.rst.
 
 from collections.abc import Iterable, Mapping
 
-from experiments.plan import HostPlan
+from experiments.planned.plan import HostPlan
 from testbed.network.network_layout import Bridge, Interface, Neighbour, NetworkLayout, Route
 from testbed.tunnel import Tunnel
 

@@ -19,7 +19,7 @@ from mininet.link import Intf
 from mininet.net import Mininet
 from mininet.node import Host, Node, Switch
 
-from experiments.plan import Plan
+from experiments.planned.plan import Plan
 from testbed.network.network_layout import NetworkLayout, make_layout
 from testbed.sandbox.requirements import RUN_TOOLS, check_tools
 

@@ -17,15 +17,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from experiments.changes import (
+from experiments.planned.changes import (
     Direction,
     LinkChange,
     LinkState,
     ProcessAction,
     ProcessChange,
 )
-from experiments.observations import Probe, When
-from experiments.plan import CapturePlan, Plan
+from experiments.planned.plan import CapturePlan, Plan
+from experiments.records.observations import Probe, When
 from testbed.assignment import Assignment, assigned_part, parameters_here, whole_plan
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError

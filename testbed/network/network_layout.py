@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import TypeVar
 
-from experiments.changes import Direction
-from experiments.plan import CapturePlan, HostPlan, Plan
-from experiments.plan_routes import next_links
+from experiments.planned.changes import Direction
+from experiments.planned.plan import CapturePlan, HostPlan, Plan
+from experiments.planned.plan_routes import next_links
 from testbed.assignment import Assignment, parameters_here, traces_here, whole_plan
 from testbed.links.wiring import LinkWiring, links_without_emulator
 

@@ -8,7 +8,7 @@ faults add up, and each goes with its table.
 import subprocess
 from collections.abc import Sequence
 
-from experiments.changes import ProcessChange
+from experiments.planned.changes import ProcessChange
 from testbed.errors import MachineError, TestbedError
 
 TIMEOUT_S = 10.0

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.icmp import echo_reply, echo_request
+from testbed.capturing.icmp import echo_reply, echo_request
 from testbed.network.namespaces import in_each_namespace
 
 ROUNDS = 8

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments import child_processes
-from experiments.campaign import State
-from experiments.nights import NightDirectory, NightRecord, NightRun
+from experiments.campaigns.campaign import State
+from experiments.campaigns.nights import NightDirectory, NightRecord, NightRun
 from topologies.errors import InputError
 
 TIMEOUT_S = 60.0

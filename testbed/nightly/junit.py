@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from xml.etree import ElementTree
 
-from experiments.campaign import Failure, State
-from experiments.nights import NightDirectory, NightRecord, NightRun
+from experiments.campaigns.campaign import Failure, State
+from experiments.campaigns.nights import NightDirectory, NightRecord, NightRun
 
 NO_CHAR = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What has no place in XML 1.0: all but its production Char (section 2.2)."""

@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import date
 
 from experiments.backend_names import SIMULATOR
-from experiments.campaign import State
-from experiments.nights import NightRecord, NightRun, run_title
+from experiments.campaigns.campaign import State
+from experiments.campaigns.nights import NightRecord, NightRun, run_title
+from experiments.campaigns.sweepdir import runs
 from experiments.suite import Entry, SuiteFile
-from experiments.sweepdir import runs
 from testbed.sweeps import digest_of, plain
 from topologies.errors import InputError
 from topologies.loader import load_topology

@@ -11,7 +11,7 @@ import pytest
 from testbed.pytest_plugin.groups import kept_together
 
 if TYPE_CHECKING:
-    from testbed.campaign.made_runs import MadeRun
+    from testbed.campaign.sweeps.made_runs import MadeRun
     from testbed.pytest_plugin.results import Results
 
 SECTION = "cutset: the runs of this test"

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from experiments.backend_names import LOCAL, SIMULATOR
-from experiments.campaign import Failure
+from experiments.campaigns.campaign import Failure
+from experiments.campaigns.sweep import OF_MANY_RUNS
 from experiments.loader import FOLDER as EXPERIMENTS
 from experiments.loader import read_experiment
 from experiments.suite import REPEAT_MAX, overrides_of
-from experiments.sweep import OF_MANY_RUNS
 from testbed.campaign.backend_selection import check_backend
-from testbed.campaign.made_runs import MadeRun, make_runs, write_report
-from testbed.campaign.progress import PlainFollower
 from testbed.campaign.recording import Recorder
+from testbed.campaign.sweeps.made_runs import MadeRun, make_runs, write_report
+from testbed.campaign.texts.progress import PlainFollower
 from testbed.errors import MachineError
 from testbed.nightly.planning import ALONE
 from testbed.pytest_plugin.results import Results

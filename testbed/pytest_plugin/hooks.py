@@ -13,7 +13,7 @@ from testbed.pytest_plugin.attachments import Attachments
 from testbed.pytest_plugin.groups import plugin_for
 
 if TYPE_CHECKING:
-    from testbed.campaign.made_runs import MadeRun
+    from testbed.campaign.sweeps.made_runs import MadeRun
     from testbed.pytest_plugin.fixture import Cutset
 
 MARKER = "topologies(*names): run the test once for each of these topologies, names or files"
@@ -71,7 +71,7 @@ def topology(request: pytest.FixtureRequest) -> str | None:
 @pytest.fixture(scope="session")
 def cutset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Cutset":
     """Makes runs of experiments: `run = cutset.run("link-failure", repeat=3)`."""
-    from experiments.nights import night_of
+    from experiments.campaigns.nights import night_of
     from testbed.campaign.recording import Recorder
     from testbed.pytest_plugin.fixture import Cutset
 
@@ -102,8 +102,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def _with_report(run: "MadeRun") -> Path | None:
     """A report is written when somebody needs it: when a test fails."""
-    from testbed.campaign.made_runs import write_report
-    from testbed.campaign.progress import TerseFollower
+    from testbed.campaign.sweeps.made_runs import write_report
+    from testbed.campaign.texts.progress import TerseFollower
 
     if run.report is None:
         write_report(run, TerseFollower(run.directory.name))

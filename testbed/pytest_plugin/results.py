@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from testbed.campaign.made_runs import MadeRun
+from testbed.campaign.sweeps.made_runs import MadeRun
 from testbed.pytest_plugin.figures import Figures, Section, Source
 
 __tracebackhide__ = True  # a failure is shown where the test asked, not here

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from experiments.child_python import python_command
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from testbed.runner.conduct import conduct
 from testbed.runner.prompt_process import PromptProcess
 from testbed.sandbox.channel import Channel

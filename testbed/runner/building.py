@@ -10,12 +10,12 @@ import os
 import sys
 from contextlib import AsyncExitStack
 
-from experiments.observations import When
-from experiments.plan import Plan
-from experiments.run_record import Phase, TcpRecord
+from experiments.planned.plan import Plan
+from experiments.records.observations import When
+from experiments.records.run_record import Phase, TcpRecord
 from testbed.assignment import Assignment, assigned_part, changes_here
-from testbed.capture_commands import CapturePoint
-from testbed.captures import Captures
+from testbed.capturing.capture_commands import CapturePoint
+from testbed.capturing.captures import Captures
 from testbed.links.selection import select_emulator
 from testbed.links.wiring import links_without_emulator
 from testbed.network.network import Network
@@ -23,10 +23,10 @@ from testbed.processes import NodeProcess, Processes
 from testbed.programs import longest_ready_s, start_order
 from testbed.runner.barrier import Barrier, Barriers
 from testbed.runner.contacts import Contacts
-from testbed.runner.own_disks import OwnDisks, own_disks
+from testbed.runner.disks.own_disks import OwnDisks, own_disks
+from testbed.runner.disks.slow_disks import SlowDisks, slow_disks
 from testbed.runner.record import RecordWriter
 from testbed.runner.run_context import RunContext, Termination
-from testbed.runner.slow_disks import SlowDisks, slow_disks
 from testbed.runner.specs import node_specs
 from testbed.traffic import TrafficGenerators
 

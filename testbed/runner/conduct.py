@@ -13,13 +13,13 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
 from experiments.declared import Trait
-from experiments.observations import CaptureRecord, CpuSample, LinkCounts
-from experiments.run_record import Outcome, Phase
-from experiments.rundir import RunDirectory
+from experiments.records.observations import CaptureRecord, CpuSample, LinkCounts
+from experiments.records.run_record import Outcome, Phase
+from experiments.records.rundir import RunDirectory
 from testbed.assignment import assignment_from_json, whole_plan
-from testbed.captures import FLUSH_S, CaptureResult
+from testbed.capturing.captures import FLUSH_S, CaptureResult
+from testbed.capturing.key_logs import collect_key_logs
 from testbed.errors import MachineError, TestbedError
-from testbed.key_logs import collect_key_logs
 from testbed.runner import monitor
 from testbed.runner.barrier import Barrier, Barriers
 from testbed.runner.building import build, probe

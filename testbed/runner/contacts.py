@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from experiments.changes import ProcessAction, ProcessChange
 from experiments.declared import Trait
-from experiments.plan import Plan, ProcessPlan
+from experiments.planned.changes import ProcessAction, ProcessChange
+from experiments.planned.plan import Plan, ProcessPlan
 
 STAYS_US = 10_000_000
 """For so long a contact should go on: a join takes much less."""

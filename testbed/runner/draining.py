@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from experiments.declared import Contract, Trait
-from experiments.draining import reached, settles_by_time
-from experiments.run_record import Phase
+from experiments.planned.draining import reached, settles_by_time
+from experiments.records.run_record import Phase
 from testbed.processes import NodeProcess
 from testbed.runner.barrier import Barrier
 from testbed.runner.run_context import RunContext

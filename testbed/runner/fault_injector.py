@@ -9,8 +9,8 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from experiments.changes import LinkChange, LinkState, ProcessAction
 from experiments.model import Experiment
+from experiments.planned.changes import LinkChange, LinkState, ProcessAction
 from testbed.errors import TestbedError
 from testbed.faults.application import AppliedChange, Change, apply_concurrently
 from testbed.faults.interactive import InteractiveSchedule

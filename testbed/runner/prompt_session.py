@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.changes import LinkChange
 from experiments.declared import Trait
+from experiments.planned.changes import LinkChange
 from testbed.errors import TestbedError
 from testbed.faults.application import AppliedChange, target
 from testbed.runner.fault_injector import FaultInjector

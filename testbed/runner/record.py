@@ -16,9 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from experiments.run_record import Outcome, Phase, RunRecord, record_text, write_record
-from experiments.rundir import RunDirectory
-from experiments.whole_files import write_whole
+from experiments.files.whole_files import write_whole
+from experiments.records.run_record import Outcome, Phase, RunRecord, record_text, write_record
+from experiments.records.rundir import RunDirectory
 from testbed.faults.application import AppliedChange
 
 RESERVE_BYTES = 4 << 20

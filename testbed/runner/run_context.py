@@ -8,11 +8,11 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.observations import ProcessRecord
-from experiments.plan import Plan
-from experiments.run_record import Outcome
+from experiments.planned.plan import Plan
+from experiments.records.observations import ProcessRecord
+from experiments.records.run_record import Outcome
 from testbed.assignment import Assignment
-from testbed.captures import Captures
+from testbed.capturing.captures import Captures
 from testbed.errors import TestbedError
 from testbed.faults.application import Numbered
 from testbed.links.emulator import LinkEmulator
@@ -20,10 +20,10 @@ from testbed.network.network import Network
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.barrier import Barriers
 from testbed.runner.contacts import Contacts
-from testbed.runner.own_disks import OwnDisks
+from testbed.runner.disks.own_disks import OwnDisks
+from testbed.runner.disks.slow_disks import SlowDisks
 from testbed.runner.processor_use import used_s
 from testbed.runner.record import RecordWriter
-from testbed.runner.slow_disks import SlowDisks
 from testbed.traffic import TrafficGenerators
 
 

@@ -20,11 +20,11 @@ from types import FrameType
 from typing import Any
 
 from experiments.child_python import python_command
-from experiments.plan import Plan
-from experiments.run_record import Outcome, RunRecord, Times, write_record
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import Plan
+from experiments.records.run_record import Outcome, RunRecord, Times, write_record
+from experiments.records.rundir import RunDirectory
 from testbed import congestion_control
-from testbed.capture_size import disk_needed_bytes
+from testbed.capturing.capture_size import disk_needed_bytes
 from testbed.errors import MachineError, TestbedError
 from testbed.interrupts import handling
 from testbed.programs import check_needs, versions_of

@@ -18,8 +18,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from experiments.changes import LinkChange, ProcessAction, ProcessChange
-from experiments.run_record import Phase
+from experiments.planned.changes import LinkChange, ProcessAction, ProcessChange
+from experiments.records.run_record import Phase
 from testbed.errors import TestbedError
 from testbed.faults.application import LATE_NS, Change, apply_changes
 from testbed.links.emulator import Applied

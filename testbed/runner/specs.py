@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from experiments.declared import Trait
-from experiments.plan import Plan, ProcessPlan
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import Plan, ProcessPlan
+from experiments.records.rundir import RunDirectory
 from testbed.programs import launches_of, members_of
 from testbed.runner.contacts import Contacts
-from testbed.runner.own_disks import ON_OWN_DISK, own_disks
-from testbed.runner.slow_disks import slow_disks
+from testbed.runner.disks.own_disks import ON_OWN_DISK, own_disks
+from testbed.runner.disks.slow_disks import slow_disks
 
 NEWCOMERS = (Trait.SUBSCRIBER, Trait.PUBLISHER)
 """Those of whom nobody has to know before they come, unless they are servers, too."""

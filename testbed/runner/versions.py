@@ -6,7 +6,7 @@ import platform
 import subprocess
 from pathlib import Path
 
-from experiments.run_record import MachineRecord
+from experiments.records.run_record import MachineRecord
 
 PROJECT = Path(__file__).resolve().parents[2]
 ANSWER_TIMEOUT_S = 20.0

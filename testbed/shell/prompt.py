@@ -22,7 +22,7 @@ from mininet.log import output
 from mininet.net import Mininet
 from mininet.node import Node
 
-from experiments.plan import Plan
+from experiments.planned.plan import Plan
 from testbed.errors import TestbedError
 from testbed.interrupts import handling
 from testbed.sandbox.channel import Channel

@@ -1,5 +1,5 @@
 """JSON files of a run that somebody changed, field by field: the analysis and the pages take them, or refuse
-them in one line. What only reads run.json is tried in `tests.experiments.test_run_record`.
+them in one line. What only reads run.json is tried in `tests.experiments.records.test_run_record`.
 """
 
 import json
@@ -30,8 +30,8 @@ from analysis.pipeline import analyze_here
 from analysis.sweeps import read_sweep
 from analysis.systems.sprinkler_figures import charts
 from analysis.timelines.run_metadata import read_metadata
-from experiments.rundir import RunDirectory
-from experiments.sweepdir import SweepDirectory
+from experiments.campaigns.sweepdir import SweepDirectory
+from experiments.records.rundir import RunDirectory
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
 from testbed.campaign.run_results import concluded
 from tests.analysis.pages.report.report_scenario import Scenario

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from analysis.capture.pcap.compressed import unpack
-from analysis.capture.pcap.index import load_index
+from analysis.capture.pcap.files.compressed import unpack
+from analysis.capture.pcap.files.index import load_index
 from analysis.errors import CaptureError
 from analysis.jobs.extraction import SCHEMAS
 from analysis.pages.report import write_report
 from analysis.pipeline import analyze_here
-from experiments.locks import file_lock
-from experiments.rundir import RunDirectory
-from experiments.studydir import StudyDirectory, StudyRecord
-from experiments.sweepdir import SweepDirectory, runs
-from experiments.whole_files import remove
+from experiments.campaigns.studydir import StudyDirectory, StudyRecord
+from experiments.campaigns.sweepdir import SweepDirectory, runs
+from experiments.files.locks import file_lock
+from experiments.files.whole_files import remove
+from experiments.records.rundir import RunDirectory
 from testbed.cli.main import run as cutset
 from tests.analysis.inspect.packets.small_run import PROXY_2, around_the_cut
 from tests.campaigns import sweep_record

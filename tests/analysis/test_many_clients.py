@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.pages.report import write_report
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node import systems
 from tests.many_clients import make_run
 
@@ -17,7 +17,7 @@ ANALYSE = """
 import sys
 from pathlib import Path
 from analysis.pipeline import analyze_here
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 def peak():  # of this program alone: ru_maxrss begins with that of who started it
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))

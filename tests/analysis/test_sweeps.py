@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from analysis.sweeps import grouped, read_sweep, spread
-from experiments.sweepdir import SweepDirectory
+from experiments.campaigns.sweepdir import SweepDirectory
 from tests.analysis.pages.report import synthetic_sweep
 from topologies.errors import InputError
 

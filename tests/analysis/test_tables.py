@@ -11,8 +11,8 @@ from analysis.capture.pcap.streams import HostCapture
 from analysis.errors import AnalysisError
 from analysis.jobs.extraction import SCHEMAS, MessagesTask, load_indices, plan_tasks
 from analysis.jobs.spark import Executors
-from experiments.json_files import read_json
-from experiments.rundir import RunDirectory
+from experiments.records.json_files import read_json
+from experiments.records.rundir import RunDirectory
 from tests.bench.traffic import write_run
 from tests.run_json import set_run
 

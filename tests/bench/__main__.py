@@ -42,6 +42,11 @@ SUBJECTS = (
 )
 NAMED = ("hunt",)
 """Measured only by name: they take hours."""
+HERE = Path(__file__).parent
+MODULES = {
+    file.stem: ".".join(("tests", *file.relative_to(HERE.parent).with_suffix("").parts))
+    for file in HERE.rglob("*.py")
+}
 
 
 def machine() -> dict[str, Any]:
@@ -91,7 +96,7 @@ def main() -> int:
     rows: list[dict[str, Any]] = []
     for subject in arguments.subjects or SUBJECTS:
         progress.print(f"measuring {subject} …")
-        measured = importlib.import_module(f"tests.bench.{subject}").measure()
+        measured = importlib.import_module(MODULES[subject]).measure()
         rows.extend({"subject": subject, **row} for row in measured)
     table = Table("subject", "what", "measured", "asked", "unit")
     for column in (2, 3):

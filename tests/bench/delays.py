@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from analysis.jobs import transfers
 from analysis.jobs.extraction import MessagesTask, describe_captures, load_indices, open_table, plan_tasks
 from analysis.jobs.work import ProcessPool
-from experiments.json_files import read_json, write_json
-from experiments.rundir import RunDirectory
+from experiments.records.json_files import read_json, write_json
+from experiments.records.rundir import RunDirectory
 from tests.bench.traffic import PORT, Flow, events, write_capture
 
 CAPTURE_BYTES = 1_000_000_000

@@ -17,7 +17,7 @@ from random import Random
 from statistics import quantiles
 from typing import Any
 
-from experiments.changes import Direction
+from experiments.planned.changes import Direction
 from testbed.links.relay.controller import RelayEmulator
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import BLOCK, BLOCK_BYTES, Stamper, send_steadily, transfer

@@ -16,9 +16,9 @@ from typing import Any
 import psutil
 import pyarrow as pa
 
-from analysis.capture.pcap.format import FILE_HEADER_BYTES
-from analysis.capture.pcap.index import build_index
-from analysis.capture.pcap.mapping import map_bytes
+from analysis.capture.pcap.files.format import FILE_HEADER_BYTES
+from analysis.capture.pcap.files.index import build_index
+from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.walk import walk
 from analysis.live.decoder import Decoder
 from analysis.live.payloads import Payloads
@@ -26,7 +26,7 @@ from analysis.live.query import MASTER, SESSION, LiveQuery, warm_up
 from analysis.session import spark_session
 from analysis.systems.sprinkler import READING
 from analysis.timelines.run_metadata import Host
-from experiments import capture_parts
+from experiments.records import capture_parts
 from node.protocols.sprinkler.messages import CODEC
 from node.systems import oldest
 from tests.bench.traffic import PORT, Flow, events, write_capture

@@ -19,8 +19,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from experiments.json_files import read_json
-from experiments.rundir import RunDirectory
+from experiments.records.json_files import read_json
+from experiments.records.rundir import RunDirectory
 from tests.testbed.machines.lab import Lab
 
 MACHINES = 4

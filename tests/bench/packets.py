@@ -23,14 +23,14 @@ from scapy.layers.inet import IP, TCP
 from scapy.utils import PcapReader
 
 from analysis import tables
-from analysis.capture.pcap.index import build_index, load_index
-from analysis.capture.pcap.record_batches import read_columns, spans_of
-from analysis.capture.pcap.source import register
+from analysis.capture.pcap.files.index import build_index, load_index
+from analysis.capture.pcap.files.record_batches import read_columns, spans_of
+from analysis.capture.pcap.files.source import register
 from analysis.capture.time_range import TimeRange
 from analysis.jobs.extraction import load_indices
 from analysis.jobs.spark import Executors
 from analysis.session import spark_session
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.bench.traffic import PORT, Flow, events, write_capture, write_run
 from tests.run_json import set_run
 

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from experiments.observations import CaptureRecord
-from experiments.plan import HostPlan, LinkPlan, Plan, ProcessPlan, RegionPlan, StreamPlan
-from experiments.run_record import Outcome, Phase, RunRecord, Times, write_record
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import HostPlan, LinkPlan, Plan, ProcessPlan, RegionPlan, StreamPlan
+from experiments.records.observations import CaptureRecord
+from experiments.records.run_record import Outcome, Phase, RunRecord, Times, write_record
+from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RECORD_FIELDS, RecordKind, encode_file_header
 from node.core.framing import HEADER_BYTES
 from node.protocols.sprinkler.messages import CODEC, Events, Publish, Published

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Annotated, ClassVar
 
-from node.core import content, content_measures
 from node.core import machine as m
+from node.core.content import content, content_measures
+from node.core.content.event_values import EventValues
 from node.core.declaration import Contract, Declared, Reading, System, Trait
 from node.core.deliveries import RecordKind
-from node.core.event_values import EventValues
 from node.core.message_layout import SEQ, Codec, Field, Layout, Tail
-from node.core.small_machine import SmallMachine
+from node.core.peers.small_machine import SmallMachine
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from node.core import machine as m
 from node.core.declaration import Contract, Declared, Reading, System, Trait
 from node.core.deliveries import RecordKind
 from node.core.message_layout import SEQ, Codec, Field, Layout, Tail
-from node.core.small_machine import SmallMachine
+from node.core.peers.small_machine import SmallMachine
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from analysis import run_tasks
 from analysis.pages.report import write_report
 from analysis.pipeline import analyze_here
 from analysis.timelines.tasks.records import CheckClients
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.systems import build_machine
 from testbed.cli import main
 from tests.broker.conftest import WRONG

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.errors import AnalysisError
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node import systems
 from node.core.deliveries import RecordKind
 from node.core.machine import Record

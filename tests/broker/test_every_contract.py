@@ -11,10 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from analysis.timelines import total_order, verification
-from analysis.timelines.content import ContentFiles
-from analysis.timelines.deliveries import check
-from analysis.timelines.delivery_records import read_file, read_files
+from analysis.timelines import verification
+from analysis.timelines.delivery import total_order
+from analysis.timelines.delivery.content import ContentFiles
+from analysis.timelines.delivery.deliveries import check
+from analysis.timelines.delivery.delivery_records import read_file, read_files
 from analysis.timelines.run_metadata import read_metadata
 from experiments.contract import breaches
 from experiments.declared import Trait

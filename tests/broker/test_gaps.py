@@ -3,7 +3,7 @@
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.systems import build_machine
 
 HUB = "r0"

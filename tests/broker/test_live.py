@@ -10,12 +10,12 @@ import pytest
 from analysis.live.audience import Audience
 from analysis.live.decoder import Batch
 from analysis.live.timelines import LiveTimelines
-from analysis.timelines.delivery_records import read_file, read_rows
+from analysis.timelines.delivery.delivery_records import read_file, read_rows
 from analysis.timelines.liveness import planned_presence
 from analysis.timelines.measures import read_measures
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
-from experiments.run_record import RunRecord
-from experiments.rundir import RunDirectory
+from experiments.records.run_record import RunRecord
+from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RecordKind, encode_file_header
 from node.core.machine import Measure
 from node.core.measures import Columns

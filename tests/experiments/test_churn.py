@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from experiments.changes import ProcessAction
 from experiments.loader import read_experiment
+from experiments.planned.changes import ProcessAction
 from testbed.planning import make_plan
 from topologies.errors import InputError
 from topologies.loader import load_topology

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.expectations import OPERATORS, Expectation
-from experiments.summary import path_problem
+from experiments.records.summary import path_problem
 
 SUMMARY = {
     "verdict": "passed",

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.changes import LinkState
 from experiments.faults import Cut, Flap
 from experiments.loader import load_experiment
 from experiments.model import Experiment
 from experiments.nemesis import LosableLinks
+from experiments.planned.changes import LinkState
 from testbed.faults.timeline import link_changes
 from topologies.errors import InputError
 from topologies.loader import load_topology, topology_names

@@ -12,19 +12,19 @@ import zstandard
 
 from analysis.errors import AnalysisError
 from analysis.history.metrics import headline
-from analysis.pages.report.bands import bands
+from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.recovery import recoveries
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.story import story
-from analysis.timelines.delivery_records import RECORD, read_file
+from analysis.timelines.delivery.delivery_records import RECORD, read_file
+from analysis.timelines.links.traversals import traversals
 from analysis.timelines.machine_health import machine_problems
 from analysis.timelines.run_metadata import read_metadata
-from analysis.timelines.traversals import traversals
-from experiments.json_files import parse_json
-from experiments.run_record import RunRecord, record_from_json, record_from_text, record_to_json
-from experiments.summary_file import check_summary
-from experiments.sweepdir import SweepDirectory
-from experiments.unpacking import unpacked
+from experiments.archives.unpacking import unpacked
+from experiments.campaigns.sweepdir import SweepDirectory
+from experiments.records.json_files import parse_json
+from experiments.records.run_record import RunRecord, record_from_json, record_from_text, record_to_json
+from experiments.records.summary_file import check_summary
 from node.core.deliveries import HEADER
 from testbed.machines.inventory import load_inventory
 from tests.run_json import SMALL

@@ -19,11 +19,11 @@ from scapy.packet import Raw
 
 from analysis.history.history_schemas import RUNS
 from analysis.history.store import rows_of
-from experiments.campaign import State
-from experiments.packing import COUNT
-from experiments.run_record import RunRecord, record_text
-from experiments.sweepdir import runs
-from experiments.validated_json import to_json
+from experiments.archives.packing import COUNT
+from experiments.campaigns.campaign import State
+from experiments.campaigns.sweepdir import runs
+from experiments.records.run_record import RunRecord, record_text
+from experiments.records.validated_json import to_json
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
 from node.core.message_layout import Codec
 from node.protocols.sprinkler.messages import CODEC, Events, Publish, Subscribe
@@ -180,7 +180,7 @@ def _sweeps() -> Iterator[bytes]:
     points = [replace(run, state=State.DONE, verdict="passed", duration_s=4.2) for run in runs(swept, 1, 7)]
     experiment = {"name": "tiny", "sweep": swept, "expect_sweep": ["max(events.lost) == 0"]}
     yield json.dumps(to_json(sweep_record(*points, experiment=experiment))).encode()
-    yield (Path(__file__).parents[1] / "experiments" / "earlier" / "sweep.json").read_bytes()
+    yield (Path(__file__).parents[1] / "experiments" / "campaigns" / "earlier" / "sweep.json").read_bytes()
 
 
 def _archives() -> Iterator[bytes]:

@@ -18,15 +18,15 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.capture.pcap.fields import Columns
-from analysis.capture.pcap.index import CaptureIndex, build_index
-from analysis.capture.pcap.mapping import map_bytes
-from analysis.capture.pcap.record_batches import Span, read_columns, spans_of
+from analysis.capture.pcap.files.index import CaptureIndex, build_index
+from analysis.capture.pcap.files.mapping import map_bytes
+from analysis.capture.pcap.files.record_batches import Span, read_columns, spans_of
 from analysis.capture.pcap.streams import Conversations, HostCapture, WaitLimits
 from analysis.capture.time_range import TimeRange
 from analysis.errors import CaptureError
 from analysis.history.files import UnusableError, read_rows
 from analysis.history.history_schemas import SCHEMAS
-from experiments.plain_name import plain_name
+from experiments.files.plain_name import plain_name
 from node.core.errors import RemoteProtocolError
 from node.core.framing import frames_in
 from node.protocols.sprinkler.messages import CODEC

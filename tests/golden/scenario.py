@@ -29,8 +29,8 @@ from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.epochs import written
 from node.core.specification import Member, NodeSpec
-from node.protocols.sprinkler.client import Client
 from node.protocols.sprinkler.messages import Predicate
+from node.protocols.sprinkler.region.client import Client
 from node.sim.process import Node, Observer, TraceEntry, ignore, keep_measure
 from node.sim.sim_network import Network
 from node.sim.wires import Wires

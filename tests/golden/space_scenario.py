@@ -30,7 +30,7 @@ from random import Random
 from typing import Any
 
 from node.core import machine as m
-from node.core.peer_pool import ReceivedFrom, Unreachable
+from node.core.peers.peer_pool import ReceivedFrom, Unreachable
 from node.protocols.can.messages import Route, coordinates_of, point_of
 from node.protocols.can.overlay import Can
 from node.protocols.can.parameters import CanParameters

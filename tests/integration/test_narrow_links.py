@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.timelines import fidelity
+from analysis.timelines.links import fidelity
+from analysis.timelines.links.traversals import PACKET_COLUMNS, sides, traversals
 from analysis.timelines.run_metadata import read_metadata
-from analysis.timelines.traversals import PACKET_COLUMNS, sides, traversals
-from experiments.run_record import record_from_json
+from experiments.records.run_record import record_from_json
 from testbed.pytest_plugin.fixture import Cutset
 
 NARROW, LESS_NARROW = ({"rate": rate, "queue": "40packets"} for rate in ("1mbit", "1500kbit"))

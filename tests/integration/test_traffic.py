@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.timelines.tcp_connections import PACKET_COLUMNS, captured_hosts, tcp_connections
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from testbed.cli import main
 
 TOPOLOGY = """

@@ -9,7 +9,7 @@ event loop.
 from collections import deque
 
 from node.core import machine as m
-from node.core.peer_pool import ReceivedFrom, SendTo
+from node.core.peers.peer_pool import ReceivedFrom, SendTo
 from node.sim.flat_network import FlatNetwork
 
 

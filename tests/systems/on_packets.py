@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from systems.loader import load_system
 from testbed.cli import main
 from testbed.programs import missing_here, named

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from testbed.cli import main
 from tests.systems.on_packets import carried_out
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from testbed.cli import main
 from tests.testbed.as_ordinary_user import ordinary
 from tests.testbed.runner.live import CUTSET, PROJECT

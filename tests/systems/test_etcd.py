@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.systems.on_packets import carried_out, needs
 
 pytestmark = needs("etcd")

@@ -4,7 +4,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.systems.on_packets import carried_out, needs
 
 pytestmark = needs("gossipsub")

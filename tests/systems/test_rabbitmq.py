@@ -5,7 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.systems.on_packets import carried_out, needs
 
 pytestmark = needs("rabbitmq")

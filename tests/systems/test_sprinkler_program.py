@@ -10,7 +10,7 @@ from analysis.capture.markers import Markers
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.messages.searched import messages_of
 from analysis.schemas import MESSAGES
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.core.message_layout import Codec
 from node.protocols.sprinkler.messages import CODEC
 from tests.systems.on_packets import carried_out, needs

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.key_log import client_randoms
-from experiments.rundir import RunDirectory
+from experiments.records.key_log import client_randoms
+from experiments.records.rundir import RunDirectory
 from testbed.cli import main
 from tests.analysis.capture.tls.speaking import certificate
 from tests.systems.on_packets import carried_out

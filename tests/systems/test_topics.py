@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RecordKind, read_records
 from systems.names import FOLDER
 from tests.systems.on_packets import carried_out, needs

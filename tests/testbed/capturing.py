@@ -11,10 +11,10 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from experiments.plan import CapturePlan
+from experiments.planned.plan import CapturePlan
 from testbed.batches import run_batch
-from testbed.capture_commands import CapturePoint
-from testbed.captures import FLUSH_S, Captures
+from testbed.capturing.capture_commands import CapturePoint
+from testbed.capturing.captures import FLUSH_S, Captures
 from testbed.errors import TestbedError
 from testbed.network.commands import OPTIONAL_SETTINGS, ROOT_SETTINGS
 from testbed.network.namespaces import write_settings

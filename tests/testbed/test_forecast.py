@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from experiments.loader import load_experiment
-from experiments.plan import Plan, plan_to_json
+from experiments.planned.plan import Plan, plan_to_json
 from testbed.forecast import forecast, takes_per_s
 from testbed.planning import make_plan
 from topologies.loader import load_topology

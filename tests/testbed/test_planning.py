@@ -5,9 +5,9 @@ from ipaddress import IPv4Address, IPv4Network
 
 import pytest
 
-from experiments.changes import LinkChange, ProcessChange
 from experiments.loader import load_experiment
-from experiments.plan import Plan, plan_from_json, plan_to_json
+from experiments.planned.changes import LinkChange, ProcessChange
+from experiments.planned.plan import Plan, plan_from_json, plan_to_json
 from testbed.planning import make_plan, process_seed
 from topologies.errors import InputError
 from topologies.loader import load_topology

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from experiments.loader import load_experiment
-from experiments.plan import Plan
+from experiments.planned.plan import Plan
 from testbed import resources
-from testbed.capture_commands import BUFFER_KIB, BUFFER_KIB_MIN, BUFFERS_SHARE, buffer_kib
+from testbed.capturing.capture_commands import BUFFER_KIB, BUFFER_KIB_MIN, BUFFERS_SHARE, buffer_kib
 from testbed.errors import MachineError
 from testbed.planning import make_plan
 from testbed.resources import PROCESSES_PER_PROCESSOR_MAX, check_resources, needed_bytes, smaller_buffers

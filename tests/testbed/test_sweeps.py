@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.campaign import State
+from experiments.campaigns.campaign import State
+from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.loader import read_experiment
-from experiments.sweepdir import SweepDirectory
 from testbed import sweeps
 from testbed.run_selection import RunSelection
 from testbed.sweeps import Points, continued, new_record, refuse_changed, runs_of

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.changes import Direction, LinkChange, LinkState
 from experiments.loader import read_experiment
-from experiments.plan import Plan, plan_from_json, plan_to_json
+from experiments.planned.changes import Direction, LinkChange, LinkState
+from experiments.planned.plan import Plan, plan_from_json, plan_to_json
 from testbed.cli import main
 from testbed.planning import make_plan
 from topologies.errors import InputError

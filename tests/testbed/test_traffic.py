@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from experiments.loader import load_experiment
-from experiments.plan import Plan, plan_from_json, plan_to_json
+from experiments.planned.plan import Plan, plan_from_json, plan_to_json
 from testbed.backends.ssh_hosts import SshBackend
-from testbed.capture_size import capture_bytes_per_s
+from testbed.capturing.capture_size import capture_bytes_per_s
 from testbed.cli import main
 from testbed.faults.interactive import InteractiveSchedule
 from testbed.machines.inventory import load_inventory

@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from experiments.json_files import read_json
-from experiments.rundir import RunDirectory
-from experiments.validated_json import STRICT, Count, Name, from_json, to_json
+from experiments.records.json_files import read_json
+from experiments.records.rundir import RunDirectory
+from experiments.records.validated_json import STRICT, Count, Name, from_json, to_json
 from topologies.errors import InputError
 
 MAX_NS = 1 << 61

@@ -14,9 +14,9 @@ import numpy as np
 
 from analysis.capture.clocks.clock import REFERENCE, Clock, Floats, Ints
 from analysis.capture.clocks.clocks_file import read_machines
-from experiments.observations import CaptureRecord
-from experiments.run_record import RunRecord
-from experiments.rundir import RunDirectory
+from experiments.records.observations import CaptureRecord
+from experiments.records.run_record import RunRecord
+from experiments.records.rundir import RunDirectory
 
 _OF_MACHINES = ("changes", "cpu", "processes")
 """What stands in run.json with times by the clock of the machine that it was seen on."""

@@ -22,14 +22,14 @@ from analysis.capture.clocks.machine_clocks import (
     machine_of_capture,
 )
 from analysis.capture.clocks.wire import LinkEnd, MatchEnds
-from analysis.capture.pcap.compressed import unpack
+from analysis.capture.pcap.files.compressed import unpack
 from analysis.errors import CaptureError
 from analysis.jobs.work import Workers
-from experiments.json_files import write_json
-from experiments.observations import CaptureRecord
-from experiments.plan import LinkPlan
-from experiments.run_record import RunRecord
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import LinkPlan
+from experiments.records.json_files import write_json
+from experiments.records.observations import CaptureRecord
+from experiments.records.run_record import RunRecord
+from experiments.records.rundir import RunDirectory
 
 SCHEMA = 1
 EMULAB = "emulab"

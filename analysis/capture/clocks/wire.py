@@ -9,11 +9,11 @@ import numpy as np
 
 from analysis.capture.clocks.bounds import Exchange, Sightings, thinned
 from analysis.capture.clocks.clock import Ints
-from analysis.capture.pcap.index import load_index
-from analysis.capture.pcap.record_batches import read_columns, spans_of
+from analysis.capture.pcap.files.index import load_index
+from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.time_range import EVER
 from analysis.errors import CaptureError
-from analysis.timelines.link_segments import KEY_COLUMNS, PROTO_TCP, Segments, same, segments
+from analysis.timelines.links.link_segments import KEY_COLUMNS, PROTO_TCP, Segments, same, segments
 
 _COLUMNS = ("t_ns", "offset", "src_hi", *KEY_COLUMNS)
 

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analysis.capture.pcap.byte_ranges import ByteRanges, ascending, join, no_pieces, no_ranges
-from analysis.capture.pcap.format import Bytes, Integers, column, gather
+from analysis.capture.pcap.files.byte_ranges import ByteRanges, ascending, join, no_pieces, no_ranges
+from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
 from analysis.capture.pcap.frames import Frames, FrameWalk
 from analysis.capture.pcap.nested import NUMBER_KINDS, Opened, opened
 from analysis.capture.pcap.reassemble import SettledRange

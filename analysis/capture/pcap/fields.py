@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.capture.pcap.format import Bytes, Integers, column, gather
+from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
+from analysis.capture.pcap.files.records import HistoryFilter, Records
 from analysis.capture.pcap.link_types import ETHERTYPE_IPV4, ETHERTYPE_IPV6, network_layer
-from analysis.capture.pcap.records import HistoryFilter, Records
 from analysis.schemas import PACKETS
 
 EXTENSION_HEADERS_MAX = 8

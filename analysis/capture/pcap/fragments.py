@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from analysis.capture.pcap.fields import Columns
-from analysis.capture.pcap.format import Bytes, column, gather
+from analysis.capture.pcap.files.format import Bytes, column, gather
+from analysis.capture.pcap.files.records import Records
 from analysis.capture.pcap.link_types import ETHERNET, ETHERTYPE_IPV4, ETHERTYPE_IPV6, network_layer
-from analysis.capture.pcap.records import Records
 
 FRAGMENTS_MAX = 100_000  # that are given a place
 DATAGRAMS_MAX = 4_096  # waited for at once

@@ -15,8 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from analysis.capture.pcap.byte_ranges import ByteRanges
-from analysis.capture.pcap.format import Bytes, Integers, column, gather
+from analysis.capture.pcap.files.byte_ranges import ByteRanges
+from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BYTES, VERSION
 
 _EVER = np.iinfo(np.int64)

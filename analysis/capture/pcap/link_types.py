@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from analysis.capture.pcap.format import Bytes, Integers, column, gather
-from analysis.capture.pcap.records import HEAD_BYTES, Records
+from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
+from analysis.capture.pcap.files.records import HEAD_BYTES, Records
 
 ETHERTYPE_IPV4, ETHERTYPE_IPV6 = 0x0800, 0x86DD
 VLAN_TAGS_MAX = 4

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.pcap.format import Integers, column, gather
+from analysis.capture.pcap.files.format import Integers, column, gather
 from analysis.capture.pcap.frames import Frames
 from analysis.schemas import ENDS_COLUMNS
 from node.core.framing import HEADER_BYTES

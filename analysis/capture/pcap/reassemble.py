@@ -22,7 +22,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from analysis.capture.pcap.byte_ranges import (
+from analysis.capture.pcap.files.byte_ranges import (
     ByteRanges,
     Segments,
     ascending,
@@ -31,7 +31,7 @@ from analysis.capture.pcap.byte_ranges import (
     no_pieces,
     no_ranges,
 )
-from analysis.capture.pcap.format import Integers
+from analysis.capture.pcap.files.format import Integers
 
 SYN, RST = 0x02, 0x04
 WINDOW_BYTES_MAX = 1 << 30  # RFC 7323, section 2.3: nothing can be further ahead

@@ -3,7 +3,7 @@
 import numpy as np
 
 from analysis.capture.pcap.fields import DIRECTION, Columns
-from analysis.capture.pcap.format import Integers
+from analysis.capture.pcap.files.format import Integers
 from analysis.capture.pcap.reassemble import RST, SYN
 
 TCP = 6

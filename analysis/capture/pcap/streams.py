@@ -19,14 +19,14 @@ import pyarrow as pa
 from analysis.capture.clocks.clock import REFERENCE, Clock
 from analysis.capture.datagrams import Datagrams
 from analysis.capture.markers import MarkerDecoder, Markers
-from analysis.capture.pcap.byte_ranges import Segments
 from analysis.capture.pcap.decode import Decoder
 from analysis.capture.pcap.fields import DIRECTION, Columns
-from analysis.capture.pcap.format import Bytes, Integers
-from analysis.capture.pcap.index import load_index
-from analysis.capture.pcap.mapping import map_bytes, release
+from analysis.capture.pcap.files.byte_ranges import Segments
+from analysis.capture.pcap.files.format import Bytes, Integers
+from analysis.capture.pcap.files.index import load_index
+from analysis.capture.pcap.files.mapping import map_bytes, release
+from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.pcap.reassemble import HORIZON_NS, PIECES_MAX, Connection, Numbering, SettledRange
-from analysis.capture.pcap.record_batches import read_columns, spans_of
 from analysis.capture.pcap.segments import pick_segments
 from analysis.capture.time_range import EVER
 from analysis.capture.tls.events import TlsConnections, TlsDecoder

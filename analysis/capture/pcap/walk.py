@@ -16,7 +16,7 @@ from itertools import islice
 
 import numpy as np
 
-from analysis.capture.pcap.format import PCAP, Bytes, Format, Integers
+from analysis.capture.pcap.files.format import PCAP, Bytes, Format, Integers
 
 LANE_BYTES = 262_144
 LANES_MIN = 8  # fewer are not worth the set-up

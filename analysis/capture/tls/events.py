@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from analysis.capture.markers import Markers
 from analysis.capture.pcap.decode import Decoding
-from analysis.capture.pcap.format import Bytes
+from analysis.capture.pcap.files.format import Bytes
 from analysis.capture.pcap.reassemble import SettledRange
 from analysis.capture.tls.plaintext import Plaintext
 from analysis.capture.tls.records import APPLICATION, HEADER, Record, TlsRecords
@@ -22,7 +22,7 @@ from analysis.capture.tls.sessions import ROW, Session, Sessions, Share, TlsStre
 from analysis.capture.tls.tshark import Tshark
 from analysis.errors import AnalysisError
 from analysis.schemas import DECODING
-from experiments.key_log import client_randoms
+from experiments.records.key_log import client_randoms
 
 Flags = npt.NDArray[np.bool_]
 Emit = Callable[[str, pa.RecordBatch], None]

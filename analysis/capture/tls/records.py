@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from analysis.capture.markers import MarkerDecoder, Markers
 from analysis.capture.pcap.decode import Decoding, KnownRange, seen_columns
-from analysis.capture.pcap.format import Bytes
+from analysis.capture.pcap.files.format import Bytes
 from analysis.capture.pcap.frames import copied, runs, windows
 from analysis.capture.pcap.reassemble import SettledRange
 

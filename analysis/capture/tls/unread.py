@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from experiments.run_record import RunRecord
-from experiments.rundir import RunDirectory
+from experiments.records.run_record import RunRecord
+from experiments.records.rundir import RunDirectory
 
 REASONS_MAX = 3
 HOLES = "bytes of it are missing from the capture"

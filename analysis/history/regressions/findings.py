@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from experiments.campaign import Failure
+from experiments.campaigns.campaign import Failure
 
 Kind = Literal["change point", "tonight"]
 Direction = Literal["worse", "better"]

@@ -13,7 +13,7 @@ from typing import Any, Final
 from analysis.history.regressions.findings import Flake, Pattern, failure_of, why
 from analysis.history.regressions.series import MEASURED
 from analysis.intervals import rate_interval
-from experiments.campaign import Failure
+from experiments.campaigns.campaign import Failure
 
 FLAKE_OVER_NIGHTS: Final = 30
 """After so many nights without a failure something counts as mended."""

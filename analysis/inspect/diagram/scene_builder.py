@@ -17,14 +17,14 @@ from analysis.inspect.diagram.message_selection import DiagramQuery, ExtraMessag
 from analysis.inspect.diagram.ranks import Ranks, ranks_of
 from analysis.inspect.diagram.scene import Disturbance, Lifeline, Scene
 from analysis.jobs import transfers
-from analysis.pages.report.bands import bands
+from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.schemas import LOST
 from analysis.timelines.run_metadata import read_metadata
-from experiments.changes import ProcessChange
-from experiments.plan import ProcessPlan
-from experiments.rundir import RunDirectory, run_argument
+from experiments.planned.changes import ProcessChange
+from experiments.planned.plan import ProcessPlan
+from experiments.records.rundir import RunDirectory, run_argument
 from topologies.errors import InputError
 from topologies.palette import colour_of
 from topologies.strict import suggestion

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 
 from analysis.errors import AnalysisError
 from analysis.timelines.run_metadata import RunMetadata
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 

@@ -18,7 +18,7 @@ from analysis.jobs import transfers
 from analysis.messages.label import address_text
 from analysis.schemas import ENDS_COLUMNS
 from analysis.timelines.run_metadata import RunMetadata
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.core.declaration import Reading
 from node.core.epochs import written
 

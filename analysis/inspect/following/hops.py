@@ -21,8 +21,8 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from analysis.capture.pcap.compressed import capture_name
 from analysis.capture.pcap.fields import DIRECTION
+from analysis.capture.pcap.files.compressed import capture_name
 from analysis.inspect.following.copies import Copy, EventTrace, StreamRequest
 from analysis.inspect.packets.wire import (
     SEQUENCE_NUMBERS,
@@ -33,7 +33,7 @@ from analysis.inspect.packets.wire import (
 )
 from analysis.schemas import PACKETS
 from analysis.timelines.run_metadata import RunMetadata
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from analysis.inspect.following.hops import Hop, way_to
 from analysis.inspect.following.story import Story, regions_of
 from analysis.schemas import LOST
 from analysis.timelines.run_metadata import RunMetadata
-from experiments.sanitize import printable
+from experiments.files.sanitize import printable
 from node.core.epochs import written
 
 Style = Callable[[str, str], str]

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from analysis.inspect.following.copies import EventTrace
 from analysis.inspect.following.hops import Hop, way_to
 from analysis.schemas import LOST
-from analysis.timelines.content import ContentFiles
-from analysis.timelines.deliveries import must_get
-from analysis.timelines.delivery_records import read_files
-from analysis.timelines.periods import period_at
+from analysis.timelines.delivery.content import ContentFiles
+from analysis.timelines.delivery.deliveries import must_get
+from analysis.timelines.delivery.delivery_records import read_files
+from analysis.timelines.links.periods import period_at
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 
 MENTIONED_SHARE = 0.1  # of the whole time: what took less is not a reason
 

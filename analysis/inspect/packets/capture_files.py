@@ -12,10 +12,10 @@ from typing import Any
 
 from analysis.capture.clocks.clock import REFERENCE, Clock
 from analysis.capture.clocks.machine_clocks import clock_of_capture, read_clocks
-from analysis.capture.pcap.compressed import capture_name, readable
 from analysis.capture.pcap.fields import Columns
-from analysis.capture.pcap.index import CaptureIndex
-from analysis.capture.pcap.record_batches import read_columns, spans_of
+from analysis.capture.pcap.files.compressed import capture_name, readable
+from analysis.capture.pcap.files.index import CaptureIndex
+from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.filters import Filter, within
 from analysis.inspect.packets.transfer_reader import transfers
@@ -23,7 +23,7 @@ from analysis.inspect.packets.wire import read_openings
 from analysis.jobs.extraction import load_indices
 from analysis.schemas import ARRIVED
 from analysis.timelines.run_metadata import RunMetadata
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 

@@ -14,7 +14,7 @@ from analysis.inspect.packets.arrays import flags, from_arrow, known, strings, t
 from analysis.messages.marked import known_codec
 from analysis.schemas import KEY_COLUMN, LOST
 from analysis.timelines.run_metadata import RunMetadata
-from experiments.plan import Plan
+from experiments.planned.plan import Plan
 from node.core.message_layout import KEY_SHOWN, Codec
 from topologies.errors import InputError
 

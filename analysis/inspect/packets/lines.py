@@ -17,7 +17,7 @@ from analysis.inspect.packets.objects import CONNECTION, bar_ms, delay_ms, secon
 from analysis.messages.label import label
 from analysis.schemas import ARRIVED, LOST
 from analysis.timelines.run_metadata import Fault, RunMetadata
-from experiments.sanitize import printable
+from experiments.files.sanitize import printable
 from node.core.message_layout import Codec
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ One section, little-endian; an Interface Description Block for each interface be
 Enhanced Packet Blocks, with a comment each where there is one; a Name Resolution Block, so that Wireshark can
 show hosts by their names; and a Decryption Secrets Block, so that it can show what TLS encrypts. Source:
 draft-ietf-opsawg-pcapng, section 3.5 on options and those on these blocks. Reading is
-`analysis.capture.pcap.pcapng`'s matter.
+`analysis.capture.pcap.files.pcapng`'s matter.
 """
 
 import struct

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from analysis.capture.pcap.fields import DIRECTION
-from analysis.capture.pcap.mapping import map_bytes
+from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.capture_files import CaptureFile, captures_of
 from analysis.inspect.packets.dissect import Content
@@ -28,7 +28,7 @@ from analysis.inspect.packets.wire import (
     key_of,
     read_openings,
 )
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 
 Row = Mapping[str, Any]
 _SEGMENT = ("t_ns", "offset", "length", "seq", "payload_offset", "payload_length", *DIRECTION)

@@ -25,7 +25,7 @@ from analysis.inspect.packets.wire import (
     direction_of,
     key_of,
 )
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 
 _ON_THE_WAY_NS = 10 * 10**9  # what came later than this after it was sent is not taken for the same
 _SEGMENT = ("t_ns", "seq", "payload_length", *DIRECTION)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis.capture.pcap.fields import DIRECTION, Columns
-from analysis.capture.pcap.mapping import map_bytes
+from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.arrays import to_arrow
 from analysis.inspect.packets.capture_files import CaptureFile, Extent, Row, at_place, captures_of, placed
@@ -28,8 +28,8 @@ from analysis.inspect.packets.pcapng_writer import PcapngWriter
 from analysis.inspect.packets.transfer_reader import Step, merge
 from analysis.inspect.packets.wire import Keys, Ranges, direction_of, halves
 from analysis.timelines.run_metadata import RunMetadata
-from experiments.key_log import key_lines
-from experiments.rundir import RunDirectory
+from experiments.records.key_log import key_lines
+from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 Mask = npt.NDArray[np.bool_]

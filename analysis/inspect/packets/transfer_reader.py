@@ -18,7 +18,7 @@ from analysis.errors import AnalysisError, check_transfers
 from analysis.inspect.packets.arrays import from_arrow, to_arrow
 from analysis.inspect.packets.filters import Filter
 from analysis.schemas import TRANSFERS
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 
 BATCH_ROWS = 2_048
 _TIME, _SENDER = "t_ns", "sender"

@@ -18,10 +18,10 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from analysis.capture.pcap.fields import DIRECTION
-from analysis.capture.pcap.format import Integers
+from analysis.capture.pcap.files.format import Integers
 from analysis.capture.pcap.reassemble import SYN
 from analysis.inspect.packets.arrays import from_arrow, to_arrow
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 
 Direction = tuple[int, int, int, int, int, int]
 """One TCP direction, as PACKETS has it: the values of DIRECTION."""

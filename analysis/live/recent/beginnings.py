@@ -14,8 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from analysis.capture.pcap.byte_ranges import Segments
-from analysis.capture.pcap.format import Bytes, Integers
+from analysis.capture.pcap.files.byte_ranges import Segments
+from analysis.capture.pcap.files.format import Bytes, Integers
 from analysis.capture.pcap.reassemble import SYN, distance
 from node.core.errors import RemoteProtocolError
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, LENGTH_BYTES, VERSION, read_header

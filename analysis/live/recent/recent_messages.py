@@ -4,9 +4,9 @@ Both ends of each message are matched by TCP's sequence numbers, from the newest
 What the kernel and tcpdump still hold, about the last second, is not seen. A message that left just before is
 not called lost, though nobody has seen it come; nor is one to where the stream could not be followed.
 
-The newest parts of a host's growing capture (`experiments.capture_parts`) are put together in a temporary
-file, every direction is made to begin with a message (`analysis.live.recent.beginnings`), and the analysis'
-own machinery does the rest.
+The newest parts of a host's growing capture (`experiments.records.capture_parts`) are put together in a
+temporary file, every direction is made to begin with a message (`analysis.live.recent.beginnings`), and the
+analysis' own machinery does the rest.
 """
 
 import tempfile
@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.capture.markers import Markers
-from analysis.capture.pcap.byte_ranges import Segments
-from analysis.capture.pcap.format import Bytes
-from analysis.capture.pcap.index import build_index
-from analysis.capture.pcap.mapping import map_bytes
-from analysis.capture.pcap.record_batches import read_columns, spans_of
+from analysis.capture.pcap.files.byte_ranges import Segments
+from analysis.capture.pcap.files.format import Bytes
+from analysis.capture.pcap.files.index import build_index
+from analysis.capture.pcap.files.mapping import map_bytes
+from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.pcap.streams import (
     Conversations,
     Direction,
@@ -36,10 +36,10 @@ from analysis.errors import AnalysisError, CaptureError
 from analysis.jobs.matching import Key, Receivers, key_of, match
 from analysis.live.recent.beginnings import begin_at_first, begin_at_message
 from analysis.schemas import LOST, MESSAGES, TRANSFERS, UNSEEN
-from experiments import capture_parts
-from experiments.plan import Plan
-from experiments.rundir import RunDirectory
-from experiments.scratch import scratch
+from experiments.files.scratch import scratch
+from experiments.planned.plan import Plan
+from experiments.records import capture_parts
+from experiments.records.rundir import RunDirectory
 from node.core.message_layout import Codec
 
 GRACE_NS = 1_000_000_000  # after which a message that nobody saw come is called lost

@@ -22,7 +22,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from analysis.pages.charting.chart_model import HEADROOM, NEAR, Axis, Chart, Reference, Series, Span, highest
 from analysis.pages.report.formatting import tick_text
-from experiments.whole_files import replacing
+from experiments.files.whole_files import replacing
 
 INK, MUTED, GRID, BAND, BAD = "#1a1c20", "#5a606a", "#e4e5e8", "#3c424c", "#b3261e"
 DPI = 160

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from analysis.history.metrics import Metric, headline
 from analysis.pages.comparing.sides import Side
-from analysis.pages.report.bands import fault_label
+from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import (
     EN_DASH,
     SMALL_CHANGE,

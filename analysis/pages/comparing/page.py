@@ -21,11 +21,11 @@ from analysis.pages.comparing import metrics
 from analysis.pages.comparing.settings import settings
 from analysis.pages.comparing.sides import Side
 from analysis.pages.comparing.systems import systems
-from analysis.pages.report.bands import bands
-from analysis.pages.report.charts import TIME, latency_chart, spans, throughput_chart, time_end
+from analysis.pages.report.charts.bands import bands
+from analysis.pages.report.charts.charts import TIME, latency_chart, spans, throughput_chart, time_end
 from analysis.pages.report.page import environment as report_environment
-from experiments.summary import SECTION_TITLES
-from experiments.whole_files import write_whole
+from experiments.files.whole_files import write_whole
+from experiments.records.summary import SECTION_TITLES
 
 _HERE = Path(__file__).parent
 SAME_TIME_S = 0.5  # faults that are closer are drawn once

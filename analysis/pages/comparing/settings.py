@@ -8,7 +8,7 @@ from analysis.history.record import place_of
 from analysis.pages.comparing.sides import Side
 from analysis.pages.report.page import short_commit
 from experiments.overrides import leaf_text, leaves
-from experiments.run_record import RunRecord, record_to_json
+from experiments.records.run_record import RunRecord, record_to_json
 
 PLACE = "place"
 ASKED = ("experiment", "topology")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.pages.report.run_reader import AnalysedRun, read_record
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 from topologies.palette import REGION_COLOURS
 

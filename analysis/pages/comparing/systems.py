@@ -1,7 +1,7 @@
 """Systems side by side: what tells two systems apart on the same topology, load and faults, in one table.
 
 Only where the runs are of different systems. What they promise stands above it, for whoever delivers less has
-less to do; what the same numbers are called stands in `experiments.summary`.
+less to do; what the same numbers are called stands in `experiments.records.summary`.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from analysis.pages.comparing.metrics import MetricComparison, compared
 from analysis.pages.comparing.sides import Side
 from analysis.pages.report.formatting import scaled
 from analysis.timelines.latency import PHASES
-from experiments.summary import SECTION_TITLES
+from experiments.records.summary import SECTION_TITLES
 
 GROUPS = (
     ("Delivery", "events", ("published", "delivered", "lost", "duplicated", "out_of_order")),

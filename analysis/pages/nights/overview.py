@@ -25,7 +25,7 @@ from analysis.pages.report.formatting import (
     percent,
     value_text,
 )
-from experiments.nights import run_title
+from experiments.campaigns.nights import run_title
 
 FLAKES_SHOWN = 60
 WHY_MAX = 160

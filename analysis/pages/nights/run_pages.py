@@ -32,7 +32,7 @@ from analysis.pages.report.formatting import (
     value_text,
 )
 from analysis.pages.report.page import short_commit
-from experiments.rundir import RunDirectory, run_argument
+from experiments.records.rundir import RunDirectory, run_argument
 
 _LINK = b'<a id="report"'
 """How the link to its report begins in the template."""

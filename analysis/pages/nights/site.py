@@ -33,9 +33,9 @@ from analysis.pages.nights.trend_sections import sections, trend_of
 from analysis.pages.nights.verdicts import SIGNS, status_of, strip, verdict_text
 from analysis.pages.report.formatting import count_of, seconds
 from analysis.pages.report.page import short_commit
-from experiments.plain_name import check_folder
-from experiments.rundir import RunDirectory
-from experiments.whole_files import write_whole
+from experiments.files.plain_name import check_folder
+from experiments.files.whole_files import write_whole
+from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 _HERE = Path(__file__).parent

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]")
 _BETWEEN = "~"  # stands in no name: it is not among the plain characters

@@ -20,7 +20,7 @@ from analysis.pages.charting.chart_page import embedded
 from analysis.pages.nights.change_words import size_of
 from analysis.pages.nights.night_reader import Entry
 from analysis.pages.report.formatting import title_of
-from experiments.summary import SECTION_TITLES
+from experiments.records.summary import SECTION_TITLES
 from topologies.palette import BLUE
 
 _ORDER = {

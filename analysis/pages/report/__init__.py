@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from experiments.rundir import RunDirectory
-from experiments.whole_files import write_whole
+from experiments.files.whole_files import write_whole
+from experiments.records.rundir import RunDirectory
 
 __all__ = ["write_report"]
 
@@ -35,7 +35,7 @@ def write_report(run: RunDirectory) -> Path:
 
 def _draw(run: RunDirectory) -> None:
     """Draw the figures, where matplotlib, which takes long to import, keeps no other work waiting."""
-    from analysis.pages.report.figures import write_figures  # noqa: PLC0415
+    from analysis.pages.report.charts.figures import write_figures  # noqa: PLC0415
     from analysis.pages.report.run_reader import read_record  # noqa: PLC0415
 
     write_figures(read_record(run), run)

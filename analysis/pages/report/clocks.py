@@ -10,7 +10,7 @@ import numpy as np
 from analysis.capture.clocks.clock import Floats
 from analysis.capture.clocks.run_clocks import summary
 from analysis.pages.charting.chart_model import Axis, Chart, Series
-from analysis.pages.report.charts import TIME, TOGETHER
+from analysis.pages.report.charts.charts import TIME, TOGETHER
 from analysis.pages.report.formatting import count_of, number, short_time, with_unit
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.tables import Column, Table, figure, label, quantity, table, words

@@ -10,9 +10,9 @@ from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.sections import Captioned, Section
 from analysis.pages.report.tables import Table, quantity, table
 from analysis.parquet_files import read_any
+from analysis.timelines.delivery.selectivity import OF_CLIENTS, OF_SUBSCRIPTIONS
 from analysis.timelines.schemas import SELECTIVITY
-from analysis.timelines.selectivity import OF_CLIENTS, OF_SUBSCRIPTIONS
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 
 WHAT = (OF_SUBSCRIPTIONS, OF_CLIENTS)
 

@@ -8,12 +8,12 @@ sampling intervals, the table says of how many streams; why that is so stands be
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.pages.report.bands import fault_label
+from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import count_of, number, precise_seconds, seconds
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.pages.report.tables import Table, label, quantity, table
-from analysis.timelines.convergence import SETTLED_NS
-from analysis.timelines.recovery_table import APART_S
+from analysis.timelines.recovering.convergence import SETTLED_NS
+from analysis.timelines.recovering.recovery_table import APART_S
 
 ROUTES_SHOWN = 400  # there may be thousands of clients
 

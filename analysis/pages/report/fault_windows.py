@@ -27,11 +27,11 @@ from analysis.inspect.diagram.ranks import Ranks, ranks_of
 from analysis.inspect.diagram.scene_builder import around_fault, fault_times, figure_name
 from analysis.jobs import transfers
 from analysis.messages.label import label
-from analysis.pages.report.bands import bands, fault_label
+from analysis.pages.report.charts.bands import bands, fault_label
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.schemas import ARRIVED, TRANSFERS
-from experiments.rundir import RunDirectory, run_argument
-from experiments.whole_files import write_whole
+from experiments.files.whole_files import write_whole
+from experiments.records.rundir import RunDirectory, run_argument
 from topologies.errors import InputError
 
 BEFORE_S, AFTER_S = 1.0, 3.0  # of each time when a fault begins or ends

@@ -9,7 +9,7 @@ Of the headline numbers of summary.json also what each is called, and how its ch
 import math
 from datetime import date
 
-from experiments.summary import METRICS, RECOVERY
+from experiments.records.summary import METRICS, RECOVERY
 
 NOT_MEASURED = "not measured"
 EN_DASH = "\u2013"  # between the ends of a span or a link

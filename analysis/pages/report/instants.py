@@ -1,6 +1,6 @@
 """Times at which a report looks at a system's state: before the first outage, within each, after each."""
 
-from analysis.pages.report.bands import bands
+from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.timelines.run_metadata import RunMetadata
 

@@ -25,7 +25,9 @@ from analysis.pages.charting.chart_page import (
     place,
     spans_json,
 )
-from analysis.pages.report import backlog, charts, clocks, tables
+from analysis.pages.report import clocks, tables
+from analysis.pages.report.charts import backlog, charts
+from analysis.pages.report.charts.topology_drawing import drawing, rates
 from analysis.pages.report.convergence import convergence
 from analysis.pages.report.fault_windows import FaultDiagram, FaultWindows
 from analysis.pages.report.fidelity_table import fidelity_table
@@ -34,9 +36,8 @@ from analysis.pages.report.recovery import note_in_words, recoveries
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.sections import Section
 from analysis.pages.report.story import story
-from analysis.pages.report.topology_drawing import drawing, rates
 from analysis.pages.report.traffic import traffic_table
-from experiments.run_record import Times
+from experiments.records.run_record import Times
 from topologies.palette import colour_of
 
 _HERE = Path(__file__).parent

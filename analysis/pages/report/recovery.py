@@ -5,12 +5,12 @@ own story.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from analysis.pages.report.bands import fault_label
+from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import NOT_MEASURED, number, precise_seconds, seconds, short_time
 from analysis.pages.report.paper import PaperSection, paper_section
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.pages.report.tables import Table, label, quantity, table
-from experiments.summary import RECOVERY
+from experiments.records.summary import RECOVERY
 
 TITLES = {key: figure.title for key, figure in RECOVERY.items()}
 """What the page calls the summary's figures."""

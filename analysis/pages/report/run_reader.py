@@ -21,9 +21,9 @@ from analysis.parquet_files import read_any
 from analysis.schemas import CAPTURES
 from analysis.timelines import schemas
 from analysis.timelines.arrays import rows
-from experiments.plan import LinkPlan, Plan
-from experiments.run_record import Outcome, RunRecord
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import LinkPlan, Plan
+from experiments.records.run_record import Outcome, RunRecord
+from experiments.records.rundir import RunDirectory
 
 Row = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ from math import cos, pi, sin
 
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.tables import Table
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.systems import report_of
 from topologies.layout import layout
 from topologies.palette import colour_of

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from analysis.pages.report.bands import fault_label
+from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import count_of, large, number, percent, seconds, with_unit
 from analysis.pages.report.recovery import note_in_words
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from experiments.changes import MENDING
-from experiments.summary import WRONG
+from experiments.planned.changes import MENDING
+from experiments.records.summary import WRONG
 
 # verdict -> (word, how it looks, what it means)
 _VERDICTS = {

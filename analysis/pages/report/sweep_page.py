@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.pages.report.figures import write_sweep_figures
+from analysis.pages.report.charts.figures import write_sweep_figures
+from analysis.pages.report.charts.sweep_charts import SweepChart
 from analysis.pages.report.formatting import count_of, large, number, with_unit
 from analysis.pages.report.page import environment, short_commit
 from analysis.pages.report.story import Headline
-from analysis.pages.report.sweep_charts import SweepChart
 from analysis.pages.report.tables import (
     EXPECTATION,
     HELD,
@@ -26,13 +26,13 @@ from analysis.pages.report.tables import (
 )
 from analysis.sweeps import Sweep, SweepRunResult, read_sweep
 from analysis.systems.sprinkler_figures import charts as paper_charts
-from experiments.campaign import State
+from experiments.campaigns.campaign import State
+from experiments.campaigns.sweep import value_text
+from experiments.campaigns.sweep_expectations import GroupJudgement
+from experiments.campaigns.sweepdir import SweepDirectory, replay_command
 from experiments.expectations import found_text
-from experiments.summary import WRONG
-from experiments.sweep import value_text
-from experiments.sweep_expectations import GroupJudgement
-from experiments.sweepdir import SweepDirectory, replay_command
-from experiments.whole_files import write_whole
+from experiments.files.whole_files import write_whole
+from experiments.records.summary import WRONG
 
 SIMULATOR = "simulator"
 PROBLEMS_SHOWN = 100

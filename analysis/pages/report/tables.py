@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.capture.pcap.compressed import capture_name
-from analysis.pages.report.bands import fault_label
+from analysis.capture.pcap.files.compressed import capture_name
+from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import (
     EN_DASH,
     NOT_MEASURED,
@@ -21,7 +21,7 @@ from analysis.pages.report.formatting import (
     seconds,
 )
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from experiments.observations import Probe, ProcessRecord
+from experiments.records.observations import Probe, ProcessRecord
 
 PROCESSES_SHOWN = 500
 

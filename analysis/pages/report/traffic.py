@@ -8,7 +8,7 @@ from analysis.pages.charting.chart_model import Span
 from analysis.pages.report.formatting import EN_DASH, count_of, number, percent, scaled
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.pages.report.tables import Table, label, quantity, table
-from experiments.plan import TrafficPlan
+from experiments.planned.plan import TrafficPlan
 
 STRIP_ROWS = 3
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, number
-from experiments.json_files import read_json
-from experiments.studydir import StudyDirectory, StudyRecord
+from experiments.campaigns.studydir import StudyDirectory, StudyRecord
+from experiments.records.json_files import read_json
 
 Values = npt.NDArray[Any]
 

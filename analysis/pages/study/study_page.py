@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.pages.report.figures import write_charts
+from analysis.pages.report.charts.figures import write_charts
+from analysis.pages.report.charts.sweep_charts import SweepChart
 from analysis.pages.report.formatting import number, scaled
 from analysis.pages.report.page import environment
-from analysis.pages.report.sweep_charts import SweepChart
 from analysis.pages.study.results import Results
-from experiments.studydir import StudyDirectory
-from experiments.whole_files import write_whole
+from experiments.campaigns.studydir import StudyDirectory
+from experiments.files.whole_files import write_whole
 from node.systems import resolve, studies_of
 
 TEMPLATE = "study.html.j2"

@@ -15,10 +15,10 @@ from statistics import mean, median
 import numpy as np
 
 from analysis.pages.charting.chart_model import Axis, Chart, Series
-from analysis.pages.report.charts import TIME, spans
+from analysis.pages.report.charts.charts import TIME, spans
 from analysis.pages.systems.sides import System, SystemRun, cut_of
 from analysis.timelines.arrays import Ints, ints
-from analysis.timelines.delivery_records import read_files
+from analysis.timelines.delivery.delivery_records import read_files
 from experiments.declared import Trait
 from node.core.deliveries import RecordKind
 from topologies.palette import BLUE

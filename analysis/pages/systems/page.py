@@ -17,8 +17,8 @@ from analysis.pages.systems.charts import SystemCharts, system_charts
 from analysis.pages.systems.cut_story import story
 from analysis.pages.systems.numbers import systems_table
 from analysis.pages.systems.sides import System, read_systems
-from experiments.sweepdir import SweepDirectory
-from experiments.whole_files import write_whole
+from experiments.campaigns.sweepdir import SweepDirectory
+from experiments.files.whole_files import write_whole
 
 _HERE = Path(__file__).parent
 _ROW_INCHES, _HEAD_INCHES, _FOOT_INCHES = 0.92, 0.62, 0.45

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.pages.report.bands import bands
+from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.run_reader import AnalysedRun, read_record
-from experiments.campaign import State
-from experiments.rundir import RunDirectory
-from experiments.sweep import VARIANT
-from experiments.sweepdir import SweepDirectory, SweepRun
+from experiments.campaigns.campaign import State
+from experiments.campaigns.sweep import VARIANT
+from experiments.campaigns.sweepdir import SweepDirectory, SweepRun
+from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 

@@ -7,26 +7,20 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.timelines import (
-    agreement,
-    convergence,
-    deliveries,
-    latency,
-    recovery,
-    schemas,
-    sparse_intervals,
-    wan,
-)
+from analysis.timelines import agreement, latency, schemas
 from analysis.timelines.arrays import ints
 from analysis.timelines.coded_texts import read_coded
-from analysis.timelines.content import ContentFiles
-from analysis.timelines.delivery_records import by_stream
-from analysis.timelines.host_paths import host_sources
+from analysis.timelines.delivery import deliveries, sparse_intervals
+from analysis.timelines.delivery.content import ContentFiles
+from analysis.timelines.delivery.delivery_records import by_stream
+from analysis.timelines.delivery.sequence_intervals import SequenceIntervals, dated
+from analysis.timelines.delivery.sparse_intervals import SparseIntervals
+from analysis.timelines.delivery.stream_groups import COLUMNS, intervals, records_pieces, sources
+from analysis.timelines.delivery.stream_paths import Sources
+from analysis.timelines.links import wan
+from analysis.timelines.recovering import convergence, recovery
+from analysis.timelines.recovering.host_paths import host_sources
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.sequence_intervals import SequenceIntervals, dated
-from analysis.timelines.sparse_intervals import SparseIntervals
-from analysis.timelines.stream_groups import COLUMNS, intervals, records_pieces, sources
-from analysis.timelines.stream_paths import Sources
 from analysis.timelines.tasks.records import RecordFiles
 from analysis.timelines.tasks.results import together
 from experiments.declared import Trait

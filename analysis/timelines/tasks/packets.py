@@ -10,21 +10,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analysis.schemas import MESSAGES
-from analysis.timelines import (
-    events,
-    failover_events,
-    fidelity,
-    schemas,
-    throughput,
-    traffic,
-    wan,
-)
+from analysis.timelines import events, schemas, throughput
 from analysis.timelines.arrays import Ints, ints
 from analysis.timelines.coded_texts import read_coded_groups
+from analysis.timelines.links import fidelity, traffic, wan
+from analysis.timelines.links.traversals import PACKET_COLUMNS, LinkTraversal, sides
+from analysis.timelines.recovering import failover_events
 from analysis.timelines.run_metadata import Host, RunMetadata
 from analysis.timelines.run_window import outside
 from analysis.timelines.tasks.results import together, write
-from analysis.timelines.traversals import PACKET_COLUMNS, LinkTraversal, sides
 from experiments.declared import Trait
 
 

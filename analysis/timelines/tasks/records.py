@@ -7,15 +7,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from analysis.capture.clocks.machine_clocks import MachineClocks
-from analysis.timelines import deliveries, measures, throughput, total_order, verification
-from analysis.timelines.collecting import read_marks
-from analysis.timelines.confirmations import Planned, check_confirmations
-from analysis.timelines.content import ContentFiles
-from analysis.timelines.delivery_records import read_file, read_files, read_streams, write_by_stream
-from analysis.timelines.expected import by_topic, followed
+from analysis.timelines import measures, throughput, verification
+from analysis.timelines.delivery import deliveries, total_order
+from analysis.timelines.delivery.collecting import read_marks
+from analysis.timelines.delivery.confirmations import Planned, check_confirmations
+from analysis.timelines.delivery.content import ContentFiles
+from analysis.timelines.delivery.delivery_records import read_file, read_files, read_streams, write_by_stream
+from analysis.timelines.delivery.expected import by_topic, followed
+from analysis.timelines.delivery.selectivity import selectivity
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.run_window import outside_by_host
-from analysis.timelines.selectivity import selectivity
 from analysis.timelines.tasks.results import write
 from experiments.declared import Trait
 

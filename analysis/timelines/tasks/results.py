@@ -10,7 +10,7 @@ from analysis.jobs import work
 from analysis.jobs.work import Workers
 from analysis.timelines import schemas
 from analysis.timelines.arrays import concatenated
-from experiments.whole_files import replacing
+from experiments.files.whole_files import replacing
 
 RESULTS = {
     "arrivals": schemas.ARRIVALS,

@@ -16,7 +16,7 @@ from itertools import chain
 import numpy as np
 
 from node.core import machine as m
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.protocols.can.claims import VERSION_MAX, Claims
 from node.protocols.can.messages import Find, coordinates_of, point_of
 from node.protocols.can.parameters import CanParameters

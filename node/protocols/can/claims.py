@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.protocols.can.messages import Claim, Heirs, sides_of, zone_of
 from node.protocols.can.zone_table import Floats, ZoneTable
 from node.protocols.can.zones import Point, Zone

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from node.core import machine as m
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.protocols.can.claims import VERSION_MAX, Claims, Holder
 from node.protocols.can.messages import Claim, Grant, Granted, Heirs, Join, sides_of, zone_of
 from node.protocols.can.parameters import CanParameters

@@ -8,7 +8,7 @@ that has several zones, after it took some over, gives one away as it is.
 from collections.abc import Callable, Iterable
 
 from node.core import machine as m
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.protocols.can.claims import CONTACTS_MAX, Claims
 from node.protocols.can.grants import Grants
 from node.protocols.can.layers import Application

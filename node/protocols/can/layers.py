@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, Protocol
 
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.protocols.can.zones import Point, Zone
 from node.protocols.reachability.nodes import NodeHandle
 

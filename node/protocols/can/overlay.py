@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import Any
 
 from node.core import machine as m
-from node.core.peer_pool import Address, PeerEffect, SendTo, Unreachable
+from node.core.peers.peer_pool import Address, PeerEffect, SendTo, Unreachable
 from node.protocols.can import boundary, grants, joining, takeover
 from node.protocols.can.boundary import BoundaryWatch
 from node.protocols.can.claims import Claims, Holder

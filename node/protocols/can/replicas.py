@@ -8,7 +8,7 @@ nobody else, and no zone is its own. What the application has for the zones is t
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.protocols.can.claims import Claims, Holder
 from node.protocols.can.layers import Application
 from node.protocols.can.messages import Copy, Disown

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from node.core import machine as m
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.protocols.can.claims import VERSION_MAX, Claims, Holder, Versions
 from node.protocols.can.messages import Heirs, Report, Tell
 from node.protocols.can.parameters import CanParameters

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from node.core import machine as m
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.protocols.can.claims import Claims, Holder, Listening, Versions
 from node.protocols.can.layers import Application, Boundary, Orphans
 from node.protocols.can.messages import Claim, Heartbeat, Heirs, Tell

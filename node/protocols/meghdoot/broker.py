@@ -3,15 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from node.core.content import Attribute
-from node.core.peer_pool import Address
+from node.core.content.content import Attribute
+from node.core.peers.peer_pool import Address
 from node.core.specification import Subscription as Asked
 from node.protocols.can.zones import Point, Zone
-from node.protocols.meghdoot.event import EventReader
-from node.protocols.meghdoot.held_zones import HeldZones
-from node.protocols.meghdoot.keeping import Keeping
 from node.protocols.meghdoot.layers import Mail, Overlay
-from node.protocols.meghdoot.load import LoadBook
 from node.protocols.meghdoot.messages import (
     Confirm,
     Event,
@@ -29,14 +25,18 @@ from node.protocols.meghdoot.messages import (
     Subscribed,
     Undelivered,
 )
-from node.protocols.meghdoot.notification import EventSpread, Notification
 from node.protocols.meghdoot.parameters import Parameters
-from node.protocols.meghdoot.propagation import Propagation
-from node.protocols.meghdoot.publisher import Publisher
-from node.protocols.meghdoot.recovery import FIRST_NUMBER, Recovery
+from node.protocols.meghdoot.publishing.event import EventReader
+from node.protocols.meghdoot.publishing.notification import EventSpread, Notification
+from node.protocols.meghdoot.publishing.propagation import Propagation
+from node.protocols.meghdoot.publishing.publisher import Publisher
+from node.protocols.meghdoot.publishing.waves import Waves
 from node.protocols.meghdoot.space import Space
 from node.protocols.meghdoot.subscriber import Deliver, Interest, Subscriber
-from node.protocols.meghdoot.waves import Waves
+from node.protocols.meghdoot.zones.held_zones import HeldZones
+from node.protocols.meghdoot.zones.keeping import Keeping
+from node.protocols.meghdoot.zones.load import LoadBook
+from node.protocols.meghdoot.zones.recovery import FIRST_NUMBER, Recovery
 
 
 class Broker:

@@ -8,7 +8,7 @@ from struct import Struct
 from typing import Any, Protocol
 
 from node.core.machine import Effect
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.protocols.can.zone_table import Floats
 from node.protocols.can.zones import Point, Zone
 from node.protocols.reachability.nodes import NodeHandle

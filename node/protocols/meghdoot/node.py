@@ -9,13 +9,13 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import Any
 
-from node.core import content_measures
 from node.core import machine as m
-from node.core.content import attributes_of
+from node.core.content import content_measures
+from node.core.content.content import attributes_of
+from node.core.content.event_values import EventValues
 from node.core.deliveries import RecordKind
-from node.core.event_values import EventValues
 from node.core.framing import FRAME_LIMIT_BYTES
-from node.core.peer_pool import (
+from node.core.peers.peer_pool import (
     Address,
     PeerEffect,
     PeerInput,
@@ -35,11 +35,11 @@ from node.protocols.can.replicas import REPLICAS_MAX
 from node.protocols.can.zones import Point, Zone
 from node.protocols.meghdoot.admission import halving_cut, visiting_both
 from node.protocols.meghdoot.broker import Broker
-from node.protocols.meghdoot.event import payload_of
 from node.protocols.meghdoot.messages import Climb, Notify, Publish
 from node.protocols.meghdoot.parameters import Parameters
-from node.protocols.meghdoot.post import Post, View
-from node.protocols.meghdoot.propagation import Counts
+from node.protocols.meghdoot.publishing.event import payload_of
+from node.protocols.meghdoot.publishing.post import Post, View
+from node.protocols.meghdoot.publishing.propagation import Counts
 from node.protocols.reachability.nodes import ID_BITS, NodeHandle, id_of
 
 TICK: m.Timer = ("tick",)
@@ -101,7 +101,7 @@ class MeghdootNode:
         self._effects.append(effect)
 
     def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
-        """See `node.core.peer_pool.PeerMachine`."""
+        """See `node.core.peers.peer_pool.PeerMachine`."""
         self._effects = []
         self.post.now_us = self.can.reach.now_us = now_us
         if self._asleep_at_us < now_us and self._asleep_at_us + self.post.own_late_us < now_us:

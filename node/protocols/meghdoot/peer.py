@@ -18,9 +18,9 @@ from functools import partial
 from typing import Any
 
 from node.core import machine as m
-from node.core.content import NOUNS, UNSPECIFIED, Attribute, Range, event_ranges, matches
+from node.core.content.content import NOUNS, UNSPECIFIED, Attribute, Range, event_ranges, matches
 from node.core.framing import refuse_longer
-from node.core.peer_pool import PeerEffect, PeerInput
+from node.core.peers.peer_pool import PeerEffect, PeerInput
 from node.core.specification import Member, NodeSpec, Subscription
 from node.protocols.meghdoot.messages import Notify
 from node.protocols.meghdoot.node import MeghdootNode
@@ -99,10 +99,10 @@ class MeghdootPeer:
         """All that stands below, to look at."""
         return self._node
 
-    # --- A machine (`node.core.peer_pool.PeerMachine`)
+    # --- A machine (`node.core.peers.peer_pool.PeerMachine`)
 
     def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
-        """See `node.core.peer_pool.PeerMachine`."""
+        """See `node.core.peers.peer_pool.PeerMachine`."""
         self._is_busy = True
         try:
             effects = list(self._node.handle(given, now_us))
@@ -113,7 +113,7 @@ class MeghdootPeer:
             self._is_busy = False
 
     def progress(self) -> m.Progress:
-        """See `node.core.peer_pool.PeerMachine`."""
+        """See `node.core.peers.peer_pool.PeerMachine`."""
         return self._node.progress()
 
     def check(self) -> None:

@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from node.protocols.can.zone_table import Floats
 from node.protocols.can.zones import TOP, Point, Zone
-from node.protocols.meghdoot.bounds import Bounds, covering, open_edges, touching
 from node.protocols.meghdoot.space import GRID
+from node.protocols.meghdoot.zones.bounds import Bounds, covering, open_edges, touching
 
 Indices = npt.NDArray[np.intp]
 PRIME = (1 << 61) - 1

@@ -11,7 +11,7 @@ whether zones cover a region can be told by counting (`region.points_in`).
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from node.core.content import Attribute
+from node.core.content.content import Attribute
 from node.protocols.can.zones import TOP, Point, Zone
 
 GRID = 1 << 40

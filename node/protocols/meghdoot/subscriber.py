@@ -10,15 +10,15 @@ from operator import attrgetter
 
 from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.core.specification import Subscription as Asked
-from node.protocols.meghdoot.event import EventReader
 from node.protocols.meghdoot.layers import Mail
 from node.protocols.meghdoot.messages import EventName, Notified, Notify, Purpose, Store, Word
 from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.publishing.event import EventReader
+from node.protocols.meghdoot.publishing.window import Window
 from node.protocols.meghdoot.space import Range, Space
 from node.protocols.meghdoot.subscriptions import Packing, Subscription, Subscriptions, version_of
-from node.protocols.meghdoot.window import Window
 
 DELIVERED_MAX = 1 << 20
 """Events of a stream that are remembered as delivered, where publishers do not say what is settled."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.protocols.can.zone_table import Floats, Mask
 from node.protocols.can.zones import TOP, Point, Zone
-from node.protocols.meghdoot.bounds import Bounds
 from node.protocols.meghdoot.space import Range, Space
+from node.protocols.meghdoot.zones.bounds import Bounds
 
 Key = tuple[Address, int]
 """Of a subscription: its subscriber, and that one's number of it."""

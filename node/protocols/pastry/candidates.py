@@ -7,7 +7,7 @@ would belong into it, and their neighbours as well, once round the ring.
 
 from collections.abc import Iterable
 
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.protocols.pastry.known_nodes import KnownNodes
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.reachability.nodes import NodeHandle

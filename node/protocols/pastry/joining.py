@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 
 from node.core import machine as m
-from node.core.peer_pool import Address, PeerEffect
+from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.pastry.candidates import Candidates
 from node.protocols.pastry.ids import shared_digits
 from node.protocols.pastry.known_nodes import KnownNodes

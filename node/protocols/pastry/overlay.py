@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, Protocol
 
 from node.core import machine as m
-from node.core.peer_pool import Address, PeerEffect, Unreachable
+from node.core.peers.peer_pool import Address, PeerEffect, Unreachable
 from node.protocols.pastry import joining
 from node.protocols.pastry.candidates import Candidates
 from node.protocols.pastry.joining import Joining

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from node.core import machine as m
-from node.core.peer_pool import Address, PeerEffect, Unreachable
+from node.core.peers.peer_pool import Address, PeerEffect, Unreachable
 from node.protocols.reachability import hops
 from node.protocols.reachability.hops import Hops, Routable
 from node.protocols.reachability.messages import Relay, Routed, Unheard

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from node.core import machine as m
-from node.core.peer_pool import Address, PeerEffect
+from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.reachability.lateness import Lateness
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.numbers import Numbers

@@ -6,7 +6,7 @@ one for a while says so to its sender, which then waits for it.
 
 from dataclasses import dataclass
 
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 
 NEVER_US = -(1 << 60)
 

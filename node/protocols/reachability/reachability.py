@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from node.core import machine as m
-from node.core.peer_pool import Address, Forget, PeerEffect, SendTo
+from node.core.peers.peer_pool import Address, Forget, PeerEffect, SendTo
 from node.protocols.reachability.lateness import Lateness
 from node.protocols.reachability.long_messages import LongMessages
 from node.protocols.reachability.messages import Ping, Pong, Relay, Unheard

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from node.core import machine as m
-from node.core.peer_pool import Address, PeerEffect
+from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.reachability.nodes import ID_BITS, id_of
 from node.protocols.scribe.messages import Create, Created, Denied, Grant, Join, Publish, Right
 from node.protocols.scribe.parameters import Parameters

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from node.core import machine as m
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.messages import Join, Multicast, Position, Publish
 from node.protocols.scribe.topic import Topic
@@ -24,7 +24,7 @@ class Listener(Protocol):
 
 
 class Balance(Protocol):
-    """Who decides which children a node keeps (`node.protocols.scribe.balance`)."""
+    """Who decides which children a node keeps (`node.protocols.scribe.balancing.balance`)."""
 
     def passes(self, key: int, join: Join) -> Join | None:
         """What a node passes on of a join without becoming a forwarder; None: it has to be one."""

@@ -10,14 +10,14 @@ from typing import Any, Protocol
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.framing import FRAME_LIMIT_BYTES
-from node.core.peer_pool import Address, PeerEffect, PeerInput, PeerPool, ReceivedFrom, Unreachable
+from node.core.peers.peer_pool import Address, PeerEffect, PeerInput, PeerPool, ReceivedFrom, Unreachable
 from node.core.schedule import Schedule
 from node.core.specification import NodeSpec
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.scribe.access import Access
-from node.protocols.scribe.balance import TreeBalance
+from node.protocols.scribe.balancing.balance import TreeBalance
 from node.protocols.scribe.messages import (
     Create,
     Join,
@@ -107,7 +107,7 @@ class ScribeNode:
         self._effects.append(effect)
 
     def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
-        """See `node.core.peer_pool.PeerMachine`."""
+        """See `node.core.peers.peer_pool.PeerMachine`."""
         self._effects = []
         self.pastry.reach.now_us = now_us
         if 0 < self._tick_us < now_us - self.parameters.heartbeat_timeout_us:

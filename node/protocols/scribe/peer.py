@@ -22,7 +22,7 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.framing import refuse_longer
-from node.core.peer_pool import Address, PeerEffect, PeerInput
+from node.core.peers.peer_pool import Address, PeerEffect, PeerInput
 from node.core.specification import Member, NodeSpec
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.reachability.nodes import ID_BITS, NodeHandle, id_of
@@ -116,10 +116,10 @@ class ScribePeer:
         """All that stands below, to look at."""
         return self._node
 
-    # --- A machine (`node.core.peer_pool.PeerMachine`)
+    # --- A machine (`node.core.peers.peer_pool.PeerMachine`)
 
     def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
-        """See `node.core.peer_pool.PeerMachine`."""
+        """See `node.core.peers.peer_pool.PeerMachine`."""
         self._is_busy, self._now_us = True, now_us
         try:
             return self._node.handle(given, now_us)
@@ -127,7 +127,7 @@ class ScribePeer:
             self._is_busy = False
 
     def progress(self) -> m.Progress:
-        """See `node.core.peer_pool.PeerMachine`."""
+        """See `node.core.peers.peer_pool.PeerMachine`."""
         return self._node.progress()
 
     def check(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.core.specification import NodeSpec
 from node.protocols.pastry.direct import DirectOverlay, Proximity
 from node.protocols.pastry.ids import closest

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from node.core.epochs import epoch_of, first_of
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.messages import Publish, Published

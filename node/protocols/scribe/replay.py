@@ -9,7 +9,7 @@ fetches it, be it parent, child or replica: so two trees of a divided network gr
 from collections.abc import Callable, Iterable
 
 from node.core import machine as m
-from node.core.peer_pool import Address, PeerEffect
+from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.layers import Listener
 from node.protocols.scribe.messages import Fetch, FetchBefore, Fetched, Gone, Multicast, Position

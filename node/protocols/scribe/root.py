@@ -8,7 +8,7 @@ numbers are the publisher's own: what is sent again is known by them, and left o
 from dataclasses import dataclass, field
 
 from node.core.epochs import epoch_of, first_of
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.messages import Gone, Multicast, Publish, Published, Replicate, Replicated

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from node.core import machine as m
-from node.core.peer_pool import Address, PeerEffect
+from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.pastry.ids import distance
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.scribe.messages import Fetched

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise, takewhile
 
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.messages import Create, Multicast, Position
 

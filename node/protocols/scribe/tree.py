@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from node.core import machine as m
-from node.core.peer_pool import Address, PeerEffect
+from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.layers import Access, Balance, Events, Listener, Succession, Upcalls

@@ -8,10 +8,10 @@ upper bits are the epoch of its stream (`node.core.epochs`); EVENTS of kind EPOC
 import struct
 from typing import Annotated, ClassVar
 
+from node.core.content.value import value
 from node.core.epochs import EPOCH_MAX, SEQ_MAX, first_of
 from node.core.errors import RemoteProtocolError
 from node.core.message_layout import SEQ, Field, Numbers, Tail
-from node.core.value import value
 from node.protocols.sprinkler.message_values import U32_BYTES, Kind, Predicate, check_number
 
 SIZES = Numbers("sizes", "count", "bytes", "of each event", if_zero="event_bytes")

@@ -40,9 +40,9 @@ SYSTEM = System(
     parameters=Parameters,
     machines={
         "proxy": "node.protocols.sprinkler.proxy:Proxy",
-        "driver": "node.protocols.sprinkler.driver:Driver",
-        "client": "node.protocols.sprinkler.client:Client",
-        "configuration": "node.protocols.sprinkler.configuration_service:ConfigurationService",
+        "driver": "node.protocols.sprinkler.publishing.driver:Driver",
+        "client": "node.protocols.sprinkler.region.client:Client",
+        "configuration": "node.protocols.sprinkler.chain.configuration_service:ConfigurationService",
     },
     codec="node.protocols.sprinkler.messages:CODEC",
     reading="analysis.systems.sprinkler:READING",

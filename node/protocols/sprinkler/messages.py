@@ -23,7 +23,7 @@ from node.protocols.sprinkler.batch_messages import (
     check_predicate,
     event_sizes,
 )
-from node.protocols.sprinkler.chain_messages import (
+from node.protocols.sprinkler.chain.chain_messages import (
     Configuration,
     Follow,
     Joined,

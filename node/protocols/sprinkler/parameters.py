@@ -2,7 +2,7 @@
 
 In an experiment file a parameter's name is the field's name without its unit (`advertisement_period: 1s`);
 the unit says which quantity is written there. The paper (3.1) gives no value for the advertisement period A:
-it is ours. Its C is not needed, see `node.protocols.sprinkler.expects`.
+it is ours. Its C is not needed, see `node.protocols.sprinkler.region.expects`.
 """
 
 from collections.abc import Mapping

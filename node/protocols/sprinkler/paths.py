@@ -8,9 +8,9 @@ hears all paths when it opens, and again when one has changed.
 from collections.abc import Mapping
 from typing import Protocol
 
-from node.protocols.sprinkler.channel import Channel, Process
-from node.protocols.sprinkler.expects import Path
 from node.protocols.sprinkler.messages import Hop, Paths, Role
+from node.protocols.sprinkler.publishing.channel import Channel, Process
+from node.protocols.sprinkler.region.expects import Path
 
 
 class Surroundings(Process, Protocol):

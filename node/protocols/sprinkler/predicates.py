@@ -8,8 +8,8 @@ event with another length of key is refused.
 """
 
 from node.core.epochs import number_of
-from node.protocols.sprinkler.batches import Batch
 from node.protocols.sprinkler.messages import Kind, Predicate, Publish, event_sizes
+from node.protocols.sprinkler.storage.batches import Batch
 
 KEY_BYTES_MAX = 255
 

@@ -19,15 +19,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from node.core import machine as m
 from node.core.epochs import SEQ_MAX
 from node.core.specification import NodeSpec
-from node.protocols.sprinkler.batches import PLACEHOLDERS, cut_before, last_seq
-from node.protocols.sprinkler.chain import Replication
-from node.protocols.sprinkler.chain_position import ChainPosition
-from node.protocols.sprinkler.channel import Channel
-from node.protocols.sprinkler.configurations import Chain
-from node.protocols.sprinkler.head import Head
-from node.protocols.sprinkler.history import History
-from node.protocols.sprinkler.history_samples import HistorySamples
-from node.protocols.sprinkler.journal import Journal, Volatile
+from node.protocols.sprinkler.chain.chain import Replication
+from node.protocols.sprinkler.chain.chain_position import ChainPosition
+from node.protocols.sprinkler.chain.configurations import Chain
+from node.protocols.sprinkler.chain.head import Head
+from node.protocols.sprinkler.chain.participant import Participant
+from node.protocols.sprinkler.chain.tail import Tail
 from node.protocols.sprinkler.messages import (
     Advertisement,
     Configuration,
@@ -50,12 +47,15 @@ from node.protocols.sprinkler.messages import (
     Whole,
 )
 from node.protocols.sprinkler.parameters import roles_problem
-from node.protocols.sprinkler.participant import Participant
 from node.protocols.sprinkler.paths import RegionPaths, paths_of
-from node.protocols.sprinkler.publications import Publications
+from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.publishing.publications import Publications
 from node.protocols.sprinkler.sources import Sources, Switch
+from node.protocols.sprinkler.storage.batches import PLACEHOLDERS, cut_before, last_seq
+from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.storage.history_samples import HistorySamples
+from node.protocols.sprinkler.storage.journal import Journal, Volatile
 from node.protocols.sprinkler.stream_clock import StreamClock
-from node.protocols.sprinkler.tail import Tail
 
 Batch = Events | SparseEvents
 

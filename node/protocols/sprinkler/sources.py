@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from node.protocols.sprinkler.batches import Batch
-from node.protocols.sprinkler.crossing import Crossing, with_rest
-from node.protocols.sprinkler.expects import Expects, Offer, Path, Why, choose
-from node.protocols.sprinkler.history import History
+from node.protocols.sprinkler.chain.crossing import Crossing, with_rest
 from node.protocols.sprinkler.messages import Counter
 from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.region.expects import Expects, Offer, Path, Why, choose
+from node.protocols.sprinkler.storage.batches import Batch
+from node.protocols.sprinkler.storage.history import History
 
 AN_ADVERTISEMENT_AGO = 0.9  # periods: they come on time, but for what the way adds
 

@@ -5,10 +5,10 @@ of the region-level protocol (paper 3.2): views, notifications, requests and the
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+from node.core.content.value import value
 from node.core.epochs import SEQ_MAX
 from node.core.errors import RemoteProtocolError
 from node.core.message_layout import SEQ, Field, Tail
-from node.core.value import value
 from node.protocols.sprinkler.message_values import check_number
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Set
 from functools import cache
 from itertools import product
 
-from analysis.timelines.outputs import sequence_numbers
+from analysis.timelines.delivery.outputs import sequence_numbers
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.hunting.case import ON_LINKS, ON_REGIONS, Case, Disturbance
 from experiments.hunting.written import forgetting

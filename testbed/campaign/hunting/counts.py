@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.intervals import wilson_interval
-from experiments.json_files import read_json, write_json
+from experiments.records.json_files import read_json, write_json
 from topologies.errors import InputError
 
 REPLAYS = "replays.json"

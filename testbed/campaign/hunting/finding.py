@@ -10,13 +10,13 @@ from typing import Any
 import yaml
 
 from experiments.backend_names import LOCAL
+from experiments.files.whole_files import write_whole
 from experiments.hunting.case import Case, case_from_json, case_to_json
 from experiments.hunting.huntdir import HuntDirectory
 from experiments.hunting.written import experiment_of
-from experiments.json_files import read_json, write_json
 from experiments.model import Experiment
+from experiments.records.json_files import read_json, write_json
 from experiments.roles import DEFAULT
-from experiments.whole_files import write_whole
 from testbed.campaign.hunting.counts import Counted, write_counts
 from testbed.campaign.hunting.sentence import signature
 from topologies.errors import InputError

@@ -13,10 +13,10 @@ from experiments.hunting.drawing import Drawing
 from experiments.hunting.huntdir import Broken, HuntDirectory
 from experiments.hunting.shrinking import RUNS_MAX, Shrinking
 from experiments.hunting.triggering import triggered
-from experiments.json_files import write_json
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
-from experiments.validated_json import to_json
+from experiments.records.json_files import write_json
+from experiments.records.validated_json import to_json
 from testbed.campaign.hunting.agreement import UNSHARED
 from testbed.campaign.hunting.counts import Counted
 from testbed.campaign.hunting.diagram import diagram, kept_us

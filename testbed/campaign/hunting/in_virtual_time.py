@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from experiments.files.scratch import scratch
 from experiments.hunting.case import Case
 from experiments.model import Experiment
-from experiments.scratch import scratch
 from testbed.backends.in_memory import simulate_in_memory
 from testbed.backends.message_watcher import MessageWatcher
 from testbed.backends.simulator import simulate

@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 
 from analysis.capture.pcap.reassemble import RST, SYN
 from analysis.pipeline import analyze_here
-from analysis.timelines.delivery_records import read_rows
+from analysis.timelines.delivery.delivery_records import read_rows
 from analysis.timelines.tcp_connections import FIN
+from experiments.files.scratch import scratch
 from experiments.hunting.case import Case
 from experiments.model import Captures, Experiment
-from experiments.run_record import RunRecord
-from experiments.rundir import RunDirectory
-from experiments.scratch import scratch
+from experiments.records.run_record import RunRecord
+from experiments.records.rundir import RunDirectory
 from testbed.backends.backend import LocalBackend
 from testbed.backends.in_memory import HostOutput, RunInMemory
 from testbed.backends.message_watcher import SeenMessage

@@ -23,15 +23,15 @@ import numpy as np
 
 from analysis.errors import AnalysisError
 from analysis.timelines.arrays import ints
-from analysis.timelines.confirmations import summary as confirmations_summary
+from analysis.timelines.delivery.confirmations import summary as confirmations_summary
+from analysis.timelines.delivery.outputs import findings_of, last_published_ns
 from analysis.timelines.event_figures import event_figures, stream_figures
-from analysis.timelines.outputs import findings_of, last_published_ns
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.summary import DELIVERED, PUBLISHED, Findings, wanted_of
 from experiments.declared import Trait
-from experiments.draining import settles_by_time
 from experiments.expectations import Expectation, value_at
 from experiments.hunting.written import LOOKED_AT, LOST
+from experiments.planned.draining import settles_by_time
 from testbed.backends.in_memory import RunInMemory
 
 EXAMPLES_MAX = 5

@@ -21,7 +21,7 @@ from testbed.campaign.hunting.counts import Counted, read_counts, write_counts
 from testbed.campaign.hunting.finding import EXPERIMENT, WHEN, read_finding
 from testbed.campaign.hunting.on_processes import judge_files
 from testbed.campaign.one_run import Request, make, prepare
-from testbed.campaign.progress import follower
+from testbed.campaign.texts.progress import follower
 from testbed.errors import MachineError, TestbedError
 from topologies.errors import InputError
 from topologies.loader import load_topology

@@ -13,16 +13,16 @@ from typing import Any
 import click
 
 from experiments.backend_names import SIMULATOR
+from experiments.files.sanitize import sanitize
 from experiments.hunting.drawing import Drawing
 from experiments.hunting.huntable import nemesis_of, refuse_unusable
 from experiments.hunting.huntdir import HUNTS, HuntDirectory, Progress
 from experiments.hunting.knobs import knobs_of
 from experiments.hunting.written import base_of
-from experiments.json_files import read_json, write_json
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
-from experiments.rundir import RUNS
-from experiments.sanitize import sanitize
+from experiments.records.json_files import read_json, write_json
+from experiments.records.rundir import RUNS
 from testbed.backends.backend import LocalBackend
 from testbed.campaign import exit_codes
 from testbed.campaign.hunting.hunt import Hunt, Limits

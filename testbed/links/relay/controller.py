@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import testbed
-from experiments.changes import Direction
 from experiments.child_python import python_command
-from experiments.observations import LinkCounters
+from experiments.planned.changes import Direction
+from experiments.records.observations import LinkCounters
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
 from testbed.links.emulator import Applied

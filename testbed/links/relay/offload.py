@@ -11,7 +11,7 @@ number and flags, checksums. It never completes a partial checksum: the vnet hea
 from struct import Struct
 from typing import NamedTuple
 
-from testbed.icmp import internet_checksum
+from testbed.capturing.icmp import internet_checksum
 from topologies.link_parameters import ETHERNET_BYTES
 
 VNET_BYTES = 10  # struct virtio_net_hdr: flags, gso_type, hdr_len, gso_size, csum_start, csum_offset

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.machines.agent import files
-from testbed.machines.time_limit import limited
+from testbed.machines.ssh.time_limit import limited
 
 NO_SUPERVISOR = 3
 PATIENCE_S = 60.0
@@ -68,8 +68,8 @@ def _be_supervisor(folder: Path, given: dict[str, Any], writing: int) -> None:
     code = 1
     try:
         # What only a supervisor needs is not imported where bytes are only passed on.
-        from experiments.json_files import write_json  # noqa: PLC0415
-        from experiments.rundir import RunDirectory  # noqa: PLC0415
+        from experiments.records.json_files import write_json  # noqa: PLC0415
+        from experiments.records.rundir import RunDirectory  # noqa: PLC0415
         from testbed.machines.agent.supervisor import Supervisor, listen, note_process  # noqa: PLC0415
         from testbed.tunnel import Tunnel  # noqa: PLC0415
 

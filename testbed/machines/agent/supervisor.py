@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 
 from experiments.child_python import python_command
-from experiments.json_files import write_json
-from experiments.run_record import Outcome
-from experiments.rundir import RunDirectory
+from experiments.records.json_files import write_json
+from experiments.records.run_record import Outcome
+from experiments.records.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.agent import files
 from testbed.machines.agent.attachment import Attachment, RetainedMessages

@@ -10,13 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from experiments.observations import MachineShare, Shipment
-from experiments.run_record import RunRecord, write_record
-from experiments.rundir import RunDirectory
+from experiments.records.observations import MachineShare, Shipment
+from experiments.records.run_record import RunRecord, write_record
+from experiments.records.rundir import RunDirectory
 from testbed.errors import TestbedError
 from testbed.machines.archive import Archive
-from testbed.machines.connection_pool import connected
-from testbed.machines.deploy import code_folder, deploy_to, our_python
 from testbed.machines.inventory import Inventory, Machine
 from testbed.machines.merging import merged
 from testbed.machines.parallel import on_each
@@ -26,7 +24,9 @@ from testbed.machines.shipping.machine_receiver import Listener
 from testbed.machines.shipping.parts import about_parts, read_parts
 from testbed.machines.shipping.receiver import MachineSource, run_lock, ship
 from testbed.machines.shipping.result import ShippingResult
-from testbed.machines.ssh import Connection
+from testbed.machines.software.deploy import code_folder, deploy_to, our_python
+from testbed.machines.ssh.connection_pool import connected
+from testbed.machines.ssh.ssh import Connection
 from topologies.errors import InputError
 
 LOOK_S = 1.0

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from experiments.sanitize import sanitize
+from experiments.files.sanitize import sanitize
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.shipping.frames import ShippingError
 from testbed.machines.shipping.limits import Bounds, Limits

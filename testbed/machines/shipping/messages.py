@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import zstandard
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from experiments.sanitize import sanitize
+from experiments.files.sanitize import sanitize
 from testbed.machines.shipping.frames import CHUNK_BYTES_MAX, Kind, ShippingError, encode
 from testbed.machines.shipping.names import checked
 from topologies.document import dotted

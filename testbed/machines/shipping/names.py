@@ -14,7 +14,7 @@ SHARED = frozenset({"captures", "logs", "deliveries", "storage", "programs"})
 GROWING = frozenset({"captures", "logs", "deliveries"})
 """Folders of files that only ever grow: where one does not, something is wrong with it."""
 HOST_LOG = ".jsonl"
-"""How logs of hosts end (`experiments.rundir`)."""
+"""How logs of hosts end (`experiments.records.rundir`)."""
 MACHINES = "machines"
 """The folder in the run directory that has a folder for each machine."""
 AGAIN = ".shipping"

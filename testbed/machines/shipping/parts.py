@@ -6,11 +6,11 @@ merged.
 
 from collections.abc import Sequence
 
-from experiments.plain_name import plain_name
-from experiments.plan import Plan
-from experiments.run_record import RunRecord, read_record
-from experiments.rundir import RunDirectory
-from experiments.sanitize import sanitize
+from experiments.files.plain_name import plain_name
+from experiments.files.sanitize import sanitize
+from experiments.planned.plan import Plan
+from experiments.records.run_record import RunRecord, read_record
+from experiments.records.rundir import RunDirectory
 from testbed.machines.shipping.names import MACHINES
 from topologies.errors import InputError
 

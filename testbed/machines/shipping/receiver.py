@@ -7,7 +7,7 @@ Only one receiver works on a run at a time: two would append to the same files.
 
 A machine of an inventory is a source by a sender there, over a separate SSH connection. It is not the one
 that controls the run, so that captures that fill its buffers delay no order. The sender is started from our
-code on the machine (`testbed.machines.deploy`), as root, because captures are root's.
+code on the machine (`testbed.machines.software.deploy`), as root, because captures are root's.
 """
 
 import random
@@ -18,18 +18,18 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.locks import HeldError, file_lock
-from experiments.rundir import RunDirectory
+from experiments.files.locks import HeldError, file_lock
+from experiments.records.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.agent.files import LOCAL
-from testbed.machines.deploy import our_python
 from testbed.machines.inventory import Machine
 from testbed.machines.shipping.limits import SILENCE_S, Bounds, Disk, Limits, Rate, used_bytes
 from testbed.machines.shipping.machine_receiver import Listener, MachineReceiver, Source, TransferContext
 from testbed.machines.shipping.result import Progress, ShippingResult
 from testbed.machines.shipping.sender import IDLE_S
 from testbed.machines.shipping.transfer import Transfer
-from testbed.machines.ssh import Connection, RemoteProcess, connect
+from testbed.machines.software.deploy import our_python
+from testbed.machines.ssh.ssh import Connection, RemoteProcess, connect
 
 LOOK_S = 0.1
 END_TIMEOUT_S = 15.0
@@ -112,9 +112,9 @@ def run_lock(run: RunDirectory, *, who: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class MachineSource:
-    """folder: the run's, on the machine; code: the folder of our code on it (`testbed.machines.deploy`).
-    lease_s: how long anything of the run may live there without a message from here. during_run: whether the
-    run is still on and must not be disturbed.
+    """folder: the run's, on the machine; code: the folder of our code on it
+    (`testbed.machines.software.deploy`). lease_s: how long anything of the run may live there without a
+    message from here. during_run: whether the run is still on and must not be disturbed.
     """
 
     machine: Machine

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from experiments.observations import Shipment, UnshippedFile
+from experiments.records.observations import Shipment, UnshippedFile
 
 
 class FileOutcome(StrEnum):
@@ -118,7 +118,7 @@ class Progress:
         return max(0, self.of_bytes - self.bytes)
 
     def as_message(self) -> dict[str, Any]:
-        """The message that `testbed.campaign.progress` shows."""
+        """The message that `testbed.campaign.texts.progress` shows."""
         return {
             "did": "shipping",
             "machine": self.machine,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from io import FileIO
 from pathlib import Path
 
-from experiments.whole_files import BEGUN
+from experiments.files.whole_files import BEGUN
 from testbed.machines.shipping.frames import GREETING, Frames, Kind, ShippingError, encode
 from testbed.machines.shipping.messages import (
     ENTRIES_MAX,

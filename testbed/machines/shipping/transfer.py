@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from experiments.whole_files import sync_folder
+from experiments.files.whole_files import sync_folder
 from testbed.machines.shipping.frames import ShippingError
 from testbed.machines.shipping.limits import Disk
 from testbed.machines.shipping.messages import Entry, Hash, Listing, Read

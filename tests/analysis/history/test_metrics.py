@@ -4,7 +4,7 @@ import pytest
 
 from analysis.history import Metric, headline
 from analysis.history.metrics import better_of, unit_of
-from experiments.summary import FAULT_FIELDS, METRICS, SECTIONS
+from experiments.records.summary import FAULT_FIELDS, METRICS, SECTIONS
 
 SUMMARY = {
     "throughput": {"events_per_s": 79_952.9, "bytes_per_s": None},

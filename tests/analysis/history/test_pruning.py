@@ -9,9 +9,9 @@ import pytest
 
 from analysis.history import History
 from analysis.history.pruning import REMAINS, Pruning, Removal, RunSize, choose, plan_pruning, remove
-from experiments.json_files import read_json
-from experiments.packing import CAPTURES, check_captures, left_out
-from experiments.rundir import RunDirectory
+from experiments.archives.packing import CAPTURES, check_captures, left_out
+from experiments.records.json_files import read_json
+from experiments.records.rundir import RunDirectory
 from tests.analysis.history.records import make_record
 from tests.run_json import set_run
 from topologies.errors import InputError

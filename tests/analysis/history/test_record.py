@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from analysis.history import History, RunRecord, record_of, record_of_failed_start
-from experiments.plan import plan_to_json
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import plan_to_json
+from experiments.records.rundir import RunDirectory
 from tests.run_json import SMALL
 from topologies.errors import InputError
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 
 
 def content_of(run: RunDirectory) -> tuple[dict[str, pa.Table], dict[str, Any]]:

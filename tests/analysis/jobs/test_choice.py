@@ -8,7 +8,7 @@ from analysis.jobs import choice
 from analysis.jobs.choice import workers_at
 from analysis.jobs.spark import Executors
 from analysis.pipeline import analyze
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.analysis.jobs.rows import content_of
 from tests.analysis.timelines.captured import write_run
 from tests.analysis.timelines.world import run_json, simulate

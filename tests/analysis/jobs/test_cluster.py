@@ -19,7 +19,7 @@ from analysis.errors import AnalysisError
 from analysis.jobs import cluster as cluster_of_spark
 from analysis.jobs.choice import workers_at
 from analysis.pipeline import analyze
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.analysis.jobs.rows import content_of
 from tests.analysis.jobs.standalone import standalone
 from tests.analysis.timelines.captured import write_run

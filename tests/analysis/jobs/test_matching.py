@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from analysis.jobs.matching import Matcher, Reach, Receivers, match
 from analysis.jobs.transfers import InOrder, MatchTransfers, tasks
 from analysis.schemas import DECODING, MESSAGES, TRANSFERS
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.run_json import set_run
 
 HOSTS = {"10.0.0.2": "a", "10.0.0.3": "b", "10.0.0.4": "c"}

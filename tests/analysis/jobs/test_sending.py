@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from analysis.jobs.sending import RemoteWorkers
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 
 
 def test_a_file_is_sent_once_under_a_name_that_nobody_can_guess(tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.streaming.datasource import ReadMaxBytes
 
-from analysis.capture.pcap.growing import GrowingCaptures
-from analysis.capture.pcap.part import Lenience
+from analysis.capture.pcap.files.growing import GrowingCaptures
+from analysis.capture.pcap.files.part import Lenience
+from analysis.capture.pcap.files.source import PcapStreamReader
 from analysis.capture.pcap.segments import segment_rows
-from analysis.capture.pcap.source import PcapStreamReader
 from analysis.live.decoder import ROWS
 from analysis.live.query import PARTS
 from analysis.schemas import spark_schema
-from experiments import capture_parts
+from experiments.records import capture_parts
 from tests.analysis.capture.pcap.captures import Record, write_pcap
 
 FIRST = 1_700_000_000

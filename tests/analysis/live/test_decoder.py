@@ -17,8 +17,8 @@ from analysis.live.decoder import Batch, Decoder
 from analysis.live.payloads import Payloads
 from analysis.systems.sprinkler import READING
 from analysis.timelines.run_metadata import Host
-from experiments import capture_parts
 from experiments.declared import Declared, Trait
+from experiments.records import capture_parts
 from node.protocols.sprinkler.messages import (
     CODEC,
     Advertisement,

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from analysis.capture.pcap.index import build_index
+from analysis.capture.pcap.files.index import build_index
 from analysis.live.board import Board
 from analysis.live.server import Server
 from analysis.live.view import live_charts
 from analysis.pipeline import analyze
-from experiments.json_files import read_json
-from experiments.rundir import RunDirectory
+from experiments.records.json_files import read_json
+from experiments.records.rundir import RunDirectory
 from tests.analysis.pages.report.browsing import (
     LOADED_MS,
     PHONE,

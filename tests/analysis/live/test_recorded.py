@@ -9,8 +9,8 @@ import pytest
 from analysis.live.recorded import RecordedRead
 from analysis.live.view import View
 from experiments.loader import load_experiment
-from experiments.run_record import record_to_json
-from experiments.rundir import RunDirectory
+from experiments.records.run_record import record_to_json
+from experiments.records.rundir import RunDirectory
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
 from testbed.campaign.live_view import watched
 from testbed.planning import make_plan

@@ -12,9 +12,9 @@ from analysis.live import timelines as live_timelines
 from analysis.live.decoder import Batch
 from analysis.live.timelines import BINS_TOLD_MAX, IDLE_NS, Intervals, Latencies, LiveTimelines
 from analysis.timelines import latency, throughput
-from analysis.timelines.deliveries import Sets
+from analysis.timelines.delivery.deliveries import Sets
+from analysis.timelines.delivery.stream_groups import intervals
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.stream_groups import intervals
 from tests.analysis.timelines.world import END, MS, ZERO, S, World, facts_of, simulate
 
 CLIENTS = ("r0-client-0", "r0-client-1")

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from analysis.live.view import View
-from experiments.json_files import read_json
-from experiments.rundir import RunDirectory
+from experiments.records.json_files import read_json
+from experiments.records.rundir import RunDirectory
 from node.protocols.sprinkler.messages import CODEC, Events
 from tests.analysis.capture.pcap.captures import SYN, Record, segment
 from tests.analysis.live.parts import rows_in_turns, write_parts

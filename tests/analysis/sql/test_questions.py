@@ -15,7 +15,7 @@ from analysis.sql.questions import columns_of, prepare, read_cases
 from analysis.sql.records import settings
 from analysis.sql.spark_engine import SparkEngine
 from analysis.sql.tables import TABLES, described
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.analysis.inspect.packets.small_run import around_the_cut
 from topologies.errors import InputError
 

@@ -12,8 +12,8 @@ from analysis.systems.meghdoot_slices import slices, through
 from analysis.systems.meghdoot_way import pairs_of
 from analysis.systems.meghdoot_zones import covered, read_zones, unsettled
 from analysis.timelines.run_metadata import read_metadata
-from experiments.rundir import RunDirectory
-from node.core.content import attributes_of
+from experiments.records.rundir import RunDirectory
+from node.core.content.content import attributes_of
 from node.protocols.can.territory import logged
 from node.protocols.can.zones import Zone, whole_space
 from node.protocols.meghdoot.messages import CODEC

@@ -10,7 +10,7 @@ from analysis.pages.report.sections import sections
 from analysis.systems.scribe_report import report
 from analysis.systems.scribe_trees import read_trees
 from analysis.timelines.run_metadata import read_metadata
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.protocols.scribe.messages import topic_key
 from tests.analysis.timelines.world import CUT, RESTORED, ZERO, S, run_record
 

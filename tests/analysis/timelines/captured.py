@@ -9,7 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
 from node.protocols.sprinkler.messages import CODEC, Events, Publish, Published, Subscribe
 from tests.analysis.capture.pcap.captures import SYN, Record, segment, write_pcap

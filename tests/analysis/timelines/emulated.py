@@ -11,10 +11,10 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
-from analysis.timelines.link_behaviour import Behaviour, measure
-from analysis.timelines.link_segments import side
-from analysis.timelines.periods import NO_TRACE, Period
-from analysis.timelines.traversals import PACKET_COLUMNS
+from analysis.timelines.links.link_behaviour import Behaviour, measure
+from analysis.timelines.links.link_segments import side
+from analysis.timelines.links.periods import NO_TRACE, Period
+from analysis.timelines.links.traversals import PACKET_COLUMNS
 from testbed.links.relay.link_direction import DelayQueue, LinkDirection
 from tests.testbed.links.relay.vnet_frames import Sent
 from topologies.link_parameters import LinkParameters

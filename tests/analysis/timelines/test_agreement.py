@@ -9,7 +9,7 @@ from analysis.schemas import CAPTURES, DECODING
 from analysis.timelines import schemas
 from analysis.timelines.agreement import PUBLISHED, compare, damaged_hosts, reset_hosts, unfit_hosts
 from analysis.timelines.run_metadata import read_metadata
-from experiments.run_record import record_from_json
+from experiments.records.run_record import record_from_json
 from node.core.declaration import Marked
 from tests.analysis.timelines.world import run_json, run_record
 

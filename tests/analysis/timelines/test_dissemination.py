@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from analysis.schemas import MESSAGES
 from analysis.timelines import events, schemas, throughput
-from analysis.timelines.stream_groups import intervals, sources
+from analysis.timelines.delivery.stream_groups import intervals, sources
 from tests.analysis.timelines.world import MS, ZERO, facts_of
 
 FACTS = facts_of()

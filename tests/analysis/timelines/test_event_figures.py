@@ -5,7 +5,7 @@ import pytest
 
 from analysis.timelines import schemas
 from analysis.timelines.event_figures import PER_CLIENT, event_figures, stream_figures
-from experiments.summary import STREAMS_MAX
+from experiments.records.summary import STREAMS_MAX
 
 NAMES = {0: "r0.0", 1: "r0.1", 2: "quiet"}
 

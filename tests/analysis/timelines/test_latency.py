@@ -6,11 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analysis.timelines import convergence, latency, schemas
+from analysis.timelines import latency, schemas
 from analysis.timelines.arrays import ints
-from analysis.timelines.recovery import History
-from analysis.timelines.sequence_intervals import NEVER, SequenceIntervals
-from analysis.timelines.sparse_intervals import SparseIntervals
+from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceIntervals
+from analysis.timelines.delivery.sparse_intervals import SparseIntervals
+from analysis.timelines.recovering import convergence
+from analysis.timelines.recovering.recovery import History
 from node.core.declaration import Contract
 from tests.analysis.timelines.world import MS, ZERO, facts_of
 

@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.timelines.liveness import read_presence
-from experiments.run_record import record_from_json
+from experiments.records.run_record import record_from_json
 from tests.analysis.timelines.world import run_json, run_record
 
 CLIENT = "r1-client-0"

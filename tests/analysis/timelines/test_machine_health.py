@@ -4,7 +4,7 @@ import pytest
 
 from analysis.timelines.machine_health import capture_drops, cpu_max, machine_problems
 from analysis.timelines.run_metadata import read_metadata
-from experiments.run_record import record_from_json
+from experiments.records.run_record import record_from_json
 from tests.analysis.timelines.world import COUNTERS, MS, ZERO, S, run_json, run_record
 
 

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.timelines.failover_events import chains, from_logs, log_records
-from experiments.rundir import RunDirectory
+from analysis.timelines.recovering.failover_events import chains, from_logs, log_records
+from experiments.records.rundir import RunDirectory
 from tests.analysis.timelines.world import facts_of
 
 GOOD = '{"t_ns": 9, "event": "peer_lost", "peer": "r2/proxy-0"}\n'

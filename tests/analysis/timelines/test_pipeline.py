@@ -14,13 +14,14 @@ from analysis.pipeline import (
     analyze_here,
 )
 from analysis.run_findings import FROM_ACKNOWLEDGEMENT, NO_HOST_CAPTURES, NO_LINK_CAPTURES, NO_RECORDS
-from analysis.timelines import deliveries, schemas
+from analysis.timelines import schemas
+from analysis.timelines.delivery import deliveries
 from analysis.timelines.latency import PHASES
 from analysis.timelines.run_metadata import read_metadata
 from analysis.timelines.tasks.packets import MessagesToEvents
-from experiments.json_files import read_json
-from experiments.run_record import record_from_json
-from experiments.rundir import RunDirectory
+from experiments.records.json_files import read_json
+from experiments.records.run_record import record_from_json
+from experiments.records.rundir import RunDirectory
 from tests.analysis.timelines.captured import write_run
 from tests.analysis.timelines.world import (
     BATCH,

@@ -9,12 +9,15 @@ import pytest
 
 from analysis.errors import AnalysisError
 from analysis.schemas import MESSAGES, PACKETS
-from analysis.timelines import agreement, deliveries, events, fidelity, latency, recovery, schemas, throughput
+from analysis.timelines import agreement, events, latency, schemas, throughput
 from analysis.timelines.arrays import ints
-from analysis.timelines.expected import followed
+from analysis.timelines.delivery import deliveries
+from analysis.timelines.delivery.expected import followed
+from analysis.timelines.delivery.stream_groups import intervals, records_pieces, sources
+from analysis.timelines.links import fidelity
+from analysis.timelines.links.traversals import sides, traversals
+from analysis.timelines.recovering import recovery
 from analysis.timelines.run_metadata import read_metadata
-from analysis.timelines.stream_groups import intervals, records_pieces, sources
-from analysis.timelines.traversals import sides, traversals
 from node.core.deliveries import RecordKind
 from tests.analysis.timelines.world import BATCH, LAN, MS, WAN, ZERO, S, hop_ns, run_record, simulate
 

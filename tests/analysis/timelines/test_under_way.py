@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from analysis.timelines.delivery.sequence_intervals import NEVER
 from analysis.timelines.run_metadata import read_metadata
-from analysis.timelines.sequence_intervals import NEVER
 from analysis.timelines.under_way import UnderWay
 from tests.analysis.timelines.world import S, run_record
 

@@ -15,8 +15,8 @@ import pytest
 
 from analysis.pipeline import analyze
 from analysis.timelines.run_window import LENGTH_NS_MAX, MARGIN_NS, window_of
-from experiments.json_files import read_json
-from experiments.rundir import RunDirectory
+from experiments.records.json_files import read_json
+from experiments.records.rundir import RunDirectory
 from tests.analysis.timelines.captured import write_run
 from tests.analysis.timelines.world import END, ZERO, S, run_json, simulate
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 from analysis.timelines import schemas
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.loader import load_experiment
-from experiments.plan import plan_to_json
-from experiments.run_record import SCHEMA, RunRecord, record_from_json
+from experiments.planned.plan import plan_to_json
+from experiments.records.run_record import SCHEMA, RunRecord, record_from_json
 from node.core.deliveries import RecordKind
 from testbed.planning import make_plan
 from topologies.loader import load_topology

@@ -8,8 +8,8 @@ import pytest
 
 from experiments.hunting.case import Case, Disturbance
 from experiments.hunting.huntdir import Broken, HuntDirectory, Progress
-from experiments.json_files import write_json
-from experiments.validated_json import to_json
+from experiments.records.json_files import write_json
+from experiments.records.validated_json import to_json
 from topologies.errors import InputError
 
 CUT = Disturbance("cut", 1_000_000, 500_000, ("r0", "r1"), (), "forward")

@@ -1,7 +1,7 @@
 """What goes to one address goes together; what follows a Forget stays behind it."""
 
 from node.core import machine as m
-from node.core.peer_pool import Forget, SendTo, gathered
+from node.core.peers.peer_pool import Forget, SendTo, gathered
 
 LINE = m.Log("line")
 

@@ -6,7 +6,7 @@ import pytest
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.protocols.sprinkler.batches import PLACEHOLDERS
+from node.protocols.sprinkler.storage.batches import PLACEHOLDERS
 from node.systems import build_machine
 from tests.node.chained import chained
 from tests.node.cluster import S

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from node.core import machine as m
-from node.core.peer_pool import ReceivedFrom, SendTo, Unreachable
+from node.core.peers.peer_pool import ReceivedFrom, SendTo, Unreachable
 from node.sim.flat_network import FlatNetwork
 
 DELAY_US = 1_000

@@ -7,9 +7,9 @@ from random import Random
 
 from node.core import machine as m
 from node.core.errors import LocalProtocolError
-from node.protocols.sprinkler.client import KEPT_BATCHES
 from node.protocols.sprinkler.messages import CODEC, Kind, Predicate
 from node.protocols.sprinkler.proxy import Proxy
+from node.protocols.sprinkler.region.client import KEPT_BATCHES
 from node.tcp.adapter import Adapter
 from node.tcp.client import Quiet, connect
 from tests.node.tcp.launched import loopback_specs

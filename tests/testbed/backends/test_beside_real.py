@@ -5,7 +5,7 @@ from statistics import quantiles
 
 import pytest
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RecordKind, read_records
 from testbed.pytest_plugin.fixture import Cutset
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from analysis.timelines.collecting import read_marks
-from analysis.timelines.deliveries import check
-from analysis.timelines.delivery_records import read_files
+from analysis.timelines.delivery.collecting import read_marks
+from analysis.timelines.delivery.deliveries import check
+from analysis.timelines.delivery.delivery_records import read_files
 from analysis.timelines.run_metadata import read_metadata
 from experiments.loader import read_experiment
 from node.core.deliveries import RecordKind

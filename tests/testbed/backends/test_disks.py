@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.json_files import read_json
 from experiments.loader import read_experiment
-from experiments.rundir import RunDirectory
+from experiments.records.json_files import read_json
+from experiments.records.rundir import RunDirectory
 from testbed.backends.simulator import simulate
 from testbed.cli import main
 from testbed.planning import make_plan

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import pytest
 
-from experiments.json_files import read_json
 from experiments.loader import read_experiment
-from experiments.rundir import RunDirectory
+from experiments.records.json_files import read_json
+from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RecordKind, read_records
 from testbed.backends.simulated_files import EPOCH_NS
 from testbed.backends.simulator import simulate

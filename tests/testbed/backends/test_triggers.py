@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.loader import read_experiment
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from testbed.backends.simulator import simulate
 from testbed.backends.ssh_hosts import SshBackend
 from testbed.cli import main

@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from analysis.history import History
-from experiments.nights import NightDirectory, NightRecord
+from experiments.campaigns.nights import NightDirectory, NightRecord
 from experiments.suite import read_suite
 from testbed.cli import main
 from testbed.nightly.planning import new_record

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from experiments.run_record import RunRecord, write_record
-from experiments.rundir import RunDirectory
+from experiments.records.run_record import RunRecord, write_record
+from experiments.records.rundir import RunDirectory
 from testbed.campaign import analyses, exit_codes
 from testbed.campaign.analyses import analyze_all
 from testbed.campaign.in_use import sole_writer

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments import locks
-from experiments.locks import folder_lock
-from experiments.rundir import RunDirectory
+from experiments.files import locks
+from experiments.files.locks import folder_lock
+from experiments.records.rundir import RunDirectory
 from testbed.campaign.in_use import is_over, reading, sole_writer
 from testbed.cli.main import run as cutset
 from testbed.cli.named_run import named_run
@@ -24,7 +24,7 @@ from topologies.errors import InputError
 HOLD = """\
 import sys
 from pathlib import Path
-from experiments.locks import folder_lock
+from experiments.files.locks import folder_lock
 with folder_lock(Path(sys.argv[1]), wait=True):
     print("held", flush=True)
     sys.stdin.read()

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from analysis.jobs.choice import workers_at
-from experiments import capture_parts
 from experiments.loader import load_experiment, read_experiment
-from experiments.plan import Plan
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import Plan
+from experiments.records import capture_parts
+from experiments.records.rundir import RunDirectory
 from testbed.campaign import analyses, live_view
 from testbed.campaign.live_view import LiveWatcher, check_watchable, watched
-from testbed.campaign.progress import Situation
+from testbed.campaign.texts.progress import Situation
 from testbed.cli import main
 from testbed.planning import make_plan
 from testbed.run_selection import RunSelection

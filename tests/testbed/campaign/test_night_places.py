@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.campaign import State
-from experiments.json_files import read_json
-from experiments.rundir import RunDirectory
+from experiments.campaigns.campaign import State
+from experiments.records.json_files import read_json
+from experiments.records.rundir import RunDirectory
 from testbed.backends import ssh_hosts
 from testbed.backends.simulator import Simulator
 from testbed.errors import MachineError

@@ -8,14 +8,14 @@ from typing import NoReturn
 
 import pytest
 
-from experiments.campaign import Failure, State
-from experiments.json_files import read_json
-from experiments.locks import folder_lock
-from testbed.campaign.night import Night
+from experiments.campaigns.campaign import Failure, State
+from experiments.files.locks import folder_lock
+from experiments.records.json_files import read_json
+from testbed.campaign.nights.night import Night
 from testbed.nightly.planning import TRIES_MAX
 from tests.testbed.campaign.night_fixtures import Nights
 
-NOTED = "testbed.campaign.night:Night.leave"
+NOTED = "testbed.campaign.nights.night:Night.leave"
 NO_ANALYSIS = """
 def broken(*_):
     from analysis.errors import AnalysisError

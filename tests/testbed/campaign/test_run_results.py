@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from experiments.campaign import Failure, Headline, State
-from experiments.run_record import Outcome, Phase, RunRecord
+from experiments.campaigns.campaign import Failure, Headline, State
+from experiments.records.run_record import Outcome, Phase, RunRecord
 from testbed.campaign.run_results import broken, concluded
 from tests.campaigns import night_run
 from tests.run_json import SMALL

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RECORD, RecordKind
 from testbed.cli import main
 from tests.testbed.campaign.repacking import repacked

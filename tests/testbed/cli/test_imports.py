@@ -24,14 +24,14 @@ HEAVY = {
 OURS = {
     "analysis.capture.markers",
     "analysis.capture.pcap",
-    "experiments.run_record",
-    "experiments.sweepdir",
+    "experiments.records.run_record",
+    "experiments.campaigns.sweepdir",
     "node.core.machine",
     "topologies.model",
 }
 """What only reading captures or runs, running, nodes or reading YAML needs: many classes each."""
 PLANS = {"pydantic", "yaml", "topologies.model"}
-MESSAGES = {"pydantic", "numpy", "pyarrow", "experiments.run_record"}
+MESSAGES = {"pydantic", "numpy", "pyarrow", "experiments.records.run_record"}
 
 IMPORTED = """
 import sys

@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 
 from analysis.schemas import TRANSFERS
-from experiments.rundir import RunDirectory
-from experiments.sanitize import printable, printable_lines, sanitize
+from experiments.files.sanitize import printable, printable_lines, sanitize
+from experiments.records.rundir import RunDirectory
 from testbed.campaign.printable_streams import PrintableStream, unfiltered
-from testbed.campaign.progress import LiveFollower
+from testbed.campaign.texts.progress import LiveFollower
 from testbed.cli import main
 from testbed.errors import TestbedError
 from tests.analysis.inspect.packets.small_run import around_the_cut

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from testbed.cli.prompt import RecentPackets
 from testbed.errors import TestbedError
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from experiments.changes import (
+from experiments.planned.changes import (
     Direction,
     LinkChange,
     LinkState,

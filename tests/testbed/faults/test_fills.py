@@ -2,9 +2,9 @@
 
 from pydantic import TypeAdapter
 
-from experiments.changes import ProcessAction
-from experiments.effects import ending
 from experiments.faults import Fault, Faults
+from experiments.planned.changes import ProcessAction
+from experiments.planned.effects import ending
 from testbed.faults.timeline import disk_changes, process_changes
 
 FILL, UNFILL = ProcessAction.FILL, ProcessAction.UNFILL

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from experiments.changes import LinkChange
 from experiments.loader import load_experiment, read_experiment
-from experiments.plan import plan_from_json, plan_to_json
+from experiments.planned.changes import LinkChange
+from experiments.planned.plan import plan_from_json, plan_to_json
 from testbed.faults.interactive import InteractiveSchedule, RefusedFaultError, ignored_fields, open_ended
 from testbed.planning import make_plan
 from tests.testbed.runner.live import write_experiment

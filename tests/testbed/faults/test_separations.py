@@ -2,9 +2,9 @@
 
 import pytest
 
-from experiments.changes import ProcessAction, ProcessChange
 from experiments.loader import load_experiment
-from experiments.plan import Plan
+from experiments.planned.changes import ProcessAction, ProcessChange
+from experiments.planned.plan import Plan
 from testbed.cli import main
 from testbed.planning import make_plan
 from topologies.errors import InputError

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from experiments.changes import Direction, LinkChange, LinkState
 from experiments.faults import Fault, Faults
+from experiments.planned.changes import Direction, LinkChange, LinkState
 from testbed.faults.timeline import fault_plans, link_changes, process_changes
 from topologies.link_parameters import LinkParameters
 from topologies.model import Topology

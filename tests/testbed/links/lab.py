@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from experiments.changes import Direction
+from experiments.planned.changes import Direction
 from node.tcp.network_namespace import CLONE_NEWNET
 from testbed.batches import run_batch
 from testbed.links.emulator import LinkEmulator

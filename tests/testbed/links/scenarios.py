@@ -7,7 +7,7 @@ import time
 from statistics import median
 from typing import Any
 
-from experiments.changes import Direction
+from experiments.planned.changes import Direction
 from testbed.links.emulator import Applied
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.lab import Lab

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiments.changes import Direction
+from experiments.planned.changes import Direction
 from tests.testbed.links import scenarios
 from tests.testbed.links.probes import Arrival
 from tests.testbed.sandboxed import sandboxed

@@ -1,6 +1,6 @@
 """The exact lines of links that netem emulates."""
 
-from experiments.changes import Direction
+from experiments.planned.changes import Direction
 from testbed.links.netem_commands import (
     delay_line,
     delay_options,

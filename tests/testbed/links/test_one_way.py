@@ -1,6 +1,6 @@
 """The exact lines of links with a direction that another machine emulates."""
 
-from experiments.changes import Direction
+from experiments.planned.changes import Direction
 from testbed.links.relay.controller import one_way_lines, remove_lines
 from testbed.links.wiring import LinkWiring
 from topologies.link_parameters import LinkParameters

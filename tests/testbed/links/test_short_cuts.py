@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from experiments.changes import Direction
+from experiments.planned.changes import Direction
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import Stamper, send_steadily
 from tests.testbed.sandboxed import sandboxed

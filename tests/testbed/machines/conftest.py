@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from testbed.machines.inventory import Machine, load_inventory
-from testbed.machines.ssh import Connection
+from testbed.machines.ssh.ssh import Connection
 from tests.testbed.machines.lab import Lab, why_no_lab
-from tests.testbed.machines.logging_in import known_hosts, log_in
+from tests.testbed.machines.labs.logging_in import known_hosts, log_in
 
 
 @pytest.fixture(scope="session")

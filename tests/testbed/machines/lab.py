@@ -31,11 +31,11 @@ import yaml
 from node.tcp.network_namespace import enter
 from testbed.sandbox import Sandbox
 from testbed.sandbox.outside import PROJECT
-from tests.testbed.machines.keys import Key
-from tests.testbed.machines.machine import LabMachine
-from tests.testbed.machines.making import Make
-from tests.testbed.machines.observation import SSHD, Standing
-from tests.testbed.machines.wiring import control_lines, rate_lines
+from tests.testbed.machines.labs.keys import Key
+from tests.testbed.machines.labs.machine import LabMachine
+from tests.testbed.machines.labs.making import Make
+from tests.testbed.machines.labs.observation import SSHD, Standing
+from tests.testbed.machines.labs.wiring import control_lines, rate_lines
 
 TIMEOUT_S = 120.0
 

@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from experiments.rundir import RUNS, RunDirectory
+from experiments.records.rundir import RUNS, RunDirectory
 from testbed.doctor import State
 from testbed.errors import TestbedError
 from testbed.machines.archive import Archive, pack
 from testbed.machines.checks import ExaminedMachine, examine
 from testbed.machines.cleanup import CleanupResult, clean
-from testbed.machines.connection_pool import connected
-from testbed.machines.deploy import code_folder, deploy
 from testbed.machines.inventory import load_inventory
-from testbed.machines.ssh import Connection
+from testbed.machines.software.deploy import code_folder, deploy
+from testbed.machines.ssh.connection_pool import connected
+from testbed.machines.ssh.ssh import Connection
 from tests.run_json import set_run
 from tests.testbed.machines.lab import Lab
-from tests.testbed.machines.machine import LabMachine
-from tests.testbed.machines.shortages import limit_folder, occupied_udp_port
+from tests.testbed.machines.labs.machine import LabMachine
+from tests.testbed.machines.labs.shortages import limit_folder, occupied_udp_port
 from tests.testbed.runner.live import CUTSET
 
 pytestmark = [pytest.mark.network, pytest.mark.machines, pytest.mark.usefixtures("own_home")]

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.plan import Plan
-from testbed.capture_size import disk_needed_bytes
+from experiments.planned.plan import Plan
+from testbed.capturing.capture_size import disk_needed_bytes
 from testbed.errors import MachineError
 from testbed.machines.checks import ExaminedMachine, check_disk_space, needed_bytes
 from testbed.machines.facts import Folder
 from testbed.machines.placement import place
+from tests.testbed.capturing.test_capture_size import plan
 from tests.testbed.machines.test_findings import FIT, inventory, machine
-from tests.testbed.test_capture_size import plan
 
 MACHINES = inventory(*(machine(number) for number in range(4)))
 

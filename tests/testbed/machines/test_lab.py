@@ -12,7 +12,7 @@ import pytest
 from testbed.sandbox.outside import PROJECT
 from tests.testbed.leftovers import assert_nothing_left, host_interfaces, namespaces_of, wait_until
 from tests.testbed.machines.lab import Lab
-from tests.testbed.machines.shortages import fill_folder, limit_folder, occupied_udp_port
+from tests.testbed.machines.labs.shortages import fill_folder, limit_folder, occupied_udp_port
 
 ENDS_BY_INTERRUPT = """\
 import signal, sys

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from experiments.observations import ChangeRecord, CpuSample, MachineShare
-from experiments.run_record import Outcome, Phase, RunRecord, Times
+from experiments.records.observations import ChangeRecord, CpuSample, MachineShare
+from experiments.records.run_record import Outcome, Phase, RunRecord, Times
 from testbed.machines.merging import merged
 from tests.run_json import SMALL
 

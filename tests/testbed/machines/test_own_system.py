@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.testbed.machines.lab import Lab
-from tests.testbed.machines.live_on_machines import CUTSET, END_TIMEOUT_S
+from tests.testbed.machines.labs.live_on_machines import CUTSET, END_TIMEOUT_S
 
 BROKER = Path(__file__).parents[2] / "broker"
 ROLES = "roles={broker: 1, publisher: 1, subscriber: 1}"

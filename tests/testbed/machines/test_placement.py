@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.changes import Direction, LinkChange
 from experiments.loader import read_experiment
-from experiments.plan import Plan
+from experiments.planned.changes import Direction, LinkChange
+from experiments.planned.plan import Plan
 from testbed.assignment import assigned_part, assignment_from_json, assignment_to_json
 from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, ShippingTime
 from testbed.machines.placement import adapted, assignments, place

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.systems.on_packets import needs
 from tests.systems.test_documentation import written
 from tests.testbed.machines.lab import Lab
-from tests.testbed.machines.live_on_machines import CUTSET, wait_until_clean
+from tests.testbed.machines.labs.live_on_machines import CUTSET, wait_until_clean
 
 MOSQUITTO = """\
 name: bridges

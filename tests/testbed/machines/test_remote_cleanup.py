@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
-from experiments.rundir import RunDirectory
-from testbed.machines import remote_cleanup, run_folders, time_limit, trusted_folders
+from experiments.records.rundir import RunDirectory
+from testbed.machines import remote_cleanup, run_folders
 from testbed.machines.agent import files
 from testbed.machines.cleanup import shipped_from
-from testbed.machines.deploy import sent_program
 from testbed.machines.run_folders import HELD, IN_USE, LEFT, agent_arguments, state
+from testbed.machines.software import trusted_folders
+from testbed.machines.software.deploy import sent_program
+from testbed.machines.ssh import time_limit
 from tests.run_json import set_run
 
 STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"

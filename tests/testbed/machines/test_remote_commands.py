@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.machines.ssh import Connection, RemoteProcess, UnreachableError
+from testbed.machines.ssh.ssh import Connection, RemoteProcess, UnreachableError
 from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.lab import Lab
 

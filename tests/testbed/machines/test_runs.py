@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 
-from experiments.run_record import record_to_json
+from experiments.records.run_record import record_to_json
 from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.lab import Lab
-from tests.testbed.machines.live_on_machines import CUTSET, END_TIMEOUT_S, RunOnMachines, wait_until_clean
-from tests.testbed.machines.shortages import fill_folder, limit_folder, occupied_udp_port
+from tests.testbed.machines.labs.live_on_machines import (
+    CUTSET,
+    END_TIMEOUT_S,
+    RunOnMachines,
+    wait_until_clean,
+)
+from tests.testbed.machines.labs.shortages import fill_folder, limit_folder, occupied_udp_port
 
 SERVES = {"h0": {"serves": ["r0"]}, "h1": {"serves": ["r1"]}, "h2": {"serves": ["r1"]}}
 LEASE_S = 15

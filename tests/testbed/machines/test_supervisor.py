@@ -15,8 +15,8 @@ from typing import Any, Self
 
 import pytest
 
-from experiments.rundir import RunDirectory
-from experiments.validated_json import to_json
+from experiments.records.rundir import RunDirectory
+from experiments.records.validated_json import to_json
 from testbed.machines.agent import supervisor
 from testbed.machines.agent.attachment import LAST_KEPT
 from testbed.machines.agent.files import SOCKET

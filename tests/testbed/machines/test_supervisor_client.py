@@ -10,7 +10,7 @@ import pytest
 
 from testbed.machines import supervisor_client as peer_module
 from testbed.machines.agent.messages import line_of
-from testbed.machines.ssh import UnreachableError
+from testbed.machines.ssh.ssh import UnreachableError
 from testbed.machines.supervisor_client import NO_SUPERVISOR, Events, SupervisorClient
 
 TIMEOUT_S = 30.0

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from experiments.changes import Direction, LinkState
-from experiments.plan import Plan
+from experiments.planned.changes import Direction, LinkState
+from experiments.planned.plan import Plan
 from testbed.assignment import Assignment
 from testbed.links.selection import select_emulator
 from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, ShippingTime

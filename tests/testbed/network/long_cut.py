@@ -8,7 +8,7 @@ import socket
 import time
 from typing import Any
 
-from experiments.changes import LinkState
+from experiments.planned.changes import LinkState
 from testbed.links.selection import select_emulator
 from testbed.network.network import Network
 from tests.testbed.network.observations import (

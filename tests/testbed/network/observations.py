@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
-from experiments.changes import Direction, LinkChange, LinkState
-from experiments.plan import Plan
+from experiments.planned.changes import Direction, LinkChange, LinkState
+from experiments.planned.plan import Plan
 from testbed.links.emulator import Applied
 from testbed.network.namespaces import in_each_namespace
 from testbed.network.network import Network

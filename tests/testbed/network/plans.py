@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from experiments.plan import CapturePlan, HostPlan, LinkPlan, Plan, ProcessPlan, RegionPlan
+from experiments.planned.plan import CapturePlan, HostPlan, LinkPlan, Plan, ProcessPlan, RegionPlan
 from testbed.links.selection import kernel_has_netem
 from topologies.link_parameters import LinkParameters
 

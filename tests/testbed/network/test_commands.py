@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from experiments.changes import Direction, LinkChange, LinkState
-from experiments.plan import CapturePlan
+from experiments.planned.changes import Direction, LinkChange, LinkState
+from experiments.planned.plan import CapturePlan
 from testbed.network.commands import hosts_file, inside_lines, outside_lines, raise_lines, table_lines
 from testbed.network.network_layout import Interface, Port, make_layout
 from tests.testbed.network.plans import make_plan

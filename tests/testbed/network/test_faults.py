@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from experiments.changes import Direction, LinkState
+from experiments.planned.changes import Direction, LinkState
 from testbed.links.selection import select_emulator
 from testbed.network.network import Network
 from tests.testbed.network.observations import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from experiments.changes import ProcessAction, ProcessChange
+from experiments.planned.changes import ProcessAction, ProcessChange
 from testbed.links.selection import select_emulator
 from testbed.network.network import Network
 from tests.testbed.network.observations import in_host

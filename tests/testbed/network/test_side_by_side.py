@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from experiments.changes import LinkState
+from experiments.planned.changes import LinkState
 from testbed.links.selection import select_emulator
 from testbed.network.network import Network
 from tests.testbed.network.observations import reachable, set_link

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from experiments.campaign import Failure, State
-from experiments.nights import NightDirectory, NightRecord
-from experiments.run_record import Outcome
+from experiments.campaigns.campaign import Failure, State
+from experiments.campaigns.nights import NightDirectory, NightRecord
+from experiments.records.run_record import Outcome
 from testbed.nightly.hooks import SHOWN_MAX, call, check_hooks, message, message_of_none
 from tests.campaigns import night_record, night_run
 from topologies.errors import InputError

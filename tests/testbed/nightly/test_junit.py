@@ -5,8 +5,8 @@ from datetime import date
 from pathlib import Path
 from xml.etree import ElementTree
 
-from experiments.campaign import Failure, State
-from experiments.nights import NightDirectory, NightRecord
+from experiments.campaigns.campaign import Failure, State
+from experiments.campaigns.nights import NightDirectory, NightRecord
 from testbed.nightly.junit import junit_xml
 from tests.campaigns import night_record, night_run
 

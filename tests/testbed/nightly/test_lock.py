@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from testbed.campaign.night_run import NAME, night_locks
+from testbed.campaign.nights.night_run import NAME, night_locks
 from testbed.errors import MachineError
 
 HOLDER = """
 import sys
 from pathlib import Path
-from testbed.campaign.night_run import night_locks
+from testbed.campaign.nights.night_run import night_locks
 with night_locks(Path(sys.argv[1]), Path(sys.argv[2]), who="quick"):
     if len(sys.argv) > 3:
         import os

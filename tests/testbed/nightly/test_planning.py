@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.campaign import State
-from experiments.nights import NightRecord, NightRun
+from experiments.campaigns.campaign import State
+from experiments.campaigns.nights import NightRecord, NightRun
 from experiments.suite import SuiteFile, read_suite
 from testbed.nightly.planning import (
     AROUND_A_RUN_S,

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
-from experiments.nights import NIGHTS
-from experiments.rundir import RUNS
+from experiments.campaigns.nights import NIGHTS
+from experiments.records.rundir import RUNS
 from experiments.suite import read_suite
-from testbed.campaign.night_options import HISTORY
+from testbed.campaign.nights.night_options import HISTORY
 
 FILE = Path(__file__).parents[3] / ".github" / "workflows" / "nightly.yaml"
 

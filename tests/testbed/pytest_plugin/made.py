@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.run_record import Outcome, Phase, RunRecord, Times
-from experiments.rundir import RunDirectory
-from testbed.campaign.made_runs import MadeRun
+from experiments.records.run_record import Outcome, Phase, RunRecord, Times
+from experiments.records.rundir import RunDirectory
+from testbed.campaign.sweeps.made_runs import MadeRun
 from tests.run_json import SMALL
 
 RAN = RunRecord(

@@ -4,7 +4,7 @@ from functools import reduce
 
 import pytest
 
-from testbed.campaign.made_runs import MadeRun
+from testbed.campaign.sweeps.made_runs import MadeRun
 from testbed.pytest_plugin.figures import NotMeasuredError
 from testbed.pytest_plugin.results import Results
 from tests.testbed.pytest_plugin.made import made, switched, unsummarised

@@ -2,8 +2,8 @@
 
 import pytest
 
-from experiments.campaign import Failure
-from testbed.campaign.made_runs import MadeRun
+from experiments.campaigns.campaign import Failure
+from testbed.campaign.sweeps.made_runs import MadeRun
 from testbed.pytest_plugin.fixture import RunFailedError, refuse_unsound
 from tests.testbed.pytest_plugin.made import made, unsummarised
 

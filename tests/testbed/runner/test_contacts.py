@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.loader import read_experiment
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from testbed.backends.simulated_network import make_specs
 from testbed.planning import make_plan
 from testbed.runner.contacts import STAYS_US, Contacts

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from experiments.declared import Contract, oldest
-from experiments.draining import reached
-from experiments.run_record import Times
+from experiments.planned.draining import reached
+from experiments.records.run_record import Times
 from testbed.processes import NodeProcess, Processes
 from testbed.runner.draining import drain, everything_delivered, highest, lowest
 from testbed.runner.run_context import Termination

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from experiments.run_record import Outcome
+from experiments.records.run_record import Outcome
 from testbed.runner.run_context import Termination
 
 

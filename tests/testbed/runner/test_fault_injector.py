@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from experiments.changes import LinkChange
 from experiments.loader import load_experiment
-from experiments.rundir import RunDirectory
+from experiments.planned.changes import LinkChange
+from experiments.records.rundir import RunDirectory
 from testbed.errors import TestbedError
 from testbed.faults.application import Change
 from testbed.faults.interactive import open_ended

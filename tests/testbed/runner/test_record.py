@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from experiments.observations import CpuSample
-from experiments.run_record import Phase
-from experiments.rundir import RunDirectory
-from experiments.whole_files import write_whole
+from experiments.files.whole_files import write_whole
+from experiments.records.observations import CpuSample
+from experiments.records.run_record import Phase
+from experiments.records.rundir import RunDirectory
 from testbed.runner import record as record_module
 from testbed.runner.record import RecordWriter
 from testbed.sandbox.channel import Channel

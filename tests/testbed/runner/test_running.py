@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiments.changes import (
+from experiments.planned.changes import (
     Direction,
     LinkChange,
     LinkState,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from experiments.loader import read_experiment
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from testbed.planning import make_plan
 from testbed.runner.specs import node_specs
 from topologies.loader import load_topology

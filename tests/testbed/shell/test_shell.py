@@ -9,7 +9,7 @@ import pytest
 
 from analysis.jobs.choice import workers_at
 from analysis.pipeline import analyze
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.testbed.as_ordinary_user import ordinary
 from tests.testbed.runner.live import PID_1, problems
 from tests.testbed.shell.live_shell import PROMPT, LiveShell, run_lines

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from node.core import machine as m
-from node.core import stock_quotes
-from node.core.content_matching import EventIndex
+from node.core.content import stock_quotes
+from node.core.content.content_matching import EventIndex
+from node.core.content.event_values import EventValues
+from node.core.content.subscription_draws import SubscriptionDraws
 from node.core.deliveries import RecordKind
-from node.core.event_values import EventValues
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.core.study import Surroundings
-from node.core.subscription_draws import SubscriptionDraws
 from node.protocols.meghdoot.studies.parameters import FailuresParameters
 from node.protocols.meghdoot.studies.peers import Peers
 from node.sim.quiet import quiet

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from node.core import stock_quotes
-from node.core.content import event_ranges
-from node.core.event_values import EventValues
-from node.core.peer_pool import Address
+from node.core.content import stock_quotes
+from node.core.content.content import event_ranges
+from node.core.content.event_values import EventValues
+from node.core.content.subscription_draws import SubscriptionDraws
+from node.core.peers.peer_pool import Address
 from node.core.study import Surroundings
-from node.core.subscription_draws import SubscriptionDraws
 from node.protocols.can.messages import Route
 from node.protocols.can.zones import TOP
 from node.protocols.meghdoot.messages import Event, Publish, Store

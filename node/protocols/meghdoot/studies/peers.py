@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import Any
 
-from node.core.content import Range
+from node.core.content.content import Range
 from node.core.machine import Randomness
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.core.specification import Member, NodeSpec
 from node.core.specification import Subscription as Asked
 from node.protocols.meghdoot.messages import Notify

@@ -19,7 +19,7 @@ import numpy as np
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.core.peer_pool import Address, PeerEffect
+from node.core.peers.peer_pool import Address, PeerEffect
 from node.core.specification import Member, NodeSpec
 from node.core.study import RouterPaths, Surroundings
 from node.protocols.pastry.direct import DirectOverlay

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from node.core.peer_pool import Address
+from node.core.peers.peer_pool import Address
 from node.core.specification import Member, NodeSpec
 from node.core.study import Surroundings
 from node.protocols.pastry.direct import DirectOverlay

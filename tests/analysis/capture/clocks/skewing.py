@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from analysis.capture.pcap.index import build_index
-from analysis.capture.pcap.mapping import map_bytes
-from analysis.capture.pcap.records import read_records
+from analysis.capture.pcap.files.index import build_index
+from analysis.capture.pcap.files.mapping import map_bytes
+from analysis.capture.pcap.files.records import read_records
 from analysis.capture.pcap.walk import walk
-from analysis.timelines.delivery_records import RECORD
-from experiments.json_files import read_json
-from experiments.rundir import RunDirectory
+from analysis.timelines.delivery.delivery_records import RECORD
+from experiments.records.json_files import read_json
+from experiments.records.rundir import RunDirectory
 from node.core.deliveries import HEADER, whole_bytes
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]

@@ -18,8 +18,8 @@ from analysis.jobs.transfers import read as read_transfers
 from analysis.pages.report import write_report
 from analysis.pipeline import analyze_here
 from analysis.timelines.run_metadata import read_metadata
-from experiments.json_files import read_json
-from experiments.rundir import RunDirectory
+from experiments.records.json_files import read_json
+from experiments.records.rundir import RunDirectory
 from tests.analysis.capture.clocks.skewing import Offset, set_apart
 from tests.analysis.timelines.captured import write_run
 from tests.analysis.timelines.world import CUT, LAN, MS, RESTORED, ZERO, S, hop_ns, run_json, simulate

@@ -3,9 +3,9 @@
 import subprocess
 from pathlib import Path
 
-from analysis.capture.pcap.compressed import unpack
-from analysis.capture.pcap.index import CaptureIndex, load_index
-from analysis.capture.pcap.record_batches import read_columns, spans_of
+from analysis.capture.pcap.files.compressed import unpack
+from analysis.capture.pcap.files.index import CaptureIndex, load_index
+from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.pcap.streams import format_address
 from analysis.capture.time_range import TimeRange
 

@@ -20,8 +20,8 @@ from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 from scapy.packet import Packet, Raw
 
 from analysis.capture.pcap.fields import NOT_IP, read_fields
-from analysis.capture.pcap.format import parse_file_header
-from analysis.capture.pcap.records import read_records
+from analysis.capture.pcap.files.format import parse_file_header
+from analysis.capture.pcap.files.records import read_records
 from analysis.capture.pcap.streams import format_address
 from analysis.capture.pcap.walk import walk
 from tests.analysis.capture.pcap.captures import (

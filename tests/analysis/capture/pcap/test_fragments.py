@@ -11,9 +11,10 @@ from scapy.layers.inet import IP, TCP, UDP, fragment
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, fragment6
 from scapy.layers.l2 import Dot1Q, Ether
 
-from analysis.capture.pcap import fragments, index, record_batches, scan
-from analysis.capture.pcap.index import CaptureIndex, build_index
-from analysis.capture.pcap.mapping import map_bytes
+from analysis.capture.pcap import fragments
+from analysis.capture.pcap.files import index, record_batches, scan
+from analysis.capture.pcap.files.index import CaptureIndex, build_index
+from analysis.capture.pcap.files.mapping import map_bytes
 from tests.analysis.capture.pcap.captures import START_NS, Record, at_intervals, write_pcap
 from tests.analysis.capture.pcap.reading import ours
 

@@ -12,11 +12,12 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.capture.pcap import fragments, scan, walk
-from analysis.capture.pcap.compressed import unpack
-from analysis.capture.pcap.format import PCAPNG, Format
-from analysis.capture.pcap.index import CaptureIndex, build_index
-from analysis.capture.pcap.record_batches import read_span, spans_of
+from analysis.capture.pcap import fragments, walk
+from analysis.capture.pcap.files import scan
+from analysis.capture.pcap.files.compressed import unpack
+from analysis.capture.pcap.files.format import PCAPNG, Format
+from analysis.capture.pcap.files.index import CaptureIndex, build_index
+from analysis.capture.pcap.files.record_batches import read_span, spans_of
 from analysis.capture.time_range import TimeRange
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS

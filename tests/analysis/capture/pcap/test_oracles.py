@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analysis.capture.pcap.index import load_index
-from analysis.capture.pcap.mapping import map_bytes
-from analysis.capture.pcap.record_batches import read_columns, spans_of
+from analysis.capture.pcap.files.index import load_index
+from analysis.capture.pcap.files.mapping import map_bytes
+from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.pcap.streams import Conversations, HostCapture, directions
 from analysis.capture.time_range import TimeRange
 from node.protocols.sprinkler.messages import CODEC

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.capture.pcap.byte_ranges import Segments
+from analysis.capture.pcap.files.byte_ranges import Segments
 from analysis.capture.pcap.reassemble import WINDOW_BYTES_MAX
 from tests.analysis.capture.pcap.captures import ACK, RST, SYN
 from tests.analysis.capture.pcap.whole import Stream, reassemble

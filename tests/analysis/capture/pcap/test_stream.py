@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from analysis.capture.pcap.source import register
-from experiments import capture_parts
+from analysis.capture.pcap.files.source import register
+from experiments.records import capture_parts
 from tests.analysis.capture.pcap.captures import Record, at_intervals, pcap_bytes, segment, write_pcap
 from tests.analysis.live.parts import write_parts
 

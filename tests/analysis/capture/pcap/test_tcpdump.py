@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.capture.pcap.index import build_index
+from analysis.capture.pcap.files.index import build_index
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from node.protocols.sprinkler.messages import CODEC, Events, Kind
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.capture.pcap import walk as walk_module
-from analysis.capture.pcap.format import Format, parse_file_header
+from analysis.capture.pcap.files.format import Format, parse_file_header
 from analysis.capture.pcap.walk import walk
 from tests.analysis.capture.pcap.captures import Record, at_intervals, pcap_bytes
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from analysis.capture.pcap.index import load_index
-from analysis.capture.pcap.mapping import map_bytes
-from analysis.capture.pcap.record_batches import read_columns, spans_of
+from analysis.capture.pcap.files.index import load_index
+from analysis.capture.pcap.files.mapping import map_bytes
+from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.pcap.streams import Conversations, HostCapture, WaitLimits
 from analysis.capture.time_range import TimeRange
 from node.protocols.sprinkler.messages import CODEC, Advertisement, Counter, Events, Subscribe, Unsubscribe

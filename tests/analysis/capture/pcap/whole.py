@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.capture.pcap.byte_ranges import Segments, join
+from analysis.capture.pcap.files.byte_ranges import Segments, join
 from analysis.capture.pcap.reassemble import Connection, Numbering, SettledRange
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BYTES, VERSION
 from node.core.message_layout import Codec, Layout

@@ -10,7 +10,7 @@ from analysis.history import History, HistoryFilter
 from analysis.history.regressions.checking import check, check_night
 from analysis.history.regressions.findings import Finding, NightFindings
 from analysis.history.regressions.series import series_of
-from experiments.campaign import Failure
+from experiments.campaigns.campaign import Failure
 from tests.analysis.history.regressions.replay import replayed
 from tests.analysis.history.year import Planted, entries, make_year, night_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.history.regressions.findings import Flake, failure_of, why
 from analysis.history.regressions.flakes import FLAKE_OVER_NIGHTS, flakes_of
-from experiments.campaign import Failure
+from experiments.campaigns.campaign import Failure
 
 TEXT = "events.lost == 0"
 Expectations = dict[tuple[str, str], list[tuple[str, bool]]]

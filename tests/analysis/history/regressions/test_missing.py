@@ -8,7 +8,7 @@ import pytest
 from analysis.history.regressions.checking import check
 from analysis.history.regressions.findings import Finding, NightFindings
 from analysis.pages.nights.change_words import size_of
-from testbed.campaign.night_end import finding_line
+from testbed.campaign.nights.night_end import finding_line
 from tests.analysis.history.year import entries, make_year, night_of
 
 SETTLED = "recovery.cut.settled_s"

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.schemas import PACKETS, TRANSFERS
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.analysis.timelines.world import CUT, MS, ZERO, run_json
 
 SEQ, REQUEST, ISN = 105, 55, 4_294_967_290  # so that sequence numbers wrap within the first message

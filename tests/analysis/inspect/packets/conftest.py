@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.analysis.inspect.packets.small_run import around_the_cut
 
 

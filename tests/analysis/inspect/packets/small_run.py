@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.pipeline import analyze_here
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from node.protocols.sprinkler.messages import (
     CODEC,
     Advertisement,

@@ -5,8 +5,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from analysis.capture.pcap.index import build_index
-from analysis.capture.pcap.record_batches import read_columns, spans_of
+from analysis.capture.pcap.files.index import build_index
+from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.pcapng_writer import PcapngWriter, comment_option
 from tests.analysis.capture.pcap.captures import segment

@@ -11,7 +11,7 @@ from analysis.errors import AnalysisError
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.transfer_reader import Step, merge, transfers
 from analysis.schemas import TRANSFERS
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.analysis.inspect.packets.test_filters import row
 
 SCHEMA = pa.schema([("t_ns", pa.int64()), ("source", pa.int64())])

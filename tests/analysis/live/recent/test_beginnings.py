@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analysis.capture.pcap.byte_ranges import Segments
-from analysis.capture.pcap.index import build_index
-from analysis.capture.pcap.mapping import map_bytes
-from analysis.capture.pcap.record_batches import read_columns, spans_of
+from analysis.capture.pcap.files.byte_ranges import Segments
+from analysis.capture.pcap.files.index import build_index
+from analysis.capture.pcap.files.mapping import map_bytes
+from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.pcap.streams import directions
 from analysis.capture.time_range import TimeRange
 from analysis.live.recent.beginnings import begin_at_message

@@ -8,9 +8,9 @@ import pytest
 from analysis.capture.markers import Markers
 from analysis.errors import AnalysisError
 from analysis.live.recent.recent_messages import GRACE_NS, look
-from experiments.capture_parts import folder_of
-from experiments.plan import CapturePlan, HostPlan
-from experiments.rundir import RunDirectory
+from experiments.planned.plan import CapturePlan, HostPlan
+from experiments.records.capture_parts import folder_of
+from experiments.records.rundir import RunDirectory
 from node.core.marker import marked
 from node.protocols.sprinkler.messages import CODEC, Subscribe
 from tests.analysis.capture.pcap.captures import Record, pcap_bytes, segment

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.analysis.pages.report.browsing import browser, opened
 from tests.analysis.pages.report.conftest import SCENARIOS
 from tests.analysis.pages.report.report_scenario import DEFAULT, Scenario

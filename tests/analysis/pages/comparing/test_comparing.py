@@ -10,7 +10,7 @@ from analysis.pages.comparing.page import by_region, other_faults, overall
 from analysis.pages.comparing.settings import settings
 from analysis.pages.comparing.sides import RUNS_MAX, Side, read_sides
 from analysis.pages.comparing.text import lines
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 RunOf = Callable[[str], RunDirectory]

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from analysis.pages.comparing.page import write_page
 from analysis.pages.comparing.sides import read_sides
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.analysis.pages.report.browsing import PHONE, Opened, has_lines, no_sideways_scroll, plot
 
 pytestmark = pytest.mark.browser

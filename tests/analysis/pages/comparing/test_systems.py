@@ -6,7 +6,7 @@ from analysis.pages.comparing.metrics import compared
 from analysis.pages.comparing.sides import Side
 from analysis.pages.comparing.systems import systems
 from analysis.pages.report.run_reader import AnalysedRun
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.analysis.systems.test_scribe_trees import OVERRIDES
 from tests.analysis.timelines.world import run_record
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page
 from analysis.history import History
 from analysis.history.history_schemas import HistoryFilter
 from analysis.pages.nights import write_site
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.analysis.history.year import Planted, make_year, night_of
 from tests.analysis.pages.report.browsing import LOADED_MS, WIDE, Complaints, browser
 from tests.analysis.pages.report.synthetic_run import write_run

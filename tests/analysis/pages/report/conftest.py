@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.pages.report import write_report
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.analysis.pages.report.browsing import browser, opened
 from tests.analysis.pages.report.report_scenario import DEFAULT, Scenario
 from tests.analysis.pages.report.synthetic_run import write_run

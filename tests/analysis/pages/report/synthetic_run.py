@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.timelines import schemas
-from experiments.changes import Direction, LinkChange, LinkState
-from experiments.plan import (
+from experiments.planned.changes import Direction, LinkChange, LinkState
+from experiments.planned.plan import (
     CapturePlan,
     FaultPlan,
     HostPlan,
@@ -26,7 +26,7 @@ from experiments.plan import (
     StreamPlan,
     plan_to_json,
 )
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.analysis.pages.report.report_scenario import DEFAULT, DELAYS_MS, ZERO_NS, Scenario
 from tests.analysis.pages.report.synthetic_tables import fidelity, latency, recovery, throughput
 from tests.analysis.pages.report.synthetic_transfers import write_transfers

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.timelines import schemas
-from experiments.campaign import State
-from experiments.json_files import write_json
-from experiments.plan import HostPlan, Plan, ProcessPlan, RegionPlan
-from experiments.run_record import Outcome, RunRecord, write_record
-from experiments.sweepdir import SweepDirectory, SweepRecord, runs
+from experiments.campaigns.campaign import State
+from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, runs
+from experiments.planned.plan import HostPlan, Plan, ProcessPlan, RegionPlan
+from experiments.records.json_files import write_json
+from experiments.records.run_record import Outcome, RunRecord, write_record
 from tests.run_json import SMALL
 
 Json = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.plan import Plan
+from experiments.planned.plan import Plan
 from tests.analysis.pages.report.report_scenario import BIN_S, EVENT_BYTES_ON_WIRE, Scenario
 
 

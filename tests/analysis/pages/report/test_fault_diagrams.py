@@ -10,7 +10,7 @@ import pytest
 from analysis.pages.report import fault_windows
 from analysis.pages.report.fault_windows import write_diagrams
 from analysis.pages.report.run_reader import read_record
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 
 Reported = Callable[[str], RunDirectory]
 

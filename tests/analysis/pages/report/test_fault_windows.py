@@ -11,7 +11,7 @@ from analysis.pages.report import fault_windows as module
 from analysis.pages.report.fault_windows import FaultWindows, moments
 from analysis.pages.report.run_reader import read_record
 from analysis.schemas import TRANSFERS
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.analysis.pages.report.conftest import SCENARIOS
 from tests.analysis.pages.report.report_scenario import BIN_S
 from tests.analysis.pages.report.synthetic_run import write_run

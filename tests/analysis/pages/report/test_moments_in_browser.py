@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.analysis.pages.report.browsing import PHONE, Opened, double_click, no_sideways_scroll, plot
 
 pytestmark = pytest.mark.browser

@@ -14,7 +14,7 @@ import pytest
 
 from analysis.pages.report import write_report
 from analysis.schemas import CAPTURES
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from tests.analysis.pages.report.conftest import HOSTILE, SCENARIOS
 from tests.run_json import set_run
 from topologies.errors import InputError

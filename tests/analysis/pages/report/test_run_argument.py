@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.rundir import run_argument
+from experiments.records.rundir import run_argument
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from analysis.pages.report.sweep_charts import SweepChart, quantity
+from analysis.pages.report.charts.sweep_charts import SweepChart, quantity
 from analysis.pages.report.sweep_page import failed, verdict, write_sweep_report
 from analysis.sweeps import Sweep, read_sweep
 from analysis.systems.sprinkler_figures import charts
-from experiments.sweepdir import SweepDirectory
+from experiments.campaigns.sweepdir import SweepDirectory
 from testbed.sweeps import judged
 from tests.analysis.pages.report.synthetic_sweep import SWEEPS, plan, summary, write_sweep
 

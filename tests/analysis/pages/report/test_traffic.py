@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from analysis.pages.report.charts import link_charts, spans, throughput_chart
+from analysis.pages.report.charts.charts import link_charts, spans, throughput_chart
 from analysis.pages.report.fault_windows import FaultWindows
 from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.page import render
 from analysis.pages.report.run_reader import AnalysedRun, read_record
 from analysis.pages.report.traffic import traffic_spans, traffic_table
 from analysis.pages.systems.numbers import FIGURES
-from experiments.changes import Direction
-from experiments.observations import LinkCounts
-from experiments.plan import TRAFFIC_ROLE, BurstPlan, HostPlan, TrafficPlan
-from experiments.rundir import RunDirectory
+from experiments.planned.changes import Direction
+from experiments.planned.plan import TRAFFIC_ROLE, BurstPlan, HostPlan, TrafficPlan
+from experiments.records.observations import LinkCounts
+from experiments.records.rundir import RunDirectory
 
 BACKUP = TrafficPlan(
     "backup",

@@ -8,7 +8,7 @@ import numpy as np
 
 from node.core import machine as m
 from node.core.message_layout import Field, Tail
-from node.core.peer_pool import ReceivedFrom, Unreachable
+from node.core.peers.peer_pool import ReceivedFrom, Unreachable
 from node.protocols.can.messages import Coordinate, coordinates_of, point_of
 from node.protocols.can.overlay import Can
 from node.protocols.can.parameters import CanParameters

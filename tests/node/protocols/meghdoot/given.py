@@ -6,14 +6,14 @@ from random import Random
 import numpy as np
 
 from node.core import machine as m
-from node.core.content import Attribute
+from node.core.content.content import Attribute
 from node.core.deliveries import RecordKind
-from node.core.peer_pool import ReceivedFrom, SendTo
+from node.core.peers.peer_pool import ReceivedFrom, SendTo
 from node.core.specification import Subscription as Asked
 from node.protocols.meghdoot.broker import Broker
-from node.protocols.meghdoot.event import payload_of
 from node.protocols.meghdoot.layers import Surroundings
 from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.publishing.event import payload_of
 from node.protocols.reachability.nodes import NodeHandle
 from node.sim.flat_network import FlatNetwork
 from tests.node.protocols.meghdoot.partitions import any_partition

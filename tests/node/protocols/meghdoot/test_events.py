@@ -6,7 +6,7 @@ import pytest
 
 from node.protocols.meghdoot.layers import zone_id
 from node.protocols.meghdoot.messages import Event, Load, Notify, RootConfirm
-from node.protocols.meghdoot.publisher import FIRST
+from node.protocols.meghdoot.publishing.publisher import FIRST
 from node.protocols.meghdoot.region import affected
 from node.protocols.reachability.nodes import NodeHandle
 from tests.node.protocols.meghdoot.given import GivenPeers, wants

@@ -7,7 +7,7 @@ import pytest
 
 from node.core import machine as m
 from node.protocols.can.messages import Route
-from node.protocols.meghdoot.window import LATE_US, Window
+from node.protocols.meghdoot.publishing.window import LATE_US, Window
 from tests.node.busy_network import BusyNetwork
 from tests.node.protocols.meghdoot.societies import Society
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from node.core.content import Attribute
+from node.core.content.content import Attribute
 from node.core.framing import ENVELOPE_BYTES, FRAME_LIMIT_BYTES
 from node.core.ordinals import of_word
 from node.protocols import meghdoot

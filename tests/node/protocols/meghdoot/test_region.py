@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from node.core.content import Attribute
+from node.core.content.content import Attribute
 from node.protocols.can.zones import Zone
 from node.protocols.meghdoot.region import (
     NextZones,

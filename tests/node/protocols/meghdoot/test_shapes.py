@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from node.core import machine as m
-from node.core.content import Attribute
+from node.core.content.content import Attribute
 from node.core.ordinals import of_word
 from node.protocols.meghdoot.peer import MeghdootPeer
 from node.sim.flat_network import FlatNetwork

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from node.core.content import Attribute
+from node.core.content.content import Attribute
 from node.core.specification import Subscription as Asked
-from node.protocols.meghdoot.event import EventReader, payload_of
 from node.protocols.meghdoot.messages import Notify, Word
 from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.publishing.event import EventReader, payload_of
 from node.protocols.meghdoot.space import Space
 from node.protocols.meghdoot.subscriber import Subscriber
 from node.protocols.meghdoot.subscriptions import version_of

@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from node.core.content import Attribute
-from node.protocols.meghdoot.bounds import covering
+from node.core.content.content import Attribute
 from node.protocols.meghdoot.space import Space
 from node.protocols.meghdoot.subscriptions import Packing, Subscription, Subscriptions, version_of
+from node.protocols.meghdoot.zones.bounds import covering
 
 SPACE = Space((Attribute("price", "real", 0, 100), Attribute("volume", "integer", 1, 1000)))
 

@@ -4,7 +4,7 @@ from bisect import bisect
 from random import Random
 
 from node.core import machine as m
-from node.core.peer_pool import ReceivedFrom, Unreachable
+from node.core.peers.peer_pool import ReceivedFrom, Unreachable
 from node.protocols.pastry.ids import closest
 from node.protocols.pastry.messages import Heartbeat
 from node.protocols.pastry.overlay import Pastry

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from node.core import machine as m
-from node.core.peer_pool import ReceivedFrom
+from node.core.peers.peer_pool import ReceivedFrom
 from node.protocols.pastry.ids import distance, shared_digits
 from node.protocols.pastry.last_leaf_set import LastLeafSet
 from node.protocols.pastry.messages import JoinLeaves, JoinRows, LeafAnswer, Relay

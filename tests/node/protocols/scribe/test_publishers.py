@@ -7,7 +7,7 @@ import pytest
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of, first_of
-from node.core.peer_pool import Unreachable
+from node.core.peers.peer_pool import Unreachable
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.scribe.messages import Fetch, FetchBefore, Multicast, Position, Publish
 from node.protocols.scribe.topic import StreamState

@@ -7,7 +7,7 @@ reach deep; the others are of any kind and with any numbers.
 from random import Random
 
 from node.protocols.sprinkler import messages as wire
-from node.protocols.sprinkler.configurations import Chain
+from node.protocols.sprinkler.chain.configurations import Chain
 from tests.node.protocols.sprinkler.one_machine import NAMES, ROLES, Around
 
 FAR = (0, 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, permutations, product
 
-from node.protocols.sprinkler.expects import Expects, Offer, Path, choose
+from node.protocols.sprinkler.region.expects import Expects, Offer, Path, choose
 
 OWNER = 0
 Link = tuple[int, int]

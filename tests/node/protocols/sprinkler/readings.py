@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 
 from node.core.machine import Machine, Randomness
 from node.core.specification import NodeSpec
-from node.protocols.sprinkler.expects import Offer, Path
 from node.protocols.sprinkler.messages import Counter, Publication
-from node.protocols.sprinkler.progress import Progress
 from node.protocols.sprinkler.proxy import Proxy
-from node.protocols.sprinkler.publications import Publications, Publisher, publisher_of
-from node.protocols.sprinkler.requests import Requests
+from node.protocols.sprinkler.publishing.progress import Progress
+from node.protocols.sprinkler.publishing.publications import Publications, Publisher, publisher_of
+from node.protocols.sprinkler.region.expects import Offer, Path
+from node.protocols.sprinkler.region.requests import Requests
 from node.protocols.sprinkler.sources import Sources
 from node.systems import build_machine
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 from node.core import machine as m
 from node.protocols.sprinkler import messages as wire
-from node.protocols.sprinkler.head import HELD_LIMIT_BYTES
+from node.protocols.sprinkler.chain.head import HELD_LIMIT_BYTES
 from tests.node.protocols.sprinkler.any_messages import steps
 from tests.node.protocols.sprinkler.chatter import Chatter
 from tests.node.protocols.sprinkler.one_machine import Around

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from node.protocols.sprinkler.batches import (
+from node.protocols.sprinkler.messages import CODEC, Events, Kind, Predicate, Publish, SparseEvents
+from node.protocols.sprinkler.storage.batches import (
     cut_after,
     cut_before,
     event_seqs,
@@ -16,8 +17,7 @@ from node.protocols.sprinkler.batches import (
     tombstone,
     unpack_batch,
 )
-from node.protocols.sprinkler.history import History
-from node.protocols.sprinkler.messages import CODEC, Events, Kind, Predicate, Publish, SparseEvents
+from node.protocols.sprinkler.storage.history import History
 
 STREAM = 3
 KEYS = [b"aa", b"bb", b"cc", b"dd"]

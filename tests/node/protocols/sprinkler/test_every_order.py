@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from node.protocols.sprinkler.expects import choose
+from node.protocols.sprinkler.region.expects import choose
 from tests.node.protocols.sprinkler import path_search as paths
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from node.core.epochs import first_of
-from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.messages import Events, Kind, Predicate
+from node.protocols.sprinkler.storage.history import History
 
 LIMIT_BYTES = 3 << 20
 CHUNK_BYTES = 64 << 10

@@ -10,7 +10,6 @@ from node.core.epochs import EPOCH_MAX, SEQ_MAX, first_of
 from node.core.errors import RemoteProtocolError
 from node.core.framing import HEADER_BYTES, Frame, frames_in
 from node.core.message_layout import wire_name
-from node.protocols.sprinkler.batches import cut_before, pack_events, tombstone, unpack_events
 from node.protocols.sprinkler.messages import (
     CODEC,
     NUMBER_MAX,
@@ -44,6 +43,7 @@ from node.protocols.sprinkler.messages import (
     View,
     Whole,
 )
+from node.protocols.sprinkler.storage.batches import cut_before, pack_events, tombstone, unpack_events
 
 u32, u64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 seq, cnt = st.integers(1, SEQ_MAX), st.integers(0, SEQ_MAX)

@@ -6,7 +6,6 @@ import pytest
 
 from node.core import machine as m
 from node.core.epochs import first_of
-from node.protocols.sprinkler.batch_list import BATCH_BYTES
 from node.protocols.sprinkler.messages import (
     Advertisement,
     Counter,
@@ -24,6 +23,7 @@ from node.protocols.sprinkler.messages import (
 )
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.proxy import Proxy
+from node.protocols.sprinkler.storage.batch_list import BATCH_BYTES
 from tests.node.cluster import specs
 
 OWN, OTHERS, UNKNOWN = 1, 0, 9

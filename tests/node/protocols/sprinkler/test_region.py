@@ -4,9 +4,9 @@ import pytest
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.protocols.sprinkler.client import Client
-from node.protocols.sprinkler.dissemination import SHUFFLE
 from node.protocols.sprinkler.messages import Events, Notify, Request
+from node.protocols.sprinkler.region.client import Client
+from node.protocols.sprinkler.region.dissemination import SHUFFLE
 from node.systems import build_machine
 from tests.node.cluster import COARSE, Cluster, S
 

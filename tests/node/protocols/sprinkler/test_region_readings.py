@@ -1,8 +1,8 @@
 """Figure 3 by the letter never delivers; the readings taken do (checklist, Sprinkler, RLP)."""
 
-from node.protocols.sprinkler.answers import Answers
-from node.protocols.sprinkler.client import Client
+from node.protocols.sprinkler.chain.answers import Answers
 from node.protocols.sprinkler.messages import Kind
+from node.protocols.sprinkler.region.client import Client
 from node.systems import build_machine
 from tests.node.cluster import COARSE, Cluster, S
 from tests.node.protocols.sprinkler.readings import never_asking_the_proxy

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import pytest
 
 from node.core.epochs import first_of
-from node.protocols.sprinkler.batches import epoch_mark
-from node.protocols.sprinkler.history import History
 from node.protocols.sprinkler.messages import Counter, Events, Kind
 from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.sources import Sources
+from node.protocols.sprinkler.storage.batches import epoch_mark
+from node.protocols.sprinkler.storage.history import History
 
 ME, OWNER, NEAR = 0, 1, 2
 STREAM = 1

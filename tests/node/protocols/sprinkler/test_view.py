@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from node.protocols.sprinkler.neighbourhood import View
+from node.protocols.sprinkler.region.neighbourhood import View
 
 PROXY = 0
 OWN = 1

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.changes import Direction, LinkChange, LinkState
+from experiments.planned.changes import Direction, LinkChange, LinkState
 from testbed.links.emulator import Applied
 from testbed.links.relay.controller import RelayEmulator
 from testbed.links.wiring import LinkWiring

@@ -9,7 +9,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any
 
-from experiments.changes import Direction, LinkState
+from experiments.planned.changes import Direction, LinkState
 from testbed.links.relay.controller import RelayEmulator
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.relay.lan import PORT, Bridged, Lan, host

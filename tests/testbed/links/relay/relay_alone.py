@@ -6,7 +6,7 @@ import socket
 import time
 from typing import Any
 
-from experiments.changes import Direction
+from experiments.planned.changes import Direction
 from testbed.batches import run_batch
 from testbed.errors import TestbedError
 from testbed.links.relay.controller import RelayEmulator

@@ -15,14 +15,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 from testbed.machines.archive import machine_archive
-from testbed.machines.connection_pool import connected
-from testbed.machines.deploy import code_folder, deploy
 from testbed.machines.inventory import Machine, load_inventory
 from testbed.machines.parallel import all_or_raise, on_each
 from testbed.machines.shipping.limits import Limits
 from testbed.machines.shipping.receiver import MachineSource, ship
 from testbed.machines.shipping.result import Progress, State
-from testbed.machines.ssh import connect
+from testbed.machines.software.deploy import code_folder, deploy
+from testbed.machines.ssh.connection_pool import connected
+from testbed.machines.ssh.ssh import connect
 
 
 def main() -> None:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from experiments.json_files import read_json, write_json
 from experiments.loader import load_experiment
-from experiments.run_record import Outcome, Phase
-from experiments.rundir import RunDirectory
+from experiments.records.json_files import read_json, write_json
+from experiments.records.run_record import Outcome, Phase
+from experiments.records.rundir import RunDirectory
 from testbed.machines.agent.files import STATE
 from testbed.machines.inventory import LEASE_US
 from testbed.machines.shipping.fetching import TIDY_END_S

@@ -14,7 +14,7 @@ from testbed.machines.inventory import Machine, load_inventory
 from testbed.machines.shipping.receiver import MachineSource
 from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.lab import ControllerProcess, Lab
-from tests.testbed.machines.machine import LabMachine
+from tests.testbed.machines.labs.machine import LabMachine
 from tests.testbed.machines.shipping.machines import noise, read_files, write_files
 
 MIB = 1 << 20

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from analysis.timelines.run_metadata import read_metadata
-from experiments.observations import MachineShare
-from experiments.run_record import (
+from experiments.records.observations import MachineShare
+from experiments.records.run_record import (
     Outcome,
     Phase,
     RunRecord,
@@ -18,7 +18,7 @@ from experiments.run_record import (
     record_to_json,
     write_record,
 )
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from testbed.machines.merging import merged
 from testbed.machines.shipping.parts import about_parts, read_parts
 from tests.changed_json import WRONG, broken, name_of

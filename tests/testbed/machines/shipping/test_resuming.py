@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.observations import UnshippedFile
+from experiments.records.observations import UnshippedFile
 from testbed.machines.shipping import limits, session
 from testbed.machines.shipping.names import AGAIN
 from testbed.machines.shipping.result import FileOutcome

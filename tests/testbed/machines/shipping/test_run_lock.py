@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.archive import Archive
 from testbed.machines.inventory import load_inventory
@@ -19,7 +19,7 @@ from tests.run_json import set_run
 HOLDER = """
 import sys
 from pathlib import Path
-from experiments.rundir import RunDirectory
+from experiments.records.rundir import RunDirectory
 from testbed.machines.shipping.receiver import run_lock
 with run_lock(RunDirectory(Path(sys.argv[1])), who="cutset run"):
     print("held", flush=True)

@@ -1,0 +1,1 @@
+"""Capture files: formats, compression, indices, and growing files."""

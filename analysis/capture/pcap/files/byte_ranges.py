@@ -1,0 +1,162 @@
+"""Parts of a TCP direction by reference: segments as they were captured, and byte ranges in the order of the
+stream.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.capture.pcap.files.format import Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Segments of one TCP direction, in the order of capture. All arrays have the same length."""
+
+    t_ns: Integers
+    seq: Integers
+    flags: Integers
+    at: Integers  # where the payload stands in the file
+    length: Integers  # payload bytes on the wire
+    captured: Integers  # of which the file has this many
+
+    def take(self, where: Integers | npt.NDArray[np.bool_] | slice) -> "Segments":
+        """Some of the segments, by index, mask or slice."""
+        return Segments(*(getattr(self, field.name)[where] for field in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRanges:
+    """Parts of a stream. Laid out, they ascend and do not overlap. All arrays have the same length."""
+
+    start: Integers  # in the stream
+    length: Integers
+    captured: Integers  # bytes from `start` on whose content the file has
+    at: Integers  # where they stand in the file
+    t_ns: Integers  # when they came
+
+    @property
+    def end(self) -> Integers:
+        """One past each range's last byte in the stream."""
+        return self.start + self.length
+
+    @property
+    def known_end(self) -> Integers:
+        """Where the content that the file has of each ends in the stream."""
+        return self.start + self.captured
+
+    @property
+    def snapped(self) -> tuple[Integers, Integers]:
+        """Starts and lengths of what came but was cut off by the snap length."""
+        cut = self.length - self.captured
+        where = np.flatnonzero(cut > 0)
+        return self.known_end[where], cut[where]
+
+    def take(self, where: Integers | npt.NDArray[np.bool_] | slice) -> "ByteRanges":
+        """Some of the ranges, by index, mask or slice."""
+        return ByteRanges(*(getattr(self, field.name)[where] for field in fields(self)))
+
+    def from_position(self, position: int) -> tuple["ByteRanges", Integers]:
+        """What of them stands at `position` or later, and which those are."""
+        if not self.start.size or int(self.start.min()) >= position:
+            return self, np.arange(self.start.size)
+        rows = np.flatnonzero(self.end > position)
+        return _cut(self, rows, np.maximum(self.start[rows], position), self.end[rows]), rows
+
+
+def no_pieces() -> ByteRanges:
+    """Byte ranges of nothing."""
+    return ByteRanges(*(np.zeros(0, np.int64) for _ in fields(ByteRanges)))
+
+
+def no_ranges() -> Integers:
+    """Ranges of nothing, as rows of (start, end)."""
+    return np.zeros((0, 2), np.int64)
+
+
+def join(parts: Sequence[ByteRanges]) -> ByteRanges:
+    """Byte ranges one after the other, in the order given."""
+    filled = [part for part in parts if part.start.size]
+    if len(filled) < 2:
+        return filled[0] if filled else no_pieces()
+    return ByteRanges(
+        *(np.concatenate([getattr(part, field.name) for part in filled]) for field in fields(ByteRanges))
+    )
+
+
+def lay_out(pieces: ByteRanges) -> tuple[ByteRanges, Integers]:
+    """Lay pieces, given in the order in which they came, out in the order of the stream.
+
+    Returns those that do not overlap any more, and the ranges that came again as rows of (start, end, which
+    piece brought it).
+    """
+    if (pieces.start[1:] >= pieces.end[:-1]).all():  # in order: the usual case
+        return pieces, np.zeros((0, 3), np.int64)
+    order = np.lexsort((pieces.length, pieces.start))  # stable: equal ones stay in the order of capture
+    start, end = pieces.start[order], pieces.end[order]
+    again = np.concatenate(([False], (start[1:] == start[:-1]) & (end[1:] == end[:-1])))
+    repeated = np.stack((start[again], end[again], order[again]), axis=1)
+    order, start, end = order[~again], start[~again], end[~again]
+    reach = np.maximum.accumulate(end)
+    clusters = np.cumsum(np.concatenate(([True], start[1:] >= reach[:-1])))
+    overlapping = np.bincount(clusters)[clusters] > 1
+    source, first, last = order[~overlapping], start[~overlapping], end[~overlapping]
+    if overlapping.any():
+        inside = np.lexsort((order[overlapping], clusters[overlapping]))
+        painted, covered = _paint(order[overlapping][inside], clusters[overlapping][inside], pieces)
+        source, first, last = (
+            np.concatenate(pair) for pair in zip((source, first, last), painted.T, strict=True)
+        )
+        repeated = np.concatenate((repeated, covered))
+    sort = np.argsort(first)
+    return _cut(pieces, source[sort], first[sort], last[sort]), repeated
+
+
+def ascending(ranges: Integers) -> Integers:
+    """Rows of (start, end) in ascending order of start."""
+    return ranges[np.argsort(ranges[:, 0], kind="stable")]
+
+
+def _paint(order: Integers, clusters: Integers, pieces: ByteRanges) -> tuple[Integers, Integers]:
+    """Lay pieces down in this order, each keeping what was still free. Clusters do not touch each other.
+
+    Returns rows of (piece, start, end) for what was kept, and of (start, end, piece) for what was there
+    already.
+    """
+    starts: list[int] = []  # covered so far of this cluster: disjoint, ascending, neighbours joined
+    ends: list[int] = []
+    kept: list[tuple[int, int, int]] = []
+    covered: list[tuple[int, int, int]] = []
+    columns = (clusters, order, pieces.start[order], pieces.end[order])
+    now = -1
+    for cluster, piece, start, end in zip(*(column.tolist() for column in columns), strict=True):
+        if cluster != now:
+            starts, ends, now = [], [], cluster
+        low, high = bisect_left(ends, start), bisect_right(starts, end)
+        position = start
+        for begin, stop in zip(starts[low:high], ends[low:high], strict=True):
+            if begin > position:
+                kept.append((piece, position, begin))
+            if min(stop, end) > max(begin, start):
+                covered.append((max(begin, start), min(stop, end), piece))
+            position = max(position, stop)
+        if position < end:
+            kept.append((piece, position, end))
+        starts[low:high] = [min([start, *starts[low:high]])]
+        ends[low:high] = [max([end, *ends[low:high]])]
+    return np.array(kept, np.int64).reshape(-1, 3), np.array(covered, np.int64).reshape(-1, 3)
+
+
+def _cut(pieces: ByteRanges, source: Integers, start: Integers, end: Integers) -> ByteRanges:
+    """The parts [start, end) of the pieces `source`."""
+    skipped, length = start - pieces.start[source], end - start
+    return ByteRanges(
+        start=start,
+        length=length,
+        captured=np.clip(pieces.captured[source] - skipped, 0, length),
+        at=pieces.at[source] + skipped,
+        t_ns=pieces.t_ns[source],
+    )

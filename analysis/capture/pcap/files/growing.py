@@ -1,0 +1,309 @@
+"""A folder of captures that grows: how far each can be read, and what of them stands between two places.
+
+A place counts the bytes of a capture as it is when it is plain and whole. So one that is compressed
+meanwhile, or whose parts are joined, goes on where it was, and rows are those that the whole capture has.
+Three forms are known:
+
+- plain files are read to their last whole record, and gone on with when there is more;
+- folders of parts (`experiments.records.capture_parts`) part by part: a part is there once the next one was begun,
+  the last one once a file says that nothing follows;
+- compressed files are unpacked once they were the same at two looks.
+
+Captures are only ever added to. One that gets shorter, or is another than the one that was read (told by a
+checksum of its beginning and of what stands before the place), is damaged. What was read of a capture that is
+gone is forgotten, so what comes under its name later is new.
+
+What was looked at is kept, so that no record is walked over twice; it can be made anew from the places.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NoReturn
+from zlib import crc32
+
+from analysis.capture.pcap.files.compressed import readable, unpack
+from analysis.capture.pcap.files.format import FILE_HEADER_BYTES, Bytes
+from analysis.capture.pcap.files.mapping import map_bytes
+from analysis.capture.pcap.files.part import STRICT, Lenience, Part, joined
+from analysis.capture.pcap.files.record_batches import Span, cut
+from analysis.capture.pcap.files.scan import Scan
+from analysis.errors import CaptureError
+from experiments.records import capture_parts
+from experiments.records.rundir import CAPTURE_ENDINGS
+
+BYTES, PART, CHECKSUM = "bytes", "part", "checksum"
+Place = Mapping[str, int]
+"""How much of a capture was read, in BYTES; of one in parts also the number of the last PART, of a file the
+CHECKSUM by which it is known again.
+"""
+Places = Mapping[str, Place]
+"""By the name of a capture's plain file."""
+NOTHING_READ: Place = {BYTES: 0}
+FORMS = (*CAPTURE_ENDINGS[:1], CAPTURE_ENDINGS[0] + capture_parts.SUFFIX, *CAPTURE_ENDINGS[1:])
+"""Of several forms of a capture the first is read."""
+CHECKED_FIRST, CHECKED_LAST = 64, 4096
+"""Bytes of a capture's beginning, and of what stands before a place: of each some record's time."""
+PACKED = tuple({Path(ending).suffix for ending in CAPTURE_ENDINGS} - {".pcap", ".pcapng"})
+
+
+@dataclass(slots=True)
+class _Look:
+    """A file as it was looked at last."""
+
+    path: Path
+    scan: Scan
+    identity: tuple[int, int] = (0, 0)
+    size: int = 0
+
+
+@dataclass(slots=True)
+class GrowingCaptures:
+    """The captures that a path means, now and later: a folder, a capture in one, or a pattern of names in
+    one. ended: a file that is there once no part is written any more.
+    """
+
+    path: str
+    ended: Path | None = None
+    lenience: Lenience = STRICT
+    problems: dict[str, str] = field(default_factory=dict)
+    """What was found wrong, by capture; also what may only be not there yet."""
+    _looks: dict[str, _Look] = field(default_factory=dict)
+    _targets: dict[str, int] | None = None
+
+    def latest(self, start: Places, bytes_max: int | None) -> dict[str, Place]:
+        """How far a batch may read that begins at `start`: what came first comes first, to about
+        `bytes_max`. Raises CaptureError.
+        """
+        if not self._folder().is_dir():
+            return dict(start)
+        there = self._there()
+        for name in sorted(start.keys() - there.keys()):
+            self._gone(name, start[name])
+        end = {name: place for name, place in start.items() if name in there}
+        room = bytes_max
+        for _, name, path in sorted(self._waiting(there, start)):
+            if room is not None and room <= 0:
+                break
+            before = end.get(name, NOTHING_READ)
+            after = self._after(name, path, before, room)
+            if room is not None:
+                read = after[BYTES] - before[BYTES]
+                if read > room and PART in after and room != bytes_max:
+                    break  # for the next batch; one that is larger than any is read alone
+                room -= read
+            if after != before:
+                end[name] = after
+        return end
+
+    def between(self, start: Places, end: Places) -> Iterator[Span | Part]:
+        """What stands between two places, in the order of each capture. Raises CaptureError."""
+        there = self._there()
+        for name, last in sorted(end.items()):
+            first = start.get(name, NOTHING_READ)
+            if first[BYTES] == last[BYTES]:
+                continue
+            path = there.get(name)
+            if path is None:
+                self._miss(name, first, last)
+            elif path.is_dir():
+                yield from self._parts(name, path, first, last)
+            else:
+                yield from self._spans(name, path, first, last)
+
+    def report(self) -> dict[str, Places | Mapping[str, str]]:
+        """How much of each capture is there, and what is wrong with what follows the good part."""
+        sizes = {name: {BYTES: look.size} for name, look in sorted(self._looks.items())}
+        return {"captures": sizes, "problems": dict(sorted(self.problems.items()))}
+
+    def stop_growing(self) -> None:
+        """From here on read no more than is there now, and do not wait for compressed files to settle."""
+        targets = {}
+        for name, path in self._there().items():
+            if path.is_dir():
+                targets[name] = max(map(capture_parts.number, self._closed(path)), default=-1)
+            elif (status := _status(path)) is not None:
+                targets[name], _ = status
+        self._targets = targets
+
+    def _folder(self) -> Path:
+        path = Path(self.path)
+        return path if path.is_dir() else path.parent
+
+    def _there(self) -> dict[str, Path]:
+        """The captures that are there now, each in the form that is read, by the name of its plain file."""
+        pattern = None if Path(self.path).is_dir() else Path(self.path).name
+        found: dict[str, tuple[int, str, Path]] = {}
+        folder = self._folder()
+        for path in folder.iterdir() if folder.is_dir() else ():
+            order = next((n for n, form in enumerate(FORMS) if path.name.endswith(form)), None)
+            if order is None or path.is_dir() != (FORMS[order].endswith(capture_parts.SUFFIX)):
+                continue
+            name = path.stem if path.suffix in (*PACKED, capture_parts.SUFFIX) else path.name
+            if pattern in (None, path.name, name) or any(
+                fnmatchcase(one, pattern or "") for one in (path.name, name)
+            ):
+                stem = Path(name).stem
+                found[stem] = min(found.get(stem, (len(FORMS), "", path)), (order, name, path))
+        wanted = {name: path for _, name, path in found.values()}
+        if self._targets is None:
+            return wanted
+        return {name: path for name, path in wanted.items() if name in self._targets}
+
+    def _closed(self, folder: Path) -> list[Path]:
+        """The parts of a folder to which nothing will be added."""
+        found = capture_parts.parts(folder)
+        return found if self.ended is not None and self.ended.exists() else found[:-1]
+
+    def _waiting(self, there: Mapping[str, Path], start: Places) -> Iterator[tuple[int, str, Path]]:
+        """Parts and files that may hold more, with the second in which each was begun or last added to."""
+        for name, path in there.items():
+            place = start.get(name, NOTHING_READ)
+            if path.is_dir():
+                target = None if self._targets is None else self._targets[name]
+                for part in self._closed(path):
+                    number = capture_parts.number(part)
+                    if place.get(PART, -1) < number and (target is None or number <= target):
+                        yield number, name, part
+            elif (status := _status(path)) is not None:
+                yield status[1] // 10**9, name, path
+
+    def _after(self, name: str, path: Path, place: Place, room: int | None) -> Place:
+        """The place up to which a file, or a part, can be read."""
+        if path.parent.name == name + capture_parts.SUFFIX:
+            status = _status(path) or (0, 0)
+            return {BYTES: joined(place[BYTES], status[0]), PART: capture_parts.number(path)}
+        try:
+            return self._walk(name, path, place, room)
+        except CaptureError as error:
+            if not self.lenience.corrupt:
+                raise
+            self._pass_over(name, error)
+            return place
+
+    def _walk(self, name: str, path: Path, place: Place, room: int | None) -> Place:
+        """Walk on through a file's records; returns where they end for now. Raises CaptureError."""
+        start = place[BYTES]
+        identity, is_packed = _status(path), path.suffix in PACKED
+        look = self._looks.get(name)
+        if look is None or look.path != path:
+            look = self._looks[name] = _Look(path, Scan(name))
+        settled, look.identity = identity == look.identity, identity or (0, 0)
+        if identity is None or (settled and (name in self.problems or 0 < look.size == start)):
+            return place
+        if is_packed and not settled and self._targets is None:
+            return place
+        file = unpack(path)
+        look.size = file.stat().st_size
+        if look.size < start:
+            raise CaptureError(f"{name}: has {look.size} bytes, of which {start} were read before")
+        until = look.size if self._targets is None or is_packed else min(look.size, self._targets[name])
+        if until < max(start, FILE_HEADER_BYTES):
+            return place
+        data = map_bytes(file)
+        _check(name, data, place)
+        if until == start:
+            return place
+        self._go_to(look.scan, name, file, start)
+        if until < look.size:
+            data = data[:until]
+        look.scan.go_on(data, None if room is None else start + room)
+        self._note(name, look.scan)
+        if look.scan.end <= start:
+            return place
+        return {BYTES: look.scan.end, CHECKSUM: _checksum(data, look.scan.end)}
+
+    def _go_to(self, scan: Scan, name: str, file: Path, place: int) -> None:
+        """Walk to a place in a file where a record was read to. Raises CaptureError if there is none."""
+        if scan.end < place:
+            scan.go_on(map_bytes(file), place)
+            if scan.end != place:
+                raise CaptureError(f"{name}: no record ends at byte {place}, to which it was read before")
+
+    def _note(self, name: str, scan: Scan) -> None:
+        self.problems.pop(name, None)
+        if scan.problem is not None:
+            if not scan.sections and not scan.problem.startswith("cut off"):
+                raise CaptureError(f"{name}: {scan.problem}")
+            self.problems[name] = scan.problem
+
+    def _spans(self, name: str, path: Path, first: Place, last: Place) -> Iterator[Span]:
+        """The records of a file between two places."""
+        start, end = first[BYTES], last[BYTES]
+        try:
+            file = readable(path) if readable(path).exists() else unpack(path)
+            _check(name, map_bytes(file), last)
+            look = self._looks.get(name)
+            if look is None or look.path != path or look.scan.end < end:
+                look = self._looks[name] = _Look(path, Scan(name))
+                self._go_to(look.scan, name, file, start)
+                look.scan.forget(start)
+                self._go_to(look.scan, name, file, end)
+        except CaptureError as error:
+            if not path.exists():
+                self._miss(name, first, last)
+            elif not self.lenience.corrupt:
+                raise
+            else:
+                self._pass_over(name, error)
+            return
+        look.scan.forget(start)
+        of = Span(str(file), look.scan.sections[0], 0, 0, capture=Path(name).stem)
+        yield from cut(of, look.scan.between(start, end))
+
+    def _parts(self, name: str, folder: Path, first: Place, last: Place) -> Iterator[Part]:
+        """The parts of a capture after one place, up to and with another."""
+        place = first[BYTES]
+        for path in capture_parts.parts(folder):
+            status = _status(path)
+            if status is not None and first.get(PART, -1) < capture_parts.number(path) <= last[PART]:
+                following = joined(place, status[0])
+                yield Part(str(path), Path(name).stem, following - status[0], 0, status[0])
+                place = following
+        if place != last[BYTES]:
+            self._miss(name, first, last)
+
+    def _pass_over(self, name: str, error: CaptureError) -> None:
+        """Leave a file as it is until it changes, and walk it from its beginning then."""
+        self.problems[name] = str(error)
+        if name in self._looks:
+            self._looks[name].scan = Scan(name)
+
+    def _gone(self, name: str, place: Place) -> None:
+        """A capture is there no more; was all of it read?"""
+        look = self._looks.pop(name, None)
+        self.problems.pop(name, None)
+        if look is not None and look.scan.problem is None and look.size > place[BYTES]:
+            self._miss(name, place, {BYTES: look.size})
+
+    def _miss(self, name: str, first: Place, last: Place) -> None:
+        problem = f"{name}: bytes {first[BYTES]} to {last[BYTES]} are gone before they were read"
+        if not self.lenience.missing:
+            _refuse(problem)
+        self.problems[name] = problem
+
+
+def _checksum(data: Bytes, end: int) -> int:
+    """By which a capture that was read up to a place is known again."""
+    first, last = data[: min(CHECKED_FIRST, end)], data[max(0, end - CHECKED_LAST) : end]
+    return crc32(last.tobytes(), crc32(first.tobytes()))
+
+
+def _check(name: str, data: Bytes, place: Place) -> None:
+    """Raises CaptureError if this is not the capture that was read up to a place."""
+    if len(data) >= place[BYTES] and CHECKSUM in place and place[CHECKSUM] != _checksum(data, place[BYTES]):
+        raise CaptureError(f"{name}: is another capture than the one that was read to byte {place[BYTES]}")
+
+
+def _refuse(problem: str) -> NoReturn:
+    raise CaptureError(f"{problem}; with the option ignoreMissingFiles the rest is read")
+
+
+def _status(path: Path) -> tuple[int, int] | None:
+    """A file's size and the time of its last change; None if it is gone."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_size, status.st_mtime_ns

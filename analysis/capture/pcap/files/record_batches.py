@@ -1,0 +1,170 @@
+"""Records of captures as Arrow batches of `PACKETS`, stretch by stretch: what every reader of captures
+shares.
+
+A span is a stretch of whole records of one file, as the index cuts it. Files are mapped, never read whole;
+a span's memory is that of one window of offsets and one batch.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.capture.clocks.clock import REFERENCE, Clock
+from analysis.capture.pcap.fields import ALL, Column, Columns, read_fields
+from analysis.capture.pcap.files.format import Format, Integers
+from analysis.capture.pcap.files.index import CaptureIndex
+from analysis.capture.pcap.files.mapping import map_bytes
+from analysis.capture.pcap.files.records import read_records
+from analysis.capture.pcap.files.scan import Split
+from analysis.capture.pcap.fragments import Fragment, place, within
+from analysis.capture.pcap.walk import walk
+from analysis.capture.time_range import EVER, TimeRange
+from analysis.schemas import PACKETS
+
+BATCH_ROWS = 8_192  # columns of one batch fit the processor's cache, and the allocator keeps their memory
+SPAN_BYTES = 64 * 1024 * 1024
+_WINDOW_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Whole records of one section of a capture, from `start` to `end`."""
+
+    path: str
+    form: Format
+    start: int
+    end: int
+    fragments: tuple[Fragment, ...] = ()  # of its packets, those that need another one to be understood
+    clock: Clock = REFERENCE  # by which it was captured
+    capture: str = ""  # its name in tables; empty: the file's
+    shift: int = 0  # what a place in the capture is more than one in the file, which may be a part of it
+
+
+class Found(Protocol):
+    """What is known of a capture: an index, or a part of one."""
+
+    @property
+    def sections(self) -> Sequence[Format]: ...
+
+    @property
+    def splits(self) -> Sequence[Split]: ...
+
+    @property
+    def fragments(self) -> Sequence[Fragment]: ...
+
+
+class Stretch(Protocol):
+    """Bytes of a file, for a task to read."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+
+S = TypeVar("S", bound=Stretch)
+
+
+def spans_of(path: Path, index: CaptureIndex, times: TimeRange, clock: Clock = REFERENCE) -> Iterator[Span]:
+    """Cut a capture into spans of about SPAN_BYTES, leaving out splits of other times.
+
+    times: by the run's reference clock. clock: by which it was captured.
+    """
+    return cut(Span(str(path), index.sections[0], 0, 0, clock=clock), index, times)
+
+
+def cut(of: Span, found: Found, times: TimeRange = EVER) -> Iterator[Span]:
+    """Cut a capture into spans of about SPAN_BYTES at the splits that were found in it. of: whose file, names
+    and clock they have.
+    """
+    start = end = 0
+    form = of.form
+    for split in found.splits:
+        if not times.meets(*of.clock.reach(split.first_ns, split.last_ns)):
+            continue
+        if split.offset != end or end - start >= SPAN_BYTES or form is not found.sections[split.section]:
+            if end > start:
+                yield _span(of, form, start, end, found)
+            start, form = split.offset, found.sections[split.section]
+        end = split.end
+    if end > start:
+        yield _span(of, form, start, end, found)
+
+
+def _span(of: Span, form: Format, start: int, end: int, found: Found) -> Span:
+    fragments = within(found.fragments, start, end)
+    return replace(of, form=form, start=start, end=end, fragments=fragments)
+
+
+def pack(spans: Iterable[S]) -> Iterator[tuple[S, ...]]:
+    """Put small spans together until they are worth a task."""
+    together: list[S] = []
+    size = 0
+    for span in spans:
+        if together and size + span.end - span.start > SPAN_BYTES * 3 // 2:
+            yield tuple(together)
+            together, size = [], 0
+        together.append(span)
+        size += span.end - span.start
+    if together:
+        yield tuple(together)
+
+
+def read_columns(span: Span, names: Collection[str] = ALL) -> Iterator[Columns]:
+    """Read a span's packets as NumPy columns, BATCH_ROWS at a time. See `read_fields` about `names`.
+
+    Beside columns of PACKETS there is `link_type`. Times are by the run's reference clock.
+    """
+    data = map_bytes(Path(span.path))
+    start = span.start
+    while start < span.end:
+        offsets, start = walk(data, start, min(start + _WINDOW_BYTES, span.end), span.form)
+        for first in range(0, offsets.size, BATCH_ROWS):
+            records = read_records(data, offsets[first : first + BATCH_ROWS], span.form)
+            columns = read_fields(data, records, names)
+            place(columns, span.fragments)
+            if "t_ns" in columns:
+                columns["t_ns"] = span.clock.corrected(columns["t_ns"].astype(np.int64, copy=False))
+            columns["link_type"] = np.broadcast_to(records.link_type, records.t_ns.shape)
+            yield columns
+
+
+Pick = Callable[[Columns], Integers]
+"""Which of some packets are wanted, by their number. It may ask for any layer's columns."""
+
+
+def read_span(
+    span: Span, schema: pa.Schema = PACKETS, times: TimeRange | None = None, pick: Pick | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Read a span's packets as Arrow batches of `schema`: some or all columns of PACKETS, in any order."""
+    capture = span.capture or Path(span.path).stem
+    for columns in read_columns(span, schema.names if pick is None else ALL):
+        if span.shift:
+            columns["offset"] = columns["offset"] + span.shift
+        if pick is not None:
+            rows = pick(columns)
+            columns = {name: columns[name][rows] for name in {*schema.names, "t_ns"} - {"capture"}}  # noqa: PLW2901
+        batch = _batch(columns, capture, schema)
+        yield batch if times is None else _within(batch, columns["t_ns"], times)
+
+
+def _batch(columns: Columns, capture: str, schema: pa.Schema) -> pa.RecordBatch:
+    rows = columns["t_ns"].size
+    arrays = [
+        pa.repeat(capture, rows) if name == "capture" else pa.array(columns[name]) for name in schema.names
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _within(batch: pa.RecordBatch, t_ns: Column, times: TimeRange) -> pa.RecordBatch:
+    inside = np.ones(t_ns.size, np.bool_)
+    if times.first_ns is not None:
+        inside &= t_ns >= times.first_ns
+    if times.end_ns is not None:
+        inside &= t_ns < times.end_ns
+    return batch if inside.all() else batch.filter(pa.array(inside))

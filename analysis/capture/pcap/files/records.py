@@ -1,0 +1,130 @@
+"""What the records of a stretch of a capture are, in whatever format: where the captured bytes stand, when,
+how many, of how many, on what kind of link. All that comes after this knows no formats.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.capture.pcap.files.format import (
+    PCAPNG,
+    RECORD_HEADER_BYTES,
+    Bytes,
+    Format,
+    Integers,
+    column,
+    gather,
+)
+from analysis.capture.pcap.files.pcapng import Blocks, read_blocks
+
+HEAD_BYTES = 24
+NS = 1_000_000_000
+PYTHON_UNITS = 10 * NS  # a second; finer stamps are computed one by one, since their fractions overflow
+SECONDS_MAX = (1 << 63) // NS - 1  # what a bigint of nanoseconds holds: until the year 2262
+
+Flags = npt.NDArray[np.bool_]
+Units = npt.NDArray[np.uint64]
+HistoryFilter = Integers | slice
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Packets of a capture, in the order of the file."""
+
+    at: Integers  # where each one's header begins in the file
+    begin: Integers  # where its captured bytes begin
+    t_ns: Integers  # 0 where the record has no time
+    length: Integers  # captured bytes
+    wire_length: Integers
+    link_type: int | Integers  # one for all, or one for each
+    head: Bytes  # the first HEAD_BYTES from `begin`; beyond `length` they are of whatever follows
+    unused: dict[str, int] = field(default_factory=dict)  # what could not be read here, by name: how many
+
+    def take(self, rows: Integers) -> "Records":
+        """Some of the packets, by index."""
+        return Records(
+            at=self.at[rows],
+            begin=self.begin[rows],
+            t_ns=self.t_ns[rows],
+            length=self.length[rows],
+            wire_length=self.wire_length[rows],
+            link_type=self.link_type if isinstance(self.link_type, int) else self.link_type[rows],
+            head=self.head[rows],
+        )
+
+
+def read_records(data: Bytes, offsets: Integers, form: Format) -> Records:
+    """Look at the records whose headers are at these offsets, all of one section; `walk` finds them."""
+    if form.kind == PCAPNG:
+        return _of_blocks(read_blocks(data, offsets, form, HEAD_BYTES), form)
+    rows = gather(data, offsets, RECORD_HEADER_BYTES + HEAD_BYTES)
+    word = form.order + "u4"
+    return Records(
+        at=offsets,
+        begin=offsets + RECORD_HEADER_BYTES,
+        t_ns=column(rows, 0, word) * NS + column(rows, 4, word) * (NS // form.interfaces[0].units_per_s),
+        length=column(rows, 8, word),
+        wire_length=column(rows, 12, word),
+        link_type=form.interfaces[0].link_type,
+        head=rows[:, RECORD_HEADER_BYTES:],
+    )
+
+
+def _of_blocks(blocks: Blocks, form: Format) -> Records:
+    """Packets of pcapng: their interface says what their time and their first bytes mean."""
+    t_ns = np.zeros(blocks.at.size, np.int64)
+    possible = np.ones(blocks.at.size, np.bool_)
+    for (units_per_s, offset_s), rows in _by(
+        blocks.interface, [(i.units_per_s, i.offset_s) for i in form.interfaces]
+    ):
+        t_ns[rows], possible[rows] = to_ns(blocks.time[rows], units_per_s, offset_s)
+    t_ns[~blocks.timed], possible[~blocks.timed] = 0, True
+    link_types = np.array([interface.link_type for interface in form.interfaces] or [0], np.int64)
+    unused = blocks.unused | {
+        "packets without a time": int(np.count_nonzero(~blocks.timed)),
+        "packets with an impossible time": int(np.count_nonzero(~possible)),
+    }
+    kept: HistoryFilter = slice(None) if possible.all() else np.flatnonzero(possible)
+    return Records(
+        at=blocks.at[kept],
+        begin=blocks.begin[kept],
+        t_ns=t_ns[kept],
+        length=blocks.length[kept],
+        wire_length=blocks.wire_length[kept],
+        link_type=int(link_types[0])
+        if (link_types == link_types[0]).all()
+        else link_types[blocks.interface[kept]],
+        head=blocks.head[kept],
+        unused={name: count for name, count in unused.items() if count},
+    )
+
+
+def _by(interface: Integers, meanings: list[tuple[int, int]]) -> list[tuple[tuple[int, int], HistoryFilter]]:
+    """The rows of each meaning that an interface can have; in most files there is one."""
+    different = list(dict.fromkeys(meanings))
+    if len(different) <= 1:
+        return [(meaning, slice(None)) for meaning in different]
+    number = np.array([different.index(meaning) for meaning in meanings])[interface]
+    return [(different[n], np.flatnonzero(number == n)) for n in np.unique(number).tolist()]
+
+
+def to_ns(units: Units, units_per_s: int, offset_s: int) -> tuple[Integers, Flags]:
+    """Turn time stamps into nanoseconds, rounded down; and tell which of them a bigint can hold."""
+    if units_per_s > PYTHON_UNITS:
+        exact = [int(value) * NS // units_per_s + offset_s * NS for value in units.tolist()]
+        possible = np.array([abs(value) < SECONDS_MAX * NS for value in exact], np.bool_)
+        return np.array(
+            [value if abs(value) < SECONDS_MAX * NS else 0 for value in exact], np.int64
+        ), possible
+    if offset_s == 0 and NS % units_per_s == 0:  # nearly always
+        possible = units < np.uint64(SECONDS_MAX * units_per_s)
+        return np.where(possible, units, 0).astype(np.int64) * (NS // units_per_s), possible
+    seconds, rest = np.divmod(units, np.uint64(units_per_s))
+    fraction = (rest * np.uint64(NS) // np.uint64(units_per_s)).astype(np.int64)
+    least, most = -SECONDS_MAX - offset_s, SECONDS_MAX - offset_s
+    if abs(offset_s) > SECONDS_MAX:
+        return np.zeros(units.size, np.int64), np.zeros(units.size, np.bool_)
+    possible = (seconds >= max(least, 0)) & (seconds < most)
+    whole = np.where(possible, seconds, 0).astype(np.int64) + offset_s
+    return whole * NS + fraction, possible

@@ -1,0 +1,201 @@
+"""A walk through a capture's record headers from the beginning: where its records can be cut, how much of it
+is good, and what is wrong with the rest. It can be gone on with where the file has grown.
+
+A damaged header (a length or time that cannot be) or a cut-off tail ends the good part; what follows is not
+read, because nothing says where the next record begins. More bytes may mend a tail that was cut off, and only
+that.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from analysis.capture.pcap.files.format import (
+    FILE_HEADER_BYTES,
+    PCAP,
+    PCAPNG,
+    RECORD_HEADER_BYTES,
+    Bytes,
+    Format,
+    Integers,
+    column,
+    gather,
+    parse_file_header,
+)
+from analysis.capture.pcap.files.mapping import release
+from analysis.capture.pcap.files.pcapng import MAGIC, ChainCheck, begin_section, check_blocks
+from analysis.capture.pcap.files.records import Records, read_records
+from analysis.capture.pcap.fragments import Fragment, Fragments
+from analysis.capture.pcap.link_types import is_known
+from analysis.capture.pcap.walk import walk
+
+SPLIT_BYTES = 4 * 1024 * 1024
+SECTIONS_MAX = 1_024
+_WINDOW_BYTES = 64 * 1024 * 1024  # walked at once
+_FIRST_WINDOW_BYTES = 4_096  # of a section of pcapng: another may begin anywhere, and the walk goes past it
+_BATCH_RECORDS = 32_768  # looked at at once
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Consecutive records of a capture."""
+
+    offset: int  # of the first record's header
+    end: int  # where the next split begins
+    packets: int
+    first_ns: int  # smallest and largest time stamp in it
+    last_ns: int
+    section: int  # which of the capture's it is in
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a walk found between two places of a file."""
+
+    sections: tuple[Format, ...]
+    splits: tuple[Split, ...]
+    fragments: tuple[Fragment, ...]
+
+
+@dataclass(slots=True)
+class Scan:
+    """A walk through a capture that may still grow, and what was found so far."""
+
+    name: str  # of the file, for what is said of it
+    end: int = 0
+    """How much of the file is good, as far as the walk has come; a record or a section ends there."""
+    problem: str | None = None
+    """What is wrong with what comes next: nothing, if the walk came to the end or was not to go on."""
+    sections: list[Format] = field(default_factory=list)
+    splits: list[Split] = field(default_factory=list)
+    unused: Counter[str] = field(default_factory=Counter)
+    fragments: Fragments = field(default_factory=Fragments)
+    _between: bool = True  # sections: a header comes next
+    _window_bytes: int = 0
+
+    @classmethod
+    def within(cls, name: str, form: Format, start: int) -> "Scan":
+        """A walk that begins in a section of this form, where a record does."""
+        return cls(name, end=start, sections=[form], _between=False, _window_bytes=_WINDOW_BYTES)
+
+    def go_on(self, data: Bytes, stop: int | None = None) -> None:
+        """Walk on while records begin before `stop`; None is the end of the file, of which `data` is all
+        that is there. Raises CaptureError if it begins as no capture does.
+        """
+        stop = data.size if stop is None else min(stop, data.size)
+        self.problem = None
+        while self.end < stop and self.problem is None:
+            if self._between:
+                self._begin(data)
+            else:
+                self._walk(data, stop)
+
+    def forget(self, before: int) -> None:
+        """Let go of what was found before a place in the file, but for what the rest needs."""
+        self.splits = [split for split in self.splits if split.end > before]
+        self.fragments.placed = [one for one in self.fragments.placed if one.at >= before]
+
+    def between(self, start: int, end: int) -> Findings:
+        """What was found between two places where records end."""
+        splits = (split for split in self.splits if split.offset < end and split.end > start)
+        return Findings(
+            tuple(self.sections),
+            tuple(replace(one, offset=max(one.offset, start), end=min(one.end, end)) for one in splits),
+            tuple(sorted(self.fragments.placed, key=lambda fragment: fragment.at)),
+        )
+
+    def _begin(self, data: Bytes) -> None:
+        """Read the header of a section."""
+        if len(self.sections) == SECTIONS_MAX:
+            self.problem = f"more than {SECTIONS_MAX} sections, at byte {self.end}"
+            return
+        if self.end or data[: len(MAGIC)].tobytes() == MAGIC:
+            begun = begin_section(data, self.end)
+            if isinstance(begun, str):
+                self.problem = begun
+                return
+        else:
+            begun = parse_file_header(data[:FILE_HEADER_BYTES].tobytes(), self.name), FILE_HEADER_BYTES
+        form, self.end = begun
+        self.sections.append(form)
+        self._window_bytes = _WINDOW_BYTES if form.kind == PCAP else min(_FIRST_WINDOW_BYTES, _WINDOW_BYTES)
+        self._between = False
+
+    def _walk(self, data: Bytes, stop: int) -> None:
+        """Walk through a window of a section."""
+        offsets, following = walk(data, self.end, min(self.end + self._window_bytes, stop), self.sections[-1])
+        self.end, checked = self._window(data, offsets, following)
+        release(data)
+        self.problem, self._between = checked.problem, checked.section
+        self._window_bytes = min(self._window_bytes * 2, _WINDOW_BYTES)
+
+    def _window(self, data: Bytes, offsets: Integers, following: int) -> tuple[int, ChainCheck]:
+        """Look at the records of a walk, as far as they are good. Returns where the next begins."""
+        found: list[tuple[Integers, Integers]] = []
+        checked, end = ChainCheck(0, self.sections[-1]), following
+        for first in range(0, max(offsets.size, 1), _BATCH_RECORDS):
+            batch = offsets[first : first + _BATCH_RECORDS]
+            last = first + batch.size >= offsets.size
+            behind = following if last else int(offsets[first + batch.size])
+            check = check_blocks if self.sections[-1].kind == PCAPNG else _check_records
+            checked = check(data, batch, behind, self.sections[-1])
+            self.sections[-1] = checked.form
+            records = read_records(data, batch[: checked.good], checked.form)
+            found.append((records.at, records.t_ns))
+            self._count(records)
+            self.fragments.collect(data, records)
+            if checked.good < batch.size:
+                end = int(batch[checked.good])
+                break
+        at, times = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        self.splits.extend(_split(at, times, end, len(self.sections) - 1))
+        return end, checked
+
+    def _count(self, records: Records) -> None:
+        """Count the records that cannot be used, by the reason, and those that were not captured whole."""
+        self.unused.update(records.unused)
+        snapped = int(np.count_nonzero(records.length < records.wire_length))
+        if snapped:
+            self.unused["packets that were not captured whole"] += snapped
+        link_types, counts = np.unique(records.link_type, return_counts=True)
+        if isinstance(records.link_type, int):
+            counts = np.array([records.at.size])
+        for link_type, count in zip(link_types.tolist(), counts.tolist(), strict=True):
+            if count and not is_known(link_type):
+                self.unused[f"packets of link type {link_type}"] += count
+
+
+def _check_records(data: Bytes, offsets: Integers, following: int, form: Format) -> ChainCheck:
+    """Tell how many records of a walk through classic pcap are good, and what is wrong with the next."""
+    headers = gather(data, offsets, RECORD_HEADER_BYTES)
+    fraction, length = column(headers, 4, form.order + "u4"), column(headers, 8, form.order + "u4")
+    damaged = np.flatnonzero((length > form.record_bytes_max) | (fraction >= form.fraction_max))
+    if damaged.size:
+        good = int(damaged[0])
+        end = int(offsets[good])
+        said = f"damaged record header at byte {end}: length {length[good]}, fraction {fraction[good]}"
+        return ChainCheck(good, form, said)
+    if following > data.size:
+        end = int(offsets[-1])
+        said = f"cut off: the record at byte {end} needs {following - data.size} bytes more"
+        return ChainCheck(offsets.size - 1, form, said)
+    tail = data.size - following
+    if 0 < tail < RECORD_HEADER_BYTES:
+        return ChainCheck(offsets.size, form, f"cut off: {tail} bytes of a record header at byte {following}")
+    return ChainCheck(offsets.size, form)
+
+
+def _split(offsets: Integers, times: Integers, end: int, section: int) -> Iterator[Split]:
+    """Cut consecutive records about every SPLIT_BYTES."""
+    if offsets.size == 0:
+        return
+    begins = np.flatnonzero(np.diff((offsets - offsets[0]) // SPLIT_BYTES, prepend=-1))
+    earliest, latest = np.minimum.reduceat(times, begins), np.maximum.reduceat(times, begins)
+    packets = np.diff(begins, append=offsets.size)
+    ends = np.append(offsets[begins[1:]], end)
+    sections = np.full(begins.size, section)
+    rows = zip(offsets[begins], ends, packets, earliest, latest, sections, strict=True)
+    for row in rows:
+        yield Split(*(int(value) for value in row))

@@ -1,0 +1,227 @@
+"""When the network or a process was disturbed, for the grey bands behind every timeline.
+
+A band opens when a fault's change takes a link's direction (or a process) out of its normal state, or changes
+what another fault has done to it, and closes with the fault's own end, or when a change of whichever fault
+brings back the normal state. The plan says what each change means, run.json when it was applied. Where a
+change was never applied (the run ended early) the planned time stands in only if the run has no applied
+times at all, and lasted until then. A fault that could change nothing, because another did the same already,
+has the times that it was planned for.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from analysis.pages.report.formatting import EN_DASH
+from analysis.pages.report.run_reader import AnalysedRun
+from experiments.planned.changes import (
+    MENDING,
+    Change,
+    Direction,
+    LinkChange,
+    LinkState,
+    ProcessAction,
+    ProcessChange,
+)
+from experiments.planned.plan import FaultPlan, LinkPlan, Plan
+from topologies.link_parameters import LinkParameters
+
+NAME_ROWS = 3
+_PROCESS_ENDS = {
+    ProcessAction.CONTINUE,
+    ProcessAction.RESTART,
+    ProcessAction.REPLACE,
+    ProcessAction.REJOIN,
+    ProcessAction.UNBLOCK,
+    ProcessAction.UNFILL,
+    ProcessAction.UNSLOW_DISK,
+}
+_APART = {ProcessAction.SEPARATE, ProcessAction.REJOIN}  # packets, not the process itself
+_PEACEFUL = {ProcessAction.JOIN, ProcessAction.LEAVE, ProcessAction.GIVE_UP}
+"""Nothing is disturbed by clients that come and go, or by words."""
+_SAME_TIME_S = 0.2  # changes of one fault that belong together are applied within milliseconds of each other
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A fault's disturbance, in seconds since time 0; `end_s` is None if it lasted to the end of the run."""
+
+    fault: str
+    label: str  # "cut r2-r3", with a dash
+    start_s: float
+    end_s: float | None
+    links: tuple[str, ...] = ()
+    processes: tuple[str, ...] = ()
+    row: int = 0  # where its name stands, below those of bands that it is within
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """A link's direction, a process (aspect ""), or a process apart from a peer."""
+
+    name: str
+    aspect: str
+    is_link: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    at_s: float
+    planned_us: int
+    fault: str
+    subject: _Subject
+    disturbs: bool
+
+
+_Span = tuple[_Change, float | None]  # what began it, and its end
+
+
+def bands(record: AnalysedRun) -> tuple[Band, ...]:
+    """Every disturbance of the run, by start. A flapping link gives one band per time it was down."""
+    faults = {fault.name: fault for fault in record.plan.faults}
+    opened: dict[_Subject, dict[str, _Change]] = defaultdict(dict)  # by fault
+    spans: list[_Span] = []
+    for change in _changes(record):
+        within = opened[change.subject]
+        over = [fault for fault in within if _is_over(fault, change, faults)]
+        spans += [(within.pop(fault), _end_s(fault, change, faults)) for fault in over]
+        mends = change.fault in faults and faults[change.fault].kind in MENDING
+        if change.disturbs and change.fault not in over and not mends:
+            within[change.fault] = change
+    spans += [(change, None) for within in opened.values() for change in within.values()]
+    found = _merge(spans, {name: fault_label(fault.kind, fault.target) for name, fault in faults.items()})
+    return tuple(_in_rows(sorted([*found, *_hidden(record, found)], key=lambda band: band.start_s)))
+
+
+def _in_rows(found: Iterable[Band]) -> Iterator[Band]:
+    """Each in the first row that has no band any more when it begins, or in the last."""
+    free_s = [0.0] * NAME_ROWS
+    for band in found:
+        row = next((row for row, end_s in enumerate(free_s) if end_s <= band.start_s), NAME_ROWS - 1)
+        free_s[row] = inf if band.end_s is None else band.end_s
+        yield replace(band, row=row)
+
+
+def _is_over(fault: str, change: _Change, faults: Mapping[str, FaultPlan]) -> bool:
+    """Whether a change of its subject ends what a fault does to it: all of them, its own, or a later one."""
+    until_us = faults[fault].until_us if fault in faults else None
+    past = until_us is not None and until_us <= change.planned_us
+    return not change.disturbs or change.fault == fault or past
+
+
+def _end_s(fault: str, change: _Change, faults: Mapping[str, FaultPlan]) -> float:
+    """When that was: before the change, if another fault went on with what it did."""
+    until_us = faults[fault].until_us if fault in faults else None
+    return change.at_s if until_us is None or until_us >= change.planned_us else until_us / 1e6
+
+
+def _hidden(record: AnalysedRun, found: Sequence[Band]) -> Iterator[Band]:
+    """Faults that had nothing to change, for all that they would have done another did already."""
+    usual = _usual_shapes(record.plan)
+    changing = {change.fault for change in record.plan.changes if _disturbs(change, usual)}
+    links = {f"{a}-{b}": link.name for link in record.plan.links for a, b in _both_ways(link)}
+    for fault in record.plan.faults:
+        start_s, until_us = fault.at_us / 1e6, fault.until_us
+        within = any(band.start_s <= start_s <= (band.end_s or record.length_s) for band in found)
+        if within and fault.name not in changing and fault.kind not in MENDING:
+            yield Band(
+                fault.name,
+                fault_label(fault.kind, fault.target),
+                start_s,
+                None if until_us is None else until_us / 1e6,
+                links=(links[fault.target],) if fault.target in links else (),
+            )
+
+
+def _both_ways(link: LinkPlan) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (link.a, link.b), (link.b, link.a)
+
+
+def _changes(record: AnalysedRun) -> list[_Change]:
+    """The plan's changes at the times at which they were applied."""
+    usual = _usual_shapes(record.plan)
+    changes = []
+    for change, at_s in _timed(record):
+        if isinstance(change, LinkChange):
+            subjects = [_Subject(change.link, change.direction, is_link=True)]
+        else:
+            subjects = [] if change.action in _PEACEFUL else _of_process(change)
+        what = (at_s, change.at_us, change.fault)
+        changes += [_Change(*what, subject, _disturbs(change, usual)) for subject in subjects]
+        if isinstance(change, ProcessChange) and change.action is ProcessAction.RESET:  # over at once
+            changes += [_Change(*what, subject, disturbs=False) for subject in subjects]
+    return sorted(changes, key=lambda change: change.at_s)
+
+
+def _timed(record: AnalysedRun) -> Iterator[tuple[Change, float]]:
+    """The changes of faults that took hold, with seconds since time 0; no arrivals and departures, which may
+    be thousands.
+    """
+    churn = {each.name for each in record.plan.churn}
+    zero_ns = record.run.times.zero_ns
+    if zero_ns is None or not record.run.changes:
+        for change in record.plan.changes:
+            if change.at_us / 1e6 <= record.length_s and change.fault not in churn:
+                yield change, change.at_us / 1e6
+        return
+    for change, applied in record.run.carried_out:
+        if applied.applied_ns is not None and change.fault not in churn:
+            yield change, (applied.applied_ns - zero_ns) / 1e9
+
+
+def _usual_shapes(plan: Plan) -> dict[tuple[str, str], LinkParameters]:
+    return {
+        (link.name, direction): shape
+        for link in plan.links
+        for direction, shape in ((Direction.FORWARD, link.forward), (Direction.BACKWARD, link.backward))
+    }
+
+
+def _disturbs(change: Change, usual: Mapping[tuple[str, str], LinkParameters]) -> bool:
+    """Whether something is not as it usually is after a change."""
+    if isinstance(change, ProcessChange):
+        return change.action not in _PROCESS_ENDS
+    return change.state is not LinkState.UP or change.parameters != usual[change.link, change.direction]
+
+
+def _of_process(change: ProcessChange) -> list[_Subject]:
+    """What of a process is disturbed: it may be stopped, full, kept apart and reset, at once."""
+    aspects = [""]
+    if change.action in _APART:
+        aspects = [f"apart from {peer}" for peer in change.peers or ("others",)]
+    elif change.action is ProcessAction.RESET:
+        aspects = ["reset"]
+    elif change.rule is not None:
+        aspects = [f"kept or full by {change.rule}"]
+    return [_Subject(change.process, aspect, is_link=False) for aspect in aspects]
+
+
+def fault_label(kind: str, target: str) -> str:
+    """What a fault does to what, as a person says it: "cut r2-r3", with a dash."""
+    return f"{kind} {target.replace('-', EN_DASH) if '/' not in target else target}"
+
+
+def _merge(spans: Iterable[_Span], labels: Mapping[str, str]) -> list[Band]:
+    """One band for what one fault did at one time to several links, directions or processes."""
+    groups: list[list[_Span]] = []
+    for span in sorted(spans, key=lambda span: (span[0].fault, span[0].at_s)):
+        first = groups[-1][0][0] if groups else None
+        if first and first.fault == span[0].fault and span[0].at_s - first.at_s < _SAME_TIME_S:
+            groups[-1].append(span)
+        else:
+            groups.append([span])
+    return [_band(group, labels) for group in groups]
+
+
+def _band(group: Sequence[_Span], labels: Mapping[str, str]) -> Band:
+    fault = group[0][0].fault
+    ends = [end_s for _, end_s in group]
+    return Band(
+        fault=fault,
+        label=labels.get(fault, fault),
+        start_s=group[0][0].at_s,
+        end_s=None if None in ends else max(end for end in ends if end is not None),
+        links=tuple(sorted({change.subject.name for change, _ in group if change.subject.is_link})),
+        processes=tuple(sorted({change.subject.name for change, _ in group if not change.subject.is_link})),
+    )

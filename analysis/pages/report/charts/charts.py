@@ -1,0 +1,299 @@
+"""The timelines as charts: which series, in which colour and style, over which axis.
+
+A bin is drawn at its middle. Bins for which the analysis has no row are gaps in the line, never zeros.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+from analysis.pages.charting.chart_model import (
+    NEAR,
+    Axis,
+    Chart,
+    Reference,
+    Series,
+    Span,
+    highest,
+    two_decades,
+)
+from analysis.pages.report.charts.bands import bands
+from analysis.pages.report.formatting import EN_DASH, large, number, percent, scaled
+from analysis.pages.report.run_reader import AnalysedRun, Row
+from analysis.pages.report.traffic import traffic_spans
+from experiments.planned.plan import LinkPlan
+from topologies.link_trace import NS_PER_S, RateCurve, TraceSteps
+from topologies.palette import colour_of, dash_of
+
+Points = tuple[tuple[float, ...], tuple[float | None, ...]]
+"""Seconds since time 0, and values."""
+
+PERCENTILES = {"p50": ("", 2.0), "p95": ("dash", 1.25), "p99": ("dot", 1.25)}
+"""Each with its dashes, where they are not the region's, and its width."""
+SHORT_DRAIN_S = 2.0  # a shorter tail after the drivers stopped says nothing
+TOGETHER = "run"
+OTHERS = "traffic_bytes_per_s"
+TIME = "seconds since start"
+
+
+def throughput_chart(record: AnalysedRun) -> Chart:
+    """Events delivered to one client per second, per region (the first panel of the paper's figure 7)."""
+    rows = [row for row in record.throughput if row["scope"] == "region"]
+    series = _shown(_of_regions(record, rows, "name", "events_per_s"))
+    return Chart(
+        key="throughput",
+        title="Throughput by region",
+        x=time_axis(record, series),
+        y=Axis("events/s at one client", "events/s"),
+        series=series,
+        spans=spans(record),
+        together=TOGETHER,
+    )
+
+
+def latency_chart(record: AnalysedRun) -> Chart:
+    """Latency percentiles by the region in which an event was published (the second panel of figure 7)."""
+    series = _shown(
+        one
+        for percentile in PERCENTILES
+        for one in _of_regions(record, record.latency, "origin", f"{percentile}_ms", percentile)
+    )
+    bars = [row["bar_ms"] for row in record.latency if row.get("bar_ms") is not None]
+    logarithmic = two_decades([y for one in series for y in one.y if y is not None])
+    return Chart(
+        key="latency",
+        title="Latency by origin",
+        x=time_axis(record, series),
+        y=Axis("until every client has it, ms", "ms", kind="logarithmic" if logarithmic else "linear"),
+        series=series,
+        spans=spans(record),
+        together=TOGETHER,
+        note=f"times by several clocks: ±{number(median(bars), 2)} ms" if bars else "",
+    )
+
+
+WAYS = ("forward", "backward")
+
+
+def link_charts(record: AnalysedRun, quantity: str = "bytes_per_s") -> tuple[Chart, ...]:
+    """One chart per WAN link, one line per direction in the colour of the region it comes from; other
+    people's traffic as dotted lines.
+
+    quantity: "bytes_per_s" (on the wire) or "events_per_s". All charts of a quantity share an axis.
+    """
+    rows = defaultdict(list)
+    for row in record.throughput:
+        if row["scope"] == "link" and row["direction"] in WAYS and _is_number(row.get(quantity)):
+            rows[row["name"]].append(row)
+    links = [link for link in record.wan_links if rows[link.name]]
+    return tuple(_link_chart(record, link, rows[link.name], quantity) for link in links)
+
+
+def _is_number(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _link_chart(record: AnalysedRun, link: LinkPlan, rows: list[Row], quantity: str) -> Chart:
+    ends = {"forward": (link.a, link.b), "backward": (link.b, link.a)}
+    series = _shown(
+        _series(record, f"{a}→{b}", a, [row for row in rows if row["direction"] == way], quantity, way)
+        for way, (a, b) in ends.items()
+    )
+    in_bytes = quantity == "bytes_per_s"
+    measured = series
+    others = _of_others(record, ends, rows) if in_bytes else ()
+    if in_bytes:
+        most = NEAR * highest(measured)
+        traced = (_traced(record, link, way, f"{a}→{b}", most) for way, (a, b) in ends.items())
+        series += tuple(one for one in traced if one is not None)
+    rates = {link.towards(one.group).rate_bits_per_s for one in series}
+    varies = any(_rate_of(link, way) for way in ends)
+    rate = rates.pop() if len(rates) == 1 and in_bytes and not varies else None
+    return Chart(
+        key=f"link-{link.name}",
+        title=link.name.replace("-", EN_DASH),
+        x=time_axis(record, series),
+        y=Axis("bytes/s on the wire" if in_bytes else "events/s", "B/s" if in_bytes else "events/s"),
+        series=series + others,
+        spans=spans(record) + _unproven(record, link.name),
+        references=(Reference("configured rate", rate / 8, rate / 8, near=True),) if rate else (),
+        links=(link.name,),
+        together=TOGETHER,
+        scale=quantity,
+        note=_utilisation(link, measured, others)
+        if in_bytes
+        else f"peak {large(highest(series), 'events/s')}",
+        small=True,
+    )
+
+
+def spans(record: AnalysedRun) -> tuple[Span, ...]:
+    """When which fault was active, then when there was which traffic of other people."""
+    faults = tuple(
+        Span(band.label, band.start_s, band.end_s, band.fault, band.links, row=band.row)
+        for band in bands(record)
+    )
+    return faults + traffic_spans(record)
+
+
+def _unproven(record: AnalysedRun, link: str) -> tuple[Span, ...]:
+    """When nothing shows what the link was like, in either direction."""
+    periods = {
+        (max(0.0, row["from_s"] or 0.0), row["to_s"])
+        for row in record.fidelity
+        if row["link"] == link and row.get("verdict") == "unproven"
+    }
+    ordered = sorted(periods, key=lambda period: period[0])
+    return tuple(Span("", start_s, end_s, links=(link,), hatched=True) for start_s, end_s in ordered)
+
+
+def _of_others(
+    record: AnalysedRun, ends: Mapping[str, tuple[str, str]], rows: Sequence[Row]
+) -> tuple[Series, ...]:
+    """Other people's traffic by direction, where there was any."""
+    found = []
+    for way, (a, b) in ends.items():
+        mine = [row for row in rows if row["direction"] == way]
+        if any(row.get(OTHERS) for row in mine):
+            series = _series(record, f"{a}→{b}, others'", a, mine, OTHERS, way)
+            found.append(replace(series, dash="dot", width=1.25, label="others'"))
+    return tuple(found)
+
+
+def _rate_of(link: LinkPlan, way: str) -> TraceSteps | None:
+    """The rate over time that a direction follows."""
+    trace = link.trace(way)
+    return trace.rate if trace else None
+
+
+def _traced(record: AnalysedRun, link: LinkPlan, way: str, name: str, most: float) -> Series | None:
+    """What a direction's trace lets through in each second, whatever faults say; with gaps where that is more
+    than `most`.
+    """
+    steps = _rate_of(link, way)
+    if steps is None:
+        return None
+    region = link.a if way == "forward" else link.b
+    curve = RateCurve(0, 1, steps)
+    seconds = range(math.ceil(record.length_s))
+    bits = [curve.bits((second + 1) * NS_PER_S) - curve.bits(second * NS_PER_S) for second in seconds]
+    return Series(
+        name=f"{name} could carry",
+        colour=colour_of(record.regions.index(region)),
+        x=[second + 0.5 for second in seconds],
+        y=[each / 8 if each / 8 <= most else None for each in bits],
+        subject=region,
+        group=way,
+        dash="dot",
+        width=1.0,
+    )
+
+
+def _utilisation(link: LinkPlan, series: Sequence[Series], others: Sequence[Series] = ()) -> str:
+    """The busiest bin in words, against the rate of its direction; also with other people's traffic."""
+    if others:
+        return f"{_utilisation(link, series)}; with others' traffic {_shared(link, series, others)}"
+    busiest = max(series, key=lambda one: highest([one]))
+    peak, rate = highest([busiest]), link.towards(busiest.group).rate_bits_per_s
+    if steps := _rate_of(link, busiest.group):
+        return f"peak {scaled(peak, 'B/s')}, rate by {steps.file}: {scaled(steps.mean, 'bit/s')} on average"
+    if not rate:
+        return f"peak {scaled(peak, 'B/s')}, no rate limit"
+    return f"peak {scaled(peak, 'B/s')}, {percent(peak * 8 / rate)} of {scaled(rate, 'bit/s')}"
+
+
+def _shared(link: LinkPlan, series: Sequence[Series], others: Sequence[Series]) -> str:
+    """The busiest bin of the system and others together."""
+    peaks = []
+    for one in others:
+        own = next((each for each in series if each.group == one.group), None)
+        sums = dict(zip(own.x, own.y, strict=True)) if own else {}
+        peak = max(
+            ((y or 0.0) + (sums.get(x) or 0.0) for x, y in zip(one.x, one.y, strict=True)), default=0.0
+        )
+        peaks.append((peak, link.towards(one.group).rate_bits_per_s))
+    peak, rate = max(peaks, key=lambda each: each[0])
+    return percent(peak * 8 / rate) if rate else scaled(peak, "B/s")
+
+
+def _shown(series: Iterable[Series]) -> tuple[Series, ...]:
+    return tuple(one for one in series if any(y is not None for y in one.y))
+
+
+def time_axis(record: AnalysedRun, series: Sequence[Series]) -> Axis:
+    """From time 0 to the end."""
+    last_s = max((one.x[-1] for one in series), default=0.0)
+    return Axis(TIME, "s", low=0.0, high=time_end(record, last_s))
+
+
+def time_end(record: AnalysedRun, last_s: float) -> float:
+    """Where the run ended; a drain that is not short is shown as well."""
+    return record.length_s if last_s <= record.length_s + SHORT_DRAIN_S else math.ceil(last_s)
+
+
+def _of_regions(
+    record: AnalysedRun, rows: Iterable[Row], region_column: str, value_column: str, group: str = ""
+) -> Iterable[Series]:
+    by_region = defaultdict(list)
+    for row in rows:
+        by_region[row[region_column]].append(row)
+    return (
+        _series(record, region, region, by_region[region], value_column, group)
+        for region in record.regions
+        if by_region[region]
+    )
+
+
+def _series(  # noqa: PLR0917 (each is a thing of its own)
+    record: AnalysedRun, name: str, region: str, rows: Sequence[Row], value_column: str, group: str
+) -> Series:
+    index = record.regions.index(region) if region in record.regions else len(record.regions)
+    dash, width = PERCENTILES.get(group, ("", 2.0))
+    x, y = _points(rows, value_column)
+    low, high = _bars(y, _points(rows, "bar_ms")[1])
+    return Series(
+        name=f"{name} {group}" if group in PERCENTILES else name,
+        colour=colour_of(index),
+        x=x,
+        y=y,
+        low=low,
+        high=high,
+        label=name,
+        subject=region,
+        group=group,
+        dash=dash or dash_of(index),
+        width=width,
+    )
+
+
+def _bars(y: Sequence[float | None], bar: Sequence[float | None]) -> tuple[Sequence[float | None], ...]:
+    """By how much values may be wrong, as bounds; nothing where one clock measured all."""
+    if not any(bar):
+        return (), ()
+    return tuple(
+        tuple(None if at is None else at + sign * (by or 0.0) for at, by in zip(y, bar, strict=True))
+        for sign in (-1, 1)
+    )
+
+
+def _points(rows: Sequence[Row], value_column: str) -> Points:
+    """Middles of bins and their values, by time; a missing bin between two others becomes one None."""
+    xs: list[float] = []
+    ys: list[float | None] = []
+    for row in sorted((row for row in rows if row["start_s"] >= 0), key=lambda row: float(row["start_s"])):
+        middle = round(row["start_s"] + row["bin_s"] / 2, 6)
+        if xs and middle - xs[-1] > 1.5 * row["bin_s"]:
+            xs.append(round(xs[-1] + row["bin_s"], 6))
+            ys.append(None)
+        xs.append(middle)
+        ys.append(_finite(row.get(value_column)))
+    return tuple(xs), tuple(ys)
+
+
+def _finite(value: float | None) -> float | None:
+    """Five significant digits are more than a pixel; what is not a number is a gap."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.5g}")

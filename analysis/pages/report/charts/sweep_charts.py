@@ -1,0 +1,190 @@
+"""The charts of a sweep, and those that serve any sweep."""
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from analysis.pages.charting.chart_model import Axis, Chart, Series
+from analysis.sweeps import Spread, Sweep, SweepRunResult, grouped
+from experiments.campaigns.sweep import value_text
+from topologies.palette import colour_of, dash_of
+
+LINES_MAX = 14  # colours and dashes tell so many apart
+MARKERS_MAX = 30  # points of a line that can be told apart
+FIGURES = (("full_s", "all of it"), ("beyond_way_s", "less the new way"))
+SIDEWAYS = 0.1  # so that bars do not cover each other
+NOTE = (
+    "Points are medians over runs, and bars reach from the least to the most. Runs in which a stream stays"
+    " stalled have no such time: see what was expected."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A number of the paper and ours."""
+
+    what: str
+    paper: str
+    ours: str
+
+
+@dataclass(frozen=True, slots=True)
+class SweepChart(Chart):
+    """One plot. `of`: the figure of the paper that it is drawn as."""
+
+    of: str = ""
+    comparisons: tuple[Comparison, ...] = ()
+
+
+Value = Callable[[SweepRunResult], float | None]
+Name = Callable[[SweepRunResult], Hashable]
+
+
+def lines_of(
+    runs: Sequence[SweepRunResult], x: Value, line: Name, y: Value, name: Callable[[Any], str] = str
+) -> tuple[Series, ...]:
+    """A line for each value of `line`, in order, with the spread of `y` over runs of the same `x`."""
+    points = grouped(runs, lambda run: (line(run), x(run)), y)
+    names = sorted({key[0] for key in points}, key=_order)[:LINES_MAX]
+    found = []
+    for number, each in enumerate(names):
+        mine = sorted((at, value) for (of, at), value in points.items() if of == each and at is not None)
+        if mine:
+            found.append(line_of(name(each), number, mine))
+    return tuple(found)
+
+
+def line_of(name: str, number: int, points: Sequence[tuple[float, Spread]]) -> Series:
+    """A line through means; `number` decides on its colour."""
+    several = any(value.count > 1 for _, value in points)
+    return sweep_series(
+        name,
+        number,
+        x=tuple(float(at) for at, _ in points),
+        y=tuple(value.mean for _, value in points),
+        low=tuple(value.low for _, value in points) if several else (),
+        high=tuple(value.high for _, value in points) if several else (),
+    )
+
+
+def sweep_series(name: str, number: int, **points: Any) -> Series:
+    """The series that is the `number`th of its chart; `points` are the other fields of Series."""
+    return Series(
+        name,
+        colour_of(number),
+        label=name,
+        dash=dash_of(number),
+        markers=len(points["x"]) <= MARKERS_MAX,
+        **points,
+    )
+
+
+def generic_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
+    """Throughput and latency against the axis with the most numbers, a line for the values of the others."""
+    axes = [axis for axis in sweep.axes if _numeric(sweep, axis)]
+    if not axes:
+        return ()
+    counts = {axis: len({_value(run, axis) for run in sweep.runs}) for axis in axes}
+    along = max(axes, key=lambda axis: counts[axis])
+    others = [axis for axis in sweep.axes if axis != along]
+
+    def x(run: SweepRunResult) -> float | None:
+        return quantity(_value(run, along))
+
+    def line(run: SweepRunResult) -> tuple[Any, ...]:
+        return tuple(_value(run, axis) for axis in others)
+
+    def named(values: tuple[Any, ...]) -> str:
+        return ", ".join(f"{axis.split('.')[-1]} {value}" for axis, value in zip(others, values, strict=True))
+
+    wanted: list[tuple[str, str, Axis, Value]] = [
+        (
+            "throughput",
+            "Throughput",
+            Axis("events/s at the slowest client", "events/s"),
+            lambda run: run.throughput_per_s,
+        ),
+        (
+            "latency",
+            "Latency",
+            Axis("p99 until every client has it, ms", "ms"),
+            lambda run: run.figure("latency", "p99_ms"),
+        ),
+    ]
+    charts = [
+        SweepChart(key, title, Axis(along), axis, lines_of(sweep.measured, x, line, y, named))
+        for key, title, axis, y in wanted
+    ]
+    return tuple(chart for chart in charts if chart.series)
+
+
+def quantity(value: Any) -> float | None:
+    """The number at the beginning of a value as an experiment has it ("30ms", "20000/s", 4)."""
+    if isinstance(value, bool):
+        return None
+    text = str(value)
+    end = next((at for at, sign in enumerate(text) if sign not in "0123456789."), len(text))
+    try:
+        found = float(value if isinstance(value, int | float) else text[:end])
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _numeric(sweep: Sweep, axis: str) -> bool:
+    return all(quantity(value) is not None for value in sweep.swept[axis])
+
+
+def _value(run: SweepRunResult, axis: str) -> Any:
+    value = run.point.values.get(axis)
+    return value if isinstance(value, int | float | str | None) else str(value)
+
+
+def _order(value: Any) -> tuple[Any, ...]:
+    """Numbers by size, texts after them, and texts with numbers by these."""
+    if isinstance(value, tuple):
+        return (2, *(_order(part) for part in value))
+    number = quantity(value)
+    return (0, number, str(value)) if number is not None else (1, 0.0, str(value))
+
+
+def convergence_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
+    """How long streams take to flow again after the last change of a run: one plot, along the field with the
+    most values; none of a sweep in which nothing was changed.
+
+    Medians over runs, with the least and the most: of a few dozen runs the worst is what a bound must hold
+    for.
+    """
+    counts = {axis: len(sweep.swept[axis]) for axis in sweep.axes}
+    runs = [run for run in sweep.measured if run.figure("convergence", "last_change_s")]
+    if not counts or not runs:
+        return ()
+    axis = max(counts, key=lambda axis: counts[axis])
+    names = list(dict.fromkeys(value_text(run.point.values.get(axis)) for run in runs))
+    by_name = {
+        name: [run for run in runs if value_text(run.point.values.get(axis)) == name] for name in names
+    }
+    lines = [_line(number, title, key, by_name) for number, (key, title) in enumerate(FIGURES)]
+    return (
+        SweepChart(
+            key="convergence",
+            title="Every stream flows again at every client",
+            x=Axis(axis.split(".")[-1], kind="category", names=tuple(names)),
+            y=Axis("since the last change, s", "s"),
+            series=tuple(line for line in lines if line.x),
+            note=NOTE,
+        ),
+    )
+
+
+def _line(number: int, title: str, key: str, runs: Mapping[str, Sequence[SweepRunResult]]) -> Series:
+    """Of one figure: a point for each name whose runs have it."""
+    found = []
+    for place, named in enumerate(runs.values()):
+        known = [value for run in named if (value := run.figure("convergence", key)) is not None]
+        if known:
+            found.append((place + SIDEWAYS * (2 * number - 1), median(known), min(known), max(known)))
+    x, y, low, high = zip(*found, strict=True) if found else ((), (), (), ())
+    return Series(title, colour_of(number), x, y, low, high, label=title, form="bars")

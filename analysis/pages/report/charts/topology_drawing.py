@@ -1,0 +1,186 @@
+"""The drawing of the topology as plain data, for the page and for the figures: regions, links, their labels.
+
+`topologies.layout` says where regions stand, `topologies.layout` where labels do. Coordinates are
+pixels of a drawing of `WIDTH` by `HEIGHT`, y downwards. A link on which a fault acted says so under its
+delay, and when.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from analysis.pages.report.charts.bands import Band, bands
+from analysis.pages.report.formatting import EN_DASH, count_of, number, percent, scaled, seconds, with_unit
+from analysis.pages.report.run_reader import AnalysedRun
+from experiments.declared import Trait
+from experiments.planned.plan import LinkPlan
+from topologies.layout import Box, Line, layout, placed
+from topologies.palette import LIGHT, colour_of
+
+WIDTH, HEIGHT = 560.0, 400.0
+ASIDE, ABOVE = 72.0, 52.0
+"""Room around the regions' middles."""
+LABELS_UP_TO = 24  # more links than this are drawn without their figures
+NAME_LENGTH = 14
+RADIUS, LETTER, LINE_HEIGHT = 24.0, 9.2, 19.0
+"""Sizes of a region, and of what is written, as wide as on a phone."""
+SHOWN = (Trait.SERVER, Trait.PUBLISHER, Trait.SUBSCRIBER)
+NOWHERE = Box(0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnRegion:
+    """The position of a region."""
+
+    name: str
+    colour: str
+    x: float
+    y: float
+    half: float  # of its width
+    inside: str  # "1 proxy, 1 driver, 2 clients", or "" if all regions have the same
+
+    @property
+    def light(self) -> bool:
+        """Whether its name is read better in dark letters."""
+        return self.colour in LIGHT
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnLink:
+    """A link's ends, its label, and whether a fault touched it."""
+
+    name: str
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    lines: tuple[str, ...]  # what it was asked to be
+    marks: tuple[str, ...]  # what happened to it, in short
+    disturbed: str  # "cut 19.00 s - 41.00 s", or "" if nothing happened to it
+    label: Box = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A whole topology."""
+
+    regions: tuple[DrawnRegion, ...]
+    links: tuple[DrawnLink, ...]
+    inside: str  # what every region has, if all have the same
+    width: float = WIDTH
+    height: float = HEIGHT
+
+
+def drawing(record: AnalysedRun) -> Drawing:
+    """The topology of this run; links on which a fault acted are marked with it."""
+    regions, inside = _regions(record)
+    return Drawing(regions, _links(record, regions), inside)
+
+
+def _regions(record: AnalysedRun) -> tuple[tuple[DrawnRegion, ...], str]:
+    names = record.regions
+    edges = [(names.index(link.a), names.index(link.b)) for link in record.wan_links]
+    inside = [_inside(record, name) for name in names]
+    shared = inside[0] if len(set(inside)) == 1 else ""
+    regions = tuple(
+        DrawnRegion(
+            name=name,
+            colour=colour_of(index),
+            x=round(ASIDE + x * (WIDTH - 2 * ASIDE), 1),
+            y=round(ABOVE + y * (HEIGHT - 2 * ABOVE), 1),
+            half=max(RADIUS, round(len(name) * LETTER / 2 + 8, 1)),
+            inside="" if shared else inside[index],
+        )
+        for index, (name, (x, y)) in enumerate(zip(names, layout(len(names), edges), strict=True))
+    )
+    return regions, shared
+
+
+def _links(record: AnalysedRun, regions: Sequence[DrawnRegion]) -> tuple[DrawnLink, ...]:
+    ends, found = {region.name: region for region in regions}, bands(record)
+    labelled = len(record.wan_links) <= LABELS_UP_TO
+    bare = [_link(link, ends, found, labelled=labelled) for link in record.wan_links]
+    taken = [Box(region.x, region.y, 2 * region.half, 2 * RADIUS) for region in regions]
+    taken += [
+        Box(region.x, region.y + inside_at(region), len(region.inside) * LETTER, LINE_HEIGHT)
+        for region in regions
+        if region.inside
+    ]
+    boxes = placed([_line(link) for link in bare], taken, (WIDTH, HEIGHT))
+    return tuple(replace(link, label=box) for link, box in zip(bare, boxes, strict=True))
+
+
+def _link(
+    link: LinkPlan, ends: Mapping[str, DrawnRegion], found: Sequence[Band], *, labelled: bool
+) -> DrawnLink:
+    """A link whose label has no place yet."""
+    a, b = ends[link.a], ends[link.b]
+    acted = [band for band in found if link.name in band.links]
+    return DrawnLink(
+        name=link.name,
+        x1=a.x,
+        y1=a.y,
+        x2=b.x,
+        y2=b.y,
+        lines=_asked(link) if labelled else (),
+        marks=_marks(acted),
+        disturbed="; ".join(map(_disturbance, acted)),
+    )
+
+
+def _line(link: DrawnLink) -> Line:
+    """The same, as it is for whoever finds places for labels."""
+    written = [*link.lines, *link.marks]
+    width = max(map(len, written), default=0) * LETTER
+    return Line(link.x1, link.y1, link.x2, link.y2, width, len(written) * LINE_HEIGHT)
+
+
+def inside_at(region: DrawnRegion) -> float:
+    """How far below its middle it is written what a region has: above it in the upper half."""
+    return -RADIUS - LINE_HEIGHT / 2 if region.y < HEIGHT / 2 else RADIUS + LINE_HEIGHT / 2
+
+
+def _asked(link: LinkPlan) -> tuple[str, ...]:
+    """Delays of both directions and the larger loss; the rate of links stands in the tables."""
+    there, back = link.forward.delay_us / 1000, link.backward.delay_us / 1000
+    delay = with_unit(there, "ms") if there == back else f"{number(there)}/{with_unit(back, 'ms')}"
+    loss = max(link.forward.loss, link.backward.loss)
+    return (delay, f"{percent(loss)} loss") if loss else (delay,)
+
+
+def _marks(acted: Sequence[Band]) -> tuple[str, ...]:
+    """Which faults, and from when to when, in as few letters as fit on a link."""
+    if not acted:
+        return ()
+    faults = list(dict.fromkeys(band.fault for band in acted))
+    name = faults[0] if len(faults) == 1 else count_of(len(faults), "fault")
+    shown = name if len(name) <= NAME_LENGTH else f"{name[: NAME_LENGTH - 1]}…"
+    start_s, ends_s = acted[0].start_s, [band.end_s for band in acted if band.end_s is not None]
+    when = (
+        f"{start_s:.1f}{EN_DASH}{max(ends_s):.1f}\u00a0s"
+        if len(ends_s) == len(acted)
+        else f"from {start_s:.1f}\u00a0s"
+    )
+    return f"✕ {shown}", when
+
+
+def _disturbance(band: Band) -> str:
+    until = "to the end" if band.end_s is None else f"{EN_DASH} {seconds(band.end_s)}"
+    return f"{band.fault} {seconds(band.start_s)} {until}"
+
+
+def _inside(record: AnalysedRun, region: str) -> str:
+    """How many servers, publishers and subscribers there are in a region; there is no room for more."""
+    counts: dict[str, int] = {}
+    for process in record.plan.having(*SHOWN):
+        if process.region == region:
+            counts[process.role] = counts.get(process.role, 0) + 1
+    return ", ".join(count_of(count, role) for role, count in counts.items())
+
+
+def rates(record: AnalysedRun) -> str:
+    """The rate that all WAN links share, or that they differ."""
+    found = {shape.rate_bits_per_s for link in record.wan_links for shape in (link.forward, link.backward)}
+    if len(found) != 1:
+        return "links differ in rate"
+    rate = found.pop()
+    return "links without a rate limit" if rate is None else f"every link {scaled(rate, 'bit/s')}"

@@ -1,0 +1,82 @@
+"""Which events drivers marked as collecting others, and with which keys (`node.core.collection_marks`).
+
+Where every event collects by number or age there are no marks, and none are needed.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.timelines.arrays import Bools, Ints
+from analysis.timelines.delivery.epochs import Layout
+from node.core.collection_marks import COLLECTS, HAS_KEYS, HEAD, KEY_BYTES
+
+Keys = npt.NDArray[np.uint64]
+Mark = tuple[int, int, int, bool, Keys]  # stream, first_seq, count, collects, keys
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """All marked events of a run, one after the other, in any order. Those without keys have key 0."""
+
+    stream: Ints
+    seq: Ints
+    collects: Bools
+    keys: Keys
+
+    def laid_out(self, epochs: Layout) -> "Marks":
+        """With the numbers for comparing of several epochs."""
+        return replace(self, seq=epochs.numbers(self.stream, self.seq))
+
+    def of(self, stream: int) -> "Marks":
+        """The marks of one stream."""
+        mine = self.stream == stream
+        return Marks(self.stream[mine], self.seq[mine], self.collects[mine], self.keys[mine])
+
+
+def read_marks(paths: Sequence[Path]) -> Marks:
+    """The marks in these files, of which any may be missing. What a crash cut short is left out."""
+    return marks_in(path.read_bytes() for path in paths if path.is_file())
+
+
+def marks_in(files: Iterable[bytes]) -> Marks:
+    """The same of what stands in such files."""
+    marks = [mark for data in files for mark in _marks(data)]
+    counts = np.array([mark[2] for mark in marks], np.int64)
+    offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    stream, first, collects = (
+        np.repeat(np.array([mark[at] for mark in marks], np.int64), counts) for at in (0, 1, 3)
+    )
+    keys = np.concatenate([np.zeros(0, np.uint64), *(mark[4] for mark in marks)])
+    return Marks(stream, first + offset, collects.astype(bool), keys)
+
+
+def _marks(data: bytes) -> Iterator[Mark]:
+    at = 0
+    while at + HEAD.size <= len(data):
+        stream, count, first_seq, flags = HEAD.unpack_from(data, at)
+        at += HEAD.size
+        keys = np.zeros(count, np.uint64)
+        if flags & HAS_KEYS:
+            if at + KEY_BYTES * count > len(data):
+                return
+            keys = np.frombuffer(data, ">u8", count, at).astype(np.uint64)
+            at += KEY_BYTES * count
+        yield stream, first_seq, count, bool(flags & COLLECTS), keys
+
+
+def collectable(marks: Marks) -> Bools:
+    """For each marked event of one stream, whether a later one with its key collects it."""
+    order = np.lexsort((marks.seq, marks.keys))
+    keys, collects = marks.keys[order], marks.collects[order]
+    place = np.arange(len(order))
+    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(order)])
+    found = np.zeros(len(order), bool)
+    if len(order):
+        last = np.maximum.reduceat(np.where(collects, place, -1), begins)
+        sizes = np.diff(np.append(begins, len(order)))
+        found[order] = place < np.repeat(last, sizes)
+    return found

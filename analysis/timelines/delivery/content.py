@@ -1,0 +1,215 @@
+"""Who is to get which event by its content: what was published against all subscriptions.
+
+Publishers wrote down the values of their events, subscribers what they asked for and when
+(`node.core.content.content`). An event is for a subscriber if one of its subscriptions matches; it *must*
+come if that was confirmed before the event was published and given up after it, and it *may* come from when
+it was asked for to when its end was confirmed, with the contract's time to settle around (`under_way`). Who
+matches what is `node.core.content.content_matching`'s matter; when a subscription counts is one more of its
+ranges there.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from math import inf
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from analysis.capture.clocks.machine_clocks import MachineClocks
+from analysis.errors import AnalysisError
+from analysis.timelines.arrays import Bools, Floats, Ints
+from analysis.timelines.delivery.epochs import Layout
+from analysis.timelines.delivery.sequence_intervals import NEVER
+from analysis.timelines.measures import Rows, read_measures
+from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.under_way import UnderWay
+from experiments.declared import Trait
+from experiments.records.rundir import RunDirectory
+from node.core.content.content import Range
+from node.core.content.content_matching import EventIndex
+from node.core.content.content_measures import EVENT, INTEREST
+from node.core.declaration import Contract
+from node.core.deliveries import RecordKind
+
+KINDS = (
+    RecordKind.SUBSCRIBING,
+    RecordKind.SUBSCRIBED,
+    RecordKind.UNSUBSCRIBING,
+    RecordKind.UNSUBSCRIBED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventMatches:
+    """Pairs of a subscription and an event that it matches, as parallel arrays. client: a place among those
+    asked for. event: a place among all events. must: it has to come, and not only may.
+    """
+
+    client: Ints
+    session: Ints
+    stream: Ints
+    seq: Ints
+    must: Bools
+    event: Ints
+
+
+_OneClient = tuple[Ints, Ints, Ints, Ints, Floats, Floats]
+"""The fields of `Content` from `client` on."""
+_NONE = np.zeros(0, np.int64)
+NOTHING = EventMatches(_NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), _NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """All events, with a row of values for each attribute, of which domains are the lowest and the highest
+    one; and all subscriptions of some clients, with the number that each client gave its own, a row of times
+    for each of `KINDS` (NEVER: it was not) and rows of their lowest and highest values.
+    """
+
+    domains: tuple[Range, ...]
+    stream: Ints
+    seq: Ints
+    t_ns: Ints
+    values: Floats
+    client: Ints
+    session: Ints
+    number: Ints
+    times_ns: Ints
+    low: Floats
+    high: Floats
+
+    @property
+    def confirmed_ns(self) -> Ints:
+        """When each subscription was confirmed; NEVER where it was not."""
+        found: Ints = self.times_ns[KINDS.index(RecordKind.SUBSCRIBED)]
+        return found
+
+    def laid_out(self, epochs: Layout) -> "Content":
+        """With the numbers for comparing of several epochs."""
+        return replace(self, seq=epochs.numbers(self.stream, self.seq))
+
+    def matched(self, contract: Contract, streams: Sequence[int], under_way: UnderWay) -> EventMatches:
+        """The events of these streams that match subscriptions, with those who asked."""
+        found = [NOTHING, *self.blocks(contract, streams, under_way)]
+        columns = ([getattr(each, name) for each in found] for name in EventMatches.__slots__)
+        return EventMatches(*map(np.concatenate, columns))
+
+    def blocks(
+        self, contract: Contract, streams: Sequence[int], under_way: UnderWay
+    ) -> Iterator[EventMatches]:
+        """The same, in blocks of bounded size, in the order of the subscriptions."""
+        settle_ns = under_way.settle_ns
+        late_ns = settle_ns if contract.published == "acknowledged" else 0
+        asking, asked, ending, ended = self.times_ns
+        opens, closes = under_way.since(np.minimum(asking, asked)), _later(ended, settle_ns)
+        surely, until = _later(asked, late_ns), np.where(ending == NEVER, ended, ending) - settle_ns
+        mine = np.flatnonzero(np.isin(self.stream, streams))
+        zero_ns = self.t_ns.min(initial=NEVER)  # differences are exact as doubles
+        index = EventIndex(
+            ((-inf, inf), *self.domains), np.vstack((self.t_ns[mine] - zero_ns, self.values[:, mine]))
+        )
+        opens, closes = (np.maximum(each, zero_ns - 1) - zero_ns for each in (opens, closes))
+        for whose, place in index.matches(np.vstack((opens, self.low)), np.vstack((closes, self.high))):
+            event = mine[place]
+            t_ns = self.t_ns[event]
+            must = (surely[whose] < t_ns) & (t_ns < until[whose])
+            yield EventMatches(
+                self.client[whose], self.session[whose], self.stream[event], self.seq[event], must, event
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ContentFiles:
+    """Where what events are about stands, and what some clients asked for: hosts and their measures.
+    domains: see `Content`.
+    """
+
+    domains: tuple[Range, ...]
+    publishers: tuple[tuple[str, Path], ...]
+    clients: tuple[tuple[str, Path], ...]
+
+    @classmethod
+    def of(cls, run: RunDirectory, metadata: RunMetadata, clients: Iterable[str]) -> Self | None:
+        """The files of a run; None where the contract is not about content."""
+        if metadata.declared.contract.audience != "content":
+            return None
+        publishers = ((name, run.host_measures(name)) for name in metadata.having(Trait.PUBLISHER))
+        asked = ((name, run.host_measures(name)) for name in clients)
+        return cls(metadata.domains, tuple(publishers), tuple(asked))
+
+    def read(self, clocks: MachineClocks) -> Content:
+        """All of it. Raises AnalysisError if it does not fit together."""
+        events = (read_measures(*file, clocks).get(EVENT, ()) for file in self.publishers)
+        interests = (
+            (host, read_measures(host, path, clocks).get(INTEREST, ())) for host, path in self.clients
+        )
+        return content_of(self.domains, chain.from_iterable(events), interests)
+
+
+def content_of(
+    domains: tuple[Range, ...], events: Iterable[Rows], interests: Iterable[tuple[str, Iterable[Rows]]]
+) -> Content:
+    """From what publishers wrote down of events, and each client, by its name, of its subscriptions. domains:
+    see `Content`.
+
+    Raises AnalysisError if it does not fit together.
+    """
+    columns, times, rows = _together(events)
+    stream, seq, values = *rows[:2].astype(np.int64), rows[2:]
+    if not columns:
+        values = np.zeros((len(domains), 0))
+    if len(values) != len(domains):
+        raise AnalysisError("events have other attributes than the plan says")
+    found = []
+    for place, (client, blocks) in enumerate(interests):
+        names, asked_ns, asked = _together(blocks)
+        if names and len(names) != 3 + 2 * len(domains):
+            raise AnalysisError(f"{client} asks for other attributes than events have")
+        found.append(_subscriptions(place, asked_ns, asked))
+    asked_for = [each for each in found if each] or [_nothing(len(values))]
+    parts = (np.concatenate(each, axis=-1) for each in zip(*asked_for, strict=True))
+    return Content(domains, stream, seq, times, values, *parts)
+
+
+def _together(blocks: Iterable[Rows]) -> tuple[Sequence[str], Ints, Floats]:
+    """Blocks of the same columns as one. Raises AnalysisError where they differ."""
+    found = list(blocks)
+    if not found:
+        return (), np.zeros(0, np.int64), np.zeros((2, 0))
+    columns = found[0][0]
+    if any(each[0] != columns for each in found):
+        raise AnalysisError("events of one run have different attributes")
+    return (
+        columns,
+        np.concatenate([each[1] for each in found]),
+        np.concatenate([each[2] for each in found], 1),
+    )
+
+
+def _subscriptions(client: int, t_ns: Ints, rows: Floats) -> _OneClient | None:
+    """One client's, each with its times."""
+    if not len(t_ns):
+        return None
+    kind, session, number = rows[:3].astype(np.int64)
+    keys, which, subscription = np.unique(
+        np.stack((session, number)), axis=1, return_index=True, return_inverse=True
+    )
+    times_ns = np.full((len(KINDS), keys.shape[1]), NEVER, np.int64)
+    for place, wanted in enumerate(KINDS):
+        chosen = kind == wanted
+        np.minimum.at(times_ns[place], subscription.ravel()[chosen], t_ns[chosen])
+    attributes = (len(rows) - 3) // 2
+    bounds = rows[3:, which]
+    return np.full(keys.shape[1], client), *keys, times_ns, bounds[:attributes], bounds[attributes:]
+
+
+def _nothing(attributes: int) -> _OneClient:
+    return _NONE, _NONE, _NONE, np.zeros((len(KINDS), 0), np.int64), *(np.zeros((attributes, 0)),) * 2
+
+
+def _later(t_ns: Ints, by_ns: int) -> Ints:
+    """Times later by so much; NEVER stays NEVER."""
+    found: Ints = np.where(t_ns == NEVER, NEVER, t_ns + by_ns)
+    return found

@@ -1,0 +1,354 @@
+"""Compares what clients received with what is known to be published: many clients and streams at once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.timelines import schemas
+from analysis.timelines.arrays import Ints, codes, ints, rows
+from analysis.timelines.delivery.collecting import Marks
+from analysis.timelines.delivery.content import NOTHING, Content, EventMatches
+from analysis.timelines.delivery.delivery_records import RecordedDeliveries, RecordedPublications
+from analysis.timelines.delivery.epochs import Layout, layout
+from analysis.timelines.delivery.expected import (
+    SUBSCRIPTIONS,
+    Runs,
+    Sessions,
+    Subscriptions,
+    Windows,
+    expected,
+    for_everybody,
+    subscriptions,
+    without,
+)
+from analysis.timelines.delivery.sequence_intervals import (
+    NEVER,
+    SPAN,
+    SPAN_BITS,
+    Batches,
+    check_groups,
+    digest,
+    repeats,
+    shifted,
+    sums,
+    totals,
+    union,
+    within,
+)
+from analysis.timelines.delivery.wrong_deliveries import wrong_deliveries
+from analysis.timelines.recovering.finality import unexplained
+from analysis.timelines.run_metadata import RunMetadata, refuse_unplanned
+from analysis.timelines.under_way import UnderWay
+from analysis.timelines.verification import published_twice, verify
+from node.core.deliveries import RecordKind
+
+_DELIVERIES = (RecordKind.DELIVERED, RecordKind.TOMBSTONE, RecordKind.SPARSE)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedDeliveries:
+    """The records of some clients, and the client of each group."""
+
+    got: RecordedDeliveries
+    sessions: Sessions
+    asked: Subscriptions | tuple[Windows, Windows]
+    client: Ints
+
+    @property
+    def stream(self) -> Ints:
+        """The stream of each group, as a place in the run's list."""
+        return self.got.of_group
+
+
+def check(
+    clients: Sequence[str],
+    published: pa.Table,
+    records: pa.Table,
+    metadata: RunMetadata,
+    marks: Marks | None = None,
+    *,
+    content: Content | None = None,
+) -> pa.Table:
+    """`schemas.DELIVERIES` of some clients: for every stream that they have to do with.
+
+    published: the drivers' rows of `schemas.RECORDS`. records: the clients' own. Each host's in order.
+    marks: what drivers marked, if they did. content: what events are about, and what these clients asked for,
+    where that is the contract. Raises AnalysisError for records of a stream that is none of
+    the run's.
+    """
+    streams = list(metadata.owner)
+    for table in (published, records):
+        about = pc.not_equal(table.column("kind"), int(RecordKind.SESSION))
+        refuse_unplanned(table.filter(about), metadata, "recorded")
+    epochs = layout([published, records])
+    published, records = epochs.laid_out(published), epochs.laid_out(records)
+    known = published_of(published, metadata)
+    arranged = _arranged(clients, records, metadata, content.laid_out(epochs) if content else None)
+    got, sessions, stream = arranged.got, arranged.sessions, arranged.stream
+    groups = len(stream)
+    batches = shifted(got.session, got.first, got.reach)
+    again = repeats(batches)
+    reached = _reached(batches, len(sessions.group))
+    wanted = expected(sessions, reached, arranged.asked, known, metadata)
+    new = got.reach - _repeats_over_sessions(got, again, sessions)
+    new_events = np.where(got.whole, new, np.minimum(got.events, new))
+    verdict = verify(got.stream, got, known, new, metadata)
+    wrong = wrong_deliveries(batches, got, known, metadata, again=again, verdict=verdict, wanted=wanted)
+    marks = marks.laid_out(epochs) if marks is not None else None
+    unjustified = unexplained(got, known, metadata, marks)
+    covered = union(shifted(got.group, got.first, got.reach))
+    accounted = union(_accounted(batches, got, unjustified))
+    early = got.t_ns <= (metadata.stopped_ns or np.iinfo(np.int64).max)
+    columns = {
+        "client": pa.array(clients, pa.string()).take(pa.array(arranged.client)),
+        "stream": np.array(streams, np.int64)[stream],
+        "published": totals(known.runs, len(streams))[stream],
+        "delivered": sums(got.group, new_events, groups),
+        "tombstoned": sums(got.group, new - new_events, groups),
+        "covered": totals(covered, groups),
+        "delivered_while_running": sums(got.group[early], new_events[early], groups),
+        "lost": _lost(accounted, sessions, wanted.must, groups)
+        + sums(got.group, np.where(got.events > 0, unjustified, 0), groups),
+        "unacknowledged": _lost(accounted, sessions, wanted.unacknowledged, groups),
+        **{name: sums(got.group, events, groups) for name, events in asdict(wrong).items()},
+        "corrupted": sums(got.group, verdict.corrupted, groups),
+        "published_twice": published_twice(known.stream, known.batches, len(streams))[stream],
+        "unverified": sums(got.group, verdict.unverified, groups),
+        "duplicated_after": _per_instant(metadata, got, wrong.duplicated, groups),
+        "out_of_order_after": _per_instant(metadata, got, wrong.out_of_order, groups),
+        "digest": _digests(covered, [streams[place] for place in stream.tolist()], epochs),
+        "published_digest": _digests(known.runs, streams, epochs)[stream],
+    }
+    return _table(columns)
+
+
+def _table(columns: Mapping[str, Any]) -> pa.Table:
+    """`schemas.DELIVERIES` of columns in any order, each an array of NumPy's or of Arrow's."""
+    arrays = [
+        pa.array(columns[field.name]).cast(field.type)
+        if isinstance(columns[field.name], np.ndarray)
+        else columns[field.name].cast(field.type)
+        for field in schemas.DELIVERIES
+    ]
+    return pa.Table.from_arrays(arrays, schema=schemas.DELIVERIES)
+
+
+Sets = tuple[Mapping[str, Runs], Mapping[str, Runs]]
+"""Maximal runs of numbers of one stream, by client: what it must get, and what is due to it."""
+
+
+def must_get(
+    clients: Sequence[str],
+    published: pa.Table,
+    records: pa.Table,
+    metadata: RunMetadata,
+    content: Content | None = None,
+) -> dict[int, Sets] | None:
+    """By stream, the numbers that each client must get, and those that are due to it whatever faults excuse
+    (`expected.Expected`), in all its sessions. None where everybody must get everything that it lives to get.
+
+    published, records: rows of `schemas.RECORDS`, of the streams in `metadata`. content: as for `check`.
+    """
+    if for_everybody(metadata):
+        return None
+    arranged = _arranged(clients, records, metadata, content)
+    got, sessions = arranged.got, arranged.sessions
+    reached = _reached(shifted(got.session, got.first, got.reach), len(sessions.group))
+    wanted = expected(sessions, reached, arranged.asked, published_of(published, metadata), metadata)
+    streams = list(metadata.owner)
+    found: dict[int, tuple[dict[str, Runs], dict[str, Runs]]] = {stream: ({}, {}) for stream in streams}
+    for number, runs in enumerate((wanted.must, wanted.due)):
+        for group, mine in _by_group(runs, sessions):
+            found[streams[arranged.stream[group]]][number][clients[arranged.client[group]]] = mine
+    return dict(found)
+
+
+def _by_group(runs: Runs, sessions: Sessions) -> Iterator[tuple[int, Runs]]:
+    """The runs of each group that has any, over all its sessions."""
+    group = sessions.group[runs[0] >> SPAN_BITS]
+    first, size = runs[0] & (SPAN - 1), runs[1] - runs[0]
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    several = np.bincount(sessions.group) > 1
+    for low, high in pairwise([*starts.tolist(), len(group)]):
+        mine = first[low:high], first[low:high] + size[low:high]
+        if several[group[low]]:
+            mine = union(Batches(first[low:high], size[low:high], np.zeros(high - low, np.int64)))
+        yield int(group[low]), mine
+
+
+def published_of(records: pa.Table, metadata: RunMetadata) -> RecordedPublications:
+    """The drivers' published batches, of the run's streams, in order of stream and sequence number."""
+    table = rows(records, kind=int(RecordKind.PUBLISHED))
+    streams = list(metadata.owner)
+    stream = _places(ints(table, "stream"), streams)
+    mine = np.flatnonzero(stream >= 0)
+    batches = _in_spans(table, streams)
+    order = np.argsort(batches.first_seq, kind="stable")
+    drivers = codes(table.column("host"), pc.unique(table.column("host")).to_pylist())
+    return RecordedPublications(
+        stream=stream[mine][order],
+        batches=Batches(batches.first_seq[order], batches.count[order], ints(table, "t_ns")[mine][order]),
+        crc=ints(table, "batch_crc")[mine][order],
+        running=ints(table, "running_crc")[mine][order],
+        driver=drivers[mine][order],
+        session=ints(table, "session")[mine][order],
+        runs=union(batches),
+        unacknowledged=_unacknowledged(records, metadata),
+    )
+
+
+def _in_spans(table: pa.Table, streams: list[int]) -> Batches:
+    """The batches of rows of these streams, in the streams' spans."""
+    stream = _places(ints(table, "stream"), streams)
+    mine = np.flatnonzero(stream >= 0)
+    return shifted(stream[mine], ints(table, "first_seq")[mine], ints(table, "count")[mine])
+
+
+def _unacknowledged(records: pa.Table, metadata: RunMetadata) -> Runs:
+    """What publishers sent, and died before it was acknowledged; in the streams' spans."""
+    streams = list(metadata.owner)
+    if metadata.declared.contract.published != "sent-then-acknowledged":
+        return union(shifted(*(np.zeros(0, np.int64),) * 3))
+    hosts = pc.unique(records.column("host")).to_pylist()
+    last = np.array([metadata.starts.get(name, 1) - 1 for name in hosts], np.int64)
+    np.maximum.at(last, codes(records.column("host"), hosts), ints(records, "session"))
+    last[[name in metadata.gone for name in hosts]] = NEVER
+    sent = rows(records, kind=int(RecordKind.PUBLISHED))
+    died = ints(sent, "session") < last[codes(sent.column("host"), hosts)]
+    taken = _in_spans(rows(records, kind=int(RecordKind.ACKNOWLEDGED)), streams)
+    return without(union(_in_spans(sent.filter(pa.array(died)), streams)), union(taken))
+
+
+def _arranged(
+    clients: Sequence[str], records: pa.Table, metadata: RunMetadata, content: Content | None = None
+) -> GroupedDeliveries:
+    """The clients' records by group and session, and all sessions that there were or should have been.
+
+    Where everybody is to get everything these are all sessions with all streams; otherwise those of which
+    there is a record, or that are to get something by its content.
+    """
+    streams = list(metadata.owner)
+    client = codes(records.column("host"), list(clients))
+    last = np.array([metadata.starts.get(name, 1) - 1 for name in clients], np.int64)
+    session = ints(records, "session")
+    np.maximum.at(last, client[client >= 0], session[client >= 0])
+    kind, stream = ints(records, "kind"), _places(ints(records, "stream"), streams)
+    there = (client >= 0) & (stream >= 0)
+    mine = np.flatnonzero(np.isin(kind, _DELIVERIES) & there)
+    asked = np.flatnonzero(np.isin(kind, SUBSCRIPTIONS) & there)
+    matched = (
+        content.matched(metadata.declared.contract, streams, UnderWay.of(metadata)) if content else NOTHING
+    )
+    np.maximum.at(last, matched.client, matched.session)
+    most = int(last.max(initial=0)) + 1
+    key = (client * len(streams) + stream) * most + session
+    for_content = matched.client * len(streams) + _places(matched.stream, streams)
+    for_content = for_content * most + matched.session
+    if metadata.declared.contract.audience == "all":
+        pairs = np.repeat(np.arange(len(clients) * len(streams)), np.repeat(last + 1, len(streams)))
+        starts = np.searchsorted(pairs, pairs)
+        keys = pairs * most + np.arange(len(pairs)) - starts
+    else:
+        keys = np.unique(np.concatenate((key[mine], key[asked], for_content)))
+    check_groups(len(keys))
+    groups, group = np.unique(keys // most, return_inverse=True)
+    of_client, of_stream = groups // max(len(streams), 1), groups % max(len(streams), 1)
+    present = np.array([name not in metadata.gone for name in clients], bool)
+    lasted = (keys % most == last[of_client[group]]) & present[of_client[group]]
+    number = np.searchsorted(keys, key[mine])
+    order = np.argsort(number, kind="stable")
+    mine, number = mine[order], number[order]
+    count = ints(records, "count")[mine]
+    tombstone = kind[mine] == RecordKind.TOMBSTONE
+    got = RecordedDeliveries(
+        group=group[number].astype(np.int64),
+        session=number,
+        stream=stream[mine],
+        of_group=of_stream,
+        first=ints(records, "first_seq")[mine],
+        reach=np.maximum(count, ints(records, "covered")[mine]),
+        events=np.where(tombstone, 0, count),
+        whole=kind[mine] == RecordKind.DELIVERED,
+        t_ns=ints(records, "t_ns")[mine],
+        crc=ints(records, "batch_crc")[mine],
+        running=ints(records, "running_crc")[mine],
+    )
+    last_ns = np.zeros(len(keys), np.int64)
+    np.maximum.at(last_ns, got.session, got.t_ns)
+    return GroupedDeliveries(
+        got,
+        Sessions(group.astype(np.int64), of_stream[group], lasted, last_ns),
+        subscriptions(records.take(pa.array(asked)), np.searchsorted(keys, key[asked]))
+        if content is None
+        else _matched_windows(matched, np.searchsorted(keys, for_content)),
+        of_client,
+    )
+
+
+def _matched_windows(matched: EventMatches, session: Ints) -> tuple[Windows, Windows]:
+    """What must and what may come by content, event by event."""
+    must = matched.must
+    return (session[must], matched.seq[must], matched.seq[must] + 1), (session, matched.seq, matched.seq + 1)
+
+
+def _repeats_over_sessions(got: RecordedDeliveries, again: Ints, sessions: Sessions) -> Ints:
+    """For each batch, how many of its events the client had already, in any session."""
+    if len(np.unique(sessions.group)) == len(sessions.group):
+        return again
+    return repeats(shifted(got.group, got.first, got.reach))
+
+
+def _reached(batches: Batches, sessions: int) -> Ints:
+    """One past the last number that each session got."""
+    reached = np.zeros(sessions, np.int64)
+    np.maximum.at(reached, batches.first_seq >> SPAN_BITS, batches.end_seq & (SPAN - 1))
+    return reached
+
+
+def _lost(covered: tuple[Ints, Ints], sessions: Sessions, wanted: Runs, groups: int) -> Ints:
+    """What was wanted in each session and is not accounted for, summed by group."""
+    first, end = wanted
+    accounted = within(covered, first, end)
+    return sums(sessions.group[first >> SPAN_BITS], end - first - accounted, groups)
+
+
+def _per_instant(metadata: RunMetadata, got: RecordedDeliveries, events: Ints, groups: int) -> pa.Array:
+    """Events per group and instant with faults: those between it and the next one."""
+    starts = np.array(metadata.instant_starts_ns, np.int64)
+    instant = np.searchsorted(starts, got.t_ns, side="right") - 1
+    counted = np.flatnonzero((instant >= 0) & (events > 0))
+    cell = got.group[counted] * len(starts) + instant[counted]
+    cells = sums(cell, events[counted], groups * len(starts))
+    offsets = np.arange(groups + 1, dtype=np.int32) * len(starts)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(cells))
+
+
+def _accounted(batches: Batches, got: RecordedDeliveries, unjustified: Ints) -> Batches:
+    """The batches, and of tombstones only the part that the rule explains: the oldest."""
+    gone = np.where(got.events > 0, 0, unjustified)
+    return Batches(batches.first_seq, batches.count - np.minimum(gone, batches.count), batches.t_ns)
+
+
+def _digests(runs: tuple[Ints, Ints], streams: list[int], epochs: Layout) -> Ints:
+    """`intervals.digest` of each group's runs, in sequence numbers. streams: of each group."""
+    low = np.searchsorted(runs[0], np.arange(len(streams) + 1, dtype=np.int64) << SPAN_BITS)
+    first = runs[0] & (SPAN - 1)
+    length = runs[1] - runs[0]
+    found = []
+    for group, (a, b) in enumerate(pairwise(low.tolist())):
+        seqs = epochs.original(streams[group], first[a:b])
+        found.append(digest((seqs, seqs + length[a:b])))
+    return np.array(found, np.int64)
+
+
+def _places(values: Ints, among: list[int]) -> Ints:
+    """Where each value stands in a list, or -1."""
+    found: Ints = pc.fill_null(
+        pc.index_in(pa.array(values), value_set=pa.array(among, pa.int64())), -1
+    ).to_numpy()
+    return found.astype(np.int64)

@@ -1,0 +1,322 @@
+"""Who is to get what: for each session of a client and each stream, what it must get and what it may get.
+
+Both are intervals of sequence numbers, kept only for sessions that have to do with a stream, so that a
+hundred thousand clients with a few of ten thousand topics each take what their subscriptions take. What they
+are follows from the system's contract (`node.core.declaration.Contract`):
+
+- *since the beginning*: all that was published; of a session that ended, up to the last that it got;
+- *since the subscription*: from what the client wrote down about its subscriptions. Where it knows the
+  numbers from which and up to which a subscription counts, these are the bounds; where it does not, times
+  are. What is published while it subscribes or unsubscribes, or so shortly before that it was under way
+  (`under_way`), it may get, and need not;
+- *by content*: of these only what matches a subscription (`content`), by times alone;
+- what is published within a fault through which the contract does not hold, or so shortly before that it was
+  under way, nobody must get.
+
+*Lost* is must without got, *stray* is got outside of may: `deliveries` counts them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.timelines import schemas
+from analysis.timelines.arrays import Bools, Ints, codes, ints
+from analysis.timelines.delivery.delivery_records import RecordedPublications
+from analysis.timelines.delivery.sequence_intervals import NEVER, SPAN, SPAN_BITS, Batches, shifted, union
+from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.under_way import UnderWay, mended_ns
+from node.core.deliveries import RecordKind
+
+Runs = tuple[Ints, Ints]
+"""Firsts and ends (exclusive) of maximal runs, in order, in the spans of `groups`."""
+SUBSCRIPTIONS = (
+    RecordKind.SUBSCRIBING,
+    RecordKind.SUBSCRIBED,
+    RecordKind.UNSUBSCRIBING,
+    RecordKind.UNSUBSCRIBED,
+)
+_CLOSING = (RecordKind.UNSUBSCRIBING, RecordKind.UNSUBSCRIBED)
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Sessions of clients with a stream, as parallel arrays.
+
+    group: a client and a stream. stream: a place in the run's list. lasted: to the end of the run. last_ns:
+    when the last event came; 0 where none did.
+    """
+
+    group: Ints
+    stream: Ints
+    lasted: Bools
+    last_ns: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriptions:
+    """What clients wrote down about subscriptions, in order of session and of writing. number: the first that
+    a subscription brings, or the first that it brings no more; 0 where the client does not know.
+    """
+
+    session: Ints
+    kind: Ints
+    number: Ints
+    t_ns: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Sets by session, in the sessions' spans.
+
+    due: what must would be if no fault were an excuse; recovery is measured by it. may: None where any event
+    may come to anybody. unacknowledged: what must would hold beside, had its publisher not died before it was
+    told that the system has it.
+    """
+
+    must: Runs
+    due: Runs
+    may: Runs | None
+    unacknowledged: Runs
+
+
+Windows = tuple[Ints, Ints, Ints]
+"""A session and the first and one past the last number of a window of it, as parallel arrays."""
+
+
+def expected(
+    sessions: Sessions,
+    reached: Ints,
+    asked: Subscriptions | tuple[Windows, Windows],
+    known: RecordedPublications,
+    metadata: RunMetadata,
+) -> Expected:
+    """Of all these sessions; of one that ended, up to what it got last, or, where no order is promised, up to
+    what was published so long before that it had to be there. reached: one past the last number that each
+    got. asked: or, where events are for
+    whoever wants what they are about, what must and what may come (`content`).
+    """
+    contract = metadata.declared.contract
+    streams = len(metadata.owner)
+    count = len(sessions.group)
+    excused = _excused(known, metadata, streams)
+    promised = without(known.runs, known.unacknowledged)
+    published, unacknowledged = without(promised, excused), without(known.unacknowledged, excused)
+    limit = np.where(sessions.lasted, SPAN - 1, reached)
+    if contract.since == "beginning":
+        everything = (np.arange(count), np.zeros(count, np.int64), limit)
+        due = within_windows(everything, sessions.stream, promised)
+        must = within_windows(everything, sessions.stream, published) if len(excused[0]) else due
+        return Expected(must, due, None, within_windows(everything, sessions.stream, unacknowledged))
+    clock = _Clock(known, streams)
+    settle_ns = contract.settle_us * 1000
+    if contract.order == "none":
+        early = clock.first(sessions.stream, sessions.last_ns - settle_ns)
+        limit = np.where(sessions.lasted, limit, np.minimum(limit, early))
+    late_ns = settle_ns if contract.published == "acknowledged" else 0
+    sure, may = (
+        asked
+        if isinstance(asked, tuple)
+        else _windows(asked, sessions, clock, UnderWay.of(metadata), late_ns)
+    )
+    sure = (sure[0], sure[1], np.minimum(sure[2], limit[sure[0]]))
+    return Expected(
+        within_windows(sure, sessions.stream, published),
+        within_windows(sure, sessions.stream, promised),
+        union(shifted(may[0], may[1], np.maximum(may[2] - may[1], 0), size_max=int(SPAN))),
+        within_windows(sure, sessions.stream, unacknowledged),
+    )
+
+
+def within_windows(windows: Windows, stream_of: Ints, published: Runs) -> Runs:
+    """What was published within the windows of sessions, in the sessions' spans.
+
+    stream_of: of each session. published: in the streams' spans.
+    """
+    session, first, end = windows
+    base = stream_of[session] << SPAN_BITS
+    low = np.searchsorted(published[1], base + first, side="right")
+    high = np.searchsorted(published[0], base + np.maximum(end, first), side="left")
+    sizes = np.maximum(high - low, 0)
+    window = np.repeat(np.arange(len(session)), sizes)
+    run = np.repeat(low, sizes) + np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    begins = np.maximum(published[0][run] - base[window], first[window])
+    ends = np.minimum(published[1][run] - base[window], end[window])
+    return union(shifted(session[window], begins, np.maximum(ends - begins, 0), size_max=int(SPAN)))
+
+
+def without(runs: Runs, others: Runs) -> Runs:
+    """The numbers of some maximal runs that are not in others; everything in spans."""
+    if not len(others[0]) or not len(runs[0]):
+        return runs
+    edges = np.unique(np.concatenate((*runs, *others)))
+    first = edges[:-1]
+
+    def inside(some: Runs) -> Bools:
+        at = np.searchsorted(some[0], first, side="right") - 1
+        held: Bools = (at >= 0) & (first < some[1][np.maximum(at, 0)])
+        return held
+
+    kept = inside(runs) & ~inside(others)
+    sizes = np.diff(edges)[kept]
+    return union(Batches(first[kept], sizes, np.zeros(len(sizes), np.int64)))
+
+
+class _Clock:
+    """From times to numbers of streams, by when events were published."""
+
+    def __init__(self, known: RecordedPublications, streams: int) -> None:
+        self._stream, self._t_ns = known.stream, known.batches.t_ns
+        self._low = np.searchsorted(known.stream, np.arange(streams + 1))
+        self._first = known.batches.first_seq & (SPAN - 1)
+        last = self._low[1:] - 1
+        some = np.diff(self._low) > 0
+        self._end = np.ones(streams, np.int64)  # one past each stream's last number
+        self._end[some] = self._first[last[some]] + known.batches.count[last[some]]
+
+    def first(self, stream: Ints, t_ns: Ints) -> Ints:
+        """The first number that was published at such a time or later."""
+        return self._at(stream, t_ns, earliest=True)
+
+    def after(self, stream: Ints, t_ns: Ints) -> Ints:
+        """The number from which on all were published at such a time or later."""
+        return self._at(stream, t_ns, earliest=False)
+
+    def _at(self, stream: Ints, t_ns: Ints, *, earliest: bool) -> Ints:
+        ranks = np.unique(np.concatenate((self._t_ns, t_ns)), return_inverse=True)[1]
+        known, asked = np.split(ranks, [len(self._t_ns)])
+        key = self._stream * len(ranks) + known  # in order of stream, so that each accumulates by itself
+        key = np.maximum.accumulate(key) if earliest else np.minimum.accumulate(key[::-1])[::-1]
+        batch = np.searchsorted(key, stream * len(ranks) + asked, side="left")
+        there = batch < self._low[stream + 1]
+        if not len(self._first):
+            return self._end[stream]
+        found: Ints = np.where(there, self._first[np.minimum(batch, len(self._first) - 1)], self._end[stream])
+        return found
+
+
+def _windows(
+    asked: Subscriptions, sessions: Sessions, clock: _Clock, under_way: UnderWay, late_ns: int
+) -> tuple[Windows, Windows]:
+    """What subscriptions bring for sure, and at most."""
+    closing = _next(asked, np.isin(asked.kind, _CLOSING))
+    final = _next(asked, asked.kind == RecordKind.UNSUBSCRIBED)
+    row = np.arange(len(asked.kind))
+    follows = np.append(asked.session[1:] == asked.session[:-1], False)[: len(row)]
+    after = np.minimum(row + 1, max(len(row) - 1, 0))
+    confirmed = (
+        (asked.kind == RecordKind.SUBSCRIBING) & follows & (asked.kind[after] == RecordKind.SUBSCRIBED)
+    )
+    before = np.append(False, confirmed)[: len(row)]
+
+    sure = np.flatnonzero(asked.kind == RecordKind.SUBSCRIBED)
+    stream = sessions.stream[asked.session[sure]]
+    number = asked.number[sure]
+    first = np.where(number > 0, number, clock.after(stream, asked.t_ns[sure] + late_ns))
+    end = _ends(asked, final[sure], np.full(len(sure), -1))
+    by_time = (end < 0) & (closing[sure] >= 0)
+    last_ns = asked.t_ns[np.maximum(closing[sure], 0)] - under_way.settle_ns
+    end = np.where(by_time, clock.first(stream, last_ns), np.where(end < 0, SPAN - 1, end))
+    must = (asked.session[sure], first, end)
+
+    opening = np.flatnonzero(
+        (asked.kind == RecordKind.SUBSCRIBING) | ((asked.kind == RecordKind.SUBSCRIBED) & ~before)
+    )
+    stream = sessions.stream[asked.session[opening]]
+    told = np.where(confirmed[opening], after[opening], opening)
+    number = np.where(asked.kind[told] == RecordKind.SUBSCRIBED, asked.number[told], 0)
+    first = np.where(number > 0, number, clock.first(stream, under_way.since(asked.t_ns[opening])))
+    end = _ends(asked, final[opening], np.full(len(opening), -1))
+    by_time = (end < 0) & (final[opening] >= 0)
+    last_ns = asked.t_ns[np.maximum(final[opening], 0)] + under_way.settle_ns
+    end = np.where(by_time, clock.after(stream, last_ns), np.where(end < 0, SPAN - 1, end))
+    return must, (asked.session[opening], first, end)
+
+
+def _ends(asked: Subscriptions, final: Ints, otherwise: Ints) -> Ints:
+    """The number up to which each counts, as the client was told; where it was not, otherwise."""
+    number = asked.number[np.maximum(final, 0)] if len(asked.number) else otherwise
+    return np.where((final >= 0) & (number > 0), number, otherwise)
+
+
+def _next(asked: Subscriptions, wanted: Bools) -> Ints:
+    """For each row the next one of its session that is wanted, or -1."""
+    rows = len(wanted)
+    place = np.where(wanted, np.arange(rows), rows)
+    following = np.append(np.minimum.accumulate(place[::-1])[::-1], rows)[1:]
+    there = following < rows
+    same = asked.session[np.minimum(following, max(rows - 1, 0))] == asked.session if rows else there
+    found: Ints = np.where(there & same, following, -1)
+    return found
+
+
+def _excused(known: RecordedPublications, metadata: RunMetadata, streams: int) -> Runs:
+    """What was published within faults through which the contract does not hold; in the streams' spans."""
+    clock = _Clock(known, streams)
+    settle_ns = metadata.declared.contract.settle_us * 1000
+    every = np.arange(streams)
+    found = []
+    for from_ns, to_ns in excused_times(metadata):
+        first = clock.first(every, np.full(streams, from_ns - settle_ns))
+        end = clock.after(every, np.full(streams, min(to_ns, NEVER - settle_ns) + settle_ns))
+        found.append(shifted(every, first, np.maximum(end - first, 0)))
+    if not found:
+        nothing = np.zeros(0, np.int64)
+        return nothing, nothing
+    first, count = (
+        np.concatenate([getattr(each, name) for each in found]) for name in ("first_seq", "count")
+    )
+    return union(Batches(first, count, np.zeros(len(first), np.int64)))
+
+
+def excused_times(metadata: RunMetadata) -> Iterator[tuple[int, int]]:
+    """From when to when faults acted through which the contract does not hold."""
+    for fault in metadata.applied_changes:
+        if not fault.mends and not metadata.declared.contract.holds_through(fault.kind):
+            yield fault.t_ns, mended_ns(fault, metadata)
+
+
+def for_everybody(metadata: RunMetadata) -> bool:
+    """Whether every client must get everything that is published while it lives, whatever happens."""
+    contract = metadata.declared.contract
+    return contract.audience == "all" and contract.since == "beginning" and contract.survives is None
+
+
+def by_topic(metadata: RunMetadata) -> bool:
+    """Whether a client is to get a stream for as long as it follows it."""
+    return metadata.declared.contract.audience == "topic"
+
+
+def followed(records: pa.Table, metadata: RunMetadata) -> pa.Table:
+    """`schemas.FOLLOWED`: when streams were followed, by clients' rows of `schemas.RECORDS`."""
+    asked = records.filter(pc.is_in(records.column("kind"), value_set=pa.array(SUBSCRIPTIONS, pa.int32())))
+    host = codes(asked.column("host"), pc.unique(asked.column("host")).to_pylist())
+    session, stream = ints(asked, "session"), ints(asked, "stream")
+    columns = np.stack((host, session, stream))
+    distinct, which = np.unique(columns, axis=1, return_inverse=True)
+    by_session = subscriptions(asked, which.reshape(-1))
+    told = by_session.kind == RecordKind.SUBSCRIBED
+    again = np.append(False, told[:-1] & (by_session.session[1:] == by_session.session[:-1]))[: len(told)]
+    opening = np.flatnonzero(told & ~again)  # what is told again is only from where on
+    closing = _next(by_session, np.isin(by_session.kind, _CLOSING))[opening]
+    from_ns = by_session.t_ns[opening]
+    until_ns = np.where(closing >= 0, by_session.t_ns[np.maximum(closing, 0)], NEVER)
+    spans = pa.table(
+        {
+            "stream": distinct[2][by_session.session[opening]],
+            "first_bin": (from_ns - metadata.zero_ns) // schemas.BIN_NS,
+            "last_bin": (until_ns - metadata.zero_ns) // schemas.BIN_NS,
+        }
+    )
+    counted = spans.group_by(spans.column_names, use_threads=False).aggregate([([], "count_all")])
+    return counted.rename_columns(schemas.FOLLOWED.names).cast(schemas.FOLLOWED)
+
+
+def subscriptions(table: pa.Table, session: Ints) -> Subscriptions:
+    """From rows of `schemas.RECORDS` of these kinds, with the session of each, in order of writing."""
+    columns = [table.column(name).to_numpy().astype(np.int64) for name in ("kind", "first_seq", "t_ns")]
+    order = np.argsort(session, kind="stable")
+    return Subscriptions(session[order], *(column[order] for column in columns))

@@ -1,0 +1,103 @@
+"""Takes the events of one stream apart: its pieces, and each region's sources of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.timelines.arrays import Bools, Ints, codes, ints, of_roles, rows
+from analysis.timelines.delivery.sequence_intervals import NEVER, Batches, SequenceIntervals, cut
+from analysis.timelines.delivery.stream_paths import Sources, changes
+from analysis.timelines.run_metadata import RunMetadata
+from experiments.declared import Trait
+from node.core.deliveries import RecordKind
+
+COLUMNS = ("stream", "host", "role", "kind", "peer", "via", "first_seq", "count", "t_ns")
+"""What of `schemas.EVENTS` is needed here."""
+TAKEN = ""
+"""Stands for the heads, among clients' names."""
+
+
+def batches(table: pa.Table) -> Batches:
+    """The rows of a table of events or records as batches of one place, with all that they cover."""
+    first_seq, count, t_ns = (ints(table, name) for name in ("first_seq", "count", "t_ns"))
+    covered = np.maximum(count, ints(table, "covered")) if "covered" in table.column_names else count
+    return Batches(first_seq, covered, t_ns)
+
+
+def by_host(events: pa.Table, hosts: Sequence[str]) -> dict[str, Batches]:
+    """The batches of each of `hosts`, in that order; a host without any has none."""
+    code = codes(events.column("host"), list(hosts))
+    order = np.argsort(code, kind="stable")
+    ends = np.searchsorted(code[order], np.arange(len(hosts) + 1))
+    all_of_them = batches(events)
+    found = {}
+    for host, start, end in zip(hosts, ends[:-1], ends[1:], strict=True):
+        mine = order[start:end]
+        found[host] = Batches(all_of_them.first_seq[mine], all_of_them.count[mine], all_of_them.t_ns[mine])
+    return found
+
+
+def records_pieces(
+    published: pa.Table, taken: pa.Table, got: pa.Table, clients: Sequence[str]
+) -> SequenceIntervals:
+    """One stream's pieces from rows of `schemas.RECORDS`: drivers', proxies' and clients'.
+
+    What was published is what drivers know to be acknowledged. When, the proxy that took it knows best; a
+    driver may hear of it later than clients have it, so it is no later than that.
+    """
+    acknowledged, heads = (
+        batches(rows(table, kind=int(RecordKind.PUBLISHED))) for table in (published, taken)
+    )
+    got = got.filter(pc.not_equal(got.column("kind"), int(RecordKind.SESSION)))
+    whole = cut(acknowledged, {**by_host(got, clients), TAKEN: heads})
+    first_seen = whole.arrived_ns.min(axis=0, initial=NEVER)
+    times = np.where(whole.published_ns == NEVER, NEVER, np.minimum(whole.published_ns, first_seen))
+    return replace(whole, published_ns=times, hosts=whole.hosts[:-1], arrived_ns=whole.arrived_ns[:-1])
+
+
+def intervals(events: pa.Table, clients: Sequence[str]) -> SequenceIntervals:
+    """The stream's pieces, as published and as they came to `clients`."""
+    published = batches(rows(events, kind="published"))
+    return cut(published, by_host(rows(events, kind="arrived"), clients))
+
+
+Runs = Mapping[str, tuple[Ints, Ints]]
+"""Maximal runs of numbers, by host."""
+
+
+def with_wanted(whole: SequenceIntervals, sets: tuple[Runs, Runs] | None) -> SequenceIntervals:
+    """The same, with which of them each host must get, and which are due to it; None: all."""
+    if sets is None:
+        return whole
+    must, due = (_held(whole, runs) for runs in sets)
+    return replace(whole, wanted=must, due=due)
+
+
+def _held(whole: SequenceIntervals, runs: Runs) -> Bools:
+    """Which pieces the runs of each host hold."""
+    rows_of = np.zeros((len(whole.hosts), len(whole.count)), bool)
+    for number, host in enumerate(whole.hosts):
+        if host in runs:
+            first, end = runs[host]
+            at = np.searchsorted(first, whole.first_seq, side="right") - 1
+            rows_of[number] = (at >= 0) & (whole.first_seq < end[np.maximum(at, 0)])
+    return rows_of
+
+
+def sources(events: pa.Table, metadata: RunMetadata) -> dict[str, Sources]:
+    """Each region's sources of the stream, from the batches that came to its proxies from other regions."""
+    proxies = [metadata.hosts[name] for name in metadata.having(Trait.SERVER)]
+    arrived = of_roles(rows(events, kind="arrived"), metadata.declared.having(Trait.SERVER))
+    names = [host.name for host in proxies]
+    regions = np.array([*(host.region for host in proxies), ""], object)  # the last one stands for others
+    here, there = (regions[codes(arrived.column(column), names)] for column in ("host", "peer"))
+    t_ns = ints(arrived, "t_ns")
+    found: dict[str, Sources] = {}
+    for region in dict.fromkeys(host.region for host in proxies):
+        mine = np.flatnonzero((here == region) & (there != region) & (there != ""))
+        order = mine[np.argsort(t_ns[mine], kind="stable")]
+        found[region] = changes(t_ns[order], there[order])
+    return found

@@ -1,0 +1,172 @@
+"""Whether all clients got the events of all streams in one order (`order: total`), without comparing pairs of
+clients.
+
+Within a stream its numbers are the order, and `deliveries` judges it client by client. Between streams no
+number says what comes first; but whatever one client got directly after another piece (`intervals`) came
+after it, so all sessions together are a graph of pieces with an edge for each step of each session. One order
+fits all of them exactly if that graph has no cycle, which its strongly connected components tell in time
+linear in the deliveries. Two clients that got the same two events in different orders are the shortest cycle;
+a longer one goes through clients none of which contradicts another one by itself.
+
+Pieces in a cycle are put in the order in which most clients got them, by the median of their places there.
+*Out of order* is, at each client, what came after a piece of its cycle that stands behind it in that order:
+so one client that differs from many is blamed, and of two that differ one. What a client got again, or behind
+its own stream, is left out: it is counted already.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.timelines import schemas
+from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints
+from analysis.timelines.delivery.epochs import layout
+from analysis.timelines.delivery.sequence_intervals import SPAN_BITS, distinct, incidences, shifted, sums
+from analysis.timelines.run_metadata import RunMetadata
+from node.core.deliveries import RecordKind
+
+STREAM_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrivals:
+    """The arrival of intervals at each session of a client, as parallel arrays, session by session in order.
+
+    row: of the records, in which it came.
+    """
+
+    session: Ints
+    piece: Ints
+    row: Ints
+
+    def where(self, chosen: Ints | Bools) -> "_Arrivals":
+        return _Arrivals(self.session[chosen], self.piece[chosen], self.row[chosen])
+
+
+def disorder(records: pa.Table, metadata: RunMetadata) -> pa.Table:
+    """`schemas.DISORDER`: what came to each client against the order of the others.
+
+    records: rows of `schemas.RECORDS` of all clients, each host's in order.
+    """
+    records = records.filter(
+        pc.is_in(records.column("kind"), value_set=pa.array([RecordKind.DELIVERED, RecordKind.SPARSE]))
+    )
+    records = layout([records]).laid_out(records)
+    streams = sorted(metadata.owner)
+    stream = np.searchsorted(streams, ints(records, "stream"))
+    batches = shifted(stream, ints(records, "first_seq"), ints(records, "count"))
+    edges = distinct(np.concatenate((batches.first_seq, batches.end_seq)))
+    piece, row = incidences(edges, batches)
+    came = _counted_nowhere_else(_Arrivals(_sessions(records)[row], piece, row), edges)
+    came, cycle = _in_cycles(came, max(len(edges) - 1, 0))
+    late = came.where(_behind(came.session, cycle, _usual_place(came, cycle)))
+    t_ns = ints(records, "t_ns")[late.row]
+    instant = np.searchsorted(metadata.instant_starts_ns, t_ns, side="right") - 1
+    return pa.table(
+        [
+            records.column("host").take(pa.array(late.row)),
+            pa.array(np.array(streams, np.int64)[stream[late.row]]).cast(pa.int32()),
+            pa.array(instant),
+            pa.array(np.diff(edges)[late.piece]),
+        ],
+        schema=schemas.DISORDER,
+    )
+
+
+def with_disorder(deliveries: pa.Table, found: pa.Table) -> pa.Table:
+    """`schemas.DELIVERIES` with what came against the order of other clients, too."""
+    if not found.num_rows:
+        return deliveries
+    clients = pc.unique(deliveries.column("client")).to_pylist()
+    places, late = (
+        codes(table.column("client"), clients) << STREAM_BITS | ints(table, "stream")
+        for table in (deliveries, found)
+    )
+    order = np.argsort(places)
+    row = order[np.searchsorted(places, late, sorter=order)]
+    instant, events = ints(found, "instant"), ints(found, "events")
+    after = deliveries.column("out_of_order_after").combine_chunks()
+    per_instant = after.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+    instants = len(per_instant) // deliveries.num_rows
+    some = instant >= 0
+    per_instant = per_instant + sums(row[some] * instants + instant[some], events[some], len(per_instant))
+    offsets = pa.array(np.arange(deliveries.num_rows + 1, dtype=np.int32) * instants)
+    changed = {
+        "out_of_order": pa.array(ints(deliveries, "out_of_order") + sums(row, events, deliveries.num_rows)),
+        "out_of_order_after": pa.ListArray.from_arrays(offsets, pa.array(per_instant)),
+    }
+    for name, column in changed.items():
+        place = deliveries.column_names.index(name)
+        deliveries = deliveries.set_column(place, schemas.DELIVERIES.field(name), column)
+    return deliveries
+
+
+def _sessions(records: pa.Table) -> Ints:
+    """One number for each session of each client, in the order of the records."""
+    hosts = pc.unique(records.column("host")).to_pylist()
+    session = ints(records, "session")
+    return codes(records.column("host"), hosts) * (int(session.max(initial=0)) + 1) + session
+
+
+def _counted_nowhere_else(came: _Arrivals, edges: Ints) -> _Arrivals:
+    """What came for the first time, and not behind a later piece of its stream."""
+    intervals = max(len(edges) - 1, 1)
+    came = came.where(np.argsort(came.session, kind="stable"))
+    came = came.where(np.sort(np.unique(came.session * intervals + came.piece, return_index=True)[1]))
+    return came.where(~_behind(came.session, edges[came.piece] >> SPAN_BITS, came.piece))
+
+
+def _in_cycles(came: _Arrivals, intervals: int) -> tuple[_Arrivals, Ints]:
+    """The arrivals of pieces that no order of all sessions has a place for, and the cycle of each."""
+    from scipy.sparse import coo_array  # noqa: PLC0415  (takes half a second, and few systems promise this)
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
+
+    steps = came.session[1:] == came.session[:-1]
+    start, end = came.piece[:-1][steps], came.piece[1:][steps]
+    graph = coo_array((np.ones(len(start), np.int8), (start, end)), shape=(intervals, intervals))
+    _, component = connected_components(graph.tocsr(), connection="strong")
+    chosen = (np.bincount(component, minlength=1) > 1)[component][came.piece]
+    return came.where(chosen), component[came.piece[chosen]].astype(np.int64)
+
+
+def _usual_place(came: _Arrivals, cycle: Ints) -> Ints:
+    """For each arrival the place of its piece in its cycle: by where most sessions have it."""
+    order, group = _grouped(came.session, cycle)
+    counts = np.bincount(group, minlength=1)
+    first = np.cumsum(counts) - counts
+    share = np.empty(len(cycle))
+    share[order] = (np.arange(len(cycle)) - first[group] + 0.5) / counts[group]
+    intervals, which = np.unique(came.piece, return_inverse=True)
+    place = np.empty(len(intervals), np.int64)
+    place[np.lexsort((intervals, _medians(which, share, len(intervals))))] = np.arange(len(intervals))
+    return place[which]
+
+
+def _medians(group: Ints, values: Floats, groups: int) -> Floats:
+    """The median of each group's values; every group has some."""
+    ordered = values[np.lexsort((values, group))]
+    counts = np.bincount(group, minlength=groups)
+    first = np.cumsum(counts) - counts
+    middle: Floats = (ordered[first + (counts - 1) // 2] + ordered[first + counts // 2]) / 2
+    return middle
+
+
+def _behind(session: Ints, group: Ints, place: Ints) -> Bools:
+    """Which arrivals come, in their session, after one of their group that has a later place."""
+    order = np.lexsort((np.arange(len(place)), group, session))
+    apart = np.append(0, np.cumsum((np.diff(group[order]) != 0) | (np.diff(session[order]) != 0)))[
+        : len(place)
+    ]
+    lifted = place[order] + apart * (int(place.max(initial=0)) + 1)
+    found = np.zeros(len(place), bool)
+    found[order] = lifted < np.maximum.accumulate(lifted)
+    return found
+
+
+def _grouped(session: Ints, group: Ints) -> tuple[Ints, Ints]:
+    """The order that brings together what shares session and group, and a number of each such set, from 0."""
+    order = np.lexsort((np.arange(len(group)), group, session))
+    begins = (np.diff(session[order], prepend=-1) != 0) | (np.diff(group[order], prepend=-1) != 0)
+    return order, np.cumsum(begins) - 1

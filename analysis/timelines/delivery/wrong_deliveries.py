@@ -1,0 +1,107 @@
+"""What came wrongly of what clients received: again, late, to whom it may not come, after its tombstone."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.timelines.arrays import Ints
+from analysis.timelines.delivery.delivery_records import RecordedDeliveries, RecordedPublications
+from analysis.timelines.delivery.expected import Expected
+from analysis.timelines.delivery.sequence_intervals import (
+    Batches,
+    behind,
+    check_groups,
+    repeats,
+    shifted,
+    within,
+)
+from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.verification import Verdict
+
+MAY_REPEAT = ("at-least-once", "best-effort")
+"""Deliveries that may bring an event again."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrongDeliveries:
+    """Of each record, how many of its events came again, late, to whom they may not come, or after their
+    tombstone; by the names of their columns.
+    """
+
+    duplicated: Ints
+    out_of_order: Ints
+    stray: Ints
+    resurrected: Ints
+
+
+def wrong_deliveries(
+    batches: Batches,
+    got: RecordedDeliveries,
+    known: RecordedPublications,
+    metadata: RunMetadata,
+    *,
+    again: Ints,
+    verdict: Verdict,
+    wanted: Expected,
+) -> WrongDeliveries:
+    """What came wrongly. batches: what each record reaches. again: how much of that had come before.
+    verdict: how many of its events nobody published. wanted: what each session must and may get.
+
+    Events that nobody published are stray where publishers number events, since nothing else gives one its
+    number. Else they come as other events' duplicates; where these are allowed, what is like no other event
+    is stray.
+    """
+    contract, is_event = metadata.declared.contract, got.events > 0
+    again_events = _repeats_of_events(batches, got, again)
+    duplicated = np.where(is_event, np.minimum(again_events, got.events), 0)
+    stray = np.where(is_event, np.minimum(_outside(batches, wanted.may), got.events), 0)
+    late = np.zeros_like(again)
+    if contract.published != "acknowledged":
+        invented = verdict.unpublished
+    else:
+        invented = verdict.invented if contract.delivery in MAY_REPEAT else np.zeros_like(again)
+        duplicated = duplicated + verdict.unpublished - invented
+    stray = np.maximum(stray, invented)
+    if contract.order != "none":
+        late = _late(_in_order(batches, got, known, metadata), again, invented)
+    resurrected = np.where(is_event, np.minimum(again - again_events, got.events), 0)
+    return WrongDeliveries(duplicated, late, stray, resurrected)
+
+
+def _repeats_of_events(batches: Batches, got: RecordedDeliveries, again: Ints) -> Ints:
+    """For each batch how many of its numbers came as events before; SPARSE counts as if all had."""
+    some = np.flatnonzero(got.events > 0)
+    if len(some) == len(again):
+        return again
+    found = np.zeros_like(again)
+    found[some] = repeats(Batches(batches.first_seq[some], batches.count[some], batches.t_ns[some]))
+    return found
+
+
+def _outside(batches: Batches, may: tuple[Ints, Ints] | None) -> Ints:
+    """How many numbers of each batch the session may not get."""
+    if may is None:
+        return np.zeros(len(batches.count), np.int64)
+    return batches.count - within(may, batches.first_seq, batches.end_seq)
+
+
+def _late(ordered: Batches, again: Ints, invented: Ints) -> Ints:
+    """How many numbers of each batch came after a later one that nobody invented. again: repetitions."""
+    late = np.zeros_like(again)
+    real = np.flatnonzero(invented < ordered.count)
+    of_real = Batches(ordered.first_seq[real], ordered.count[real], ordered.t_ns[real])
+    late[real] = behind(of_real) - again[real]
+    return late
+
+
+def _in_order(
+    batches: Batches, got: RecordedDeliveries, known: RecordedPublications, metadata: RunMetadata
+) -> Batches:
+    """The batches in spans of what the contract orders: a session, or each publisher within it."""
+    if metadata.declared.contract.order != "publisher" or not len(known.driver):
+        return batches
+    at = shifted(got.stream, got.first, got.reach).first_seq
+    place = np.maximum(np.searchsorted(known.batches.first_seq, at, side="right") - 1, 0)
+    publishers = int(known.driver.max()) + 1
+    check_groups((int(got.session.max(initial=0)) + 1) * publishers)
+    return shifted(got.session * publishers + known.driver[place], got.first, got.reach)

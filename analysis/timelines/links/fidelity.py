@@ -1,0 +1,237 @@
+"""Whether every WAN link did what it was configured to do, from the packets at both sides of its emulator.
+
+One direction of one link is measured at a time (`link_behaviour`); `judge` holds each period against the
+configuration. Limits:
+
+- no packet comes before the configured link could have let it out;
+- packets take at most 0.5 ms more than the configured link in the median, and 5 ms (or 10 % of the delay) at
+  p99; with jitter, the median is that of draws by chance, and so is the spread;
+- the rate is within 1 %, where it was used up for long enough to tell;
+- what is lost by chance leaves the configured loss within its confidence interval (Clopper-Pearson, exact);
+  what a full queue or a cut takes is no such loss, and no more waits than the queue may hold;
+- nothing crosses while the link is cut.
+
+A period is *proven* if its packets show all that, *violated* if they show that it was not so, and *unproven*
+if they cannot tell: there were none or too few of them, or, where the two sides are on different machines,
+their clocks are not known well enough. Then a packet's delay has the error bound of the clocks: only what is
+sure whatever the clocks showed is held against a link.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.intervals import rate_interval
+from analysis.timelines import schemas
+from analysis.timelines.arrays import Ints
+from analysis.timelines.delivery.sequence_intervals import NEVER
+from analysis.timelines.links.link_behaviour import Behaviour, measure
+from analysis.timelines.links.link_flow import GUARD_NS, Floats
+from analysis.timelines.links.link_segments import side
+from analysis.timelines.links.periods import LinkDirection, Period
+from analysis.timelines.run_metadata import RunMetadata
+
+PROVEN, VIOLATED, UNPROVEN = "proven", "violated", "unproven"
+
+MEDIAN_NS = 500_000
+P99_NS, P99_PART = 5_000_000, 0.10
+RATE_PART = 0.01
+EARLY_NS = 50_000
+"""The two captures of a link stamp one after the other; by so much a packet may seem early."""
+CHANCE = 1e-4
+"""How often a link that loses as configured may be taken for one that does not."""
+ENOUGH = 10
+"""So many packets at least tell of a delay."""
+WIDTH_PART, WIDTH_FRAMES = 0.25, 300
+"""A spread is told from so many frames; it is within this of the configured one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on a period, and why it is not proven."""
+
+    state: str
+    reason: str | None = None
+
+
+def measured(direction: LinkDirection, near: pa.Table, far: pa.Table, metadata: RunMetadata) -> pa.Table:
+    """`schemas.FIDELITY` of one direction, from its packets (`traversals.sides`)."""
+    periods = metadata.periods[direction]
+    mtu_bytes = periods[0].mtu_bytes
+    there, here = side(near, mtu_bytes), side(far, mtu_bytes)
+    t_ns = np.concatenate((there.t_ns, here.t_ns))
+    span_ns = (int(t_ns.min(initial=NEVER)), metadata.drained_ns or int(t_ns.max(initial=0)))
+    retimes = metadata.links_kind != "netem"
+    return rows_of(
+        direction,
+        metadata,
+        measure(there, here, periods, span_ns, _error_bounds_ns(direction, metadata), retimes=retimes),
+    )
+
+
+def _error_bounds_ns(direction: LinkDirection, metadata: RunMetadata) -> Callable[[Ints], Floats] | None:
+    """By how much delays between the two sides may be wrong; None where one clock measured them."""
+    hop = next((hop for hop, its_direction in metadata.link_of.items() if its_direction == direction), None)
+    if hop is None:
+        return None
+    ends = [metadata.gateways_of(region) for region in hop]
+    if all(metadata.clocks.together(one, other) for one, other in zip(*ends, strict=True)):
+        return None
+    return partial(metadata.clocks.error_bounds_ns, ends[0], ends[1])
+
+
+def rows_of(direction: LinkDirection, metadata: RunMetadata, behaviours: list[Behaviour]) -> pa.Table:
+    """`schemas.FIDELITY` for one direction's periods and what it did in each."""
+    rows = []
+    for period, behaviour in zip(metadata.periods[direction], behaviours, strict=True):
+        judgement = judge(period, behaviour)
+        delays, excess = behaviour.delays, behaviour.excess
+        low, high = loss_interval(behaviour.lost.chance, behaviour.at_risk, period.loss_chances)
+        rows.append(
+            {
+                "link": direction[0],
+                "direction": direction[1],
+                "from_s": None if period.start_ns is None else metadata.seconds(period.start_ns),
+                "to_s": None if period.end_ns is None else metadata.seconds(period.end_ns),
+                "state": period.state,
+                "configured_delay_ms": period.delay_us / 1e3,
+                "configured_jitter_ms": period.jitter_us / 1e3,
+                "delay_min_ms": delays and delays.min_ns / 1e6,
+                "delay_p50_ms": delays and delays.p50_ns / 1e6,
+                "delay_p99_ms": delays and delays.p99_ns / 1e6,
+                "excess_p50_ms": excess and excess.p50_ns / 1e6,
+                "excess_p99_ms": excess and excess.p99_ns / 1e6,
+                "bar_ms": behaviour.error_bound_ns and behaviour.error_bound_ns / 1e6,
+                "configured_loss": period.loss,
+                "loss": behaviour.loss,
+                "loss_low": low,
+                "loss_high": high,
+                "lost_chance": behaviour.lost.chance,
+                "lost_queue": behaviour.lost.queue,
+                "lost_cut": behaviour.lost.cut,
+                "configured_rate_bits_per_s": period.rate_bits_per_s,
+                "rate_bits_per_s": behaviour.rate_bits_per_s,
+                "rate_part": behaviour.rate_part,
+                "packets": behaviour.packets,
+                "matched": behaviour.matched,
+                "leaked": behaviour.leaked,
+                "strays": behaviour.strays,
+                "verdict": judgement.state,
+                "valid": judgement.state != VIOLATED,
+                "reason": judgement.reason,
+                "cause": None,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=schemas.FIDELITY)
+
+
+def loss_interval(
+    lost: int, packets: int, bursts: tuple[float, float] | None = None
+) -> tuple[float | None, float | None]:
+    """The probabilities of loss between which the configured one lies but in `CHANCE` of all cases, given so
+    many losses among so many packets; None of no packets. bursts: the chances that one begins, and that it
+    ends.
+
+    A packet of a burst tells less than one that is lost for itself: the number of losses varies as that among
+    fewer packets does, by (1 - r) / (1 + r), where r is the correlation of one packet's loss with the next's.
+    """
+    if not packets:
+        return None, None
+    alike = max(0.0, 1 - sum(bursts)) if bursts else 0.0
+    worth = (1 - alike) / (1 + alike)
+    return rate_interval(lost * worth, packets * worth, 1 - CHANCE)
+
+
+def judge(period: Period, did: Behaviour) -> Judgement:
+    """Hold what a period's packets did against its configuration."""
+    if not period.up:
+        if did.leaked:
+            return Judgement(VIOLATED, f"{did.leaked} packets crossed while the link was {period.state}")
+        return Judgement(PROVEN) if did.packets else Judgement(UNPROVEN, "no packet tried to cross")
+    problems = [*_loss_problems(period, did), *_delay_problems(period, did), *_rate_problems(period, did)]
+    if problems:
+        return Judgement(VIOLATED, "; ".join(problems))
+    reason = _too_little(period, did) or _vague_clocks(did)
+    return Judgement(UNPROVEN, reason) if reason else Judgement(PROVEN)
+
+
+def _too_little(period: Period, did: Behaviour) -> str | None:
+    """Why the packets cannot tell, if they cannot."""
+    if period.start_ns is not None and period.end_ns is not None:
+        lasted_ns = period.end_ns - period.start_ns
+        if lasted_ns <= 2 * GUARD_NS + period.delay_us * 1000 and did.matched < ENOUGH:
+            return f"it lasted for {lasted_ns / 1e6:.0f} ms only"
+    if not did.packets:
+        return "no packets"
+    if did.matched < ENOUGH and period.loss < 1:
+        return f"{did.matched} packets are too few to tell"
+    if did.spread is not None and did.spread.most_ns - did.spread.least_ns > 2 * MEDIAN_NS:
+        return f"{did.spread.frames} frames are too few to tell a delay with so much jitter"
+    return None
+
+
+def _vague_clocks(did: Behaviour) -> str | None:
+    """That the clocks are not known as well as the delay is to be."""
+    if did.error_bound_ns is None or did.error_bound_ns <= MEDIAN_NS:
+        return None
+    return (
+        f"its clocks are known to {did.error_bound_ns / 1e6:.3f} ms only: whether its delay is right"
+        f" to {MEDIAN_NS / 1e6:.1f} ms cannot be told"
+    )
+
+
+def _delay_problems(period: Period, did: Behaviour) -> list[str]:
+    if did.delays is None or did.excess is None or did.matched == 0:
+        return []
+    excess, bar = did.sure_excess or did.excess, ""
+    if did.error_bound_ns is not None:
+        bar = f", and the clocks leave open only {did.error_bound_ns / 1e6:.3f} ms"
+    problems = []
+    if did.sure_least_ns is not None and did.sure_least_ns < 0:
+        problems.append(f"a packet came {-did.delays.min_ns / 1e6:.3f} ms before it left{bar}")
+    elif did.early_ns > EARLY_NS:
+        problems.append(f"a packet came {did.early_ns / 1e6:.3f} ms too early{bar}")
+    p50_ns, least_ns, most_ns = excess.p50_ns, 0, 0
+    if did.spread is not None and did.error_bound_ns is None:
+        p50_ns, least_ns, most_ns = did.spread.median_ns, did.spread.least_ns, did.spread.most_ns
+    if p50_ns > most_ns + MEDIAN_NS:
+        problems.append(f"median {p50_ns / 1e6:.2f} ms late")
+    elif did.spread is not None and did.error_bound_ns is None and p50_ns < least_ns - MEDIAN_NS:
+        problems.append(f"median {-p50_ns / 1e6:.2f} ms early")
+    if did.late_p99_ns > max(P99_NS, P99_PART * period.delay_us * 1000):
+        problems.append(f"p99 {did.late_p99_ns / 1e6:.2f} ms late")
+    return problems + _spread_problems(did)
+
+
+def _spread_problems(did: Behaviour) -> list[str]:
+    if did.spread is None or did.error_bound_ns is not None or did.spread.frames < WIDTH_FRAMES:
+        return []
+    measured, drawn = did.spread.width_ns, did.spread.drawn_width_ns
+    if abs(measured - drawn) <= WIDTH_PART * drawn + 2 * EARLY_NS:
+        return []
+    return [f"jitter spreads the middle half over {measured / 1e6:.2f} ms, not {drawn / 1e6:.2f} ms"]
+
+
+def _rate_problems(period: Period, did: Behaviour) -> list[str]:
+    problems = []
+    if did.rate_part is not None and abs(did.rate_part - 1) > RATE_PART:
+        problems.append(f"rate {did.rate_part - 1:+.1%} off")
+    if did.crowded:
+        problems.append(f"{did.crowded} packets came through a queue that was longer than it may be")
+    return problems
+
+
+def _loss_problems(period: Period, did: Behaviour) -> list[str]:
+    low, high = loss_interval(did.lost.chance, did.at_risk, period.loss_chances)
+    if low is None or high is None or low <= period.loss <= high:
+        return []
+    if did.lost.chance == did.at_risk:
+        return ["no packet came out"]
+    part = did.lost.chance / did.at_risk
+    return [
+        f"{did.lost.chance} of {did.at_risk} packets were lost by chance ({part:.3%}; surely between"
+        f" {low:.3%} and {high:.3%}), not {period.loss:.3%}"
+    ]

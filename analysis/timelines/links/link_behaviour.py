@@ -1,0 +1,242 @@
+"""Measures what one link direction did to its segments, beside what the configured link would have done."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from analysis.timelines.arrays import Ints
+from analysis.timelines.delivery.sequence_intervals import NEVER
+from analysis.timelines.links.link_flow import (
+    GUARD_NS,
+    Floats,
+    Flow,
+    Losses,
+    bounds,
+    cut_off,
+    inside_of,
+    losses,
+    replayed,
+    slack,
+    strays_of,
+)
+from analysis.timelines.links.link_replay import NS_PER_S, Transit, queue_limit
+from analysis.timelines.links.link_segments import Side
+from analysis.timelines.links.periods import Period
+from analysis.timelines.percentiles import weighted
+
+CHANGE_NS = 1_000_000
+"""A rate is told to have changed when it has; what waits then was timed anew by so much earlier."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """Delays of the segments that both sides of a link saw, in nanoseconds."""
+
+    min_ns: int
+    p50_ns: int
+    p99_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Of the excess of frames that came out, with jitter: its median, measured and in draws by chance (least
+    and most), and its width (between the quartiles), measured and drawn.
+    """
+
+    frames: int
+    median_ns: int
+    least_ns: int
+    most_ns: int
+    width_ns: int
+    drawn_width_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """The measurements of one period of one direction; None where nothing could be measured."""
+
+    packets: int  # segments that entered and can be told from all others
+    matched: int  # of these, the ones that came through
+    leaked: int  # came through a cut
+    lost: Losses = field(default_factory=Losses)
+    at_risk: int = 0  # segments that only chance could lose
+    crowded: int = 0  # came through although the queue was longer than it may be
+    unclear: int = 0  # segments that cannot be told from others
+    strays: int = 0  # came out and never entered, as far as can be told
+    delays: Delays | None = None
+    excess: Delays | None = None
+    early_ns: int = 0  # the most
+    late_p99_ns: int = 0
+    spread: Spread | None = None
+    rate_part: float | None = None  # measured rate over configured rate
+    rate_bits_per_s: float | None = None  # in the busiest second
+    error_bound_ns: int | None = (
+        None  # where two machines' clocks measured it: by how much delays may be wrong
+    )
+    sure_excess: Delays | None = None  # then: packets took at least this beyond what was asked for
+    sure_least_ns: int | None = None  # then: some packet took no more than this
+
+    @property
+    def loss(self) -> float | None:
+        """The part that was lost by chance, of the segments that only chance could lose."""
+        return self.lost.chance / self.at_risk if self.at_risk else None
+
+
+def measure(
+    near: Side,
+    far: Side,
+    periods: Sequence[Period],
+    span_ns: tuple[int, int],
+    error_bounds_ns: Callable[[Ints], Floats] | None = None,
+    *,
+    retimes: bool = True,
+) -> list[Behaviour]:
+    """One Behaviour per period.
+
+    span_ns: when both sides were being captured. error_bounds_ns: by how much delays of these times may be
+    wrong, where two clocks measured them. retimes: see `replay`.
+    """
+    flow = replayed(near, far, periods, span_ns, error_bounds_ns, retimes=retimes)
+    return [
+        _measure_up(flow, number) if period.up else _measure_cut(flow, number)
+        for number, period in enumerate(periods)
+    ]
+
+
+def _measure_cut(flow: Flow, number: int) -> Behaviour:
+    """What entered a cut link, and what came of it; also what was under way when it was cut."""
+    inside, period = inside_of(flow, number), flow.periods[number]
+    leaked = int((inside & flow.passed).sum())
+    if period.start_ns is not None:
+        due_ns = flow.earliest.release_ns
+        under_way = (flow.which < number) & flow.passed & (due_ns >= period.start_ns + GUARD_NS)
+        under_way &= due_ns < (NEVER if period.end_ns is None else period.end_ns - GUARD_NS)
+        leaked += int((under_way & flow.earliest.dropped_in_flight).sum())
+    entered = int(inside.sum())
+    return Behaviour(entered, int((inside & flow.passed).sum()), leaked, Losses(cut=entered - leaked))
+
+
+def _measure_up(flow: Flow, number: int) -> Behaviour:
+    inside, period = inside_of(flow, number), flow.periods[number]
+    settled = inside & ~cut_off(flow, number)
+    mine = settled[flow.met.near]
+    here, there = flow.met.near[mine], flow.met.far[mine]
+    came_ns, went_ns = flow.far.t_ns[there], flow.near.t_ns[here]
+    excess_ns = came_ns - flow.expected_ns[here]
+    early_ns = flow.earliest.release_ns[here] - came_ns - np.where(flow.retimed[here], CHANGE_NS, 0)
+    late_ns = came_ns - flow.latest.release_ns[here]
+    error_bound_ns = (
+        None if flow.error_bounds_ns is None else np.ceil(flow.error_bounds_ns(went_ns)).astype(np.int64)
+    )
+    strays = strays_of(flow, number)
+    lost, at_risk = losses(flow, number, inside, settled, strays)
+    queued = queue_limit(period)
+    return Behaviour(
+        packets=int(inside.sum()),
+        matched=len(here),
+        leaked=0,
+        lost=lost,
+        at_risk=at_risk,
+        crowded=0 if queued is None else int((flow.queued[here] > queued + slack(period)).sum()),
+        unclear=int(((flow.which == number) & flow.met.unclear).sum()),
+        strays=strays,
+        delays=_delays(came_ns - went_ns),
+        excess=_delays(excess_ns),
+        early_ns=int((early_ns - (0 if error_bound_ns is None else error_bound_ns)).max(initial=0)),
+        late_p99_ns=weighted(
+            late_ns - (0 if error_bound_ns is None else error_bound_ns), np.ones_like(late_ns), 99
+        )
+        or 0,
+        spread=_spread(flow, here, there, excess_ns) if period.jitter_us else None,
+        rate_part=rate_part(flow, here, came_ns) if period.rate_bits_per_s else None,
+        rate_bits_per_s=peak_rate(flow, number),
+        error_bound_ns=None
+        if error_bound_ns is None or not len(error_bound_ns)
+        else int(np.median(error_bound_ns)),
+        sure_excess=None if error_bound_ns is None else _delays(excess_ns - error_bound_ns),
+        sure_least_ns=None
+        if error_bound_ns is None or not len(error_bound_ns)
+        else int((came_ns - went_ns + error_bound_ns).min()),
+    )
+
+
+def _delays(delay_ns: Ints) -> Delays | None:
+    ones = np.ones(len(delay_ns), np.int64)
+    p50_ns, p99_ns = weighted(delay_ns, ones, 50), weighted(delay_ns, ones, 99)
+    return None if p50_ns is None or p99_ns is None else Delays(int(delay_ns.min()), p50_ns, p99_ns)
+
+
+def _spread(flow: Flow, here: Ints, there: Ints, excess_ns: Ints) -> Spread | None:
+    first = np.flatnonzero(np.diff(flow.far.frame[there], prepend=-1))  # the others share its jitter
+    here, excess_ns = here[first], excess_ns[first]
+    if not len(here):
+        return None
+    drawn = [draw[here] - flow.expected_ns[here] for draw in flow.draws]
+    medians = [float(np.median(each)) for each in drawn]
+    return Spread(
+        frames=len(here),
+        median_ns=int(np.median(excess_ns)),
+        least_ns=int(min(medians)),
+        most_ns=int(max(medians)),
+        width_ns=_width(excess_ns),
+        drawn_width_ns=int(np.mean([_width(each) for each in drawn])),
+    )
+
+
+def _width(values: Ints) -> int:
+    low, high = np.percentile(values, (25, 75))
+    return int(high - low)
+
+
+SPELL_NS = 50_000_000
+"""A rate shows in spells of this long, and longer, in which it is used up."""
+SPELLS_NS = 100_000_000
+"""So long altogether (as the root of the sum of squares): half a millisecond of error is 0.5 % then."""
+SPELL_SEGMENTS = 8
+
+
+def rate_part(flow: Flow, here: Ints, came_ns: Ints) -> float | None:
+    """The rate over the configured one; None where it was not used up, or not for long enough. If the
+    unclear segments may have come through or not, it lies between two figures: the one nearer to 1.
+    """
+    parts = [
+        _part_of(transit, flow.near.t_ns[here], here, came_ns) for transit in (flow.earliest, flow.latest)
+    ]
+    known = [part for part in parts if part is not None]
+    if len(known) == len(parts) and min(known) <= 1 <= max(known):
+        return 1.0
+    return min(known, key=lambda part: abs(part - 1), default=None)
+
+
+def _part_of(transit: Transit, t_ns: Ints, here: Ints, came_ns: Ints) -> float | None:
+    """From how the excess grows while the rate is used up."""
+    if not len(here):
+        return None
+    begin_ns, excess_ns = transit.begin_ns[here], came_ns - transit.release_ns[here]
+    spell = np.cumsum(begin_ns <= t_ns)
+    starts = np.flatnonzero(np.diff(spell, prepend=-1))
+    ends = np.append(starts[1:], len(here))
+    growth = weight = 0.0
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        if end - start < SPELL_SEGMENTS or begin_ns[end - 1] - begin_ns[start] < SPELL_NS:
+            continue
+        quarter = (end - start) // 4
+        first, last = slice(start, start + quarter), slice(end - quarter, end)
+        took_ns = float(np.median(begin_ns[last]) - np.median(begin_ns[first]))
+        grew_ns = float(np.median(excess_ns[last]) - np.median(excess_ns[first]))
+        growth, weight = growth + grew_ns * took_ns, weight + took_ns**2
+    return 1 / (1 + growth / weight) if weight >= SPELLS_NS**2 else None
+
+
+def peak_rate(flow: Flow, number: int) -> float | None:
+    """Bits a second in the busiest second of what came out while the period held."""
+    start_ns, end_ns = bounds(flow, number)
+    came = (flow.far.t_ns >= start_ns) & (flow.far.t_ns < end_ns)
+    t_ns = flow.far.t_ns[came]
+    if not len(t_ns):
+        return None
+    # Only seconds in which something came: a packet may be dated years away from the others.
+    _, second = np.unique((t_ns - t_ns.min()) // NS_PER_S, return_inverse=True)
+    seconds = np.bincount(second, flow.far.wire_bytes[came])
+    return float(seconds.max()) * 8

@@ -1,0 +1,67 @@
+"""Determines the links on which an expectation depends, and which of them are unproven meanwhile."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.timelines.links.fidelity import UNPROVEN
+from analysis.timelines.links.periods import Json, LinkDirection
+from analysis.timelines.run_metadata import RunMetadata
+
+APART = ("verdict", "agreement")
+"""What rests on no link."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEvidence:
+    """Rows of `schemas.FIDELITY`, and the routes of each fault's streams (`recovery_table.routes`)."""
+
+    fidelity: Sequence[Json]
+    routes: Sequence[Json]
+    metadata: RunMetadata
+
+    def unproven(self, path: str) -> list[str]:
+        """The periods of links that this path of summary.json rests on and that are unproven, as text."""
+        rows = [row for row in self.fidelity if row["verdict"] == UNPROVEN]
+        section, *rest = path.split(".")
+        if section in APART or (section == "fidelity" and rest[:1] != ["links"]):
+            return []
+        if section == "fidelity":
+            rows = [row for row in rows if row["link"] in rest]
+        elif section == "recovery":
+            rows = self._of_fault(rest[0] if rest else "", rows)
+        return [f"{place(row)}: {row['reason']}" for row in rows]
+
+    def _of_fault(self, name: str, rows: list[Json]) -> list[Json]:
+        fault = next((fault for fault in self.metadata.applied_faults if fault.name == name), None)
+        if fault is None:
+            return []
+        after_ns = self.metadata.next_fault_ns(fault)
+        from_s = self.metadata.seconds(fault.t_ns)
+        to_s = None if after_ns is None else self.metadata.seconds(after_ns)
+        directions = {self.metadata.link_of[hop] for hop in fault.hops} | self._routes(name)
+        return [
+            row
+            for row in rows
+            if (row["link"], row["direction"]) in directions
+            and (row["to_s"] is None or row["to_s"] > from_s)
+            and (to_s is None or row["from_s"] is None or row["from_s"] < to_s)
+        ]
+
+    def _routes(self, fault: str) -> set[LinkDirection]:
+        """The link directions of the old and new paths of the streams that the fault affected."""
+        found: set[LinkDirection] = set()
+        for row in self.routes:
+            if row["fault"] == fault:
+                for path in (row["old_way"], row["new_way"]):
+                    regions = (path or "").split()
+                    for hop in itertools.pairwise(regions):
+                        found |= {self.metadata.link_of[each] for each in self.metadata.routes.get(hop, ())}
+        return found
+
+
+def place(row: Mapping[str, Any]) -> str:
+    """Which period of which direction of which link."""
+    since = "" if row["from_s"] is None else f" from {row['from_s']:.1f} s on"
+    return f"link {row['link']} {row['direction']}{since}"

@@ -1,0 +1,238 @@
+"""One direction's segments beside their replays through the configured link, on which all its measures rest.
+
+A segment that cannot be told from others may have come through or not. So there are two replays: the
+*earliest* is of the segments that surely did, the *latest* of all that may have. With jitter there are also
+draws by chance, and what is expected is their mean.
+
+Segments that did not come through were under way when the link was cut, dropped by a full queue, larger than
+the MTU, or lost by chance. Where the replay cannot tell whether the queue was full, a segment says nothing
+about chance, whether it came or not. So chance is k losses among n segments, nothing else among them.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.timelines.arrays import Bools, Ints
+from analysis.timelines.delivery.sequence_intervals import NEVER
+from analysis.timelines.links.link_replay import (
+    Transit,
+    ns_per_byte,
+    queue_limit,
+    rate_changes,
+    replay,
+    step,
+    waiting,
+)
+from analysis.timelines.links.link_segments import SegmentMatch, Side, match
+from analysis.timelines.links.periods import Period
+from analysis.timelines.links.traced_link import Curve
+from topologies.link_parameters import ETHERNET_BYTES
+
+Floats = npt.NDArray[np.float64]
+
+GUARD_NS = 10_000_000
+"""A change takes hold and heals within 10 ms of its applied time."""
+DRAWS = 16
+STAMP_NS = 200_000
+"""A queue's length is told from time stamps; by so much those of capture and link emulator may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """All of one direction's segments, replayed."""
+
+    near: Side
+    far: Side
+    met: SegmentMatch
+    periods: Sequence[Period]
+    span_ns: tuple[int, int]
+    which: Ints  # the period in which each entered
+    passed: Bools
+    earliest: Transit
+    latest: Transit
+    expected_ns: Ints
+    queued: Ints  # at least, and at most: by whether the unclear ones came through
+    queued_most: Ints
+    retimed: Bools  # which wait while the rate changes, or behind such
+    draws: list[Ints]
+    error_bounds_ns: Callable[[Ints], Floats] | None
+    retimes: bool
+
+
+def replayed(
+    near: Side,
+    far: Side,
+    periods: Sequence[Period],
+    span_ns: tuple[int, int],
+    error_bounds_ns: Callable[[Ints], Floats] | None,
+    *,
+    retimes: bool,
+) -> Flow:
+    """Match both sides' segments and replay the near one's; parameters as of `link_behaviour.measure`."""
+    met = match(near, far)
+    passed = np.zeros(len(near.t_ns), np.bool_)
+    passed[met.near] = True
+    perhaps = passed | met.unclear
+    earliest = replay(near, passed, periods, -1, retimes=retimes)
+    latest = replay(near, perhaps, periods, 1, retimes=retimes)
+    draws = []
+    if any(period.jitter_us for period in periods):
+        chance = np.random.default_rng(0)  # the same draws for the same packets
+        draws = [replay(near, perhaps, periods, chance, retimes=retimes).release_ns for _ in range(DRAWS)]
+    expected_ns = np.mean(draws, axis=0).astype(np.int64) if draws else latest.release_ns
+    starts = np.array([period.start_ns or 0 for period in periods])
+    return Flow(
+        near=near,
+        far=far,
+        met=met,
+        periods=periods,
+        span_ns=span_ns,
+        which=np.searchsorted(starts, near.t_ns, side="right") - 1,
+        passed=passed,
+        earliest=earliest,
+        latest=latest,
+        expected_ns=expected_ns,
+        queued=waiting(near, passed, earliest),
+        queued_most=waiting(near, perhaps, latest),
+        retimed=_retimed(near, perhaps, periods, latest),
+        draws=draws,
+        error_bounds_ns=error_bounds_ns,
+        retimes=retimes,
+    )
+
+
+def _retimed(near: Side, passed: Bools, periods: Sequence[Period], transit: Transit) -> Bools:
+    """Which segments wait for the rate while it changes, or behind such."""
+    found = np.zeros(len(near.t_ns), np.bool_)
+    idle_ns = near.t_ns[passed & (transit.begin_ns <= near.t_ns)]
+    for before, after in itertools.pairwise(periods):
+        if after.start_ns is None or not rate_changes(before, after):
+            continue
+        next_idle = np.searchsorted(idle_ns, after.start_ns)
+        end_ns = idle_ns[next_idle] if next_idle < len(idle_ns) else NEVER
+        found |= (transit.release_ns > after.start_ns) & (near.t_ns < end_ns)
+    return found
+
+
+def bounds(flow: Flow, number: int) -> tuple[int, int]:
+    """From when until when the period surely held."""
+    period, (start_ns, end_ns) = flow.periods[number], flow.span_ns
+    if period.start_ns is not None:
+        start_ns = max(start_ns, period.start_ns + GUARD_NS)
+    if period.end_ns is not None:
+        end_ns = min(end_ns, period.end_ns - GUARD_NS)
+    return start_ns, max(start_ns, end_ns)
+
+
+def inside_of(flow: Flow, number: int) -> Bools:
+    """Which segments entered while the period surely held, and can be told from others."""
+    start_ns, end_ns = bounds(flow, number)
+    found: Bools = (
+        (flow.which == number) & (flow.near.t_ns >= start_ns) & (flow.near.t_ns < end_ns) & ~flow.met.unclear
+    )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Segments that did not come through, and why."""
+
+    chance: int = 0
+    queue: int = 0
+    cut: int = 0
+    size: int = 0
+
+
+def losses(flow: Flow, number: int, inside: Bools, settled: Bools, strays: int) -> tuple[Losses, int]:
+    """What did not come through, and how many segments only chance could lose."""
+    period = flow.periods[number]
+    gone = ~flow.passed
+    large = flow.near.wire_bytes > period.mtu_bytes + ETHERNET_BYTES
+    full, perhaps_full = np.zeros_like(gone), np.zeros_like(gone)
+    limit = queue_limit(period)
+    if limit is not None:
+        perhaps_full = flow.queued_most >= limit - slack(period)
+        full = perhaps_full & gone
+    fair = settled & ~large & ~perhaps_full
+    chance = max(0, int((fair & gone).sum()) - strays)
+    ended = flow.latest.release_ns + GUARD_NS >= flow.span_ns[1]
+    lost = Losses(
+        chance=chance,
+        queue=int((settled & ~large & full).sum()),
+        cut=int((inside & ~settled & gone & ~ended).sum()),
+        size=int((settled & large & gone).sum()),
+    )
+    return lost, int(fair.sum())
+
+
+def cut_off(flow: Flow, number: int) -> Bools:
+    """Which segments were under way, or nearly so, when the link was cut or the captures ended."""
+    last_ns = flow.latest.release_ns + GUARD_NS
+    found: Bools = flow.latest.dropped_in_flight | (last_ns >= flow.span_ns[1])
+    if not flow.retimes:
+        found |= _between_rates(flow, number, last_ns)
+    for after in flow.periods[number + 1 :]:
+        if not after.up:  # what leaves after the end of an interface's absence does leave
+            until_ns = after.end_ns if after.state == "down" and after.end_ns is not None else NEVER
+            found |= (last_ns >= (after.start_ns or 0)) & (flow.earliest.release_ns - GUARD_NS < until_ns)
+            found |= ~flow.passed & _may_have_waited(flow, number, after.start_ns or 0)
+    return found
+
+
+def _may_have_waited(flow: Flow, number: int, cut_ns: int) -> Bools:
+    """Which segments of this period may have been in the queue when the link was cut, where a trace says
+    how fast that empties. What a cut takes out of a queue is not known, so neither is how long it was.
+    """
+    t_ns, limit = flow.near.t_ns, queue_limit(flow.periods[number])
+    before = [period for period in flow.periods[number:] if (period.start_ns or 0) < cut_ns and period.up]
+    if limit is None or not any(period.rate_trace for period in before):
+        return np.zeros(len(t_ns), np.bool_)
+    bits = np.zeros(len(t_ns))
+    longest_us = max(period.delay_us_most + period.jitter_us for period in before)
+    gone_ns = cut_ns - longest_us * 1000 - GUARD_NS  # what leaves the queue later is still on its way
+    for period in before:
+        if not period.rate_bits_per_s:
+            return np.zeros(len(t_ns), np.bool_)
+        curve, end_ns = Curve(period), min(gone_ns, period.end_ns or gone_ns)
+        start_ns = np.clip(t_ns, min(period.start_ns or 0, end_ns), end_ns)
+        bits += curve.bits(np.full(len(t_ns), end_ns)) - curve.bits(start_ns)
+    found: Bools = bits <= 8 * (limit + slack(flow.periods[number]) + 1) * _segment_bytes(
+        flow.periods[number]
+    )
+    return found
+
+
+def _between_rates(flow: Flow, number: int, last_ns: Ints) -> Bools:
+    """Which segments were under way when netem's configuration changed, or queue behind such: its delay comes
+    before its rate, so which rate they meet is not told.
+    """
+    end_ns = flow.periods[number].end_ns
+    found = np.zeros(len(last_ns), np.bool_) if end_ns is None else last_ns >= end_ns
+    idle = flow.passed & (flow.which == number) & (flow.latest.begin_ns <= flow.near.t_ns)
+    if number and flow.periods[number].rate_bits_per_s:
+        found[: int(np.argmax(idle)) if idle.any() else len(found)] = True
+    return found
+
+
+def strays_of(flow: Flow, number: int) -> int:
+    """Segments that came out in this period and never entered: those of offloaded frames that were cut up
+    in sizes that nobody knows.
+    """
+    period, (start_ns, end_ns) = flow.periods[number], bounds(flow, number)
+    t_ns = flow.far.t_ns[flow.met.strays] - period.delay_us * 1000
+    return int(((t_ns >= start_ns) & (t_ns < end_ns)).sum())
+
+
+def _segment_bytes(period: Period) -> int:
+    return period.mtu_bytes + ETHERNET_BYTES
+
+
+def slack(period: Period) -> int:
+    """By how many segments the replay's queue may differ from the emulator's: pieces, and time stamps."""
+    per_byte = ns_per_byte(period)
+    full_ns = per_byte * (period.mtu_bytes + ETHERNET_BYTES)
+    return step(period) + 1 + int(STAMP_NS / full_ns) if full_ns else 0

@@ -1,0 +1,122 @@
+"""What each direction of each WAN link was configured to do, period by period, as the faults changed it.
+
+The plan says what every change means and run.json when it held. A change that could not be carried out begins
+no period.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from experiments.planned.changes import Direction, LinkChange, LinkState
+from experiments.records.run_record import RunRecord
+from topologies.link_parameters import LinkParameters
+from topologies.link_trace import LinkTrace, TraceSteps
+
+Json = Mapping[str, Any]
+LinkDirection = tuple[str, str]
+"""A link's name and one of its directions, "forward" or "backward"."""
+NO_TRACE = LinkTrace()
+_Start = tuple[int | None, LinkState, LinkParameters]
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A direction's configuration from `start_ns` until `end_ns` (None: since ever, to the end)."""
+
+    start_ns: int | None
+    end_ns: int | None
+    state: LinkState
+    delay_us: int
+    jitter_us: int
+    loss: float
+    rate_bits_per_s: int | None
+    queue_packets: int | None
+    mtu_bytes: int
+    reorder: bool = False
+    jitter_correlation: float = 0.0
+    loss_chances: tuple[float, float] | None = None
+    trace: LinkTrace = NO_TRACE
+    """What it follows, from `zero_ns` on."""
+    zero_ns: int | None = None
+
+    @property
+    def rate_trace(self) -> TraceSteps | None:
+        """The rate over time from `zero_ns` on, if it is not constant."""
+        return self.trace.rate
+
+    @property
+    def delay_trace(self) -> TraceSteps | None:
+        """The delay over time from `zero_ns` on, if it is not constant."""
+        return self.trace.delay
+
+    @property
+    def delay_us_most(self) -> int:
+        """The longest delay that it may have."""
+        return max(self.delay_us, *(self.delay_trace.values if self.delay_trace else (0,)))
+
+    def like(self, other: "Period") -> bool:
+        """Whether the direction is configured as in another period."""
+        return replace(self, start_ns=None, end_ns=None) == replace(other, start_ns=None, end_ns=None)
+
+    @property
+    def up(self) -> bool:
+        """Whether packets cross the link in this period."""
+        return self.state == LinkState.UP
+
+
+def read_periods(record: RunRecord) -> dict[LinkDirection, tuple[Period, ...]]:
+    """The periods of every direction of every WAN link, in order."""
+    starts: dict[LinkDirection, list[_Start]] = {}
+    for link in record.plan.links:
+        if link.kind == "wan":
+            starts[link.name, Direction.FORWARD] = [(None, LinkState.UP, link.forward)]
+            starts[link.name, Direction.BACKWARD] = [(None, LinkState.UP, link.backward)]
+    traces: dict[LinkDirection, LinkTrace] = {
+        (link.name, direction): link.trace(direction) or NO_TRACE
+        for link in record.plan.links
+        for direction in Direction
+    }
+    held = [
+        (applied.applied_ns, change)
+        for change, applied in record.carried_out
+        if isinstance(change, LinkChange)
+    ]
+    for applied_ns, change in sorted(held, key=lambda each: each[0] or 0):
+        if applied_ns is not None and (change.link, change.direction) in starts:
+            starts[change.link, change.direction].append((applied_ns, change.state, change.parameters))
+    zero_ns = record.times.zero_ns
+    return {direction: _periods(rows, traces[direction], zero_ns) for direction, rows in starts.items()}
+
+
+def period_at(periods: tuple[Period, ...], t_ns: int) -> Period:
+    """The configuration that held at `t_ns`."""
+    return [period for period in periods if period.start_ns is None or period.start_ns <= t_ns][-1]
+
+
+def _periods(rows: list[_Start], trace: LinkTrace, zero_ns: int | None) -> tuple[Period, ...]:
+    """zero_ns: when traces began; None where they never did."""
+    begun = zero_ns is not None
+    ends = [row[0] for row in rows[1:]] + [None]
+    return tuple(
+        Period(
+            start_ns=start_ns,
+            end_ns=end_ns,
+            state=state,
+            delay_us=shape.delay_us,
+            jitter_us=shape.jitter_us,
+            loss=shape.loss,
+            rate_bits_per_s=shape.rate_bits_per_s,
+            queue_packets=shape.queue_packets,
+            mtu_bytes=shape.mtu_bytes,
+            reorder=shape.reorder,
+            jitter_correlation=shape.jitter_correlation,
+            loss_chances=shape.loss_chances,
+            trace=LinkTrace(
+                trace.rate if begun and shape.rate_traced else None,
+                trace.delay if begun and shape.delay_traced else None,
+            ),
+            zero_ns=zero_ns,
+        )
+        for (start_ns, state, shape), end_ns in zip(rows, ends, strict=True)
+    )

@@ -1,0 +1,73 @@
+"""Determines which packets of a link's captures traversed it in which direction, on the near or far side."""
+
+from dataclasses import dataclass
+from ipaddress import ip_network
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.timelines.arrays import Bools, Ints, ints
+from analysis.timelines.links.periods import LinkDirection
+from experiments.planned.changes import Direction
+from experiments.planned.plan import Plan
+from experiments.planned.plan_routes import hops
+
+PACKET_COLUMNS = (
+    "capture", "t_ns", "wire_length", "src_hi", "src_lo", "dst_lo", "sport", "dport", "proto", "seq", "ack",
+    "ip_id", "payload_length", "payload_offset",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTraversal:
+    """One direction of a link: its captures on either side, and the pairs of subnets whose packets traverse
+    it in that direction. A subnet is its first and last address.
+    """
+
+    direction: LinkDirection
+    near: str
+    far: str
+    pairs: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
+
+
+def traversals(plan: Plan) -> list[LinkTraversal]:
+    """Both directions of every WAN link that was captured on both sides."""
+    subnets = {region.name: ip_network(region.subnet) for region in plan.regions}
+    addresses = {name: (int(subnet[0]), int(subnet[-1])) for name, subnet in subnets.items()}
+    sides = {
+        (capture.link, capture.side): capture.file.removesuffix(".pcap")
+        for capture in plan.captures
+        if capture.link and not capture.wire
+    }
+    between = hops(plan)
+    found = []
+    for link in plan.links:
+        name, a, b = link.name, link.a, link.b
+        if link.kind == "wan" and (name, a) in sides and (name, b) in sides:
+            for direction, sender, taker in ((Direction.FORWARD, a, b), (Direction.BACKWARD, b, a)):
+                ends = [pair for pair, route in between.items() if (sender, taker) in route]
+                pairs = tuple((addresses[source], addresses[target]) for source, target in ends)
+                found.append(LinkTraversal((name, direction), sides[name, sender], sides[name, taker], pairs))
+    return found
+
+
+def sides(packets: pa.Table, traversal: LinkTraversal) -> tuple[pa.Table, pa.Table]:
+    """The packets of this direction, as seen on its near and on its far side.
+
+    packets: rows with `PACKET_COLUMNS` that hold at least both captures.
+    """
+    source, target = ints(packets, "src_lo"), ints(packets, "dst_lo")
+    sent = np.zeros(packets.num_rows, np.bool_)
+    for senders, takers in traversal.pairs:
+        sent |= _within(source, senders) & _within(target, takers)
+    mine = packets.filter(pa.array(sent & (ints(packets, "src_hi") == 0)))
+    near, far = (
+        mine.filter(pc.equal(mine.column("capture"), name)) for name in (traversal.near, traversal.far)
+    )
+    return near, far
+
+
+def _within(addresses: Ints, subnet: tuple[int, int]) -> Bools:
+    found: Bools = (addresses >= subnet[0]) & (addresses <= subnet[1])
+    return found

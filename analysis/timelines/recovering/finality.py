@@ -1,0 +1,170 @@
+"""Whether what was collected was collected by the rule in force (Sprinkler 2.1, 3.4; checklist, API).
+
+A tombstone stands for events that a garbage collection event matched. Which rule the drivers publish stands
+in the workload, and which events collect, with the keys of all, in the drivers' marks where not every event
+does (`collecting`). So for each tombstone it can be said how many of its events the rule may have matched:
+
+- last N: the numbers below the highest one that collects, less N;
+- older than: what was due, was acknowledged, or had come to some client, that long before the tombstone came
+  (where only one event in a while collects: before the last one that did by then), with some slack for clocks
+  and for the way from proxy to driver. A head stamps an event when it gets it, and a chain that stands still
+  may have it acknowledged, and anywhere, much later: an open loop's event may be as old as its schedule says;
+- same key: what has a later event with its key that collects;
+- no rule: nothing.
+
+The rest was collected against the rule. Where events and tombstones are mixed in a record, the rule's
+benefit is assumed: the tombstones are taken to be those that it explains.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.timelines.arrays import Ints
+from analysis.timelines.delivery.collecting import Marks, collectable
+from analysis.timelines.delivery.delivery_records import RecordedDeliveries, RecordedPublications
+from analysis.timelines.delivery.sequence_intervals import SPAN, SPAN_BITS, shifted, within
+from analysis.timelines.run_metadata import RunMetadata
+
+SLACK_NS = 1_000_000_000
+
+
+def unexplained(
+    got: RecordedDeliveries, known: RecordedPublications, metadata: RunMetadata, marks: Marks | None = None
+) -> Ints:
+    """For each record, how many of its tombstones the rule in force does not explain."""
+    collected = got.reach - got.events
+    found = np.zeros(len(collected), np.int64)
+    some = np.flatnonzero(collected)
+    if not len(some):
+        return found
+    case = _Case(got, some, known, len(metadata.owner))
+    if metadata.collect is not None and metadata.collect[0] == "same_key" and marks is not None:
+        found[some] = np.minimum(_kept_by_key(case, list(metadata.owner), marks), collected[some])
+        return found
+    bound = _bounds(case, metadata, marks)
+    allowed = np.clip(bound - got.first[some], 0, got.reach[some])
+    found[some] = np.maximum(collected[some] - allowed, 0)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """Records with tombstones (`some`), and what is held against them."""
+
+    got: RecordedDeliveries
+    some: Ints
+    known: RecordedPublications
+    streams: int
+
+    @property
+    def stream(self) -> Ints:
+        """The stream of each record, as a place in the run's list."""
+        return self.got.stream[self.some]
+
+    def last_unmarked(self) -> Ints:
+        """For each stream, the last number that clients have and no driver knows to be acknowledged.
+
+        A driver that was killed left events without marks: they may collect what is before them.
+        """
+        batches = shifted(self.got.stream, self.got.first, self.got.reach)
+        held = within(self.known.runs, batches.first_seq, batches.end_seq)
+        open_ones = held < batches.count
+        found = np.zeros(self.streams, np.int64)
+        last = (self.got.first + self.got.reach - 1)[open_ones]
+        np.maximum.at(found, self.got.stream[open_ones], last)
+        return found
+
+
+def _kept_by_key(case: _Case, streams: list[int], marks: Marks) -> Ints:
+    """How many events in each of some records no later one collects, and did not come as events."""
+    got, some = case.got, case.some
+    kept = np.zeros(len(some), np.int64)
+    last_unmarked = case.last_unmarked()
+    for place, stream in enumerate(streams):
+        mine = np.flatnonzero(case.stream == place)
+        of_stream = marks.of(stream)
+        last_ones = np.sort(of_stream.seq[~collectable(of_stream)])
+        last_ones = last_ones[last_ones > last_unmarked[place]]
+        first = got.first[some][mine]
+        inside = np.searchsorted(last_ones, first + got.reach[some][mine]) - np.searchsorted(last_ones, first)
+        kept[mine] = inside - got.events[some][mine]
+    return np.maximum(kept, 0)
+
+
+def _bounds(case: _Case, metadata: RunMetadata, marks: Marks | None) -> Ints:
+    """The first sequence number that may not have been collected yet, for each of some records."""
+    if metadata.collect is None:
+        return np.zeros(len(case.some), np.int64)
+    predicate, argument = metadata.collect
+    highest = _highest(case)[case.got.group[case.some]]
+    collecting = _collecting(metadata, marks) if metadata.seldom and marks is not None else None
+    if collecting is not None:
+        last = np.array([seqs.max(initial=0) for seqs in collecting], np.int64)
+        highest = np.minimum(highest, np.maximum(last, case.last_unmarked())[case.stream])
+    if predicate == "last":
+        return highest - argument
+    if predicate == "older_than":
+        return np.minimum(_older(case, argument * 1000 - SLACK_NS, metadata, collecting), highest)
+    return highest
+
+
+def _collecting(metadata: RunMetadata, marks: Marks) -> list[Ints]:
+    """For each stream, the numbers of its events that collect, in order."""
+    each = [marks.of(stream) for stream in metadata.owner]
+    return [np.sort(of_stream.seq[of_stream.collects]) for of_stream in each]
+
+
+def _highest(case: _Case) -> Ints:
+    """The highest number of each group's stream that was published, or that the group got."""
+    got, known = case.got, case.known
+    published = np.zeros(case.streams, np.int64)
+    np.maximum.at(published, known.runs[0] >> SPAN_BITS, (known.runs[1] - 1) & (SPAN - 1))
+    highest = published[got.of_group]
+    events = got.events > 0
+    np.maximum.at(highest, got.group[events], (got.first + got.reach - 1)[events])
+    return highest
+
+
+def _older(case: _Case, age_ns: int, metadata: RunMetadata, collecting: list[Ints] | None) -> Ints:
+    """The first number that was too young to be collected, for each of some records."""
+    known = case.known
+    found = np.zeros(len(case.some), np.int64)
+    for stream in range(case.streams):
+        mine = np.flatnonzero(case.stream == stream)
+        of_stream = np.flatnonzero(known.stream == stream)
+        if not len(of_stream):
+            found[mine] = SPAN
+            continue
+        first = known.batches.first_seq[of_stream] & (SPAN - 1)
+        end = first[-1] + known.batches.count[of_stream[-1]]
+        t_ns = known.batches.t_ns[of_stream]
+        acknowledged = np.minimum.accumulate(t_ns[::-1])[::-1]
+        since = np.minimum(acknowledged, _first_seen(case.got, stream, first))
+        if metadata.rate_per_s is not None:
+            together = metadata.rate_per_s * len(metadata.publishing_hosts(list(metadata.owner)[stream]))
+            since = np.minimum(since, metadata.zero_ns + (first * (1e9 / together)).astype(np.int64))
+        came = case.got.t_ns[case.some][mine]
+        if collecting is not None:
+            came = _last_collection(came, collecting[stream], first, t_ns)
+        at = np.searchsorted(since, came - age_ns, side="right")
+        found[mine] = np.append(first, end)[at]
+    return found
+
+
+def _first_seen(got: RecordedDeliveries, stream: int, first: Ints) -> Ints:
+    """For each number of a stream, when a client had it, or a later one, before any other did."""
+    mine = np.flatnonzero((got.stream == stream) & (got.events > 0))
+    last = (got.first + got.reach - 1)[mine]
+    order = np.argsort(last, kind="stable")
+    seen = np.append(got.t_ns[mine][order], np.iinfo(np.int64).max)
+    found: Ints = np.minimum.accumulate(seen[::-1])[::-1][np.searchsorted(last[order], first)]
+    return found
+
+
+def _last_collection(came: Ints, collecting: Ints, first: Ints, t_ns: Ints) -> Ints:
+    """For each time, when the last event that collects was acknowledged by then, with some slack."""
+    times = np.sort(t_ns[np.maximum(np.searchsorted(first, collecting, side="right") - 1, 0)])
+    at = np.searchsorted(times, came + SLACK_NS, side="right")
+    found: Ints = np.append(0, times)[at]
+    return found

@@ -1,0 +1,74 @@
+"""Tells whether a client was without a stream's events for longer than usual.
+
+It shows what a fault did where nothing tells which path events took: an overlay may carry them over other
+regions. A *wait* lasts from when an event was due, or from when the last one before it came, until it or a
+later one comes; so a publisher's pause is none. A wait is a *gap* of a fault if
+
+- it begins not later than the contract's time to settle after the fault, and before the next fault;
+- it ends after the fault, and did not last longer than usual before it already;
+- it is more than FACTOR times as long as the longest wait of the calm time before the fault, and more than
+  BEYOND_NS longer.
+
+Calm is the time from the first event on, or from when the fault before had settled. Nothing can be told
+where it is shorter than CALM_NS, or nothing came in it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from analysis.timelines.arrays import Bools, Ints
+from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceIntervals
+from analysis.timelines.schemas import BIN_NS
+
+FACTOR = 3
+BEYOND_NS = BIN_NS
+CALM_NS = 1_000_000_000
+CELLS_MAX = 1 << 21
+"""Clients times pieces that are looked at together: some 100 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Waits of a stream's clients for its pieces: a row for each client, a column for each piece.
+
+    Times in nanoseconds; where nothing was due, or it came with an earlier one, both times are equal.
+    """
+
+    begin_ns: Ints
+    end_ns: Ints
+
+    @classmethod
+    def of(cls, cut: SequenceIntervals, clients: Sequence[int], until_ns: int) -> Self:
+        """The waits of some clients of a stream while it was published.
+
+        clients: places among the hosts of `cut`. until_ns: when publishing stopped.
+        """
+        arrived_ns = cut.arrived_ns[clients]
+        due = np.broadcast_to(cut.published_ns < until_ns, arrived_ns.shape)
+        due = due if cut.due is None else due & cut.due[clients]
+        came_ns = np.where(due, arrived_ns, NEVER)
+        came_ns = np.minimum(np.minimum.accumulate(came_ns[:, ::-1], axis=1)[:, ::-1], until_ns)
+        last_ns = np.maximum.accumulate(np.where(due, came_ns, 0), axis=1)
+        before_ns = np.concatenate((np.zeros_like(last_ns[:, :1]), last_ns[:, :-1]), axis=1)
+        begin_ns = np.maximum(before_ns, cut.published_ns)
+        return cls(begin_ns, np.where(due, np.maximum(came_ns, begin_ns), begin_ns))
+
+    def gap_of(self, fault_ns: int, *, calm_ns: int, next_ns: int, settle_ns: int) -> tuple[Bools, Bools]:
+        """Which clients had a gap of a fault, and of which that can be told.
+
+        calm_ns: when the fault before had settled. next_ns: when the next one took hold.
+        """
+        length_ns = self.end_ns - self.begin_ns
+        waited = length_ns > 0
+        calm = waited & (self.begin_ns >= calm_ns) & (self.end_ns <= fault_ns)
+        usual_ns = np.where(calm, length_ns, 0).max(axis=1, initial=0)
+        since_ns = np.where(calm, self.begin_ns, NEVER).min(axis=1, initial=NEVER)
+        until_ns = min(fault_ns + settle_ns, next_ns)
+        mine = waited & (self.end_ns > fault_ns) & (self.begin_ns <= until_ns)
+        mine &= self.begin_ns >= fault_ns - usual_ns[:, np.newaxis]
+        longest_ns = np.where(mine, length_ns, 0).max(axis=1, initial=0)
+        known = since_ns <= fault_ns - CALM_NS
+        return known & (longest_ns > np.maximum(FACTOR * usual_ns, usual_ns + BEYOND_NS)), known

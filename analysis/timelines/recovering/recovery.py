@@ -1,0 +1,383 @@
+"""What each fault did to each (stream, client) pair, from the events alone: a Spark step, one group per
+stream.
+
+A pair is *affected* by a fault of links if the route of the stream to the client's region, just before the
+fault, crossed one of the link directions that the fault changed (packets between regions without a link of
+their own cross those of others); by a fault of a process if the route touched that server's region, or the
+process is the client. Where routes lead from host to host (`host_paths`), each client has its own, and only
+the processes on it touch it. Where neither packets nor logs tell the route, it is taken to be the configured
+one; and whoever was without events for longer than usual is affected, too (`gaps`). A client that was itself
+killed, stopped, late or gone shows only what that did to it: by other faults it is not affected.
+
+A fault that mends (restore, continue, restart) affects the pairs whose direct path it gives back, whether
+they took a detour or waited; `returned` is when their region had the stream from its owner again, for good.
+From host to host, what was the path before the fault before is the direct one, and no pair returns. The times
+themselves are defined in `recovery_times`.
+
+Faults of one instant are one event: each has the figures of the pairs that it affected itself.
+
+Lost events belong to the last instant with faults before their loss became visible, which is when the client
+got a later event.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.timelines import schemas
+from analysis.timelines.arrays import Bools, Ints
+from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceIntervals
+from analysis.timelines.delivery.stream_paths import Sources, change_times, length_us, path_to
+from analysis.timelines.recovering.gaps import CELLS_MAX, Waits
+from analysis.timelines.recovering.host_paths import hops_of, hosts_to
+from analysis.timelines.recovering.recovery_times import Pair, PairTimes, benchmark, measure
+from analysis.timelines.run_metadata import Fault, RunMetadata
+from experiments.declared import Trait
+from topologies.routes import Hop
+
+AROUND_NS = 1_000_000_000
+"""A client that nothing is due to for so long before a fault, or after it, shows nothing of it."""
+
+
+PROCESS, ROUTE, GAP, UNKNOWN = "process", "route", "gap", "unknown"
+"""What tells that a fault affected a client: its own process, the route of its events, or a gap in them."""
+
+
+@dataclass(frozen=True)
+class History:
+    """The intervals of one stream at every client, and the sources of it: each region's, or each host's."""
+
+    metadata: RunMetadata
+    stream: int
+    cut: SequenceIntervals
+    seen: Mapping[str, Sources]
+
+    @property
+    def owner(self) -> str:
+        """The region whose stream it is."""
+        return self.metadata.owner[self.stream]
+
+    def place(self, client: str) -> str:
+        """What a path to a client leads to: its host, or its region."""
+        return client if self.metadata.by_host else self.metadata.hosts[client].region
+
+    def path(self, place: str, t_ns: int) -> tuple[Hop, ...] | None:
+        """The path to a place just before `t_ns`; straight from the owner, where no packet tells any and the
+        system's logs never do.
+        """
+        if self._straight:
+            region = self.metadata.hosts[place].region if self.metadata.by_host else place
+            return () if region == self.owner else ((self.owner, region),)
+        if self.metadata.by_host:
+            hosts = self.hosts(place, t_ns)
+            return None if hosts is None else hops_of(hosts, self.metadata)
+        return path_to(self.seen, self.owner, place, t_ns)
+
+    def hosts(self, place: str, t_ns: int) -> tuple[str, ...] | None:
+        """The hosts on the path to a host just before `t_ns`; None where that is not known."""
+        if self._straight or not self.metadata.by_host:
+            return None
+        return hosts_to(self.seen, self._publishers, place, t_ns)
+
+    @cached_property
+    def _publishers(self) -> frozenset[str]:
+        return self.metadata.publishing_hosts(self.stream)
+
+    def route(self, place: str, t_ns: int) -> tuple[Hop, ...] | None:
+        """The path by which events came to a place before `t_ns`. If some wait then, it is that of the last
+        one that came: nothing shows yet where a source leads that was chosen since.
+        """
+        return self.path(place, self._shown_ns(place, t_ns))
+
+    def _shown_ns(self, place: str, t_ns: int) -> int:
+        if self.metadata.by_host or self._straight:
+            return t_ns
+        if (place, t_ns) not in self._shown:
+            self._shown[place, t_ns] = self._last_shown_ns(place, t_ns)
+        return self._shown[place, t_ns]
+
+    def _last_shown_ns(self, place: str, t_ns: int) -> int:
+        mine = [number for number, host in enumerate(self.cut.hosts) if self.place(host) == place]
+        arrived_ns = self.cut.arrived_ns[mine]
+        due = self.cut.published_ns < t_ns
+        waits = (arrived_ns >= t_ns) & (due if self.cut.due is None else due & self.cut.due[mine])
+        if not waits.any():
+            return t_ns
+        last_ns = int(np.where(arrived_ns < t_ns, arrived_ns, -1).max(initial=-1))
+        return t_ns if last_ns < 0 else last_ns + 1
+
+    @cached_property
+    def _shown(self) -> dict[tuple[str, int], int]:
+        return {}
+
+    def tells(self, place: str, t_ns: int) -> bool:
+        """Whether packets or logs tell the route to a place just before `t_ns`."""
+        return not self._straight and self.route(place, t_ns) is not None
+
+    @cached_property
+    def _straight(self) -> bool:
+        return not self.metadata.reading.moved and not any(source.names for source in self.seen.values())
+
+    @cached_property
+    def ends_ns(self) -> Ints:
+        """When paths may have changed, or what they are configured to take: the ends of segments of time."""
+        periods = self.metadata.periods.values()
+        starts = [period.start_ns for row in periods for period in row if period.start_ns is not None]
+        return np.unique(np.concatenate((change_times(self.seen), np.array(starts, np.int64), [NEVER])))
+
+    def lengths_us(self, place: str, t_ns: Ints) -> Ints:
+        """What the path to a place just before each of these times was configured to take; -1: not known."""
+        segments, of = np.unique(np.searchsorted(self.ends_ns, t_ns, side="left"), return_inverse=True)
+        return np.array([self._length_us(place, int(self.ends_ns[at])) for at in segments], np.int64)[of]
+
+    def _length_us(self, place: str, end_ns: int) -> int:
+        key = (place, end_ns)
+        if key not in self._lengths:
+            hops = self.path(place, end_ns)
+            self._lengths[key] = -1 if hops is None else length_us(self.metadata, hops, end_ns - 1)
+        return self._lengths[key]
+
+    @cached_property
+    def _lengths(self) -> dict[tuple[str, int], int]:
+        return {}
+
+    def were_due(self, t_ns: int) -> Bools:
+        """To which of the clients events were due just before and just after `t_ns`; not who left before
+        anything came again.
+        """
+        due, published_ns = self.cut.due, self.cut.published_ns
+        if due is None or not due.size:
+            return np.ones(len(self.cut.hosts), bool)
+        since_ns = published_ns - t_ns
+        before, after = (since_ns < 0) & (since_ns > -AROUND_NS), (since_ns >= 0) & (since_ns < AROUND_NS)
+        later = due & (since_ns >= 0) & (published_ns != NEVER)
+        came = np.any(later & (self.cut.arrived_ns != NEVER), axis=1)
+        stayed = due[:, np.argmax(np.where(published_ns == NEVER, -1, published_ns))]
+        found: Bools = np.any(due & before, axis=1) & np.any(due & after, axis=1) & (came | stayed)
+        return found
+
+
+def pairs(history: History) -> pa.Table:
+    """`schemas.PAIRS` of one stream: every applied fault, and each client to which anything is due."""
+    metadata, cut = history.metadata, history.cut
+    if not metadata.applied_faults or not cut.hosts:
+        return schemas.PAIRS.empty_table()
+    due = np.ones((len(cut.hosts), 1), bool) if cut.due is None else cut.due & _known(cut)
+    shown = np.flatnonzero(due.any(axis=1)).tolist()
+    places = [history.place(cut.hosts[client]) for client in shown]
+    lost = lost_after(history)
+    by_fault = {name: by for faults in metadata.instants for name, by in _affected_by(history, faults, shown)}
+    found = []
+    for number, fault in zip(metadata.instant_of, metadata.applied_faults, strict=True):
+        paths = {place: _text(history, history.route(place, fault.t_ns)) for place in dict.fromkeys(places)}
+        affected_by = by_fault[fault.name]
+        affected = [by is not None and by != UNKNOWN for by in affected_by]
+        times = [
+            _times(history, fault, client) if concerned else _NO_TIMES
+            for client, concerned in zip(shown, affected, strict=True)
+        ]
+        columns: dict[str, Sequence[Any]] = {
+            "fault": [fault.name] * len(shown),
+            "stream": [history.stream] * len(shown),
+            "client": [cut.hosts[client] for client in shown],
+            "affected": affected,
+            "affected_by": affected_by,
+            "lost": lost[shown, number].tolist(),
+            "old_way": [paths[place] for place in places],
+            "hosts": [history.hosts(place, fault.t_ns) for place in places],
+        }
+        columns |= {name: [row.get(name) for row in times] for name in _TIMES}
+        columns["reasons"] = [row.get("reasons", ()) for row in times]
+        found.append(pa.table(columns, schema=schemas.PAIRS))
+    return pa.concat_tables(found)
+
+
+def _affected_by(
+    history: History, faults: Sequence[Fault], clients: Sequence[int]
+) -> Iterator[tuple[str, list[str | None]]]:
+    """Each fault of one instant, and what tells of each client that it affected it: PROCESS, ROUTE or GAP;
+    UNKNOWN: nothing could tell, None: it did not. clients: places among those of the intervals.
+
+    A gap counts for none of them if the process or the route tells of another one of the same instant.
+    """
+    by_route = [_by_routes(history, fault, clients) for fault in faults]
+    explained = [any(by in (PROCESS, ROUTE) for by in row) for row in zip(*by_route, strict=True)]
+    for fault, row in zip(faults, by_route, strict=True):
+        known = [None if by == UNKNOWN and told else by for by, told in zip(row, explained, strict=True)]
+        yield fault.name, _with_gaps(history, fault, clients, known)
+
+
+def _by_routes(history: History, fault: Fault, clients: Sequence[int]) -> list[str | None]:
+    """`_by_route` of each client, of those to which events were due."""
+    were_due = history.were_due(fault.t_ns)
+    return [
+        _by_route(history, fault, history.cut.hosts[client]) if were_due[client] else None
+        for client in clients
+    ]
+
+
+def _with_gaps(
+    history: History, fault: Fault, clients: Sequence[int], found: list[str | None]
+) -> list[str | None]:
+    """The same, with GAP or None for UNKNOWN where the client's waits tell."""
+    unsure = [place for place, by in enumerate(found) if by == UNKNOWN]
+    around, until_ns = _around(fault, history.metadata), history.metadata.stopped_ns
+    share = max(1, CELLS_MAX // max(1, len(history.cut.count)))
+    for first in range(0, len(unsure), share):
+        some = unsure[first : first + share]
+        waits = Waits.of(
+            history.cut, [clients[place] for place in some], until_ns or _last(history.cut.published_ns)
+        )
+        for place, gap, known in zip(some, *waits.gap_of(fault.t_ns, **around), strict=True):
+            found[place] = GAP if gap else None if known else UNKNOWN
+    return found
+
+
+def _around(fault: Fault, metadata: RunMetadata) -> dict[str, int]:
+    """The times around a fault that `Waits.gap_of` asks for."""
+    settle_ns = metadata.declared.contract.settle_us * 1000
+    before = [t_ns + settle_ns for t_ns in metadata.instant_starts_ns[: metadata.instant_number(fault)]]
+    return {
+        "calm_ns": max(before, default=0),
+        "next_ns": metadata.next_fault_ns(fault) or NEVER,
+        "settle_ns": settle_ns,
+    }
+
+
+def _by_route(history: History, fault: Fault, client: str) -> str | None:
+    """PROCESS or ROUTE, if the fault concerns the pair by these; UNKNOWN where no route is told."""
+    hosts = history.metadata.hosts
+    owner, region = history.owner, history.place(client)
+    if client in fault.processes:
+        return PROCESS
+    if client in history.metadata.disturbed:
+        return None
+    old = history.route(region, fault.t_ns)
+    if history.metadata.by_host:
+        return _by_path_of_hosts(history, fault, client, old)
+    struck = {hosts[host].region for host in fault.processes if history.metadata.has(host, Trait.SERVER)}
+    direct = ((owner, region),)
+    if fault.mends:
+        gives_back = bool(history.metadata.crossed(direct) & set(fault.hops))
+        return ROUTE if gives_back or struck & {owner, region} else None
+    way = direct if old is None else old
+    if set(fault.hops) & history.metadata.crossed(way) or struck & {owner, region, *(a for a, _ in way)}:
+        return ROUTE
+    return None if history.tells(region, fault.t_ns) else UNKNOWN
+
+
+def _by_path_of_hosts(history: History, fault: Fault, client: str, old: tuple[Hop, ...] | None) -> str | None:
+    """The same, where paths lead from host to host."""
+    metadata, told = history.metadata, history.tells(client, fault.t_ns)
+    if fault.mends:
+        earlier = [each for each in metadata.applied_faults if each.t_ns < fault.t_ns and not each.mends]
+        before = history.path(client, earlier[-1].t_ns) if earlier else old
+        detour = before is not None and before != old and metadata.crossed(before) & set(fault.hops)
+        return ROUTE if told and detour else None
+    hosts = history.hosts(client, fault.t_ns) or ()
+    if old is not None and (set(fault.hops) & metadata.crossed(old) or set(fault.processes) & set(hosts)):
+        return ROUTE
+    return None if told else UNKNOWN
+
+
+def lost_after(history: History) -> Ints:
+    """How many published events never came, by client and instant with faults: lost between it and the next
+    one. For which of its faults they count, `recovery_table` tells.
+    """
+    cut, metadata = history.cut, history.metadata
+    missing = (cut.arrived_ns == NEVER) & _known(cut)
+    if cut.wanted is not None:
+        missing &= cut.wanted
+    starts = np.array(metadata.instant_starts_ns, np.int64)
+    found = np.zeros((len(cut.hosts), len(starts)), np.int64)
+    some = np.flatnonzero(missing.any(axis=1))
+    if len(some):
+        seen_ns = np.minimum.accumulate(cut.arrived_ns[some, ::-1], axis=1)[:, ::-1]
+        client, piece = np.nonzero(missing[some])
+        instant = np.searchsorted(starts, seen_ns[client, piece], side="right") - 1
+        within = instant >= 0
+        np.add.at(found, (some[client[within]], instant[within]), cut.count[piece[within]])
+    return found
+
+
+def path_ns(history: History, place: str, came_ns: Ints, fault_ns: int) -> Ints:
+    """For each piece: the configured length of the path when it came to a place, less that just before the
+    fault; nanoseconds. 0 where either path is not known.
+    """
+    old = history.route(place, fault_ns)
+    lengths = history.lengths_us(place, came_ns)
+    if old is None:
+        return np.zeros(len(lengths), np.int64)
+    found: Ints = 1000 * np.where(lengths < 0, 0, lengths - length_us(history.metadata, old, fault_ns - 1))
+    return found
+
+
+def _known(cut: SequenceIntervals) -> Bools:
+    """Which pieces are known to be published."""
+    found: Bools = cut.published_ns != NEVER
+    return found
+
+
+_TIMES = (*(f"{name}_ns" for name in schemas.RECOVERY_TIMES), "impaired", "backlog_events", "new_way")
+_NO_TIMES: Mapping[str, Any] = {}
+
+
+def _times(history: History, fault: Fault, client: int) -> dict[str, Any]:
+    """What an affected pair's row has besides. client: a place among those of the pieces."""
+    cut, name = history.cut, history.cut.hosts[client]
+    place, region = history.place(name), history.metadata.hosts[name].region
+    since_ns = _struck_ns(history, fault, place, region)
+    came_ns = cut.arrived_ns[client]
+    due_ns = cut.published_ns if cut.due is None else np.where(cut.due[client], cut.published_ns, NEVER)
+    pair = Pair(cut.count, due_ns, came_ns, path_ns(history, place, came_ns, fault.t_ns))
+    stopped_ns = history.metadata.stopped_ns or _last(cut.published_ns)
+    times = measure(pair, since_ns, until_ns=stopped_ns)
+    after_ns = history.metadata.next_fault_ns(fault) or stopped_ns
+    rfc = benchmark(pair, since_ns, until_ns=min(after_ns, stopped_ns))
+    times = times.later(since_ns - fault.t_ns)
+    returned_ns = None
+    returns = fault.mends and not history.metadata.by_host
+    if returns and history.metadata.crossed([(history.owner, region)]) & set(fault.hops):
+        returned_ns, times = _returned(history, fault, region, times)
+    known = [ns for ns in (times.switch_ns, times.settled_ns, returned_ns) if ns is not None]
+    return {
+        **asdict(times),
+        **asdict(rfc),
+        "returned_ns": returned_ns,
+        "new_way": _text(history, history.path(place, fault.t_ns + max(known) + 1)) if known else None,
+        "reasons": [f"{name}: {reason}" for name, reason in sorted(times.reasons.items())],
+    }
+
+
+def _struck_ns(history: History, fault: Fault, place: str, region: str) -> int:
+    """When the fault reached the pair: a link's directions, and several links, change one after the other."""
+    direct = (history.owner, region)
+    old = history.route(place, fault.t_ns) or ()
+    crossed = history.metadata.crossed((direct,) if fault.mends else old)
+    changed = [fault.hops[hop] for hop in sorted(crossed) if hop in fault.hops]
+    return max(changed, default=fault.t_ns)
+
+
+def _returned(history: History, fault: Fault, region: str, times: PairTimes) -> tuple[int | None, PairTimes]:
+    """When the region had the stream from its owner again and kept it so until the next fault."""
+    end_ns = history.metadata.next_fault_ns(fault) or NEVER
+    source = history.seen.get(region)
+    if source is None or source.before(end_ns) != history.owner:
+        reasons = {**times.reasons, "returned_s": "the stream did not return to its direct way"}
+        return None, replace(times, reasons=reasons)
+    index = int(np.searchsorted(source.since_ns, end_ns, side="left")) - 1
+    return max(0, int(source.since_ns[index]) - fault.t_ns), times
+
+
+def _last(t_ns: Ints) -> int:
+    known = t_ns[t_ns != NEVER]
+    return int(known.max()) if len(known) else 0
+
+
+def _text(history: History, hops: tuple[Hop, ...] | None) -> str | None:
+    """A path as its regions."""
+    return None if hops is None else " ".join([history.owner, *(taker for _, taker in hops)])

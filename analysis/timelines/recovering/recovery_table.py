@@ -1,0 +1,284 @@
+"""The recovery table and its headline per fault, from pairs, acts and deliveries: columns, and
+plain Python only over pairs that a fault affected.
+
+There is a row per applied or asked fault, stream and client. Times count from the fault's applied time.
+`detect` and `resubscribe` are those of the proxy of the client's region; packets say when it subscribed, its
+log when it noticed.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.timelines import schemas
+from analysis.timelines.arrays import Ints, codes, ints, rows
+from analysis.timelines.delivery.sequence_intervals import NEVER
+from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind, on_fault
+from analysis.timelines.recovering.recovery import UNKNOWN
+from analysis.timelines.run_metadata import Fault, RunMetadata
+from experiments.declared import Trait
+
+APART_S = 0.4
+"""Two sampling intervals: the methods of RFC 6412 disagree if they are further apart."""
+SUMS = ("lost", "duplicated", "out_of_order")
+REASONS_MAX = 20
+"""Of a fault, in words."""
+STREAM_BITS = 32
+UNAFFECTED = "it was on no stream's route to a client, and no client had a gap where the route is not known"
+UNTOLD = (
+    "whether it affected {} streams at clients is not known: neither packets nor logs show their routes, and"
+    " too little came before it to tell a gap"
+)
+
+
+def table(
+    pairs: pa.Table,
+    failover_events: Sequence[FailoverEvent],
+    deliveries: pa.Table | None,
+    metadata: RunMetadata,
+) -> pa.Table:
+    """`schemas.RECOVERY` from rows of `schemas.PAIRS` and, where nodes kept records, `schemas.DELIVERIES`."""
+    names = [fault.name for fault in metadata.applied_faults]
+    fault = codes(pairs.column("fault"), names)
+    affected = pairs.column("affected").to_numpy()
+    react = _Reactions(failover_events, metadata)
+    found = [_row(pair, react) for pair in pairs.filter(pairs.column("affected")).to_pylist()]
+    place = pa.array(np.cumsum(affected) - 1, mask=~affected)
+    columns: dict[str, Any] = {
+        name: pa.array([row[name] for row in found], schemas.RECOVERY.field(name).type).take(place)
+        for name in _MEASURED
+    }
+    columns |= {name: pairs.column(name) for name in _KEPT}
+    columns |= {
+        "requested_s": np.array([each.requested_s for each in metadata.applied_faults])[fault],
+        "applied_s": np.array([metadata.seconds(each.t_ns) for each in metadata.applied_faults])[fault],
+        "bar_s": _error_bounds(pairs, metadata),
+        **_disorder(pairs, fault, deliveries, metadata),
+    }
+    counts = _counts(pairs, fault, metadata)
+    columns |= {name: pc.if_else(counts, columns[name], pa.scalar(0, pa.int64())) for name in SUMS}
+    return pa.table({name: columns[name] for name in schemas.RECOVERY.names}, schema=schemas.RECOVERY)
+
+
+def headline(recovery: pa.Table, metadata: RunMetadata) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Per fault the figures of summary.json, and the reasons for those that are null."""
+    found, reasons = {}, []
+    for fault in metadata.faults:
+        figures, missing = _figures(fault, rows(recovery, fault=fault.name))
+        found[fault.name] = figures
+        reasons += [f"recovery.{fault.name}: {reason}" for reason in missing]
+    return found, reasons
+
+
+def routes(recovery: pa.Table) -> list[dict[str, Any]]:
+    """The old and new paths of the streams that each fault affected, as {"fault", "old_way", "new_way"}."""
+    affected = recovery.filter(recovery.column("affected"))
+    found: list[dict[str, Any]] = affected.group_by(["fault", "old_way", "new_way"]).aggregate([]).to_pylist()
+    return found
+
+
+_TIMES = tuple(f"{name}_s" for name in schemas.RECOVERY_TIMES)
+_MEASURED = ("detect_s", "resubscribe_s", *_TIMES, "reason")
+"""Columns of affected pairs alone."""
+_KEPT = (
+    "fault", "stream", "client", "affected", "affected_by",
+    "impaired", "backlog_events", "lost", "old_way", "new_way",
+)  # fmt: skip
+
+
+class _Reactions:
+    """The reactions to faults: the same for all clients of a region, or for all on the same way of hosts."""
+
+    def __init__(self, failover_events: Sequence[FailoverEvent], metadata: RunMetadata) -> None:
+        self._acts, self._facts = failover_events, metadata
+        self._faults = {fault.name: fault for fault in metadata.applied_faults}
+        self._known: dict[tuple[Any, ...], tuple[float | None, float | None, list[str]]] = {}
+
+    def to(
+        self, name: str, stream: int, client: str, hosts: Sequence[str] | None
+    ) -> tuple[float | None, float | None, list[str]]:
+        """When a fault was noticed, when a stream was asked for anew, and why not if it was not.
+
+        hosts: on the way to the client, where ways lead from host to host.
+        """
+        region, way = self._facts.hosts[client].region, None if hosts is None else tuple(hosts)
+        key = (name, stream, region, way)
+        if key not in self._known:
+            self._known[key] = self._look(self._faults[name], stream, region, way)
+        return self._known[key]
+
+    def _look(
+        self, fault: Fault, stream: int, region: str, hosts: Sequence[str] | None
+    ) -> tuple[float | None, float | None, list[str]]:
+        metadata, acts = self._facts, self._acts
+        end_ns = metadata.next_fault_ns(fault) or NEVER
+        struck = _struck(fault, metadata)
+        mine = on_fault(
+            acts, fault, end_ns, stream, region, struck=struck, routes=metadata.routes, hosts=hosts
+        )
+        asked = [act for act in mine if act.what is FailoverKind.REROUTED] or [
+            act for act in mine if act.what is FailoverKind.MOVED
+        ]
+        ends = metadata.owner[stream], region
+        return _first(mine, fault), _first(asked, fault), _undone(fault, ends, mine, asked, metadata)
+
+
+def _row(pair: dict[str, Any], reactions: _Reactions) -> dict[str, Any]:
+    """Of an affected pair, what only those have."""
+    of = (pair[name] for name in ("fault", "stream", "client", "hosts"))
+    detect_s, resubscribe_s, why_not = reactions.to(*of)
+    reasons = [*pair["reasons"], *why_not]
+    if pair["impaired"] is not None and pair["rate_derived_ns"] is None:
+        reasons.append("rate_derived_s: the whole load did not come in time for 2 s before the next fault")
+    return {
+        "detect_s": detect_s,
+        "resubscribe_s": resubscribe_s,
+        **{f"{name}_s": _seconds(pair[f"{name}_ns"]) for name in schemas.RECOVERY_TIMES},
+        "reason": "; ".join(reasons) or None,
+    }
+
+
+def _counts(pairs: pa.Table, fault: Ints, metadata: RunMetadata) -> pa.Array:
+    """For which rows counts what became of the pair after the instant of the fault: if the fault affected it,
+    or no fault of that instant did.
+    """
+    clients = codes(pairs.column("client"), pairs.column("client").unique().to_pylist())
+    instant = np.array(metadata.instant_of, np.int64)[fault]
+    rows_of = np.stack((instant, ints(pairs, "stream"), clients))
+    _, group = np.unique(rows_of, axis=1, return_inverse=True)
+    affected = pairs.column("affected").to_numpy()
+    explained = np.bincount(group.ravel(), affected, minlength=1)[group.ravel()] > 0
+    return pa.array(affected | ~explained)
+
+
+def _disorder(
+    pairs: pa.Table, fault: Ints, deliveries: pa.Table | None, metadata: RunMetadata
+) -> dict[str, pa.Array]:
+    """What came again or late after the instant of each pair's fault; null where nothing was written down of
+    the pair.
+    """
+    names = ("duplicated", "out_of_order")
+    if deliveries is None or not deliveries.num_rows:
+        return {name: pa.nulls(pairs.num_rows, pa.int64()) for name in names}
+    clients = deliveries.column("client").unique().to_pylist()
+    keys, wanted = (
+        codes(table.column("client"), clients) << STREAM_BITS | ints(table, "stream")
+        for table in (deliveries, pairs)
+    )
+    order = np.argsort(keys, kind="stable")
+    at = order[np.minimum(np.searchsorted(keys[order], wanted), len(order) - 1)]
+    unknown = keys[at] != wanted
+    instant = np.array(metadata.instant_of, np.int64)[fault]
+    found = {}
+    for name in names:
+        counted = pc.list_flatten(deliveries.column(f"{name}_after")).to_numpy()
+        found[name] = pa.array(counted[at * len(metadata.instants) + instant], mask=unknown)
+    return found
+
+
+def _error_bounds(pairs: pa.Table, metadata: RunMetadata) -> pa.Array:
+    if not metadata.clocks.by_machine:
+        return pa.nulls(pairs.num_rows, pa.float64())
+    faults = {fault.name: fault for fault in metadata.applied_faults}
+    return pa.array(
+        [_error_bound_s(pair, faults[pair["fault"]], metadata) for pair in pairs.to_pylist()], pa.float64()
+    )
+
+
+def _undone(
+    fault: Fault,
+    ends: tuple[str, str],
+    done: Sequence[FailoverEvent],
+    asked: Sequence[FailoverEvent],
+    metadata: RunMetadata,
+) -> list[str]:
+    """Why nobody noticed or subscribed anew, if nobody did. ends: the stream's owner, and the region."""
+    if fault.hops and not metadata.reachable(*ends, fault.struck_ns):
+        why = f"there is no other way from {ends[0]} to {ends[1]}"
+        told = (("detect_s", done), ("resubscribe_s", asked))
+        return [f"{name}: {why}" for name, found in told if not found]
+    nobody = "nobody had to subscribe anew" if fault.processes else "no server asked for it anew"
+    return [
+        *([] if done else ["detect_s: no server did anything about it"]),
+        *([] if asked else [f"resubscribe_s: {nobody}"]),
+    ]
+
+
+def _error_bound_s(pair: dict[str, Any], fault: Fault, metadata: RunMetadata) -> float | None:
+    """By how much the pair's times may be wrong: between where the fault was and where events came."""
+    gateways = {name for hop in fault.hops for region in hop for name in metadata.gateways_of(region)}
+    struck, client = {*gateways, *fault.processes}, pair["client"]
+    if all(metadata.clocks.together(host, client) for host in struck):
+        return None
+    measured = [pair[f"{name}_ns"] for name in ("switch", "catch_up", "settled", "returned")]
+    ends_ns = np.array([fault.t_ns, *(fault.t_ns + each for each in measured if each is not None)], np.int64)
+    return round(float(metadata.clocks.error_bounds_ns(struck, (client,), ends_ns).max()) / 1e9, 9)
+
+
+def _figures(fault: Fault, pairs: pa.Table) -> tuple[dict[str, Any], list[str]]:
+    """The worst of the affected pairs, the first detection, and sums over all pairs; null where a pair has
+    none.
+    """
+    affected = pairs.filter(pairs.column("affected"))
+    mended = fault.mends and fault.hops
+    worst = ("resubscribe_s", *(name for name in _TIMES if mended or name != "returned_s"), "backlog_events")
+    figures = {
+        "detect_s": pc.min(affected.column("detect_s")).as_py(),
+        **{name: _whole(pc.max, affected.column(name)) for name in worst},
+        **{name: _whole(pc.sum, pairs.column(name)) for name in SUMS},
+        "affected_pairs": affected.num_rows,
+        # in the words of RFC 6412 and 6414: the first route's convergence
+        "first_route_s": pc.min(affected.column("switch_s")).as_py(),
+        "impaired": _whole(pc.sum, affected.column("impaired")),
+    }
+    bar_s = pc.max(affected.column("bar_s")).as_py()
+    figures |= {} if bar_s is None else {"bar_s": bar_s}
+    if fault.applied_ns is None:
+        return figures, ["it never took hold"]
+    unknown = pc.sum(pc.equal(pairs.column("affected_by"), UNKNOWN)).as_py() or 0
+    reasons = [UNTOLD.format(unknown)] if unknown else []
+    if not affected.num_rows:
+        return figures, reasons or [UNAFFECTED]
+    texts = affected.column("reason").unique().drop_null().to_pylist()
+    told = sorted({reason for text in texts for reason in text.split("; ")})
+    more = [f"and {len(told) - REASONS_MAX} reasons more"] if len(told) > REASONS_MAX else []
+    return figures, [*reasons, *told[:REASONS_MAX], *more, *_disagreement(affected)]
+
+
+def _disagreement(affected: pa.Table) -> list[str]:
+    """That the two methods of RFC 6412 do not say the same, and for how many routes."""
+    less = pc.subtract(affected.column("rate_derived_s"), affected.column("loss_derived_s")).drop_null()
+    apart = less.filter(pc.greater(pc.abs(less), APART_S))
+    if not len(apart):
+        return []
+    lowest, highest = (pc.min_max(apart).as_py()[end] for end in ("min", "max"))
+    longer = "some carried a part of their load, or were lost more than once" if highest > APART_S else ""
+    shorter = "more than the usual load was late or lost" if lowest < -APART_S else ""
+    return [
+        f"by rates and losses (rate_derived_s, loss_derived_s) {len(apart)} of {len(less)} streams at clients"
+        f" converged up to {max(highest, -lowest):.1f} s apart:"
+        f" {' or '.join(filter(None, (longer, shorter)))}"
+    ]
+
+
+def _struck(fault: Fault, metadata: RunMetadata) -> frozenset[str]:
+    """The regions of which the fault concerned a replica."""
+    return frozenset(
+        metadata.hosts[name].region for name in fault.processes if metadata.has(name, Trait.SERVER)
+    )
+
+
+def _first(failover_events: list[FailoverEvent], fault: Fault) -> float | None:
+    return _seconds(min((act.t_ns for act in failover_events), default=None), fault.t_ns)
+
+
+def _seconds(t_ns: int | None, since_ns: int = 0) -> float | None:
+    return None if t_ns is None else round((t_ns - since_ns) / 1e9, 6)
+
+
+def _whole(figure: Callable[[pa.ChunkedArray], pa.Scalar], values: pa.ChunkedArray) -> Any:
+    """A figure of all values; None if any of them is not known, or there are none."""
+    return None if not len(values) or values.null_count else figure(values).as_py()

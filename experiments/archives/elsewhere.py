@@ -1,0 +1,200 @@
+"""Runs that are elsewhere, packed or as directories, named by a URL (`experiments.archives.stores`).
+
+A run that was brought here before is not brought again: the beginning of its archive, or its run.json, says
+which it is.
+"""
+
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from experiments.archives.packing import ENDING, RUN, SWEEP
+from experiments.archives.stores import COPIED_BYTES, copy, name_of, reached, told
+from experiments.archives.unpacking import (
+    DEPTH_MAX,
+    FREE_SHARE,
+    JSON_BYTES_MAX,
+    MEMBERS_MAX,
+    check_same,
+    here_already,
+    unpacked,
+)
+from experiments.campaigns.sweepdir import SweepDirectory
+from experiments.files.scratch import scratch
+from experiments.records.json_files import read_json
+from experiments.records.key_log import PRIVATE
+from experiments.records.rundir import INDEX, RunDirectory, is_key_log, is_run_name
+from topologies.errors import InputError
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+BEGINNING_BYTES = 1 << 20
+"""In which an archive says which run it has."""
+MOVED_BYTES_MAX = 5 << 30
+"""CopyObject of S3, by which what was sent whole gets its name."""
+BRINGING = ".bringing-"
+SENDING = ".part"
+"""How the name ends of what is not whole yet."""
+COPIES = 8
+"""Files of a directory that come at the same time."""
+
+
+def bring(url: str, into: Path) -> tuple[Path, bool]:
+    """The directory, below `into`, of the run or sweep at this URL, and whether it was brought just now.
+
+    Raises InputError if there is none, if it cannot be read, or as `unpacking.unpacked`.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    with told(url), scratch(BRINGING, into) as folder, _named(url):
+        return (_unpacked if name_of(url).endswith(ENDING) else _copied)(url, folder, into)
+
+
+def _unpacked(url: str, folder: Path, into: Path) -> tuple[Path, bool]:
+    """A packed one."""
+    store, path, size = _found(url)
+    if size > BEGINNING_BYTES:
+        beginning = folder / "beginning"
+        copy(store, path, beginning, BEGINNING_BYTES)
+        if (found := here_already(beginning, into)) is not None:
+            return found, False
+    return unpacked(_fetched(url, folder), into)
+
+
+def _copied(url: str, folder: Path, into: Path) -> tuple[Path, bool]:
+    """One that stands there as a directory, file by file."""
+    store, path = reached(url)
+    path, name = path.rstrip("/"), name_of(url)
+    kind = next((kind for kind in (RUN, SWEEP) if store.get_file_info(f"{path}/{kind}").is_file), None)
+    if kind is None or not is_run_name(name):
+        raise InputError(url, None, "", f"should be a run's directory, or name one packed, *{ENDING}")
+    making = folder / name
+    making.mkdir()
+    size = store.get_file_info(f"{path}/{kind}").size
+    if size > JSON_BYTES_MAX:
+        raise InputError(url, None, "", f"is no run: its {kind} has {size:,} bytes")
+    copy(store, f"{path}/{kind}", making / kind, size)
+    if (into / name).exists():
+        check_same(url, into / name, read_json(making / kind))
+        return into / name, False
+    _check_record(making, kind)
+    files = _files(store, path, url)
+    _check_room(url, sum(size for _, size in files), folder)
+    for place in {making / file for file, _ in files}:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(COPIES) as pool:
+        jobs = [pool.submit(copy, store, f"{path}/{file}", making / file, size) for file, size in files]
+        try:
+            for job in jobs:
+                job.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+    for keys in (making / file for file, _ in files if is_key_log(PurePosixPath(file).name)):
+        keys.chmod(PRIVATE)
+    making.rename(into / name)
+    return into / name, True
+
+
+def _check_record(making: Path, kind: str) -> None:
+    """Raises InputError if a run's or a sweep's record is none."""
+    if kind == RUN:
+        RunDirectory(making).read_run()
+    else:
+        SweepDirectory(making).read()
+
+
+def _files(store: "FileSystem", path: str, url: str) -> list[tuple[str, int]]:
+    """What a directory holds, by its place in it, with its bytes; but for indices of captures, which are made
+    anew, not believed. Raises InputError for what no run holds.
+    """
+    from pyarrow.fs import FileSelector  # noqa: PLC0415  (as in `stores`)
+
+    found = [info for info in store.get_file_info(FileSelector(path, recursive=True)) if info.is_file]
+    if len(found) > MEMBERS_MAX:
+        raise InputError(url, None, "", f"holds more than {MEMBERS_MAX} files")
+    files = [(info.path.partition(f"{path.strip('/')}/")[2], info.size) for info in found]
+    for file, _ in files:
+        parts = PurePosixPath(file).parts
+        if not file.isprintable() or file.startswith("/") or ".." in parts or len(parts) >= DEPTH_MAX:
+            raise InputError(url, None, "", f"holds {file[:80]!r}, which no run does")
+    return [(file, size) for file, size in files if not file.endswith(INDEX)]
+
+
+@contextmanager
+def fetched(url: str, near: Path) -> Iterator[Path]:
+    """The archive at this URL as a file in a folder below `near`, for the length of a block.
+
+    Raises InputError if there is none, or if it cannot be read or does not fit; what is raised of the file
+    inside is told of the URL.
+    """
+    with scratch(BRINGING, near) as folder:
+        with told(url):
+            archive = _fetched(url, folder)
+        with _named(url):
+            yield archive
+
+
+def send(archive: Path, url: str) -> None:
+    """Put an archive at this URL, whole or not at all. Raises InputError if that cannot be."""
+    with told(url):
+        there, path = reached(url)
+        if there.type_name == "s3" and archive.stat().st_size > MOVED_BYTES_MAX:
+            problem = (
+                f"S3 moves no more than {MOVED_BYTES_MAX / 1e9:.1f} GB at once; --no-captures is smaller"
+            )
+            raise InputError(url, None, "", problem)
+        sending = f"{path}{SENDING}"
+        try:
+            with archive.open("rb") as source, there.open_output_stream(sending, compression=None) as stream:
+                shutil.copyfileobj(source, stream, COPIED_BYTES)
+            there.move(sending, path)
+        except BaseException:
+            with suppress(OSError):
+                there.delete_file(sending)
+            raise
+
+
+def is_there(url: str) -> bool:
+    """Whether anything is. Raises InputError if it cannot be asked."""
+    with told(url):
+        there, path = reached(url)
+        return bool(there.get_file_info(path).type.value)
+
+
+def _found(url: str) -> tuple["FileSystem", str, int]:
+    """Where an archive is, and its bytes. Raises InputError if there is none."""
+    there, path = reached(url)
+    size = there.get_file_info(path).size
+    if size is None:
+        raise InputError(url, None, "", "there is no such packed run")
+    return there, path, size
+
+
+def _fetched(url: str, folder: Path) -> Path:
+    """The whole archive as a file in a folder. Raises InputError if it does not fit."""
+    there, path, size = _found(url)
+    _check_room(url, size, folder)
+    archive = folder / name_of(url)
+    copy(there, path, archive, size)
+    return archive
+
+
+def _check_room(url: str, size: int, folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if size > free * FREE_SHARE:
+        problem = f"has {size / 1e9:.1f} GB, and only {free / 1e9:.1f} GB are free in {folder.parent}"
+        raise InputError(url, None, "", problem)
+
+
+@contextmanager
+def _named(url: str) -> Iterator[None]:
+    """What is wrong with a file that was fetched is wrong with what stands at its URL."""
+    try:
+        yield
+    except InputError as error:
+        if BRINGING not in error.file:
+            raise
+        raise InputError(url, error.line, error.field, error.problem) from error

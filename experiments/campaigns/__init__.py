@@ -1,0 +1,1 @@
+"""Many runs: sweeps, nights and studies, and their directories."""

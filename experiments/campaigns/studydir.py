@@ -1,0 +1,82 @@
+"""The directory of a study: every path of it, and what study.json says. See `testbed.backends.studies`."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import ConfigDict
+
+from experiments.files.plain_name import check_folder
+from experiments.records.json_files import read_json, write_json
+from experiments.records.validated_json import STRICT, Free, Name, Seed, from_json
+
+RECORD = "study.json"
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRecord:
+    """Which study it is. parameters: all of them."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    system: Name
+    study: Name
+    parameters: Free
+    seeds: tuple[Seed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyDirectory:
+    """A study's files."""
+
+    path: Path
+
+    @property
+    def report_html(self) -> Path:
+        """The page."""
+        return self.path / "report.html"
+
+    @property
+    def figures(self) -> Path:
+        """The folder of figures."""
+        return self.path / "figures"
+
+    def figure(self, name: str, extension: str) -> Path:
+        """A figure's file."""
+        return self.figures / f"{name}.{extension}"
+
+    def seed(self, seed: int) -> Path:
+        """The folder of one seed's tables."""
+        return self.path / "seeds" / str(seed)
+
+    def numbers(self, seed: int) -> Path:
+        """One seed's single numbers; the seed is done when they stand."""
+        return self.seed(seed) / "numbers.json"
+
+    def done(self, seeds: Sequence[int]) -> tuple[int, ...]:
+        """Those of the seeds that are done."""
+        return tuple(seed for seed in seeds if self.numbers(seed).exists())
+
+    @classmethod
+    def create(cls, out: Path, name: str, now: datetime, token: str) -> "StudyDirectory":
+        """A new one below `out`. Raises OSError."""
+        made = cls(out / f"{now:%Y%m%dT%H%M%SZ}-{name}-{token}")
+        made.path.mkdir(parents=True)
+        return made
+
+    def write(self, record: StudyRecord) -> None:
+        """Write study.json. Raises OSError."""
+        write_json(self.path / RECORD, asdict(record))
+
+    def read(self) -> StudyRecord:
+        """What study.json says. Raises InputError if there is none, it is none, or a folder is a link, which
+        leads elsewhere.
+        """
+        for folder in (self.figures, self.path / "seeds"):
+            check_folder(folder)
+        record = from_json(StudyRecord, read_json(self.path / RECORD), self.path / RECORD)
+        for seed in record.seeds:
+            check_folder(self.seed(seed))
+        return record

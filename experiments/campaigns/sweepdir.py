@@ -1,0 +1,263 @@
+"""The directory of a sweep: one run directory for every combination of values and repetition, below one roof.
+
+    runs/<UTC time>-<experiment>-<6 hex>/
+      sweep.json       its record (`campaign`): what is swept, and what became of each run
+      report.html      one page for all of it
+      systems.html     its variants side by side, if it has any
+      figures/
+      points/<number>-<values>-r<repetition>/     a run directory like any other
+
+Every path of it stands here and nowhere else, and none is read: paths follow from the names that the plan
+gives. A run that does not stand in sweep.json as done was torn or broke, and is made again on resumption.
+"""
+
+import re
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field
+
+from experiments.campaigns.campaign import (
+    CampaignRecord,
+    CampaignRun,
+    State,
+    record_from_json,
+    renamed,
+    schema_1_as_now,
+    write_campaign,
+)
+from experiments.campaigns.sweep import points, value_text, values_text
+from experiments.campaigns.sweep_expectations import Judgement, SweepExpectation
+from experiments.files.plain_name import check_folder, plain_name, refuse_link
+from experiments.records.json_files import read_json
+from experiments.records.run_record import read_request
+from experiments.records.rundir import POINTS, RunDirectory, check_encoding
+from experiments.records.validated_json import Count, FileName, Name, Seed, Text, from_json
+from topologies.errors import InputError
+
+VALUES_TEXT_MAX = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRun(CampaignRun):
+    """A run of a sweep: a combination of values, with one repetition's seed.
+
+    name: its directory's, as "03-driver-4-r0". number: of the combination, from 1. values: by dotted path.
+    """
+
+    name: FileName
+    number: Annotated[int, Field(ge=1)]
+    values: dict[Name, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """Its values, as after `--set`."""
+        return values_text(self.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRecord(CampaignRecord[SweepRun]):
+    """The content of sweep.json.
+
+    experiment: as it is in its file, overrides included. seed: of repetition 0. expectations: of all runs
+    together.
+    """
+
+    sweep: Name
+    experiment: dict[str, Any]
+    backend: Text
+    links: Text
+    seed: Seed
+    repeat: Count
+    runs: tuple[SweepRun, ...]
+    expectations: tuple[Judgement, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether each run came to its end or was left out, so that there is none to go on with."""
+        return all(run.state in {State.DONE, State.SKIPPED} for run in self.runs)
+
+    @property
+    def made(self) -> list[SweepRun]:
+        """The runs that were not left out."""
+        return [run for run in self.runs if run.state is not State.SKIPPED]
+
+    @property
+    def missed(self) -> list[Judgement]:
+        """What was expected of all runs together and did not hold."""
+        return [expectation for expectation in self.expectations if not expectation.held]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every run ended and passed, and what was expected of all together held."""
+        return self.complete and not self.missed and all(run.verdict == "passed" for run in self.made)
+
+
+def _comparison(text: str) -> str:
+    SweepExpectation.parse(text)
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Swept:
+    """What of its experiment a sweep's pages read, beside a run's (`run_record.Request`)."""
+
+    sweep: dict[Name, list[Any]] | None
+    variants: dict[Name, dict[str, Any]] | None
+    expect_sweep: tuple[Annotated[str, AfterValidator(_comparison)], ...] | None
+
+
+def runs(sweep: Mapping[str, Sequence[Any]], repeat: int, seed: int) -> list[SweepRun]:
+    """All runs, in their order: first every combination once, then every one again.
+
+    seed: of the first repetition; each further one has the next.
+    """
+    combinations = points(sweep)
+    width, repetition_width = len(str(len(combinations))), len(str(repeat - 1))
+
+    def name(number: int, values: Mapping[str, Any], repetition: int) -> str:
+        parts = (f"{number:0{width}}", _slug(values), f"r{repetition:0{repetition_width}}")
+        return "-".join(filter(None, parts))
+
+    return [
+        SweepRun(
+            name=name(number, values, repetition),
+            number=number,
+            values=values,
+            repetition=repetition,
+            seed=seed + repetition,
+        )
+        for repetition in range(repeat)
+        for number, values in enumerate(combinations, 1)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class SweepDirectory:
+    """A sweep's directory, there or not yet there."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, out: Path, experiment_name: str, now: datetime, token: str) -> Self:
+        """Make the directory of a new sweep below `out`; named as a run is. Raises OSError."""
+        sweep = cls(out / f"{now:%Y%m%dT%H%M%SZ}-{experiment_name}-{token}")
+        check_encoding(sweep.path)
+        sweep.points.mkdir(parents=True)
+        return sweep
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """An existing sweep. Raises InputError if there is none, or `check_folders` refuses it."""
+        check_encoding(path)
+        sweep = cls(path)
+        if not sweep.sweep_json.is_file():
+            raise InputError(str(path), None, "", "is no directory of a sweep: it has no sweep.json")
+        sweep.check_folders()
+        return sweep
+
+    def check_folders(self) -> None:
+        """As of a run, and for the runs below it. Raises InputError."""
+        for folder in (self.figures, self.points):
+            check_folder(folder)
+        for run in sorted(self.points.iterdir()) if self.points.is_dir() else ():
+            refuse_link(run)
+            if run.is_dir():
+                RunDirectory(run).check_folders()
+
+    @property
+    def name(self) -> str:
+        """The sweep's name: that of its directory."""
+        return self.path.absolute().name
+
+    @property
+    def sweep_json(self) -> Path:
+        """What is swept, and what became of each run."""
+        return self.path / "sweep.json"
+
+    @property
+    def report_html(self) -> Path:
+        """The page for the whole sweep."""
+        return self.path / "report.html"
+
+    @property
+    def systems_html(self) -> Path:
+        """The page of its variants side by side; its picture is beside it, as PNG and SVG."""
+        return self.path / "systems.html"
+
+    @property
+    def figures(self) -> Path:
+        """The folder of PNG and SVG figures."""
+        return self.path / "figures"
+
+    @property
+    def points(self) -> Path:
+        """The folder of run directories."""
+        return self.path / POINTS
+
+    def figure(self, name: str, extension: str) -> Path:
+        """A figure, as "png" or "svg"."""
+        return self.figures / f"{name}.{extension}"
+
+    def run_of(self, run: SweepRun) -> RunDirectory:
+        """The directory of a run, there or not yet there: by its name, whatever the record says."""
+        return RunDirectory(self.points / plain_name(run.name, self.sweep_json))
+
+    def make_run(self, run: SweepRun) -> RunDirectory:
+        """An empty run directory for a run; what an earlier attempt left is taken away. Raises OSError,
+        and InputError if it would be taken away elsewhere.
+        """
+        made = self.run_of(run)
+        refuse_link(self.points)
+        refuse_link(made.path)
+        shutil.rmtree(made.path, ignore_errors=True)
+        made.make()
+        return made
+
+    def read(self) -> SweepRecord:
+        """The content of sweep.json. Raises InputError if it cannot be read."""
+        content = read_json(self.sweep_json)
+        if content.get("schema") == 1:
+            content = schema_1_as_now(content, {"place": "backend", "points": "runs"}, _run_as_now)
+        record = record_from_json(SweepRecord, content, self.sweep_json)
+        read_request(record.experiment, self.sweep_json)
+        swept = {each.name: record.experiment.get(each.name) for each in fields(_Swept)}
+        from_json(_Swept, swept, self.sweep_json)
+        for number, run in enumerate(record.runs):
+            if run.run not in {None, f"{POINTS}/{run.name}"}:
+                problem = f"{run.run} is not the directory of {run.name}: it leads elsewhere"
+                raise InputError(str(self.sweep_json), None, f"runs.{number}.run", problem)
+        return record
+
+    def write(self, record: SweepRecord) -> None:
+        """Write sweep.json."""
+        write_campaign(self.sweep_json, record)
+
+
+def replay_command(experiment: str, overrides: Sequence[str], run: SweepRun, backend: str) -> str:
+    """The command that makes this one run again. `experiment` as it was given, `overrides` to `--set`."""
+    values = [f"{path}={value_text(value)}" for path, value in run.values.items()]
+    settings = [*overrides, *(["sweep=null"] if values else []), *values]
+    options = [f"--set {shlex.quote(setting)}" for setting in settings]
+    last = [f"--seed {run.seed}", "--repeat 1", f"--on {shlex.quote(backend)}"]
+    return " ".join(["cutset run", shlex.quote(experiment), *options, *last])
+
+
+def _run_as_now(run: dict[str, Any]) -> dict[str, Any]:
+    """A run of schema 1, whose `outcome` was a state, and whose paths stood there before they were made."""
+    states = {"None": State.PENDING, "completed": State.DONE, "crashed": State.FAILED}
+    state = states.get(str(run.get("outcome")), run.get("outcome"))
+    made = None if state is State.PENDING else f"{POINTS}/{run.get('name')}"
+    now = renamed(run, {"run": "", "summary": "", "outcome": ""})
+    return {**now, "state": state, "run": made}
+
+
+def _slug(values: Mapping[str, Any]) -> str:
+    """`driver-4-rate-5000-s`: of use to a person who looks for a run; the number alone tells runs apart."""
+    text = "-".join(f"{path.split('.')[-1]}-{value_text(value)}" for path, value in values.items())
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text)[:VALUES_TEXT_MAX].strip("-.")

@@ -1,0 +1,1 @@
+"""Crash-safe files, locks, temporary folders, and checked names and texts."""

@@ -1,0 +1,1 @@
+"""The plan of a run: hosts, processes, and every change with its time."""

@@ -1,0 +1,165 @@
+"""What each fault of an experiment does, where, and from when until when: its *effects*.
+
+An effect keeps one link direction in a state, or sets some of its parameters, from one instant until another.
+A `restore` ends what earlier faults (by time, then order in the file) do to a link, or all that one fault
+does. An effect with `for` ends by itself. What a link does while effects overlap is the matter of
+`testbed.faults.timeline`; from when on each fault's figures count, that of `experiments.planned.strikes`.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from experiments.faults import (
+    Block,
+    Cut,
+    DiskFault,
+    Fault,
+    Flap,
+    Isolate,
+    LastingFault,
+    Outage,
+    Partition,
+    Replace,
+    Restore,
+    Separate,
+    SetLink,
+)
+from experiments.planned.changes import Direction, LinkState
+from topologies.model import Link, Topology
+
+FOREVER_US = 1 << 62
+STATES = {"blackhole": LinkState.BLACKHOLE, "down": LinkState.DOWN}
+
+LastingProcessFault = Separate | Block | DiskFault
+LinkDirection = tuple[str, Direction]  # one direction of the link of this name
+Order = tuple[int, int]  # when a fault begins, and its number in the file
+ProcessPair = tuple[str, str]  # from one process to another
+Span = tuple[int, int | None, str, str]  # from, to (None: for good), the faults that begin and end it
+
+
+@dataclass(slots=True)
+class LinkEffect:
+    """The effect of one fault on one link direction, from `start_us` until just before `end_us`."""
+
+    fault: Fault
+    order: Order
+    link_direction: LinkDirection
+    start_us: int
+    own_end_us: int  # unless a restore ends it
+    state: LinkState = LinkState.UP
+    values: Mapping[str, Any] = field(default_factory=dict)
+    restores: dict[str, int] = field(default_factory=dict)  # that would end it, and when
+
+    @property
+    def end_us(self) -> int:
+        """When it ends."""
+        return self.end_without("")
+
+    @property
+    def ended_by(self) -> str:
+        """The restore that ends it early; "" if none does."""
+        return next((name for name, at_us in self.restores.items() if at_us == self.end_us), "")
+
+    def end_without(self, restore: str) -> int:
+        """When it would end without the restore of this name."""
+        others = (at_us for name, at_us in self.restores.items() if name != restore)
+        return max(self.start_us, min(others, default=self.own_end_us))
+
+    def end(self, at_us: int, restore: str) -> None:
+        """Let a restore end the effect at `at_us` unless it ends earlier by itself."""
+        if at_us < self.own_end_us:
+            self.restores[restore] = max(at_us, self.start_us)
+
+
+def link_effects(faults: Sequence[Fault], topology: Topology) -> list[LinkEffect]:
+    """The effects of all faults, including those that restores ended early."""
+    effects = [
+        effect
+        for number, fault in enumerate(faults)
+        if isinstance(fault, LastingFault)
+        for effect in _effects_of(fault, (fault.at_us, number), topology)
+    ]
+    for number, fault in enumerate(faults):
+        if isinstance(fault, Restore):
+            for effect in effects:
+                if effect.order < (fault.at_us, number) and _ends(fault, effect, topology):
+                    effect.end(fault.at_us, fault.name)
+    return effects
+
+
+def _ends(restore: Restore, effect: LinkEffect, topology: Topology) -> bool:
+    if isinstance(restore.what, str):
+        return effect.fault.name == restore.what
+    link = topology.link_between(restore.what)
+    return link is not None and effect.link_direction[0] == link.name
+
+
+def _effects_of(fault: LastingFault, order: Order, topology: Topology) -> Iterator[LinkEffect]:
+    end = fault.at_us + fault.for_us if fault.for_us is not None else FOREVER_US
+    for link_direction in _link_directions(fault, topology):
+        if isinstance(fault, SetLink):
+            yield LinkEffect(fault, order, link_direction, fault.at_us, end, values=fault.values())
+        elif isinstance(fault, Flap):
+            for start in range(fault.at_us, end, fault.down_us + fault.up_us):
+                stop = min(start + fault.down_us, end)
+                yield LinkEffect(fault, order, link_direction, start, stop, STATES[fault.mode])
+        elif isinstance(fault, Outage):
+            yield LinkEffect(fault, order, link_direction, fault.at_us, end, STATES[fault.mode])
+
+
+def _link_directions(fault: LastingFault, topology: Topology) -> list[LinkDirection]:
+    """The directions of links that a fault acts on."""
+    if not isinstance(fault, (Outage, SetLink)):
+        return []
+    link_directions = []
+    for link, leads_forward in _links(fault, topology):
+        forward, backward = Direction.FORWARD, Direction.BACKWARD
+        if not leads_forward:
+            forward, backward = backward, forward
+        if fault.direction != "backward":
+            link_directions.append((link.name, forward))
+        if fault.direction != "forward":
+            link_directions.append((link.name, backward))
+    return link_directions
+
+
+def _links(fault: LastingFault, topology: Topology) -> list[tuple[Link, bool]]:
+    """The links that a fault acts on, and whether the fault's forward direction is the link's."""
+    if isinstance(fault, Isolate):
+        others = [region for region in topology.regions if region != fault.region]
+        return topology.cut_set([[fault.region], others])
+    if isinstance(fault, Partition):
+        return topology.cut_set(fault.groups)
+    if isinstance(fault, (Cut, Flap, SetLink)) and (link := topology.link_between(fault.link)):
+        return [(link, link.between[0] == fault.link[0])]
+    return []
+
+
+def separations(faults: Sequence[Fault]) -> dict[ProcessPair, list[Span]]:
+    """The times at which each pair of processes is separated, by start."""
+    found: defaultdict[ProcessPair, list[Span]] = defaultdict(list)
+    for fault in sorted((each for each in faults if isinstance(each, Separate)), key=lambda each: each.at_us):
+        end_us, ended_by = ending(fault, faults)
+        for other in fault.others:
+            if fault.direction != "backward":
+                found[fault.process, other].append((fault.at_us, end_us, fault.name, ended_by))
+            if fault.direction != "forward":
+                found[other, fault.process].append((fault.at_us, end_us, fault.name, ended_by))
+    return dict(found)
+
+
+def ending(fault: LastingProcessFault, faults: Sequence[Fault]) -> tuple[int | None, str]:
+    """The time at which such a fault ends, and the fault that ends it."""
+    ends = [(fault.at_us + fault.for_us, fault.name)] if fault.for_us is not None else []
+    ends += [
+        (each.at_us, each.name) for each in faults if isinstance(each, Restore) and each.what == fault.name
+    ]
+    if isinstance(fault, DiskFault):
+        ends += [
+            (each.at_us, each.name)
+            for each in faults
+            if isinstance(each, Replace) and each.process == fault.process and each.at_us > fault.at_us
+        ]
+    return min(ends, default=(None, fault.name))

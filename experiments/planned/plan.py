@@ -1,0 +1,407 @@
+"""What a run will do, as plain data: hosts, addresses, links, captures, processes, changes by time.
+
+Everything that a run needs to know is decided here, before anything is started, from an experiment and its
+topology alone (`testbed.planning` computes it). The sandbox, the network, the links and the fault scheduler
+only carry it out; `cutset plan` prints it; `run.json` records it. Times are microseconds since time 0 of
+the run, when all nodes are ready and the drivers start.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+from experiments.declared import Declared, oldest
+from experiments.planned.changes import (
+    Change,
+    Direction,
+    LinkChange,
+    ProcessAction,
+    ProcessChange,
+)
+from experiments.planned.plan_values import NUMBER_MAX, Address, Impairments, Network, Number, Port, Trace
+from experiments.records.validated_json import (
+    STRICT,
+    Count,
+    FileName,
+    Free,
+    Name,
+    Seed,
+    Text,
+    TimeUs,
+    from_json,
+    to_json,
+)
+from experiments.workload_fields import workload_problems
+from node.core.program import Programs
+from node.core.specification import Subscription
+from topologies.errors import InputError
+from topologies.link_parameters import LinkParameters
+from topologies.link_trace import LinkTrace
+
+SETTLE_US_MAX = 10**11
+
+GATEWAY_ROLE, TRAFFIC_ROLE = "gateway", "traffic-host"
+"""Of hosts without a process of the system's."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """A Mininet host. Gateways have role "gateway", index 0 and one more interface per WAN link; hosts of
+    other people's traffic have role "traffic-host" and index 0.
+    """
+
+    name: FileName  # "r2-proxy-0"; gateways "r2-gw"; of traffic "r2-traffic"
+    region: Name
+    role: Name
+    index: Number
+    address: Address  # on its LAN, without prefix length
+    lan_link: Text  # name of its LAN link ("lan-r2-proxy-0"); "" for gateways, which sit on the bridge
+
+
+@dataclass(frozen=True, slots=True)
+class RegionPlan:
+    """A LAN: one bridge, one gateway, hosts behind LAN links."""
+
+    name: Name
+    subnet: Network  # "10.2.0.0/16"
+    gateway: Name  # host name
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan:
+    """What numbers events, the region that owns it, and who publishes on it: regions, single processes."""
+
+    number: Annotated[int, Field(ge=0, lt=1 << 31)]
+    region: Name
+    name: Name
+    publishers: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPlan:
+    """A link and its two directions. WAN links join gateways; LAN links a host (a) and its region (b)."""
+
+    name: Name  # "r2-r3", or "lan-r2-proxy-0"
+    kind: Literal["wan", "lan"]
+    a: Name  # region (wan) or host (lan)
+    b: Name  # region
+    forward: Impairments
+    backward: Impairments
+    a_address: str = ""  # wan only: the gateways' addresses on it
+    b_address: str = ""
+    subnet: str = ""  # wan only: "10.255.0.4/30"
+    weight: Count = 0  # wan only: policy weight, by which routes are chosen before their delays
+    forward_trace: Trace | None = None  # what the direction follows from time 0 on
+    backward_trace: Trace | None = None
+
+    def trace(self, direction: str) -> LinkTrace | None:
+        """What this direction follows from time 0 on."""
+        return self.forward_trace if direction == Direction.FORWARD else self.backward_trace
+
+    def towards(self, direction: str) -> LinkParameters:
+        """What this direction does to packets."""
+        return self.forward if direction == Direction.FORWARD else self.backward
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessPlan:
+    """One node process, alone on its host."""
+
+    name: Name  # "r2/proxy-0"
+    host: FileName  # "r2-proxy-0"
+    region: Name
+    role: Name
+    index: Number
+    seed: Seed
+    subscriptions: tuple[Subscription, ...] = ()  # of a subscriber, where the workload has them
+    rows: Text = ""  # of a publisher, where events stand in a file: `experiments.workloads.workload`
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePlan:
+    """One capture file. A host's (`host` set) or one side of an emulated WAN link (`link` and `side` set)."""
+
+    file: FileName  # "r2-proxy-0-eth0.pcap", "r2-r3@r2.pcap"
+    host: Name | None = None
+    interface: Name = "eth0"
+    link: Name | None = None
+    side: Name | None = None  # the region at whose side of the emulator it listens
+    in_parts: bool = False  # of a second each, for who watches the run; one file in the end
+    wire: bool = False  # behind the emulator, on the way to another machine: headers only, to compare clocks
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """From when on, and where, the network does what a fault says: its figures count from there. Nowhere: it
+    never does (`experiments.planned.strikes`).
+    """
+
+    at_us: TimeUs
+    directions: tuple[tuple[Name, Direction], ...] = ()  # of links
+    processes: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPlan:
+    """A fault as it was asked for."""
+
+    name: Name
+    kind: Name  # that of `experiments.faults`: cut, restore, set, kill...
+    target: Text  # "r2-r3", "r2", "r2/proxy-0", "r0 r1 | r2 r3"
+    at_us: TimeUs
+    until_us: TimeUs | None = None  # when its last effect on links ends, if it does within the run
+    strike: Strike | None = None  # None: a plan of before; the changes that carry its name say it
+
+
+@dataclass(frozen=True, slots=True)
+class ChurnPlan:
+    """Arrivals or departures as they were asked for; the changes that they come to carry their name."""
+
+    name: Name
+    kind: Literal["arrivals", "departures"]
+    target: Text  # "12 member of r0 r1: uniform, by crash"
+    count: Count  # processes that come or go
+    returns: Count  # of those that went, so often one is started again
+    at_us: TimeUs
+    until_us: TimeUs
+
+
+@dataclass(frozen=True, slots=True)
+class BurstPlan:
+    """A time during which an entry of traffic sends; its server waits at `port`, which no other one has."""
+
+    at_us: TimeUs
+    length_s: Annotated[int, Field(ge=1, le=10**7)]
+    port: Port
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficPlan:
+    """Other people's traffic (`experiments.traffic`), from one host to another in another region."""
+
+    name: FileName
+    host: FileName  # that sends
+    target: FileName  # that receives
+    protocol: Literal["tcp", "udp"]
+    flows: Annotated[int, Field(ge=1, le=NUMBER_MAX)]
+    rate_bits_per_s: Count | None  # of all flows together; None: as fast as they can
+    at_us: TimeUs
+    until_us: TimeUs
+    bursts: tuple[BurstPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectPlan:
+    """Which earlier events an event collects, and how often events do (`experiments.workload`)."""
+
+    predicate: Literal["last", "older_than", "same_key"]
+    argument: Count
+    every_us: Count | None = None
+    one_of: Count | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The whole run."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    experiment: Name
+    system: Name
+    parameters: Free  # the system's own, validated and complete, keys with unit suffixes
+    workload: Free  # see experiments.workloads: `Workload.as_plan`
+    seed: Seed
+    duration_us: TimeUs
+    drain_us: TimeUs  # bound on the drain after the drivers stop
+    links_kind: str  # auto | netem | relay; relay for auto where netem lacks something
+    congestion_control: Name | None  # TCP's, on all hosts; None is the kernel's own choice
+    snaplen_bytes: Count | None  # None captures whole packets
+    regions: tuple[RegionPlan, ...]
+    hosts: tuple[HostPlan, ...]
+    links: tuple[LinkPlan, ...]
+    processes: tuple[ProcessPlan, ...]
+    captures: tuple[CapturePlan, ...]
+    faults: tuple[FaultPlan, ...]
+    changes: tuple[Change, ...]  # sorted by time
+    churn: tuple[ChurnPlan, ...] = ()
+    streams: tuple[StreamPlan, ...] = ()  # by number
+    declared: Declared = field(default_factory=oldest)  # what the system says of itself: roles, contract
+    programs: Programs | None = None  # of a system whose nodes are programs
+    traffic: tuple[TrafficPlan, ...] = ()  # other people's, between hosts of its own
+
+    def having(self, *traits: str) -> tuple[ProcessPlan, ...]:
+        """The processes whose roles have any of these traits."""
+        roles = self.declared.having(*traits)
+        return tuple(process for process in self.processes if process.role in roles)
+
+    def streams_of(self, region: str) -> tuple[StreamPlan, ...]:
+        """The streams that a region owns."""
+        return tuple(stream for stream in self.streams if stream.region == region)
+
+    @property
+    def collect(self) -> CollectPlan | None:
+        """The rule by which events are collected, if they are."""
+        given = self.workload.get("collect")
+        return None if given is None else from_json(CollectPlan, given, "workload.collect")
+
+    @property
+    def port(self) -> int | None:
+        """The port of the system's servers, if it has one."""
+        port = self.parameters.get("port")
+        return port if isinstance(port, int) and 0 < port < 1 << 16 else None
+
+    @property
+    def triggered(self) -> tuple[Change, ...]:
+        """The changes that wait until something happens."""
+        return tuple(change for change in self.changes if change.when is not None)
+
+    def waits_until_us(self, index: int) -> int:
+        """Until when a change that waits may be made: what is done to a link later ends it, or what puts it
+        right for a process, and comes first if it comes before it has begun.
+        """
+        change = self.changes[index]
+        later = (each.at_us for each in self.changes[index + 1 :] if _ends(each, change))
+        return min(later, default=self.duration_us)
+
+    @property
+    def joining(self) -> tuple[str, ...]:
+        """The processes that are not started before time 0 but later."""
+        return tuple(
+            change.process
+            for change in self.changes
+            if isinstance(change, ProcessChange) and change.action is ProcessAction.JOIN
+        )
+
+
+ENDING: Mapping[ProcessAction, tuple[ProcessAction, ...]] = {
+    ProcessAction.KILL: (ProcessAction.RESTART, ProcessAction.REPLACE),
+    ProcessAction.LEAVE: (ProcessAction.RESTART, ProcessAction.REPLACE),
+    ProcessAction.STOP: (ProcessAction.CONTINUE,),
+    ProcessAction.SEPARATE: (ProcessAction.REJOIN,),
+}
+"""What puts right what is done to a process."""
+
+
+def _ends(later: Change, change: Change) -> bool:
+    """Whether a later change ends what another one, which waits, has done."""
+    if isinstance(later, LinkChange):
+        return isinstance(change, LinkChange) and (later.link, later.direction) == (
+            change.link,
+            change.direction,
+        )
+    return (
+        isinstance(change, ProcessChange)
+        and later.action in ENDING.get(change.action, ())
+        and change.process == later.process
+        and set(change.peers) <= set(later.peers)
+    )
+
+
+def plan_to_json(plan: Plan) -> dict[str, Any]:
+    """The plan as plain JSON, for run.json."""
+    return to_json(plan)
+
+
+def plan_from_json(content: Any, file: object = "run.json") -> Plan:
+    """The plan that `plan_to_json` wrote, consistent in itself. Raises InputError with the field."""
+    plan = from_json(Plan, as_now(content), file)
+    check_plan(plan, file)
+    return plan
+
+
+def as_now(content: Any) -> Any:
+    """A plan in JSON as this version writes it: older ones say in their regions which streams there are, and
+    of a system of programs as what text events are written.
+    """
+    match content:
+        case {"declared": {"marked": {"form": _} as marked} as declared}:
+            marked = {key: value for key, value in marked.items() if key != "form"}
+            content = {**content, "declared": {**declared, "marked": marked}}
+    regions = content.get("regions") if isinstance(content, dict) else None
+    if not isinstance(regions, list) or not all(isinstance(region, dict) for region in regions):
+        return content
+    if not any("stream" in region for region in regions):
+        return content
+    streams = content.get("streams") or [
+        {"number": region.get("stream"), "region": region.get("name")} for region in regions
+    ]
+    if not isinstance(streams, list) or not all(isinstance(stream, dict) for stream in streams):
+        return content
+    names = [stream.get("region") for stream in streams]
+    return {
+        **content,
+        "regions": [{key: value for key, value in region.items() if key != "stream"} for region in regions],
+        "streams": [
+            {"name": name if names.count(name) == 1 else f"{name}.{names[:n].count(name)}", **stream}
+            | {"publishers": [name]}
+            for n, (name, stream) in enumerate(zip(names, streams, strict=True))
+        ],
+    }
+
+
+def check_plan(plan: Plan, file: object, within: str = "") -> None:
+    """Raises InputError if parts of a plan name others that it does not have. within: `plan.`, or nothing."""
+    for field_, problem in _contradictions(plan):
+        raise InputError(str(file), None, within + field_, problem)
+
+
+def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Field and problem."""
+    regions = {region.name for region in plan.regions}
+    hosts = {host.name for host in plan.hosts}
+    links = {link.name for link in plan.links}
+    processes = {process.name for process in plan.processes}
+    ends = hosts | regions
+    try:
+        _ = plan.collect
+    except InputError as error:
+        yield "workload.collect", ": ".join(filter(None, (error.field, error.problem)))
+    if not 0 <= plan.declared.contract.settle_us <= SETTLE_US_MAX:
+        yield "declared.contract.settle_us", f"{plan.declared.contract.settle_us} is no time to settle"
+    yield from workload_problems(plan.workload)
+    named = {
+        "regions": [region.name for region in plan.regions],
+        "hosts": [host.name for host in plan.hosts],
+        "links": [link.name for link in plan.links],
+        "processes": [process.name for process in plan.processes],
+        "traffic": [each.name for each in plan.traffic],
+    }
+    for kind, names in named.items():
+        for name, count in Counter(names).items():
+            if count > 1:
+                yield kind, f"{name} stands there {count} times"
+    for field_, name, known in (
+        *((f"streams.{n}.region", stream.region, regions) for n, stream in enumerate(plan.streams)),
+        *((f"hosts.{n}.region", host.region, regions) for n, host in enumerate(plan.hosts)),
+        *(
+            (f"links.{n}.a", link.a, regions if link.kind == "wan" else ends)
+            for n, link in enumerate(plan.links)
+        ),
+        *((f"links.{n}.b", link.b, regions) for n, link in enumerate(plan.links)),
+        *((f"processes.{n}.host", process.host, hosts) for n, process in enumerate(plan.processes)),
+        *((f"traffic.{n}.host", each.host, hosts) for n, each in enumerate(plan.traffic)),
+        *((f"traffic.{n}.target", each.target, hosts) for n, each in enumerate(plan.traffic)),
+        *(
+            (f"changes.{n}", change.link, links)
+            if isinstance(change, LinkChange)
+            else (f"changes.{n}", change.process, processes)
+            for n, change in enumerate(plan.changes)
+        ),
+        *_struck(plan.faults, links, processes),
+    ):
+        if name not in known:
+            yield field_, f"the plan has no {name}"
+
+
+def _struck(
+    faults: Sequence[FaultPlan], links: Set[str], processes: Set[str]
+) -> Iterator[tuple[str, str, Set[str]]]:
+    """Field, what is named there, and what there is."""
+    for number, strike in enumerate(fault.strike for fault in faults):
+        for link, _ in () if strike is None else strike.directions:
+            yield f"faults.{number}.strike", link, links
+        for process in () if strike is None else strike.processes:
+            yield f"faults.{number}.strike", process, processes

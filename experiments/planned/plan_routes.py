@@ -1,0 +1,30 @@
+"""The routes between a plan's regions (`topologies.routes`), by the plan's own links."""
+
+from experiments.planned.plan import LinkPlan, Plan
+from topologies.routes import Edge, Hop, next_edges, routes
+
+
+def next_links(plan: Plan) -> dict[str, dict[str, LinkPlan]]:
+    """For each region, the WAN link by which it sends to each other region that it can reach."""
+    links = {link.name: link for link in plan.links}
+    table = next_edges(_names(plan), _edges(plan))
+    return {
+        source: {target: links[edge.name] for target, edge in row.items()} for source, row in table.items()
+    }
+
+
+def hops(plan: Plan) -> dict[Hop, tuple[Hop, ...]]:
+    """The route between any two regions, hop by hop; unconnected regions have none."""
+    return routes(_names(plan), _edges(plan))
+
+
+def _names(plan: Plan) -> list[str]:
+    return [region.name for region in plan.regions]
+
+
+def _edges(plan: Plan) -> list[Edge]:
+    return [
+        Edge(link.name, link.a, link.b, link.forward.delay_us, link.backward.delay_us, link.weight)
+        for link in plan.links
+        if link.kind == "wan"
+    ]

@@ -1,0 +1,52 @@
+"""JSON objects in files: written whole, read with what is wrong in one line."""
+
+import json
+import re
+from math import isfinite
+from pathlib import Path
+from typing import Any, NoReturn
+
+from experiments.files.whole_files import write_whole
+from topologies.errors import InputError
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON so that a crash at any moment leaves the old content or the new, never a part."""
+    write_whole(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object in a file. Raises InputError if it is missing or unreadable."""
+    return parse_json(read_text(path), path)
+
+
+def read_text(path: Path) -> bytes:
+    """A file's content. Raises InputError."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(str(path), None, "", f"cannot be read: {error.strerror}") from None
+
+
+def parse_json(text: bytes, file: object) -> dict[str, Any]:
+    """A JSON object. file: where it stood. Raises InputError if it is none."""
+    try:
+        content = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        if _SURROGATE.search(text):  # half of a pair is no text, and can be written nowhere
+            json.dumps(content, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise InputError(str(file), None, "", f"is not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise InputError(str(file), None, "", "should hold a JSON object")
+    return content
+
+
+def _no_number(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if isfinite(number) else _no_number(digits)

@@ -1,0 +1,183 @@
+"""What is noted of a run while it goes on: changes, processes, captures, probes, counters, machines.
+
+These are the entries of run.json's lists (`experiments.records.run_record`). Times are CLOCK_REALTIME
+nanoseconds; an entry of a run on several machines names the machine that it was seen on, and has times by
+that one's clock.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from experiments.files.plain_name import plain_name
+from experiments.planned.changes import Direction
+from experiments.records.validated_json import Count, FileName, Name, Text, TimeNs
+from topologies.errors import InputError
+
+
+def _capture_path(text: str) -> str:
+    *folders, name = PurePosixPath(text).parts or ("",)
+    try:
+        plain_name(name, "")
+    except InputError as error:
+        raise ValueError(error.problem) from None
+    if folders not in ([], ["captures"]):
+        raise ValueError(f"{text!r:.80} leads elsewhere")
+    return text
+
+
+Duration = Annotated[float, Field(ge=0)]
+OffsetNs = Annotated[float, Field(gt=-(1 << 62), lt=1 << 62)]
+When = Literal["before", "after"]
+"""The nodes started, or ended."""
+ExitNumber = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRecord:
+    """A change that was carried out, by its place in `Plan.changes`; applied_ns is None if it could not be.
+
+    One that each machine carries out (`give-up`) stands there once for each.
+    """
+
+    index: Count
+    requested_ns: TimeNs
+    applied_ns: TimeNs | None
+    machine: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessExit:
+    """How a process ended: by exit code or by signal, and whether it was told to."""
+
+    code: ExitNumber | None
+    signal: ExitNumber | None
+    time_ns: TimeNs
+    expected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRecord:
+    """A process from a start to its end; exit is None while it runs, or if its end was not seen.
+
+    processor_s: of all processors together, with what it started, from time 0 or its start until everything
+    was delivered; None if it had ended by then.
+    """
+
+    name: Name
+    host: Name
+    pid: Count | None = None
+    exit: ProcessExit | None = None
+    machine: Name | None = None
+    processor_s: Annotated[float, Field(ge=0)] | None = None
+
+    @property
+    def died(self) -> bool:
+        """Whether it ended without being told to."""
+        return self.exit is not None and not self.exit.expected
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureRecord:
+    """A capture, of a host or of one side of a link. What it holds and dropped is None if it did not say."""
+
+    file: Annotated[str, AfterValidator(_capture_path)]  # "captures/r2-r3@r2.pcap"
+    host: Name | None = None
+    link: Name | None = None
+    side: Name | None = None
+    interface: Name = "eth0"
+    packets: Count | None = None
+    kernel_drops: Count | None = None
+    machine: Name | None = None
+
+    @property
+    def name(self) -> str:
+        """The file's name, without its folder."""
+        return PurePosixPath(self.file).name
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Round trips from one region to another, before the nodes started or after they ended."""
+
+    when: When
+    origin: Annotated[Name, Field(alias="from")]
+    target: Annotated[Name, Field(alias="to")]
+    rtt_us: tuple[Duration, ...]
+    machine: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCounters:
+    """Counters of one link direction since its start. Frames are MTU-sized segments that left it."""
+
+    frames: Count
+    bytes: Count
+    dropped_loss: Count
+    dropped_queue: Count
+    dropped_blackhole: Count
+    dropped_kernel: Count  # lost before they reached the emulator: any makes the run invalid
+    lateness_p50_us: Duration | None = None  # how late frames left; None where the kernel emulates
+    lateness_p99_us: Duration | None = None
+    dropped_size: Count = 0  # larger than the link's MTU
+    dropped_send: Count = 0  # refused by the outgoing interface, for example while it is down
+    ring_peak: Duration = 0.0  # the highest fill level of the receive rings, 0 to 1; full ones drop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkCounts(LinkCounters):
+    """The counters of one direction of a link."""
+
+    link: Name
+    direction: Direction
+    machine: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CpuSample:
+    """How busy a machine's processors were within the last second, as a part of all of them."""
+
+    t_ns: TimeNs
+    busy: Duration
+    machine: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineShare:
+    """A machine that took part: its hosts, its time 0, and its clock over the control connection."""
+
+    name: FileName
+    hosts: tuple[Name, ...] = ()
+    zero_ns: TimeNs | None = None
+    control_offset_ns: OffsetNs | None = None
+    control_error_ns: OffsetNs | None = None
+    versions: dict[Text, Text | None] = field(default_factory=dict)  # of what programs need there
+
+
+@dataclass(frozen=True, slots=True)
+class UnshippedFile:
+    """A file of a machine that is not here, or not all of it."""
+
+    file: Text
+    bytes: Count
+    of_bytes: Count
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """What came of a machine's files. said: what a reader must know of it."""
+
+    machine: Name
+    complete: bool
+    problem: str = ""
+    bytes: Count = 0
+    wire_bytes: Count = 0
+    connections: Count = 0
+    whole: Count = 0
+    partial: tuple[UnshippedFile, ...] = ()
+    missing: tuple[UnshippedFile, ...] = ()
+    changed: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()

@@ -1,0 +1,205 @@
+"""The names in summary.json (schema 1) that expectations may rely on: mistyped ones are noticed early.
+
+The figures that nights follow, with what they are called and which direction is better, stand here, once. A
+section that has None takes any name below it. summary.json is written by the analysis.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+from topologies.strict import suggestion
+
+Better = Literal["lower", "higher", ""]
+
+
+class Figure(NamedTuple):
+    """A figure of summary.json: what it is called, which direction is better, whether nights follow it.
+
+    meaning: of a time of recovery, when it ends; those with a meaning stand in the report and in comparisons.
+    """
+
+    title: str
+    better: Better = ""
+    followed: bool = True
+    meaning: str = ""
+
+
+METRICS: Mapping[str, Mapping[str, Figure]] = {
+    "throughput": {
+        "events_per_s": Figure("Throughput", "higher"),
+        "slowest_client_events_per_s": Figure("Throughput of the slowest client", "higher"),
+        "bytes_per_s": Figure("Throughput in bytes", "higher"),
+    },
+    "latency": {
+        "mean_ms": Figure("Latency, mean", "lower"),
+        "p50_ms": Figure("Latency p50", "lower"),
+        "p95_ms": Figure("Latency p95", "lower"),
+        "p99_ms": Figure("Latency p99", "lower"),
+        "max_ms": Figure("Latency, longest", "lower"),
+        **{
+            f"{phase}_p{percent}_ms": Figure(f"Latency p{percent} {phase} faults", "lower", followed=False)
+            for phase in ("before", "during", "after")
+            for percent in (50, 95)
+        },
+    },
+    "events": {
+        "published": Figure("Events published"),
+        "delivered": Figure("Deliveries"),
+        "tombstoned": Figure("Came as tombstones"),
+        "lost": Figure("Events lost", "lower"),
+        "unacknowledged": Figure("Missing of publishers that died before they were acknowledged"),
+        "stray": Figure("Events at clients that were not to get them", "lower"),
+        "duplicated": Figure("Events duplicated", "lower"),
+        "out_of_order": Figure("Events out of order", "lower"),
+        "resurrected": Figure("Events resurrected", "lower"),
+        "corrupted": Figure("Events corrupted", "lower"),
+        "unverified": Figure("Events not compared", followed=False),
+        "unordered_publishers": Figure("Events against their publisher's order", "lower"),
+        "published_twice": Figure("Event numbers published twice", "lower"),
+    },
+    "subscriptions": {
+        "asked": Figure("Subscriptions asked for"),
+        "unconfirmed": Figure("Subscriptions not confirmed in time", "lower"),
+        "wait_max_s": Figure("Longest wait for a subscription", "lower"),
+    },
+    "churn": {
+        "came": Figure("Processes that came, or came back"),
+        "went": Figure("Processes that went"),
+    },
+    "convergence": {
+        "last_change_s": Figure("Last change", followed=False),
+        "connected": Figure("Regions connected", followed=False),
+        "full_s": Figure("Every stream flows again", "lower"),
+        "median_s": Figure("A stream flows again, median", "lower"),
+        "beyond_way_s": Figure("Every stream flows again, less its path's delay", "lower"),
+        "wait_max_s": Figure("Longest wait after the last change", "lower"),
+        "missed": Figure("Missed after the last change", "lower"),
+        "stalled": Figure("Streams that stay stalled", "lower"),
+        "late_switches": Figure("Changes of source at rest", "lower"),
+    },
+    "wan": {
+        "messages": Figure("Messages over links"),
+        "bytes": Figure("Bytes over links", "lower"),
+        "stress_max": Figure("Messages over the busiest link"),
+        "copies_mean": Figure("Copies of an event over a link, mean", "lower"),
+        "copies_max": Figure("Copies of an event over a link, most", "lower"),
+    },
+    "fidelity": {"cpu_max": Figure("Processors, busiest")},
+}
+"""The figures by section, in the order in which they are shown."""
+OF_STREAMS = tuple(name for name in METRICS["events"] if name != "unordered_publishers")
+"""Those of each stream, where there are a few."""
+STREAMS_MAX = 100
+"""Of so many streams at most each has figures of its own; where there are thousands of topics none has."""
+WRONG = tuple(name for name, figure in METRICS["events"].items() if figure.better == "lower")
+"""What may be wrong with events."""
+SECTION_TITLES: Mapping[str, str] = {
+    "throughput": "Throughput",
+    "latency": "Latency",
+    "recovery": "Recovery",
+    "convergence": "At rest after the last change",
+    "events": "Events",
+    "wan": "Cost of the links between regions",
+    "subscriptions": "Subscriptions",
+    "fidelity": "Machine",
+    "measures": "Measured by the system",
+}
+"""What pages call the sections, in their order."""
+RECOVERY: Mapping[str, Figure] = {
+    "detect_s": Figure(
+        "Noticed",
+        "lower",
+        meaning="the first node acts on the silence",
+    ),
+    "resubscribe_s": Figure(
+        "Subscribed anew", "lower", meaning="the last affected region has asked another one for the stream"
+    ),
+    "switch_s": Figure(
+        "Events flow again",
+        "lower",
+        meaning="every affected stream has brought an event published after the fault",
+    ),
+    "catch_up_s": Figure(
+        "Caught up", "lower", meaning="nothing that was published in the gap is missing any more"
+    ),
+    "settled_s": Figure(
+        "Latency settled", "lower", meaning="p95 stays within 20 % of what the path allows, for 2 s"
+    ),
+    "returned_s": Figure(
+        "Direct again",
+        "lower",
+        meaning="every affected stream comes from its owner again",
+    ),
+    "backlog_events": Figure("Backlog", "lower"),
+    "lost": Figure("Lost", "lower"),
+    "duplicated": Figure("Duplicated", "lower"),
+    "out_of_order": Figure("Out of order", "lower"),
+    "affected_pairs": Figure("Affected pairs"),
+    # The same recovery by other methods: followed, but judged only once, by the figures above.
+    "first_route_s": Figure("First stream again"),
+    "rate_derived_s": Figure("Full convergence, by rates"),
+    "loss_derived_s": Figure("Convergence by losses"),
+    "connectivity_lost_s": Figure("Longest silence"),
+    "impaired": Figure("Impaired"),
+}
+"""Those of each fault."""
+FAULT_FIELDS = tuple(RECOVERY)
+TRAFFIC: Mapping[str, Figure] = {
+    "asked_bits_per_s": Figure("Asked for"),
+    "achieved_bits_per_s": Figure("Arrived"),
+    "sent_bytes": Figure("Bytes sent"),
+    "received_bytes": Figure("Bytes received"),
+    "arrived_bytes": Figure("Bytes that came over the last link"),
+    "retransmissions": Figure("Segments sent again"),
+    "loss": Figure("Datagrams lost"),
+    "wan_bytes": Figure("Bytes over links"),
+}
+"""Those of each entry of other people's traffic (`analysis.timelines.links.traffic`)."""
+OPEN = ("fidelity", "agreement", "recovery", "measures")
+"""Sections that have more than figures: any name may stand below. `measures` are the system's own."""
+SECTIONS: dict[str, tuple[str, ...] | None] = {
+    "verdict": (),
+    **{section: tuple(figures) for section, figures in METRICS.items()},
+    **dict.fromkeys(OPEN),
+    "streams": OF_STREAMS,
+    "traffic": None,
+}
+
+
+def path_problem(path: str, fault_names: Iterable[str], traffic: Iterable[str] = ()) -> str | None:
+    """Why this path cannot be in the summary of an experiment with these faults and this traffic, or None."""
+    section, *rest = path.split(".")
+    if section not in SECTIONS:
+        return f"summary.json has no {section}{suggestion(section, SECTIONS)}"
+    if section == "recovery":
+        return _recovery_problem(rest, list(fault_names))
+    if section == "traffic":
+        return _traffic_problem(rest, list(traffic))
+    names = SECTIONS[section]
+    if names is None:
+        return None
+    if section == "streams":  # whose names only the plan knows, with dots or without
+        section, rest = "streams.<stream>", rest[max(1, len(rest) - 1) :]
+    if not names:
+        return f"{section} is a single value" if rest else None
+    if len(rest) != 1 or rest[0] not in names:
+        return f"{section} has no {'.'.join(rest) or 'value of its own'}{suggestion('.'.join(rest), names)}"
+    return None
+
+
+def _recovery_problem(rest: list[str], fault_names: list[str]) -> str | None:
+    if not rest or rest[0] not in fault_names:
+        return (
+            f"no fault is named {rest[0] if rest else ''!r}{suggestion(rest[0] if rest else '', fault_names)}"
+        )
+    if len(rest) != 2 or rest[1] not in FAULT_FIELDS:
+        return f"recovery has no {'.'.join(rest[1:])!r}{suggestion('.'.join(rest[1:]), FAULT_FIELDS)}"
+    return None
+
+
+def _traffic_problem(rest: list[str], names: list[str]) -> str | None:
+    if not rest or rest[0] not in names:
+        return f"no traffic is named {rest[0] if rest else ''!r}{suggestion(rest[0] if rest else '', names)}"
+    if len(rest) != 2 or rest[1] not in TRAFFIC:
+        return f"traffic has no {'.'.join(rest[1:])!r}{suggestion('.'.join(rest[1:]), TRAFFIC)}"
+    return None

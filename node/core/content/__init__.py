@@ -1,0 +1,1 @@
+"""Events by content: attributes, values, ranges, and how they are drawn."""

@@ -1,0 +1,1 @@
+"""Peers: dialing, greetings, duplicate connections, and pools of connections."""

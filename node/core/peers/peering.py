@@ -1,0 +1,405 @@
+"""Peers: connections with processes that are known by name, for machines whose peers come and go.
+
+Every connection starts with a *greeting* in both directions: the protocol's first message, which says who its
+sender is. Until then a peer has no name that counts. Who is to be connected is said with `keep_connected`, at
+any time: it is dialled, and dialled again when it is lost (`node.core.peers.dialing`), unless it has
+dialled us. Anyone else may dial us and greet.
+
+Two processes have one connection with each other. A second one from a peer replaces the first, which is how a
+peer that closed a silent connection comes back while this side still holds the old one. If each side dialled
+the other at once, both keep the one that was dialled by the process whose name sorts first.
+
+A peer that is not heard for `silence_us` is taken for unreachable and its connection is aborted: TCP alone
+would notice only after its own, much longer, back-off. A connection that we do not read, or time in which
+this process did not run, is held against nobody. What peers say so that they are not silent is up to the
+protocol. So is what a greeting holds beside a name, and what a peer is told before it is left (`reject`).
+
+What is sent is bounded (`node.core.peers.peer_channel`): a peer that does not read is left.
+
+`PeeringMachine` is a `node.core.machine.Machine` whose subclasses fill in the hooks. It logs
+`peer_connected`, `peer_silent` and `peer_lost`, each with the peer's name.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from node.core import machine as m
+from node.core.framing import FRAME_LIMIT_BYTES
+from node.core.message_layout import Codec
+from node.core.peers.dialing import DIAL, Dialer, Event, Pauses, Target
+from node.core.peers.peer_channel import Greeting, PeerChannel
+
+SILENCE: m.Timer = ("silence",)
+
+
+@dataclass(frozen=True, slots=True)
+class PeeringLimits:
+    """What bounds dialing, silence and sending.
+
+    silence_us: the shortest of any peer, and how often all are looked at, at least. burst_bytes: handed to
+    one connection before it has to say that it can take more. overdraft_bytes: of small messages beyond.
+    """
+
+    pauses: Pauses
+    silence_us: int
+    burst_bytes: int
+    overdraft_bytes: int
+
+
+C = TypeVar("C", bound=PeerChannel)
+
+
+class PeeringMachine(Generic[C]):
+    """A machine with peers.
+
+    `channels` has those that greeted, by name; `connections` all, by number; `dialers` those of the peers to
+    be connected. `timers` are the machine's own, with what they do; others go to `timer_fired`.
+    """
+
+    frame_limit_bytes = FRAME_LIMIT_BYTES
+
+    def __init__(
+        self,
+        name: str,
+        rng: m.Randomness,
+        codec: Codec,
+        limits: PeeringLimits,
+        channel: Callable[[int, str | None, int, int], C],
+    ) -> None:
+        """name: by which others dial this process. codec: of what it sends. channel: makes one, with the
+        arguments of `PeerChannel`.
+        """
+        self.name = name
+        self.rng = rng
+        self.now_us = 0
+        self.incarnation = 0  # of this process, once it runs
+        self.channels: dict[str, C] = {}
+        self.connections: dict[int, C] = {}
+        self.dialers: dict[str, Dialer] = {}
+        self.timers: dict[m.Timer, Callable[[], None]] = {SILENCE: self._look_for_silence}
+        self._greeting: Greeting
+        self._sizes_bytes = codec.sizes_bytes
+        self._limits = limits
+        self._channel = channel
+        self._silence_at_us = 0  # when the next look for silence is due
+        self._effects: list[m.Effect] = []
+        self._runs = self._is_ready = self._has_finished = False
+        self._inputs: dict[type, Callable[[Any], None]] = {
+            m.Started: self.begin,
+            m.Connected: self._connected,
+            m.ConnectFailed: self._connect_failed,
+            m.Received: self._received,
+            m.Malformed: self._malformed,
+            m.Disconnected: self._disconnected,
+            m.Writable: self._writable,
+            m.TimerFired: self._timer_fired,
+            m.Synced: lambda given: self.synced(given.appended),
+            m.StorageFailed: self.storage_failed,
+            m.Nudge: lambda given: None,  # `settle` follows on every input
+            m.GiveUp: self.gave_up,
+            m.Go: self.go,
+            m.StopDrivers: self.stop_drivers,
+            m.Finish: self._finish,
+        }
+
+    # --- The machine
+
+    def handle(self, given: m.Input, now_us: int) -> Sequence[m.Effect]:
+        """See `node.core.machine.Machine`."""
+        self.now_us = now_us
+        if not self._has_finished:
+            self._inputs[type(given)](given)
+            self.settle()
+            if not self._is_ready and self.is_ready():
+                self._is_ready = True
+                self.emit(m.Ready())
+        effects, self._effects = self._effects, []
+        return effects
+
+    def progress(self) -> m.Progress:
+        """See `node.core.machine.Machine`."""
+        return m.Progress()
+
+    # --- Hooks: what a protocol has to say
+
+    def greeting(self) -> Greeting:
+        """Our first message on every connection; asked for once, when `incarnation` is known."""
+        raise NotImplementedError
+
+    def take(self, channel: C, message: Any) -> None:
+        """A message came that is no greeting. It may come before one: see `channel.has_greeted`."""
+        raise NotImplementedError
+
+    # --- Hooks: what a protocol may want to know
+
+    def restored(self, stored: Iterable[m.StoredSegment]) -> None:
+        """What an earlier process of this name left in its log; before `started`."""
+
+    def started(self) -> None:
+        """The process runs. Dialing begins when this returns."""
+
+    def opened(self, channel: C) -> None:
+        """The peer has greeted; `channels` has it."""
+
+    def lost(self, channel: C, reason: str) -> None:
+        """A channel that had been opened is gone."""
+
+    def writable(self, channel: C) -> None:
+        """The channel takes bulk data again."""
+
+    def timer_fired(self, timer: m.Timer) -> None:
+        """A timer that is not among `timers`."""
+
+    def synced(self, appended: int) -> None:
+        """The first `appended` of all Append are on disk."""
+
+    def storage_failed(self, given: m.StorageFailed) -> None:
+        """The disk takes nothing for now."""
+        self.log("storage_failed", "error", problem=given.problem)
+
+    def gave_up(self, given: m.GiveUp) -> None:
+        """The operator gave a process up."""
+
+    def go(self, given: m.Go) -> None:
+        """Publishers begin at `given.start_us`."""
+
+    def stop_drivers(self, given: m.StopDrivers) -> None:
+        """Publishers publish nothing new."""
+
+    def settle(self) -> None:
+        """After every input: send what has become sendable."""
+
+    def is_ready(self) -> bool:
+        """Whether the role's demands are met. By default: everyone to be dialled has greeted."""
+        return all(peer in self.channels for peer in self.dialers)
+
+    def silence_us(self, channel: C) -> int:
+        """How long this peer may be silent; at least `PeeringLimits.silence_us`."""
+        return self._limits.silence_us
+
+    def reject(self, channel: C, problem: str, *, is_malformed: bool) -> None:
+        """Tell a peer why it is left, if the protocol can; its connection is closed next.
+
+        is_malformed: it sent bytes that are no message; else another process than the dialled one answered.
+        """
+        self.log("peer_rejected", "warning", peer=channel.name, problem=problem)
+
+    # --- For the protocol
+
+    def emit(self, effect: m.Effect) -> None:
+        """Add an effect to those of this input."""
+        self._effects.append(effect)
+
+    def log(self, event: str, level: str = "info", /, **fields: Any) -> None:
+        """Ask for a line in the log."""
+        self.emit(m.Log(event, fields, level))
+
+    def send(self, channel: C, *messages: Any) -> None:
+        """Send, and count it against the channel's room. Small messages may overdraw it, up to a limit; by
+        how much the last of the bulk did is not theirs.
+        """
+        size_bytes = 0
+        for message in messages:
+            size_bytes += self._sizes_bytes[type(message)](message)
+        self._effects.append(m.Send(channel.connection, messages, size_bytes))
+        channel.sent_us = self.now_us
+        channel.room_bytes -= size_bytes
+        if channel.room_bytes > 0:
+            return
+        if not channel.awaiting:
+            channel.awaiting, channel.room_bytes = True, 0
+            self.emit(m.AwaitWritable(channel.connection))
+        elif channel.room_bytes < -self._limits.overdraft_bytes:
+            self.drop(channel, "does not read")
+
+    def check(self) -> None:
+        """See `node.core.machine.Machine`."""
+        for name, channel in self.channels.items():
+            assert self.connections.get(channel.connection) is channel, "a channel without its connection"
+            assert channel.name == name, "a channel under another name"
+        for channel in self.connections.values():
+            assert channel.room_bytes > 0 or channel.awaiting, "handed too much, and not asked to be told"
+
+    def keep_connected(self, targets: Iterable[Target]) -> None:
+        """From now on be connected with these processes, and with no others of our own accord.
+
+        Those that are no longer wanted are left: a connection that we dialled is closed when what was sent
+        has gone; one that was dialled by the other is the other's.
+        """
+        wanted = {target.peer: target for target in targets}
+        for peer in [peer for peer in self.dialers if peer not in wanted]:
+            self.dialers.pop(peer).take(Event.STOP, self.now_us)
+            for channel in [each for each in self.connections.values() if each.dialled == peer]:
+                self.drop(channel, "no longer wanted", abort=False)
+        for peer, target in wanted.items():
+            if peer not in self.dialers:
+                self.dialers[peer] = Dialer(target, self._limits.pauses, self.rng, self.emit)
+                if self._runs and peer not in self.channels:
+                    self.dialers[peer].take(Event.START, self.now_us)
+
+    def pause_reading(self, channel: C) -> None:
+        """Read nothing more from it; until `resume_reading` its silence does not count."""
+        channel.is_read = False
+        self.emit(m.PauseReading(channel.connection))
+
+    def resume_reading(self, channel: C) -> None:
+        """Read from it again; its silence counts from now on."""
+        channel.is_read = True
+        channel.heard_us = self.now_us
+        self.emit(m.ResumeReading(channel.connection))
+
+    def drop(self, channel: C, reason: str, *, abort: bool = True) -> None:
+        """Close a channel from our side and deal with its loss."""
+        if self.connections.pop(channel.connection, None) is None:
+            return
+        self.emit(m.Close(channel.connection, abort))
+        self._forget(channel, reason)
+
+    # --- Inputs
+
+    def begin(self, given: m.Started) -> None:
+        """The process runs. Extend this for what has to be done before anything else."""
+        self.incarnation = self.now_us + 1
+        self._greeting = self.greeting()
+        self._watch_silence(self.now_us + self._limits.silence_us)
+        self.restored(given.stored)
+        self.started()
+        self._runs = True
+        for dialer in self.dialers.values():
+            dialer.take(Event.START, self.now_us)
+
+    def _connected(self, given: m.Connected) -> None:
+        dialer = self.dialers.get(given.peer) if given.peer is not None else None
+        if given.peer is not None and (dialer is None or not dialer.take(Event.CONNECTED, self.now_us)):
+            self.emit(m.Close(given.connection))  # no longer wanted, or the peer was faster
+            return
+        channel = self._channel(given.connection, given.peer, self.now_us, self._limits.burst_bytes)
+        self.connections[given.connection] = channel
+        self.send(channel, self._greeting)
+
+    def _connect_failed(self, given: m.ConnectFailed) -> None:
+        dialer = self.dialers.get(given.peer)
+        if dialer is not None:
+            dialer.take(Event.FAILED, self.now_us)
+
+    def _received(self, given: m.Received) -> None:
+        channel = self.connections.get(given.connection)
+        if channel is None:
+            return  # closed by us while this was on its way
+        channel.heard_us = self.now_us
+        take, connections = self.take, self.connections
+        for message in given.messages:
+            if channel.has_greeted or type(message) is not type(self._greeting):
+                channel.has_answered = True
+                take(channel, message)
+            else:
+                self._greeted(channel, message)
+            if given.connection not in connections:
+                return
+
+    def _greeted(self, channel: C, greeting: Greeting) -> None:
+        if channel.dialled not in {None, greeting.name}:
+            self.reject(channel, f"I dialled {channel.dialled}, not {greeting.name}", is_malformed=False)
+            self.drop(channel, "another process answered", abort=False)
+            return
+        channel.greeted(greeting)
+        older = self.channels.get(channel.name)
+        if older is not None and self._is_better(older, channel):
+            self.drop(channel, "there is a connection already", abort=False)
+            return
+        self.channels[channel.name] = channel
+        if older is not None:
+            self.drop(older, "replaced by a newer connection")
+            self.log("peer_lost", peer=older.name, reason="replaced by a newer connection")
+            self.lost(older, "replaced by a newer connection")
+        if channel.dialled is not None:
+            self.dialers[channel.dialled].settled()
+        elif channel.name in self.dialers:
+            self.dialers[channel.name].take(Event.STOP, self.now_us)
+        self.log("peer_connected", peer=channel.name)
+        self.opened(channel)
+
+    def _is_better(self, older: C, newer: C) -> bool:
+        """Whether to keep `older`: each side dialled the other at once, and both must keep the same one."""
+        crossed = (older.dialled is None) != (newer.dialled is None)
+        ours_first = self.name < older.name
+        return (
+            crossed and older.incarnation == newer.incarnation and ours_first == (older.dialled is not None)
+        )
+
+    def _malformed(self, given: m.Malformed) -> None:
+        channel = self.connections.get(given.connection)
+        if channel is not None:
+            self.reject(channel, given.problem, is_malformed=True)
+            self.drop(channel, f"malformed: {given.problem}", abort=False)
+
+    def _disconnected(self, given: m.Disconnected) -> None:
+        channel = self.connections.pop(given.connection, None)
+        if channel is not None:
+            self._forget(channel, given.reason)
+
+    def _forget(self, channel: C, reason: str) -> None:
+        """After the connection is gone: dial again, tell the protocol."""
+        peer = channel.dialled or channel.name
+        known = self.channels.get(channel.name) is channel
+        if known:
+            del self.channels[channel.name]
+        dialer = self.dialers.get(peer)
+        if dialer is not None and peer not in self.channels:
+            _ = dialer.take(Event.LOST, self.now_us) or dialer.take(Event.START, self.now_us)
+        if known:
+            self.log("peer_lost", peer=channel.name, reason=reason)
+            self.lost(channel, reason)
+
+    def _writable(self, given: m.Writable) -> None:
+        channel = self.connections.get(given.connection)
+        if channel is not None:
+            channel.room_bytes = self._limits.burst_bytes
+            channel.awaiting = False
+            self.writable(channel)
+
+    def _timer_fired(self, given: m.TimerFired) -> None:
+        word, *rest = given.timer
+        if given.timer in self.timers:
+            self.timers[given.timer]()
+        elif word != DIAL:
+            self.timer_fired(given.timer)
+        elif rest[0] in self.dialers:
+            self.dialers[rest[0]].take(Event.RETRY, self.now_us)
+
+    def _finish(self, given: m.Finish) -> None:
+        for dialer in self.dialers.values():
+            dialer.take(Event.STOP, self.now_us)
+        for connection in self.connections:
+            self.emit(m.Close(connection))
+        for timer in self.timers:
+            self.emit(m.CancelTimer(timer))
+        self.emit(m.Finished())
+        self._has_finished = True
+
+    # --- Silence
+
+    def _look_for_silence(self) -> None:
+        """Abort connections whose peer has been silent for too long; look again when the next one could be.
+
+        When this comes late, it was us who did not listen: that time is not held against anyone.
+        """
+        late_us = max(0, self.now_us - self._silence_at_us)
+        for channel in list(self.connections.values()):
+            channel.heard_us = channel.heard_us + late_us if channel.is_read else self.now_us
+            silent_us = self.now_us - channel.heard_us
+            if silent_us >= self._patience_us(channel):
+                self.log("peer_silent", "warning", peer=channel.name, silent_ms=silent_us // 1000)
+                self.drop(channel, "silent")
+        ends_us = [channel.heard_us + self._patience_us(channel) for channel in self.connections.values()]
+        self._watch_silence(min([*ends_us, self.now_us + self._limits.silence_us]))
+
+    def _patience_us(self, channel: C) -> int:
+        """How long it may say nothing; until it answers our greeting, as long as an attempt may last."""
+        silence_us = self.silence_us(channel)
+        return silence_us if channel.has_answered else max(silence_us, self._limits.pauses.timeout_us)
+
+    def _watch_silence(self, at_us: int) -> None:
+        self._silence_at_us = at_us
+        self.emit(m.SetTimer(SILENCE, at_us))

@@ -1,0 +1,1 @@
+"""Publishers, and how an event spreads over the zones that want it."""

@@ -1,0 +1,135 @@
+"""Subscribers of a zone whose subscriptions an event matches are notified, each once (3.4).
+
+Who has said that it has an event is not notified of it again when its wave comes once more. Which events are
+older than its subscription a subscriber knows itself: nobody else knows for certain when it asked.
+"""
+
+from node.core.peers.peer_pool import Address
+from node.protocols.meghdoot.layers import Mail
+from node.protocols.meghdoot.messages import Event, EventName, Notify, Publish
+from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.publishing.event import SeenEvent
+from node.protocols.meghdoot.region import Steps
+from node.protocols.meghdoot.zones.doubts import Doubts
+from node.protocols.meghdoot.zones.held_zones import HeldZone, HeldZones
+from node.protocols.meghdoot.zones.keeping import Keeping
+
+ANSWERED_MAX = 16_384
+
+
+class EventSpread:
+    """An event that spreads (`propagation.Spread`). payload: the message's, as bytes."""
+
+    __slots__ = (
+        "_doubts",
+        "_message",
+        "_notification",
+        "attempt",
+        "is_for_owners",
+        "number",
+        "origin",
+        "payload",
+        "publisher",
+        "region",
+        "seen",
+    )
+
+    def __init__(
+        self,
+        message: Publish | Event,
+        payload: bytes,
+        seen: SeenEvent,
+        notification: "Notification",
+        doubts: Doubts,
+    ) -> None:
+        self.origin, self.number, self.attempt = message.stream, message.first_seq, message.attempt
+        self.publisher, self.region, self.is_for_owners = message.address, seen.region, False
+        self.payload, self.seen = payload, seen
+        self._message, self._notification, self._doubts = message, notification, doubts
+
+    @property
+    def steps(self) -> Steps:
+        """See `propagation.Spread`."""
+        return self.seen.steps
+
+    def visit(self, zone: HeldZone) -> dict[Address, int]:
+        """See `propagation.Spread`."""
+        return self._notification.visit(self, zone)
+
+    def doubts(self, zone: HeldZone) -> int:
+        """See `propagation.Spread`."""
+        return self._doubts.count_in(zone)
+
+    def onward(self, zone: int, waited_us: int) -> Event:
+        """See `propagation.Spread`."""
+        message = self._message
+        age_us = message.age_us + waited_us
+        return Event(
+            self.origin,
+            self.number,
+            self.attempt,
+            message.settled,
+            age_us,
+            self.publisher,
+            zone,
+            self.payload,
+        )
+
+    def again(self, subscriber: Address, life: int, waited_us: int) -> None:
+        """Notify a subscriber that has not answered of an event that came some time ago."""
+        self._notification.send(subscriber, self.notify(life, waited_us))
+
+    def notify(self, life: int, waited_us: int) -> Notify:
+        """What a life of a subscriber is told so long after the event came."""
+        message = self._message
+        return Notify(
+            self.origin, self.number, message.settled, message.age_us + waited_us, life, self.payload
+        )
+
+
+class Notification:
+    """Notifies for the zones of a peer. send: to a subscriber."""
+
+    def __init__(self, parameters: Parameters, mail: Mail, keeping: Keeping, held: HeldZones) -> None:
+        self.count = 0
+        self.send = mail.send
+        self._is_confirming = parameters.is_confirming
+        self._keeping = keeping
+        self._held = held
+        self._answered: dict[tuple[Address, int, int], int] = {}  # in which life
+
+    def visit(self, spread: EventSpread, zone: HeldZone) -> dict[Address, int]:
+        """Notify subscribers in a zone; those that are to answer, with their lives."""
+        if not len(self._keeping.subscriptions):
+            return {}
+        only = None if self._has_only() else zone.zone
+        told: dict[Address, int] = {}
+        for each in self._keeping.subscriptions.matching(spread.seen.values, only):
+            life, address = each.life, each.subscriber
+            if told.get(address, -1) < life:
+                told[address] = life
+        if self._answered:
+            stream, seq = spread.origin, spread.number
+            for address, life in list(told.items()):
+                if self._answered.get((address, stream, seq), -1) >= life:
+                    del told[address]
+        by_life: dict[int, Notify] = {}
+        for address, life in told.items():
+            notify = by_life.get(life)
+            if notify is None:
+                notify = by_life[life] = spread.notify(life, 0)
+            self.send(address, notify)
+        self.count += len(told)
+        return told
+
+    def _has_only(self) -> bool:
+        """A peer with several zones, or with what it has not sent on yet, has others' subscriptions, too."""
+        return self._keeping.is_settled and len(self._held.by_id) == 1
+
+    def notified(self, subscriber: Address, event: EventName) -> None:
+        """A subscriber has an event that was for one of its lives; a later one may want it, too."""
+        if self._is_confirming:
+            key = subscriber, event.stream, event.first_seq
+            self._answered[key] = max(self._answered.get(key, 0), event.life)
+            if len(self._answered) > ANSWERED_MAX:
+                del self._answered[next(iter(self._answered))]

@@ -1,0 +1,137 @@
+"""How Meghdoot's layers reach those of other peers over CAN, and what they see of it."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from node.core.peers.peer_pool import Address, PeerEffect
+from node.protocols.can.claims import Versions
+from node.protocols.can.overlay import Can
+from node.protocols.can.zones import Point, Zone
+from node.protocols.meghdoot.layers import News, Surroundings
+from node.protocols.reachability.lateness import Lateness
+from node.protocols.reachability.nodes import NodeHandle
+
+USUAL_US = 500_000
+NEWS_MAX = 64
+"""Changes of zones that are kept; with more, whoever asks looks at all zones anew."""
+
+
+class Post:
+    """See `layers.Mail`. What a peer sends itself waits until it is done with what it does (`here`).
+
+    unsent: kinds of messages that a study leaves out, since it does not count them.
+    """
+
+    def __init__(self, own: Address, emit: Callable[[PeerEffect], None]) -> None:
+        self.can: Can
+        self.own = own
+        self.now_us = 0
+        self.here: deque[Any] = deque()
+        self.lateness = Lateness(USUAL_US)
+        self.unsent: frozenset[type] = frozenset()
+        self.emit = emit
+
+    def send(self, address: Address, message: Any) -> None:
+        """See `layers.Mail`."""
+        if address == self.own:
+            self.here.append(message)
+        elif type(message) not in self.unsent:
+            self.can.reach.send(address, message)
+
+    def route(self, message: Any, point: Point) -> None:
+        """See `layers.Mail`; every node on the way asks the application for the point again."""
+        self.can.route(message)
+
+    def miss(self, address: Address) -> None:
+        """See `layers.Mail`."""
+        if address != self.own:
+            self.can.miss(address)
+
+    def is_silent(self, address: Address, since_us: int) -> bool:
+        """See `layers.Mail`."""
+        return self.can.reach.is_silent(address, since_us)
+
+    def has_way_since(self, address: Address, since_us: int) -> bool:
+        """See `layers.Mail`."""
+        return self.can.reach.has_way_since(address, since_us)
+
+    def is_failed(self, address: Address) -> bool:
+        """See `layers.Mail`."""
+        return self.can.reach.is_failed(address)
+
+    @property
+    def own_late_us(self) -> int:
+        """See `layers.Mail`."""
+        return self.lateness.at(self.now_us)
+
+    def own_late_since(self, since_us: int) -> int:
+        """See `layers.Mail`."""
+        return self.lateness.since(since_us, self.now_us)
+
+    @property
+    def late_us(self) -> int:
+        """See `layers.Mail`."""
+        return self.can.reach.late_us
+
+
+class View:
+    """See `layers.Overlay`: what a node's claims say."""
+
+    def __init__(self) -> None:
+        self._can: Can
+        self._news: list[News] = []
+        self._versions: Versions | None = None
+        self._held: tuple[Zone, ...] = ()
+
+    def of(self, can: Can, changed: Callable[[], None]) -> None:
+        """Whose claims they are; `changed` is called with each of them that changes."""
+        self._can, self._changed = can, changed
+        can.claims.table.watch = self._note
+
+    def _note(self, owner: Address, zone: Zone, is_there: bool) -> None:
+        if len(self._news) <= NEWS_MAX:
+            self._news.append(News(owner, zone, is_there))
+        self._changed()
+
+    def held(self) -> Sequence[Zone]:
+        """See `layers.Overlay`."""
+        versions = self._can.claims.held
+        if versions is not self._versions:
+            self._versions, self._held = versions, tuple(versions)
+        return self._held
+
+    def beside(self, zone: Zone) -> Surroundings:
+        """See `layers.Overlay`."""
+        claims = self._can.claims
+        table = claims.table
+        rows = np.flatnonzero(table.adjacent(zone)).tolist()
+        zones, owners = [table.zones[row] for row in rows], [table.owners[row] for row in rows]
+        return Surroundings(zones, owners, table.low[rows], table.high[rows])
+
+    def news(self) -> Sequence[News] | None:
+        """See `layers.Overlay`."""
+        news, self._news = self._news, []
+        return news if len(news) <= NEWS_MAX else None
+
+    def holders(self, zone: Zone, owner: Address) -> Sequence[Address]:
+        """See `layers.Overlay`."""
+        return self._can.claims.holder(owner).addresses
+
+    def known(self) -> Iterable[Address]:
+        """See `layers.Overlay`."""
+        claims = self._can.claims
+        holders = (claims.own, *claims.others.values())
+        found = dict.fromkeys(address for holder in holders for address in holder.addresses)
+        found.pop(claims.own.node.address, None)
+        return found
+
+    def replicas(self, zone: Zone) -> Sequence[NodeHandle]:
+        """See `layers.Overlay`."""
+        return self._can.claims.own.replicas
+
+    def is_owner(self, zone: Zone) -> bool:
+        """See `layers.Overlay`."""
+        return zone in self._can.claims.own.versions

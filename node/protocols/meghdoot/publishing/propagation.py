@@ -1,0 +1,137 @@
+"""Events at a zone: who has to be told, and which zones come next (3.4, algorithm Deliver Event).
+
+Everything that spreads over a region goes the same way; what is done at a zone differs (`Visit`): for an
+event subscribers are notified, for a recovery (4.3) subscriptions are sent.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from node.core.peers.peer_pool import Address
+from node.protocols.can.zones import Point
+from node.protocols.meghdoot.layers import Mail
+from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.publishing.waves import Again, Key, Wave, Waves
+from node.protocols.meghdoot.region import Region, Steps, points_in
+from node.protocols.meghdoot.zones.held_zones import HeldZone, HeldZones
+
+SEEN_MAX = 16_384
+
+
+class Spread(Protocol):
+    """Something that spreads over a region. is_for_owners: replicas would not do."""
+
+    origin: int
+    number: int
+    attempt: int
+    publisher: Address
+    region: Region
+    is_for_owners: bool
+
+    @property
+    def steps(self) -> Steps:
+        """The region's."""
+
+    def visit(self, zone: HeldZone) -> dict[Address, int]:
+        """Do what is done at a zone; the subscribers that are to answer, with their lives."""
+
+    def doubts(self, zone: HeldZone) -> int:
+        """1 if something of a zone that matters is not known for certain."""
+
+    def onward(self, zone: int, waited_us: int) -> Any:
+        """See `waves.Onward`."""
+
+    @property
+    def again(self) -> Again | None:
+        """Tells one of the subscribers once more (`waves.Again`), if that is possible."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a peer has done since it was started. repeats: visits of zones that had been visited already."""
+
+    visits: int = 0
+    repeats: int = 0
+    strays: int = 0  # for zones that this peer does not hold (any more)
+
+
+class Propagation:
+    """Takes waves at the zones of a peer, and passes them on."""
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        mail: Mail,
+        held: HeldZones,
+        waves: Waves,
+    ) -> None:
+        self.counts = Counts()
+        self._parameters = parameters
+        self._mail = mail
+        self._held = held
+        self._waves = waves
+        self._is_basic = parameters.propagation == "basic"
+        self._is_confirming = parameters.is_confirming
+        self._seen: dict[Key, None] = {}
+
+    def begin(self, spread: Spread, point: Point, origin: Address) -> bool:
+        """Start at the zone in which the region's corner is; whether this peer holds it."""
+        zone = self._held.containing(point)
+        if zone is None:
+            return False
+        self._visit(spread, zone, origin, is_root=True)
+        return True
+
+    def take(self, spread: Spread, sender: Address, zone_id: int) -> None:
+        """It was passed on to this peer, for one of its zones."""
+        zone = self._held.by_id.get(zone_id)
+        if zone is not None:
+            self._visit(spread, zone, sender, is_root=False)
+            return
+        self.counts.strays += 1
+        self._visit_any(spread, sender, zone_id)
+
+    def _visit_any(self, spread: Spread, sender: Address, asked: int) -> None:
+        """The sender does not know how the zone was divided: what of it is here is visited."""
+        key = spread.origin, spread.number, spread.attempt, asked
+        wave = self._wave(key, spread, sender, is_root=False)
+        for zone in self._held.by_id.values():
+            if spread.region.touches(zone.zone):
+                wave.children[zone.id] = self._mail.own
+        if self._is_confirming:
+            self._waves.begin(wave)
+        for child in sorted(wave.children):
+            self._visit(spread, self._held.by_id[child], self._mail.own, is_root=False)
+
+    def _wave(self, key: Key, spread: Spread, parent: Address, *, is_root: bool) -> Wave:
+        until_us = self._mail.now_us + self._parameters.wave_timeout_us
+        return Wave(key, parent, is_root, spread.publisher, until_us, 0, 0)
+
+    def _visit(self, spread: Spread, zone: HeldZone, parent: Address, *, is_root: bool) -> None:
+        key = spread.origin, spread.number, spread.attempt, zone.id
+        if not self._is_new(key):
+            self.counts.repeats += 1
+            if self._is_confirming and not self._waves.is_open(key, parent):
+                self._waves.answer(self._wave(key, spread, parent, is_root=is_root))
+            return
+        self.counts.visits += 1
+        told = spread.visit(zone)
+        children = zone.children(spread.region, is_basic=self._is_basic, is_for_owners=spread.is_for_owners)
+        if self._is_confirming:
+            wave = self._wave(key, spread, parent, is_root=is_root)
+            wave.points = points_in(zone.steps, spread.steps)
+            wave.doubts = spread.doubts(zone)
+            wave.told, wave.again = told, spread.again
+            wave.children, wave.onward = dict(children), spread.onward
+            self._waves.begin(wave)
+        for child, address in children:
+            self._mail.send(address, spread.onward(child, 0))
+
+    def _is_new(self, key: Key) -> bool:
+        seen = self._seen
+        if key in seen:
+            return False
+        seen[key] = None
+        if len(seen) > SEEN_MAX:
+            del seen[next(iter(seen))]
+        return True

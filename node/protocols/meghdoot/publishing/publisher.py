@@ -1,0 +1,246 @@
+"""A publisher: it routes its events to their points, and keeps each until it is everywhere.
+
+The paper is best effort. Here a publisher learns how much of the region was visited (`waves`). Was it less
+than all of it, or were subscriptions of a part of it not known for certain, or is there no answer, the event
+is sent out again, less and less often. How many may be on their way is bounded (`window`): the others wait
+here, and where processors are short fewer are published. Were all zones visited, but some subscribers gave
+no answer, the publisher keeps the event for these, and sends it to them until they answer or are given up.
+
+A publisher that was started again begins an epoch of its own (`node.core.epochs`). What was not everywhere
+when it died is lost with it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from heapq import nsmallest
+
+from node.core.epochs import first_of
+from node.core.peers.peer_pool import Address
+from node.protocols.meghdoot.layers import Mail
+from node.protocols.meghdoot.messages import EventName, Notify, Publish, Undelivered, Visited
+from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.publishing.event import EventReader, SeenEvent
+from node.protocols.meghdoot.publishing.window import LATE_US, Window
+from node.protocols.meghdoot.region import all_points
+
+AGAIN_MAX = 8
+"""Between two attempts there are at most so many times the first wait."""
+ATTEMPT_MAX = 65_535
+FIRST, LEAST = 64, 4
+"""Events that may be on their way at first, and whatever happens."""
+AT_ONCE = 8
+"""Of as many events as may be on their way, one in so many is sent out again at a time."""
+EARLY_US = 200_000
+"""Wait after an answer that says that something was left out: whoever knows better tells the others."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """An event that is not known to be everywhere. Attempts are numbered from 0.
+
+    is_answered: an attempt is over, whatever came of it: what waits for a zone that is in doubt is no load.
+    remaining: subscribers that have not answered, with their lives, once all zones were visited.
+    reported: by attempt and zone, those that were told of; expected: how many by an attempt's answer.
+    """
+
+    seq: int
+    seen: SeenEvent
+    payload: bytes
+    published_us: int
+    again_us: int
+    wait_us: int
+    attempt: int = 0
+    is_answered: bool = False
+    remaining: dict[Address, int] | None = None
+    reported: dict[int, dict[int, dict[Address, int]]] = field(default_factory=dict)
+    expected: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Publication:
+    """A stream that is published here. last: its newest event; spreading: how many have no answer."""
+
+    stream: int
+    last: int
+    window: Window
+    spreading: int = 0
+    heard_us: int = 0
+    pending: dict[int, Pending] = field(default_factory=dict)
+
+    @property
+    def settled(self) -> int:
+        """The first event that is not known to be everywhere; 0: that is known of none."""
+        return next(iter(self.pending), 0)
+
+
+class Publisher:
+    """All streams that a peer publishes. epoch: how often it was started before. acknowledged: is told of
+    each event that is everywhere.
+    """
+
+    def __init__(self, parameters: Parameters, mail: Mail, reader: EventReader, epoch: int) -> None:
+        self.publications: dict[int, Publication] = {}
+        self.acknowledged: Callable[[int, int], None] = lambda stream, seq: None
+        self._parameters = parameters
+        self._mail = mail
+        self._reader = reader
+        self._epoch = epoch
+        self._wait_max_us = AGAIN_MAX * parameters.retransmit_us
+        self._missed: dict[Address, None] = {}  # that were sent what they had not answered
+
+    def has_room(self, stream: int) -> bool:
+        """Whether another event may be on its way."""
+        known = self.publications.get(stream)
+        if known is None:
+            return True
+        return len(known.pending) < self._parameters.window and known.spreading < known.window.size
+
+    def check(self) -> None:
+        """Assert that what is on its way is in order, and counted right."""
+        for each in self.publications.values():
+            spreading = sum([not pending.is_answered for pending in each.pending.values()])
+            assert each.spreading == spreading, "events on their way counted wrong"
+            assert list(each.pending) == sorted(each.pending), "events not in their order"
+            assert not each.pending or next(reversed(each.pending)) <= each.last, "numbered ahead"
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether everything is everywhere, or with a publisher for a subscriber that has failed."""
+        return all(
+            pending.remaining is not None and all(map(self._mail.is_failed, pending.remaining))
+            for publication in self.publications.values()
+            for pending in publication.pending.values()
+        )
+
+    def publish(self, stream: int, payload: bytes) -> int:
+        """Publish an event; its number."""
+        publication = self.publications.get(stream)
+        if publication is None:
+            window = Window(FIRST, LEAST, self._parameters.window)
+            publication = Publication(stream, first_of(self._epoch) - 1, window)
+            self.publications[stream] = publication
+        publication.last += 1
+        now_us = self._mail.now_us
+        wait_us = self._parameters.wave_timeout_us + self._parameters.retransmit_us // 2
+        seen = self._reader.read(payload)
+        pending = Pending(publication.last, seen, payload, now_us, now_us + wait_us, wait_us)
+        if self._parameters.is_confirming:
+            publication.pending[pending.seq] = pending
+            publication.spreading += 1
+        self._send(publication, pending)
+        return publication.last
+
+    def _send(self, publication: Publication, pending: Pending) -> None:
+        age_us = self._mail.now_us - pending.published_us
+        message = Publish(
+            publication.stream,
+            pending.seq,
+            pending.attempt,
+            publication.settled,
+            age_us,
+            self._mail.own,
+            pending.payload,
+        )
+        self._mail.route(message, pending.seen.point)
+
+    # --- Answers
+
+    def confirmed(self, visited: Visited) -> None:
+        """The zone with which a wave began has all answers."""
+        pending = self._pending(visited.stream, visited.first_seq)
+        if pending is None or pending.remaining is not None:
+            return
+        is_everywhere = visited.points == all_points(pending.seen.steps)
+        if is_everywhere or visited.late_us <= LATE_US:
+            self._answered(self.publications[visited.stream], pending, visited.late_us)
+        if visited.doubts or not is_everywhere:
+            if visited.attempt == pending.attempt:
+                pending.again_us = min(pending.again_us, self._mail.now_us + self._early_us(pending))
+            return
+        pending.expected[visited.attempt] = visited.undelivered
+        self._settle(visited.stream, pending, visited.attempt)
+
+    def _answered(self, publication: Publication, pending: Pending, late_us: int) -> None:
+        """A wave is over: it takes nobody's time now, though it may have to be sent out again."""
+        publication.heard_us = self._mail.now_us
+        if not pending.is_answered:
+            pending.is_answered = True
+            publication.spreading -= 1
+            publication.window.answered(pending.published_us, late_us, self._mail.now_us)
+
+    def _early_us(self, pending: Pending) -> int:
+        return min(EARLY_US << min(pending.attempt, AGAIN_MAX), pending.wait_us)
+
+    def undelivered(self, message: Undelivered) -> None:
+        """A zone notified subscribers in vain."""
+        pending = self._pending(message.stream, message.first_seq)
+        if pending is not None and pending.remaining is None:
+            lives = {each.address: each.life for each in message.subscribers}
+            pending.reported.setdefault(message.attempt, {})[message.zone] = lives
+            self._settle(message.stream, pending, message.attempt)
+
+    def _settle(self, stream: int, pending: Pending, attempt: int) -> None:
+        """If an attempt reached all zones, and all whom it did not reach are known."""
+        zones = pending.reported.get(attempt, {})
+        if sum(map(len, zones.values())) != pending.expected.get(attempt, -1):
+            return
+        pending.remaining = {address: life for told in zones.values() for address, life in told.items()}
+        pending.again_us = self._mail.now_us
+        pending.wait_us = self._parameters.retransmit_us
+        self._end_if_everywhere(stream, pending)
+
+    def notified(self, subscriber: Address, event: EventName) -> None:
+        """A subscriber has an event that was for one of its lives."""
+        pending = self._pending(event.stream, event.first_seq)
+        if pending is not None and pending.remaining is not None:
+            if pending.remaining.get(subscriber, 0) <= event.life:
+                pending.remaining.pop(subscriber, None)
+            self._end_if_everywhere(event.stream, pending)
+
+    def _end_if_everywhere(self, stream: int, pending: Pending) -> None:
+        if not pending.remaining and self.publications[stream].pending.pop(pending.seq, None) is not None:
+            self.acknowledged(stream, pending.seq)
+
+    def _pending(self, stream: int, seq: int) -> Pending | None:
+        publication = self.publications.get(stream)
+        return None if publication is None else publication.pending.get(seq)
+
+    # --- Time
+
+    def tick(self) -> None:
+        """Send again what is due."""
+        missed, self._missed = self._missed, {}
+        for address in missed:
+            self._mail.miss(address)
+        for publication, pending in list(self._due()):
+            waited_us, pending.wait_us = pending.wait_us, min(2 * pending.wait_us, self._wait_max_us)
+            pending.again_us = self._mail.now_us + pending.wait_us
+            if pending.remaining is None:
+                if publication.heard_us < self._mail.now_us - waited_us:
+                    publication.window.unanswered(pending.published_us, self._mail.now_us)
+                pending.attempt = min(pending.attempt + 1, ATTEMPT_MAX)
+                self._send(publication, pending)
+            elif self._mail.now_us - pending.published_us > self._parameters.gone_us:
+                publication.pending.pop(pending.seq)
+            else:
+                self._notify(publication, pending)
+
+    def _due(self) -> Iterator[tuple[Publication, Pending]]:
+        """Where answers are late they are waited for; and not all is sent again at once, but first what has
+        been due for longest: the oldest are due again before the newest have had their turn.
+        """
+        now_us = self._mail.now_us - self._mail.late_us
+        for publication in self.publications.values():
+            due = (pending for pending in publication.pending.values() if pending.again_us <= now_us)
+            most = max(1, int(publication.window.size / AT_ONCE))
+            yield from ((publication, each) for each in nsmallest(most, due, key=lambda each: each.again_us))
+
+    def _notify(self, publication: Publication, pending: Pending) -> None:
+        """Who has failed is asked by the overlay whether it is back."""
+        age_us = self._mail.now_us - pending.published_us
+        for address, life in (pending.remaining or {}).items():
+            if not self._mail.is_failed(address):
+                settled = publication.settled
+                message = Notify(publication.stream, pending.seq, settled, age_us, life, pending.payload)
+                self._missed[address] = None
+                self._mail.send(address, message)

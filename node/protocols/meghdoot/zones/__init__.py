@@ -1,0 +1,1 @@
+"""What a peer keeps for its zones: subscriptions, copies, load, and their recovery."""

@@ -1,0 +1,131 @@
+"""The zones that a peer holds, with their neighbours: to whom events go from each.
+
+A neighbour with replicas is sent events in turn: the next one by the next of its holders (4.1).
+
+What becomes of neighbours is put in when it is asked for next (`Overlay.news`): in a space of many dimensions
+each join concerns hundreds of zones, and a zone has hundreds of neighbours.
+"""
+
+from collections.abc import Sequence
+
+from node.core.peers.peer_pool import Address
+from node.protocols.can.zones import Point, Zone
+from node.protocols.meghdoot.layers import News, Overlay, zone_id
+from node.protocols.meghdoot.region import NextZones, Region, Steps, steps_of_zone
+
+Child = tuple[int, Address]
+"""A zone, and which of its holders."""
+
+
+class HeldZone:
+    """A zone of this peer, and those around it."""
+
+    def __init__(self, zone: Zone, overlay: Overlay, turns: dict[int, int]) -> None:
+        self.zone = zone
+        self.id = zone_id(zone)
+        self._overlay = overlay
+        self._turns = turns
+        around = overlay.beside(zone)
+        known = list(zip(around.owners, around.zones, strict=True))
+        self._next = NextZones(zone, around.low, around.high)
+        self._beside = {row: known[row] for row in self._next.rows}
+        self._rows = {each: row for row, each in self._beside.items()}
+        self._serial = len(known)
+        self._steps: Steps | None = None
+        self._holders: dict[int, tuple[int, Sequence[Address]]] = {}  # of those beside, by their rows
+
+    @property
+    def steps(self) -> Steps:
+        """The zone's, once they are needed."""
+        if self._steps is None:
+            self._steps = steps_of_zone(self.zone)
+        return self._steps
+
+    def hear(self, news: Sequence[News]) -> None:
+        """What has become of neighbours; others may have more holders than they had, or fewer."""
+        self._holders.clear()
+        for each in news:
+            if each.is_there:
+                self._add(each.owner, each.zone)
+            else:
+                self._remove(each.owner, each.zone)
+
+    def _add(self, owner: Address, zone: Zone) -> None:
+        if zone.adjacent(self.zone):
+            row = self._serial
+            self._serial += 1
+            self._next.add(row, zone)
+            self._beside[row] = owner, zone
+            self._rows[owner, zone] = row
+
+    def _remove(self, owner: Address, zone: Zone) -> None:
+        row = self._rows.pop((owner, zone), None)
+        if row is not None:
+            self._next.remove(row)
+            del self._beside[row]
+
+    def children(self, region: Region, *, is_basic: bool, is_for_owners: bool = False) -> list[Child]:
+        """To whom something goes that spreads over a region; `is_basic`: the algorithm as printed.
+
+        is_for_owners: replicas would not do.
+        """
+        rows = self._next.all_upper_left(region) if is_basic else self._next.children(region)
+        known, turns = self._holders, self._turns
+        children = []
+        for row in rows:
+            zone, holders = known.get(row) or self._look_up(row)
+            turn = 0
+            if len(holders) > 1 and not is_for_owners:
+                turn = turns.get(zone, 0)
+                turns[zone] = turn + 1
+            children.append((zone, holders[turn % len(holders)]))
+        return children
+
+    def _look_up(self, row: int) -> tuple[int, Sequence[Address]]:
+        owner, beside = self._beside[row]
+        found = self._holders[row] = zone_id(beside), self._overlay.holders(beside, owner)
+        return found
+
+
+class HeldZones:
+    """All of a peer's."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        self._overlay = overlay
+        self._held: dict[int, HeldZone] = {}
+        self._zones: tuple[Zone, ...] = ()
+        self._around: tuple[Address, ...] | None = None
+        self._is_old = True
+        self._turns: dict[int, int] = {}
+
+    def changed(self) -> None:
+        """The overlay is not as it was."""
+        self._is_old, self._around = True, None
+
+    @property
+    def by_id(self) -> dict[int, HeldZone]:
+        """All of them."""
+        if self._is_old:
+            self._is_old = False
+            self._renew(tuple(self._overlay.held()), self._overlay.news())
+        return self._held
+
+    def _renew(self, zones: tuple[Zone, ...], news: Sequence[News] | None) -> None:
+        if news is None or zones != self._zones:
+            self._zones = zones
+            held = (HeldZone(zone, self._overlay, self._turns) for zone in zones)
+            self._held = {each.id: each for each in held}
+            return
+        for each in self._held.values():
+            each.hear(news)
+
+    @property
+    def around(self) -> tuple[Address, ...]:
+        """All other peers that have zones near these."""
+        if self._around is None:
+            self._around = tuple(self._overlay.known())
+        return self._around
+
+    def containing(self, point: Point) -> HeldZone | None:
+        """The zone in which a point is, if this peer holds it."""
+        return next((each for each in self.by_id.values() if each.zone.contains(point)), None)

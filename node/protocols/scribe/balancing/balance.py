@@ -1,0 +1,58 @@
+"""Which children a node keeps: what the papers add to the base mechanism, as far as it is asked for.
+
+Growth by load and shrinking (draft of 2001, 3.4), the bottleneck remover and collapse (2002, IV.E and F).
+See `layers.Balance` for when each is asked.
+"""
+
+from collections.abc import Callable
+
+from node.core import machine as m
+from node.core.peers.peer_pool import PeerEffect
+from node.protocols.scribe.balancing.bottleneck import BottleneckRemover
+from node.protocols.scribe.balancing.collapse import Collapse
+from node.protocols.scribe.balancing.growth import Growth
+from node.protocols.scribe.balancing.shrink import Shrinking
+from node.protocols.scribe.balancing.survey import Surveys
+from node.protocols.scribe.messages import Join
+from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.topic import Topic
+from node.protocols.scribe.tree import Trees
+
+
+class TreeBalance:
+    """Of one node, as its parameters say; every node does what others ask of it, whatever its own say."""
+
+    def __init__(
+        self, parameters: Parameters, trees: Trees, rng: m.Randomness, emit: Callable[[PeerEffect], None]
+    ) -> None:
+        self._grows_by_load = parameters.growth == "by-load"
+        self._is_bounded = parameters.entries_max > 0
+        self._surveys = Surveys(parameters.probe_timeout_us, trees.pastry, emit)
+        self._remover = BottleneckRemover(parameters.entries_max, trees, self._surveys)
+        self.growth = Growth(parameters, trees, rng)
+        self._collapse = Collapse(trees, is_on=parameters.collapse)
+        self._shrinking = Shrinking(parameters, trees)
+
+    def passes(self, key: int, join: Join) -> Join | None:
+        """See `layers.Balance`."""
+        return self.growth.passes(key, join) if self._grows_by_load else None
+
+    def hands_on(self, topic: Topic, join: Join) -> bool:
+        """See `layers.Balance`."""
+        return self._grows_by_load and self.growth.hands_on(topic, join)
+
+    def adopted(self) -> None:
+        """See `layers.Balance`."""
+        if self._grows_by_load:
+            self.growth.relieve()
+        elif self._is_bounded:
+            self._remover.relieve()
+
+    def look_after(self, topic: Topic) -> None:
+        """See `layers.Balance`."""
+        self._collapse.look_after(topic)
+        self._shrinking.look_after(topic)
+
+    def timer(self, timer: m.Timer) -> bool:
+        """A timer fired; whether it is one of these."""
+        return self._surveys.timer(timer)

@@ -1,0 +1,70 @@
+"""How far away some nodes are, asked all at once: for whoever chooses among them.
+
+A survey ends when all have answered, or after a while with what there is.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from node.core import machine as m
+from node.core.peers.peer_pool import Address, PeerEffect
+from node.protocols.pastry.overlay import Pastry
+from node.protocols.reachability.nodes import NodeHandle
+
+SURVEY = "survey"
+
+Findings = Mapping[Address, int]
+"""One-way delays in microseconds, of those that answered."""
+
+
+@dataclass(slots=True)
+class _Survey:
+    then: Callable[[Findings], None]
+    open: set[Address]
+    delays_us: dict[Address, int] = field(default_factory=dict)
+
+
+class Surveys:
+    """All that are under way at a node. `wait_us`: after which one ends."""
+
+    def __init__(self, wait_us: int, pastry: Pastry, emit: Callable[[PeerEffect], None]) -> None:
+        self._wait_us = wait_us
+        self._pastry = pastry
+        self._emit = emit
+        self._surveys: dict[int, _Survey] = {}
+        self._number = 0
+
+    def begin(self, nodes: Iterable[NodeHandle], then: Callable[[Findings], None]) -> None:
+        """Measure all of these; `then` is given what was found, once."""
+        nodes = list(nodes)
+        self._number += 1
+        self._surveys[self._number] = _Survey(then, {node.address for node in nodes})
+        self._emit(m.SetTimer((SURVEY, str(self._number)), self._pastry.reach.now_us + self._wait_us))
+        for node in nodes:
+            self._pastry.measure(node, partial(self._measured, self._number, node.address))
+        self._end_if_complete(self._number)
+
+    def timer(self, timer: m.Timer) -> bool:
+        """A timer fired; whether it is a survey's."""
+        if timer[0] != SURVEY:
+            return False
+        self._end(int(timer[1]))
+        return True
+
+    def _measured(self, number: int, address: Address, rtt_us: int) -> None:
+        survey = self._surveys.get(number)
+        if survey is not None:
+            survey.delays_us[address] = rtt_us // 2
+            survey.open.discard(address)
+            self._end_if_complete(number)
+
+    def _end_if_complete(self, number: int) -> None:
+        if not self._surveys[number].open:
+            self._emit(m.CancelTimer((SURVEY, str(number))))
+            self._end(number)
+
+    def _end(self, number: int) -> None:
+        survey = self._surveys.pop(number, None)
+        if survey is not None:
+            survey.then(survey.delays_us)

@@ -1,0 +1,110 @@
+"""Answering REQUESTs from a store of events (paper 3.2, Fig. 3: receiveRequest), for clients and the tail of
+the proxy.
+
+An open request is a cursor into the store, not a queue of bytes: what it still has to get is read when its
+channel has room, so a huge REQUEST costs no more memory than a small one. Batches are given whole, so an
+answer may reach a little beyond the wanted interval; it may have holes, and may be empty. ANSWERED ends it
+and carries the own cnt, as the paper's EVENTS does.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from node.protocols.sprinkler.messages import Answered, Request
+from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.storage.batches import Batch, last_seq
+
+OPEN_REQUESTS = 4096  # of one channel; who asks for more without reading is dropped
+ANSWER_LIMIT_BYTES = 16_777_216  # of one answer; who wants more asks again
+
+
+class Store(Protocol):
+    """Where events are: a client's Recv, or a proxy's Hist up to what is committed ("Recv = Hist", 3.2)."""
+
+    def cnt(self, stream: int) -> int:
+        """The last event of the stream that others may have."""
+
+    def after(self, stream: int, cnt: int, limit_bytes: int) -> Sequence[Batch]:
+        """Batches that end after `cnt`, in order, of about `limit_bytes`, at least one if there is one.
+
+        None of them reaches beyond `cnt(stream)`. The first may begin later than `cnt` + 1: what lies between
+        is not there any more.
+        """
+
+
+class OpenRequest:
+    """A REQUEST that is not answered to its end. at: the last event that was given."""
+
+    __slots__ = ("at", "given_bytes", "request")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.at = max(0, request.next - 1)
+        self.given_bytes = 0
+
+
+class Answers:
+    """The open requests of all channels. send, drop: those of the participant."""
+
+    def __init__(self, store: Store, send: Callable[..., Any], drop: Callable[[Channel, str], None]) -> None:
+        self._store = store
+        self._send = send
+        self._drop = drop
+        self._open: dict[Channel, deque[OpenRequest]] = {}
+
+    def take(self, channel: Channel, request: Request) -> None:
+        """receiveRequest: answer it now as far as the channel has room, the rest when it has room again."""
+        waiting = self._open.get(channel)
+        if waiting is None:
+            opened = OpenRequest(request)
+            if not channel.open_for_bulk or not self._serve_one(channel, opened):
+                self._open[channel] = deque([opened])
+        elif len(waiting) < OPEN_REQUESTS:
+            waiting.append(OpenRequest(request))
+        else:
+            self._drop(channel, "asks for more than it reads")
+
+    def serve(self, channel: Channel) -> None:
+        """The channel has room again."""
+        waiting = self._open.get(channel)
+        if waiting is None:
+            return
+        while channel.open_for_bulk and self._serve_one(channel, waiting[0]):
+            waiting.popleft()
+            if not waiting:
+                del self._open[channel]
+                return
+
+    def forget(self, channel: Channel) -> None:
+        """The channel is gone, and its open requests with it."""
+        self._open.pop(channel, None)
+
+    def clear(self) -> None:
+        """Drop all open requests: they will be repeated elsewhere."""
+        self._open.clear()
+
+    def _serve_one(self, channel: Channel, opened: OpenRequest) -> bool:
+        """Go on with an answer; True when it is at its end."""
+        request, store = opened.request, self._store
+        stream, wanted = request.stream, request.cnt
+        while True:
+            found = store.after(stream, opened.at, channel.room_bytes)
+            given = len(found)
+            while given and found[given - 1].first_seq > wanted:
+                given -= 1
+            if given:
+                opened.at = last_seq(found[given - 1])
+            cnt = store.cnt(stream)
+            ended = given < len(found) or opened.at >= wanted or opened.at >= cnt or not given
+            last = min(wanted, cnt)
+            if not ended:
+                opened.given_bytes += sum([len(batch.payload) for batch in found])
+                ended = opened.given_bytes >= ANSWER_LIMIT_BYTES
+                last = opened.at
+            if ended:
+                self._send(channel, *found[:given], Answered(stream, request.next, max(last, 0), cnt))
+                return True
+            self._send(channel, *found)
+            if not channel.open_for_bulk:
+                return False

@@ -1,0 +1,137 @@
+"""Messages of the replicated proxy (paper 3.3): along the chain, and with its configuration service."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from node.core.content.value import value
+from node.core.errors import RemoteProtocolError
+from node.core.message_layout import SEQ, Field, Tail
+from node.protocols.sprinkler.message_values import Disk, Standing, check_number
+from node.protocols.sprinkler.stream_messages import Counter
+
+
+@value
+class Publication:
+    """The publisher of the events from first_seq on; passed down the chain, so that a retry is recognised."""
+
+    reads: ClassVar = (
+        "s{stream}",
+        "[{first_seq}..{first_seq+count}]",
+        "request {first_request}",
+        "by {name}",
+    )
+
+    stream: Annotated[int, Field("I", "", "the stream")]
+    first_seq: Annotated[int, Field("Q", SEQ, "sequence number of its first event")]
+    count: Annotated[int, Field("I", "events", "events in the batch")]
+    first_request: Annotated[int, Field("Q", "events", "of its PUBLISH", columns=("request",))]
+    incarnation: Annotated[int, Field("Q", "", "of its publisher")]
+    name: Annotated[str, Tail("text", "its publisher")]
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """I come after you in this configuration and have this much: send me what follows.
+
+    Answered in kind by the predecessor, with its own counters: what it sends along the chain from then on
+    belongs to this configuration, and what it sent before does not count.
+    """
+
+    reads: ClassVar = ("configuration {configuration}", "{counters}")
+
+    configuration: Annotated[int, Field("Q", "", "number of the configuration")]
+    counters: Annotated[tuple[Counter, ...], Tail("rows", "cnt of each stream", Counter)]
+
+
+@value
+class Stored:
+    """All replicas from the sender to the tail have these streams up to cnt."""
+
+    reads: ClassVar = ("{counters}",)
+
+    counters: Annotated[tuple[Counter, ...], Tail("rows", "streams that have grown", Counter)]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """You have everything: you are the tail from now on (3.3)."""
+
+    reads: ClassVar = ("configuration {configuration}",)
+
+    configuration: Annotated[int, Field("Q", "", "in which the sender was the tail")]
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A row of CONFIGURATION."""
+
+    reads: ClassVar = ("{index}", "{standing?}")
+    column: ClassVar = "members"
+
+    index: Annotated[int, Field("I", "", "which of its region's proxies")]
+    standing: Annotated[int, Field("B", "", "its part in the chain", Standing)]
+    incarnation: Annotated[int, Field("Q", "", "of the process that is meant; 0: any")]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The chain of the sender's region from head to tail, and who is joining behind it (3.3)."""
+
+    reads: ClassVar = ("{number}:", "{replicas}")
+
+    number: Annotated[int, Field("Q", "", "grows with each configuration", columns=("configuration",))]
+    began: Annotated[
+        int, Field("Q", "", "configuration since when a member has all: state from before it is void")
+    ]
+    replicas: Annotated[
+        tuple[Replica, ...], Tail("rows", "members from head to tail, then who joins", Replica)
+    ]
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError for what is no chain."""
+        check_number("CONFIGURATION", self.number)
+        indices = [replica.index for replica in self.replicas]
+        if len(dict.fromkeys(indices)) != len(indices):
+            raise RemoteProtocolError(f"CONFIGURATION {self.number} with a replica that stands there twice")
+        if any(replica.standing != Standing.MEMBER for replica in self.replicas[:-1]):
+            raise RemoteProtocolError(f"CONFIGURATION {self.number} with members behind who joins")
+        if any(replica.standing > Standing.JOINING for replica in self.replicas):
+            raise RemoteProtocolError(f"CONFIGURATION {self.number} with an unknown standing")
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """I have the token: make me a member (3.3)."""
+
+    reads: ClassVar = ("configuration {configuration}",)
+
+    configuration: Annotated[int, Field("Q", "", "in which the token was given")]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """You have all of the region's streams that there was when they were taken back. Also on disk."""
+
+    reads: ClassVar = ("configuration {configuration}",)
+
+    configuration: Annotated[int, Field("Q", "", "in which that is so")]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """This is what I have, for my configuration service: said first of all, on every CONFIGURATION, and when
+    the disk is full or works again (3.3).
+    """
+
+    reads: ClassVar = ("configuration {configuration}", "committed {cnt}")
+
+    configuration: Annotated[int, Field("Q", "", "the last that this state belonged to; 0: there is none")]
+    cnt: Annotated[
+        int, Field("Q", SEQ, "of the region's own streams, what is committed: the sum of their counters")
+    ]
+    disk: Annotated[int, Field("B", "", "whether more can be stored", Disk)]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more can be stored."""
+        return self.disk == Disk.FULL

@@ -1,0 +1,283 @@
+"""The configuration service of a region (paper 3.3): it says which replicas form the chain.
+
+Every replica of the region keeps a connection with it, and so does everyone else who needs the chain. Its
+configurations are numbered from 1 on, and every change is pushed to all who are connected; who connects is
+told the present one. Who belongs to the next one is decided in `membership`, from what replicas say of
+themselves (STATUS). One whose connection is lost, or falls silent, has `failure_grace` to come back as the
+same process; meanwhile the others are told the present configuration again, and answer, so that it is known
+who goes on without it.
+
+The first configuration has all replicas in order of their index, or those that have come within a named
+wait. What is decided goes to the log on disk before it is told, if the process has one. A service that comes
+back without it takes the newest configuration that one of those replicas was told, or has on its disk. That
+holds if all have spoken and its members have their state: else there may have been a later one, and the chain
+begins anew. Its numbers are then beyond all of its earlier lives: it leaves out `NUMBERS_A_LIFE` for each.
+
+A chain begins anew only when all replicas have come, or were waited for: one of them may have more.
+
+A chain waits for ever for members that only they can replace: where nobody else has all that was committed.
+The operator ends this with GiveUp (`node.core.machine`): the chain begins anew with what the others have.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from node.core import machine as m
+from node.core.specification import NodeSpec
+from node.protocols.sprinkler.chain.configurations import Chain, chain_of, configuration_of
+from node.protocols.sprinkler.chain.participant import Participant
+from node.protocols.sprinkler.messages import (
+    Advertisement,
+    Configuration,
+    Joined,
+    Refusal,
+    Role,
+    Standing,
+    Status,
+)
+from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.region.membership import BEGAN_ANEW, Attendance, begin_anew, decide, is_whole
+
+FORM: m.Timer = ("form",)
+GRACE = "grace"  # first word of a replica's timer
+DECISIONS_MAX = 1_000  # that follow from one input
+ANEW: m.Timer = ("anew",)
+NUMBERS_A_LIFE = 16_384  # left out for each earlier start of the process, if nothing of it is known
+LIVES_MAX = 255  # for which numbers are left out
+
+
+class ConfigurationService(Participant):
+    """The service of one region, one process; replicas and others dial it."""
+
+    role = Role.CONFIGURATION
+
+    def __init__(self, spec: NodeSpec, rng: m.Randomness) -> None:
+        super().__init__(spec, rng)
+        self.region = spec.region
+        self.replicas: Sequence[str] = self.chains.replicas(spec.region)
+        self.chain = Chain(0, 0)
+        self._used = NUMBERS_A_LIFE * min(spec.start, LIVES_MAX)  # numbers up to here: earlier lives'
+        self._waits_for_all = True  # before the first configuration
+        self._anew_us: int | None = None  # until when others are waited for before the chain begins anew
+        self._keeps = spec.storage is not None
+        self._segment = 0  # of the log
+        self._appended = 0
+        self._synced = 0
+        self._told = 0  # number of the configuration that was told last
+        self._remember: dict[str, Configuration] = {}  # what replicas were told last
+        self._statuses: dict[str, Status] = {}  # what the replicas that are connected said last
+        self._losses = 0  # of replicas that belonged to the chain
+        self._lost: dict[str, tuple[int, int]] = {}  # who is away: the number of the loss, until when to wait
+        self._heard: dict[str, int] = {}  # losses until a replica spoke last
+        self._given_up: set[str] = set()  # by the operator
+        self.takes = {
+            **{(role, Advertisement): self._heartbeat for role in Role},
+            (Role.PROXY, Joined): self._joined,
+            (Role.PROXY, Configuration): self._remembered,
+            (Role.PROXY, Status): self._told_status,
+        }
+
+    # --- Hooks
+
+    def restored(self, stored: Iterable[m.StoredSegment]) -> None:
+        """Go on from the last configuration that is on disk."""
+        numbers = []
+        for segment in stored:
+            numbers.append(segment.number)
+            for message in segment.messages:
+                if isinstance(message, Configuration) and message.number > self.chain.number:
+                    self.chain = chain_of(message, self.replicas)
+        self._segment = max(numbers, default=0) + 1
+        if self.chain.number and self._keeps:
+            self._append()
+            self.emit(m.Rewrite(tuple(numbers), ()))
+
+    def started(self) -> None:
+        """Listen; wait for the replicas, or for the members to come back."""
+        self.emit(m.Listen(self.parameters.port))
+        self.emit(m.SetTimer(FORM, self.now_us + self.parameters.restore_wait_us))
+        wait_us = self.parameters.connect_timeout_us + self.parameters.reconnect_last_us
+        for name in self.chain.everyone:
+            self._wait_for(name, wait_us)
+
+    def opened(self, channel: Channel) -> None:
+        """Tell it the chain. A replica that is back is no longer waited for; its status follows."""
+        super().opened(channel)
+        self._given_up.discard(channel.name)
+        if self._is_meant(channel):
+            self._lost.pop(channel.name, None)
+        self._tell(channel)
+
+    def lost(self, channel: Channel, reason: str) -> None:
+        """A replica that belongs to the chain has a little while to come back. Ask who else is there."""
+        self._statuses.pop(channel.name, None)
+        if self._is_meant(channel):
+            self._wait_for(channel.name, self.parameters.failure_grace_us)
+            for name in self.chain.members:
+                if name in self.channels:
+                    self._tell(self.channels[name])
+
+    def timer_fired(self, timer: m.Timer) -> None:
+        """A replica's grace is over, or the wait for the first replicas."""
+        if timer == FORM:
+            self._waits_for_all = False
+            self._form()
+        self._consider()
+
+    def gave_up(self, given: m.GiveUp) -> None:
+        """The operator says that this process will not come back."""
+        if given.process in self.replicas and given.process not in self.channels:
+            self.log("replica_given_up", "warning", region=self.region, replica=given.process)
+            self._given_up.add(given.process)
+            self._consider()
+
+    def settle(self) -> None:
+        """Tell everyone what is new, once it is on disk."""
+        if self.chain.number > self._told and self._synced >= self._appended:
+            self._told = self.chain.number
+            for channel in list(self.channels.values()):
+                self._tell(channel)
+
+    def synced(self, appended: int) -> None:
+        """So much of what was decided is on disk."""
+        self._synced = max(self._synced, appended)
+
+    def is_ready(self) -> bool:
+        """There is a chain, and it has been told."""
+        return self._told > 0
+
+    # --- What replicas say
+
+    def take(self, channel: Channel, message: Any) -> None:
+        """See `PeeringMachine`: a replica that says anything goes on after all losses until then."""
+        if channel.name in self.replicas:
+            self._heard[channel.name] = self._losses
+        super().take(channel, message)
+
+    def _heartbeat(self, channel: Channel, message: Advertisement) -> None:
+        """A heartbeat: what the sender has does not matter here."""
+
+    def _joined(self, channel: Channel, message: Joined) -> None:
+        """The joiner has the tail's token: it is the tail from now on. Tokens of the past are void."""
+        chain = self.chain
+        if (
+            message.configuration == chain.number
+            and channel.name == chain.joining
+            and self._is_meant(channel)
+        ):
+            self.log("replica_joined", region=self.region, replica=channel.name)
+            members = (*chain.members, channel.name)
+            self._decide(replace(chain, members=members, joining=None))
+            self._consider()
+
+    def _told_status(self, channel: Channel, message: Status) -> None:
+        """What a replica has, and whether its disk works."""
+        if channel.name in self.replicas:
+            self._statuses[channel.name] = message
+            self._form()
+            self._consider()
+
+    def _remembered(self, channel: Channel, message: Configuration) -> None:
+        """What a replica was told last, by us in an earlier life, if anything."""
+        if channel.name not in self.replicas:
+            self.refuse(channel, Refusal.UNEXPECTED, f"{channel.name} is no replica of {self.region}")
+            return
+        members = [replica for replica in message.replicas if replica.standing == Standing.MEMBER]
+        known = all(replica.index < len(self.replicas) for replica in message.replicas)
+        if message.number and not (members and known):
+            self.refuse(
+                channel, Refusal.UNEXPECTED, f"CONFIGURATION {message.number} is none of {self.region}"
+            )
+            return
+        self._remember[channel.name] = message
+
+    # --- Decisions
+
+    def _consider(self) -> None:
+        """Decide whatever is to be decided now, one configuration after the other."""
+        if not self.chain.number:
+            return
+        known = {name: self._attendance(name) for name in self.replicas}
+        for _ in range(DECISIONS_MAX):
+            decision = decide(self.chain, known)
+            if decision is not None and decision.event == BEGAN_ANEW and self._is_too_early():
+                return
+            self._anew_us = None
+            if decision is None:
+                return
+            self.log(decision.event, decision.level, region=self.region, **decision.fields)
+            self._decide(decision.chain)
+
+    def _attendance(self, name: str) -> Attendance:
+        channel = self.channels.get(name)
+        lost, until_us = self._lost.get(name, (0, self.now_us + 1))
+        return Attendance(
+            incarnation=None if channel is None else channel.incarnation,
+            status=self._statuses.get(name),
+            heard=self._heard.get(name, 0),
+            lost=lost,
+            is_overdue=self.now_us >= until_us,
+            is_given_up=name in self._given_up,
+        )
+
+    def _form(self) -> None:
+        """The first configuration, from what the replicas say."""
+        present = [name for name in self.replicas if name in self._statuses and name in self._remember]
+        if self.chain.number or not present or (self._waits_for_all and len(present) < len(self.replicas)):
+            return
+        newest = max([self._remember[name] for name in present], key=lambda told: told.number)
+        if newest.number:
+            self._go_on_from(newest)
+            return
+        incarnations = tuple([self.channels[name].incarnation for name in present])
+        self._decide(Chain(self._used, self._used + 1, tuple(present), None, incarnations))
+
+    def _go_on_from(self, newest: Configuration) -> None:
+        """Take the newest configuration that is remembered, if nobody can have gone on in a later one."""
+        known = {name: self._attendance(name) for name in self.replicas}
+        chain = replace(chain_of(newest, self.replicas), number=max(newest.number, self._used))
+        decision = None if is_whole(chain, known) else begin_anew(chain, known)
+        if decision is None and not is_whole(chain, known):
+            return  # until somebody comes who may begin
+        self.log("configuration_remembered", "warning", region=self.region, number=newest.number)
+        if decision is not None:
+            self.log(decision.event, decision.level, region=self.region, **decision.fields)
+        self._decide(chain if decision is None else decision.chain)
+
+    def _is_too_early(self) -> bool:
+        """Whether to wait for replicas that may have more, before the chain begins anew."""
+        away = [name for name in self.replicas if name not in self._statuses and name not in self._given_up]
+        if away and self._anew_us is None:
+            self._anew_us = self.now_us + self.parameters.restore_wait_us
+            self.emit(m.SetTimer(ANEW, self._anew_us))
+        return bool(away) and self._anew_us is not None and self.now_us < self._anew_us
+
+    def _decide(self, chain: Chain) -> None:
+        """This is the next configuration."""
+        assert chain.number >= self.chain.number, "a number twice"
+        assert len(set(chain.everyone)) == len(chain.incarnations), "a replica twice, or an unknown process"
+        self.chain = replace(chain, number=chain.number + 1)
+        fields = {"number": self.chain.number, "chain": list(chain.members), "joining": chain.joining}
+        self.log("configuration_changed", region=self.region, **fields)
+        self._append()
+
+    def _append(self) -> None:
+        if self._keeps:
+            self._appended += 1
+            self.emit(m.Append(self._segment, (configuration_of(self.chain, self.replicas),)))
+
+    # --- Its own parts
+
+    def _tell(self, channel: Channel) -> None:
+        """What was decided and is on disk. A later one follows from `settle`."""
+        if self.chain.number and self._told == self.chain.number:
+            self.send(channel, configuration_of(self.chain, self.replicas))
+
+    def _wait_for(self, name: str, wait_us: int) -> None:
+        self._losses += 1
+        self._lost[name] = (self._losses, self.now_us + wait_us)
+        self.emit(m.SetTimer((GRACE, name), self.now_us + wait_us))
+
+    def _is_meant(self, channel: Channel) -> bool:
+        return self.chain.has(channel.name, channel.incarnation)

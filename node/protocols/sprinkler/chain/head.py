@@ -1,0 +1,355 @@
+"""The head of a region's chain (paper 3.3): it takes publications, and the peers' events (3.1).
+
+`add_local_event` numbers what drivers and clients publish and stamps it with the stream's time; the
+acknowledgement goes out when the whole chain has it. A repetition is known by `publications`, also by a head
+that has just become one: it has the publications of all events that it stores. `sources` says from which
+peer each other stream is taken; a new head starts from none, with its own counters.
+
+A head that does not know all of its region's streams first takes them back from others (`crossing`): all
+replicas have lost their state, or none had any yet. After such a loss each goes on in a new epoch, greater
+than any before; and so does one if somebody turns out to have more of it than its owner. Losing what
+only the dead had is allowed, two contents under one number are not.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.core.epochs import epoch_of
+from node.protocols.sprinkler.chain.crossing import Restoration
+from node.protocols.sprinkler.messages import (
+    Advertisement,
+    Counter,
+    Events,
+    Kind,
+    Publication,
+    Publish,
+    Published,
+    Refusal,
+    SparseEvents,
+)
+from node.protocols.sprinkler.publishing.channel import Channel, Process
+from node.protocols.sprinkler.publishing.publications import Publications, Publisher, publisher_of
+from node.protocols.sprinkler.region.expects import Path
+from node.protocols.sprinkler.sources import Sources
+from node.protocols.sprinkler.sources import Surroundings as SourcesSurroundings
+from node.protocols.sprinkler.storage.batches import cut_before, epoch_mark, last_seq
+from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.storage.journal import FULL_REASON, Volatile
+from node.protocols.sprinkler.stream_clock import StreamClock
+
+RESTORE: m.Timer = ("restore",)
+HELD_LIMIT_BYTES = 67_108_864  # of publications while restoring
+HELD_LIMIT = 16_384  # of them, likewise
+Batch = Events | SparseEvents
+Pending = OrderedDict[tuple[Publisher, int], tuple[int, Channel | None, Published]]
+"""What of a stream is not committed, by publisher and request: last number, who is to be told, and what."""
+
+
+class Surroundings(Process, SourcesSurroundings, Protocol):
+    """What is needed of the replica."""
+
+    history: History
+    publications: Publications
+    journal: Volatile
+    stream_clocks: Mapping[int, StreamClock]
+
+    def put_off(self, channel: Channel, message: Publish, code: Refusal, reason: str) -> None:
+        """Refuse a publication that may be repeated, and what was sent after it."""
+
+    def store(self, batch: Batch) -> None:
+        """Into Hist, and down the chain."""
+
+    def publication_taken(self, publication: Publication) -> None:
+        """Down the chain, before its events."""
+
+    def taken_back(self) -> None:
+        """The region's streams are whole again."""
+
+
+class Head:
+    """The head's part of a replica. `own`: its region's streams; `region`: as it stands in paths."""
+
+    def __init__(self, node: Surroundings, sources: Sources, own: Sequence[int], region: int) -> None:
+        self._node = node
+        self._own = own
+        self._region = region
+        self.sources = sources
+        for stream in node.history.streams:
+            if stream not in own:
+                self.sources.add(stream)
+        self._restoration: Restoration | None = None
+        self.is_restoring = False  # so publications have to wait
+        self._next_epoch = 0  # after the present restoration, at least; 0: no memory was lost
+        self._surpassed: dict[int, tuple[int, int]] = {}  # by stream: since when someone has more, how much
+        self._held: list[tuple[Channel, Publish]] = []  # PUBLISH that came while restoring
+        self._held_bytes = 0
+        self._full = False  # history's limit has been logged
+        self._pending: dict[int, Pending] = {stream: OrderedDict() for stream in own}
+        self._begun: dict[int, dict[str, Any]] = {}  # by stream, the epoch that is not committed yet
+        for stream in own:
+            self._take_over(stream)
+
+    def _take_over(self, stream: int) -> None:
+        """What this replica stores of its region's stream it goes on from; what it does not is void."""
+        state = self._node.history.streams[stream]
+        self._node.publications.forget_beyond(stream, state.cnt)
+        for known in self._node.publications.beyond(stream, state.committed):
+            self._await(known, None)
+        if epoch_of(state.cnt) > epoch_of(state.committed):
+            fields = {"epoch": epoch_of(state.cnt), "cnt": state.committed, "why": "an earlier head began it"}
+            self._begun[stream] = fields
+        self._remember_time(stream)
+
+    def _remember_time(self, stream: int) -> None:
+        """Of the newest event that is there, if it came from a disk: later ones get no earlier times."""
+        state = self._node.history.streams[stream]
+        for batch in state.after(state.cnt - 1, 1) if state.cnt else []:
+            self._node.stream_clocks[stream].heard(batch.time_us, self._node.now_us)
+
+    def restore(self, regions: Iterable[str], served: Iterable[str], until_us: int, next_epoch: int) -> None:
+        """Take the region's streams back from others before anything is published.
+
+        regions, served: see `Restoration`. next_epoch: in which they go on, at least; 0: they are new,
+        and so stay in their first one, unless somebody has some of it after all.
+        """
+        self._restoration, self.is_restoring = Restoration(regions, served, until_us), True
+        self._next_epoch = next_epoch
+        for stream in self._own:
+            self.sources.add(stream, returns=True)
+        self._node.emit(m.SetTimer(RESTORE, until_us))
+
+    def leave(self) -> None:
+        """What is not committed is void. Who published it comes again, and says it again."""
+        pending = [each for pending in self._pending.values() for each in pending.values()]
+        waiting = [channel for _, channel, _ in pending if channel is not None]
+        for channel in dict.fromkeys([*waiting, *(channel for channel, _ in self._held)]):
+            self._node.drop(channel, "the chain began anew")
+
+    # --- Transitions of Fig. 1
+
+    def add_local_event(self, channel: Channel, message: Publish) -> None:
+        """addLocalEvent, for a batch: number and store it. A repetition is acknowledged only."""
+        node = self._node
+        if message.stream not in self._own:
+            unknown = message.stream not in node.history.streams
+            code = Refusal.UNKNOWN_STREAM if unknown else Refusal.NOT_OWNER
+            reason = f"{node.name} does not own stream {message.stream}"
+            node.refuse(channel, code, reason, message.stream, message.first_request)
+            return
+        if self._restoration is not None:
+            self._hold(channel, message)
+            return
+        publisher = message.stream, channel.name, channel.incarnation
+        known = node.publications.known(publisher, message.first_request)
+        if known is not None:
+            self._repeated(channel, known)
+        elif not node.history.has_room(message):
+            self._log_full()
+            reason = f"history is full ({node.history.limit_bytes} bytes)"
+            node.put_off(channel, message, Refusal.HISTORY_FULL, reason)
+        elif not node.journal.has_room:
+            node.put_off(channel, message, Refusal.HISTORY_FULL, FULL_REASON)
+        elif (undone := node.history.refusal(message)) is not None:
+            node.refuse(channel, Refusal.UNDOES, undone, message.stream, message.first_request)
+        else:
+            self._number(channel, message)
+
+    def _hold(self, channel: Channel, message: Publish) -> None:
+        """Until the restoration is over, as far as there is room for that."""
+        if self._held_bytes + len(message.payload) > HELD_LIMIT_BYTES or len(self._held) >= HELD_LIMIT:
+            reason = f"{self._node.name} is taking its streams back"
+            self._node.put_off(channel, message, Refusal.HISTORY_FULL, reason)
+            return
+        self._held.append((channel, message))
+        self._held_bytes += len(message.payload)
+
+    def add_remote_event(self, channel: Channel, batch: Batch) -> None:
+        """addRemoteEvent, for a batch. Wants seq - range <= cnt < seq of each event (checklist's reading)."""
+        stream = self._node.history.streams.get(batch.stream)
+        if stream is None or (batch.stream in self._own and self._restoration is None):
+            code = Refusal.UNKNOWN_STREAM if stream is None else Refusal.UNEXPECTED
+            reason = f"{self._node.name} does not take stream {batch.stream}"
+            self._node.refuse(channel, code, reason, batch.stream)
+        elif last_seq(batch) <= stream.cnt:
+            return  # seen before: in flight from an earlier source when we switched
+        elif batch.first_seq > stream.cnt + 1:
+            if self.sources.resume(batch.stream, self._node.now_us):
+                cnt, first_seq = stream.cnt, batch.first_seq
+                self._node.log("hole", "warning", stream=batch.stream, cnt=cnt, first_seq=first_seq)
+        elif not self._node.history.has_room(batch):
+            self._log_full()
+            self.sources.stop(batch.stream, batch)
+        else:
+            if batch.kind == Kind.EPOCH:
+                if not self.sources.may_cross(batch.stream, self._node.now_us):
+                    return
+                self._log_epoch_taken(channel, batch, stream.cnt)
+            self._node.store(batch if batch.first_seq > stream.cnt else cut_before(batch, stream.cnt))
+
+    def _log_epoch_taken(self, channel: Channel, batch: Batch, cnt: int) -> None:
+        """Loudly: what was published after `cnt` and before the epoch will never come."""
+        fields = {"stream": batch.stream, "epoch": batch.argument, "cnt": cnt, "from": channel.name}
+        self._node.log("epoch_taken", "error" if cnt else "info", **fields)
+
+    def receive_advertisement(self, channel: Channel, message: Advertisement) -> None:
+        """rcvAdvertisement. An unknown stream in it is another run's, and left alone."""
+        self.sources.advertised(channel.name, message.counters, self._node.now_us)
+
+    def paths(self) -> dict[int, Path]:
+        """By which path this region gets each stream: its own by itself, once taken back."""
+        own = {} if self.is_restoring else dict.fromkeys(self._own, (self._region,))
+        return self.sources.paths() | own
+
+    # --- Acknowledgements
+
+    def committed(self, stream: int) -> None:
+        """Acknowledge what the whole chain has."""
+        committed = self._node.history.streams[stream].committed
+        if self._begun:
+            self._log_epoch_began(stream, committed)
+        told: deque[Published] = deque()
+        teller: Channel | None = None
+        pending = self._pending[stream]
+        while pending:
+            last, channel, published = next(iter(pending.values()))
+            if last > committed:
+                break
+            pending.popitem(last=False)
+            if channel is not teller and told and teller is not None:
+                self._node.send(teller, *told)
+                told.clear()
+            teller = channel
+            if channel is not None and self._node.channels.get(channel.name) is channel:
+                told.append(published)
+        if told and teller is not None:
+            self._node.send(teller, *told)
+
+    def _repeated(self, channel: Channel, known: Publication) -> None:
+        last = known.first_seq + known.count - 1
+        if last > self._node.history.streams[known.stream].committed:
+            self._await(known, channel)
+        else:
+            self._node.send(channel, acknowledgement(known))
+
+    def _await(self, known: Publication, channel: Channel | None) -> None:
+        """Acknowledge it over this channel when it is committed. It keeps its place among those waiting."""
+        last = known.first_seq + known.count - 1
+        key, pending = (publisher_of(known), known.first_request), self._pending[known.stream]
+        assert key in pending or not pending or pending[next(reversed(pending))][0] < last, "not in its place"
+        pending[key] = (last, channel, acknowledgement(known))
+
+    def _number(self, channel: Channel, message: Publish) -> None:
+        assert self._restoration is None, "numbered before all was taken back"
+        first_seq = self._node.history.streams[message.stream].cnt + 1
+        publication = Publication(
+            message.stream, first_seq, message.count, message.first_request, channel.incarnation, channel.name
+        )
+        count = message.count
+        self._node.emit(m.Record(RecordKind.PUBLISHED, message.stream, first_seq, count, count))
+        self._node.publication_taken(publication)
+        self._await(publication, channel)
+        self._node.store(
+            Events(
+                message.kind,
+                message.predicate,
+                message.stream,
+                first_seq,
+                message.count,
+                message.event_bytes,
+                message.argument,
+                self._node.stream_clocks[message.stream].stamp_us(self._node.now_us),
+                message.payload,
+            )
+        )
+
+    # --- Restoration
+
+    def heard(self, name: str, counters: Iterable[Counter]) -> None:
+        """`name` (a region, or a process) has so much of some streams, of which ours matter."""
+        told: dict[int, int] = {}
+        for counter in counters:
+            if counter.stream in self._own:
+                told[counter.stream] = max(counter.cnt, told.get(counter.stream, 0))
+        if self._restoration is not None:
+            self._restoration.heard(name, told)
+            return
+        for stream, cnt in told.items():
+            if cnt > self._node.history.streams[stream].cnt:
+                self._heard_of_more(name, stream, cnt)
+
+    def _heard_of_more(self, name: str, stream: int, cnt: int) -> None:
+        """Begin an epoch, unless it is what a head says that was replaced and has not been told yet: it would
+        know after two periods.
+        """
+        now_us = self._node.now_us
+        since_us, before = self._surpassed.get(stream, (now_us, 0))
+        if before <= self._node.history.streams[stream].cnt:
+            self._surpassed[stream] = now_us, cnt
+        elif now_us - since_us >= 2 * self._node.parameters.advertisement_period_us:
+            del self._surpassed[stream]
+            self._begin_epoch(stream, epoch_of(cnt) + 1, cnt, f"{name} has more of it than its owner")
+
+    def lost(self, channel: Channel) -> None:
+        """What it published while we restored will come again."""
+        self._held = [(held, message) for held, message in self._held if held is not channel]
+        self._held_bytes = sum([len(message.payload) for _, message in self._held])
+        assert self._restoration is not None or not self._held, "held without a reason"
+
+    def settle(self) -> None:
+        """End the restoration if nothing more will come, and then publish what was held."""
+        restoration = self._restoration
+        if restoration is None:
+            return
+        for stream in self._own:
+            cnt = self._node.history.streams[stream].cnt
+            if not restoration.is_over(cnt, self.sources.furthest(stream), self._node.now_us):
+                return
+        self._restoration, self.is_restoring = None, False
+        self._node.emit(m.CancelTimer(RESTORE))
+        for stream in self._own:
+            self._taken_back(stream, restoration)
+        self._node.taken_back()
+        held, self._held, self._held_bytes = self._held, [], 0
+        for channel, message in held:
+            self.add_local_event(channel, message)
+
+    def _taken_back(self, stream: int, restoration: Restoration) -> None:
+        assert self._node.history.streams[stream].cnt >= self.sources.furthest(stream), "others have more"
+        self.sources.remove(stream)
+        self._remember_time(stream)
+        cnt, seen = self._node.history.streams[stream].cnt, restoration.seen[stream]
+        self._node.log("stream_taken", stream=stream, cnt=max(cnt, seen))
+        if cnt < seen:
+            self._node.log("events_lost", "error", stream=stream, first_seq=cnt + 1, last_seq=seen)
+        if self._next_epoch or seen or cnt:
+            epoch = max(self._next_epoch, epoch_of(max(cnt, seen)) + 1)
+            unheard = f"; not heard: {', '.join(restoration.unheard)}" if restoration.unheard else ""
+            self._begin_epoch(stream, epoch, seen, f"memory was lost{unheard}")
+
+    def _begin_epoch(self, stream: int, epoch: int, seen: int, why: str) -> None:
+        """Go on in this epoch: what others have of former ones and we have not is not ours to send."""
+        cnt = self._node.history.streams[stream].cnt
+        assert epoch > epoch_of(max(cnt, seen)), "an epoch that somebody may have had"
+        assert stream in self._own, "an epoch of a stream that is not ours"
+        self._begun[stream] = {"epoch": epoch, "cnt": cnt, "seen": seen, "why": why}
+        self._node.store(epoch_mark(stream, cnt + 1, epoch))
+
+    def _log_epoch_began(self, stream: int, committed: int) -> None:
+        """Loudly, but not before the whole chain has it: who was deposed and does not know begins nothing."""
+        begun = self._begun.get(stream)
+        if begun is not None and epoch_of(committed) >= begun["epoch"]:
+            del self._begun[stream]
+            self._node.log("epoch_began", "error", stream=stream, **begun)
+
+    def _log_full(self) -> None:
+        if not self._full:
+            self._full = True
+            self._node.log("history_full", "error", limit_bytes=self._node.history.limit_bytes)
+
+
+def acknowledgement(known: Publication) -> Published:
+    """What a publisher is told about its publication."""
+    return Published(known.stream, known.first_request, known.first_seq, known.count)

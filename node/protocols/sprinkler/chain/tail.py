@@ -1,0 +1,118 @@
+"""The serving part of a replica: committed events for peers, clients and the region (paper 3.1 to 3.3).
+
+Peers' heads subscribe, clients ask by the region-level protocol or subscribe as well. What is served is what
+the whole chain has, so any replica may serve it; peers and clients come to the tail. Only the tail
+advertises to the peers and takes part in the region-level protocol (`is_active`).
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from node.core.specification import NodeSpec
+from node.protocols.sprinkler.messages import Advertisement, Counter, Refusal, Subscribe, Unsubscribe
+from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.region.dissemination import Dissemination
+from node.protocols.sprinkler.region.dissemination import Surroundings as DisseminationSurroundings
+from node.protocols.sprinkler.region.subscribers import Subscribers
+from node.protocols.sprinkler.storage.batches import Batch
+from node.protocols.sprinkler.storage.history import History
+
+
+class Surroundings(DisseminationSurroundings, Protocol):
+    """What is needed of the replica."""
+
+    history: History
+
+
+class CommittedEvents:
+    """The part of Hist that others may have: an `answers.Store`."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+
+    def cnt(self, stream: int) -> int:
+        """The last event that the whole chain has."""
+        return self.history.streams[stream].committed
+
+    def after(self, stream: int, cnt: int, limit_bytes: int) -> Sequence[Batch]:
+        """Batches after `cnt`, as far as committed."""
+        return self.history.streams[stream].after(cnt, limit_bytes, self.cnt(stream))
+
+
+class Tail:
+    """Subscribers and the region-level protocol of one replica."""
+
+    def __init__(self, node: Surroundings, spec: NodeSpec) -> None:
+        self._node = node
+        self._committed = CommittedEvents(node.history)
+        self._subscribers = Subscribers(node.history, node.send, self._committed.cnt)
+        self.dissemination = Dissemination(node, self._committed, spec)
+        self.is_active = False
+        self._has_grown = False  # a stream, since the last `flush`
+
+    def begin(self) -> None:
+        """This replica is the tail: tell everyone what it has."""
+        self.is_active = True
+        self.dissemination.start()
+        advertisement = Advertisement(tuple(self.counters()))
+        for channel in list(self._node.channels.values()):
+            self._node.send(channel, advertisement)
+
+    def end(self) -> None:
+        """This replica is the tail no more: advertise and disseminate nothing."""
+        self.is_active = False
+        self.dissemination.stop()
+
+    def start_over(self, history: History) -> None:
+        """Serve from another Hist."""
+        self._committed.history = self._subscribers.history = history
+
+    def counters(self) -> list[Counter]:
+        """What is committed of every stream, and where former epochs ended; others' are heartbeats."""
+        if not self.is_active:
+            return []
+        return [
+            Counter(number, cnt)
+            for number, state in self._node.history.streams.items()
+            for cnt in (*(end for end in state.ends if end < state.committed), state.committed)
+        ]
+
+    def subscribe(self, channel: Channel, message: Subscribe) -> bool:
+        """Whether the subscription is taken."""
+        if message.stream not in self._node.history.streams:
+            reason = f"stream {message.stream} is not known"
+            self._node.refuse(channel, Refusal.UNKNOWN_STREAM, reason, message.stream)
+            return False
+        self._subscribers.subscribe(channel, message.stream, message.cnt)
+        return True
+
+    def unsubscribe(self, channel: Channel, message: Unsubscribe) -> None:
+        """The peer or client takes the stream no more."""
+        self._subscribers.unsubscribe(channel, message.stream)
+
+    def opened(self, channel: Channel) -> None:
+        """A connection is there; a client may be told the latest."""
+        self.dissemination.opened(channel)
+
+    def lost(self, channel: Channel) -> None:
+        """A connection is gone, and with it its subscriptions and requests."""
+        self._subscribers.forget(channel)
+        self.dissemination.lost(channel)
+
+    def writable(self, channel: Channel) -> None:
+        """The channel takes more: go on with its subscriptions and requests."""
+        self._subscribers.serve(channel)
+        self.dissemination.writable(channel)
+
+    def grew(self, stream: int) -> None:
+        """More of the stream is committed."""
+        self._has_grown = True
+        self._subscribers.grew(stream)
+        self.dissemination.grew(stream)
+
+    def flush(self) -> None:
+        """At the end of an input: pass on what was committed with it."""
+        if self._has_grown:
+            self._has_grown = False
+            self._subscribers.flush()
+            self.dissemination.flush()

@@ -1,0 +1,1 @@
+"""Drivers and their publications."""

@@ -1,0 +1,53 @@
+"""A channel: an open connection with another process of the system (the paper's FIFO channel, 3.1).
+
+`Process` is what a process's parts do with its channels; each part adds what else it needs of its process.
+"""
+
+from typing import Any, Protocol
+
+from node.core import machine as m
+from node.core.peers.peer_channel import PeerChannel
+from node.protocols.sprinkler.messages import Refusal, Role
+from node.protocols.sprinkler.parameters import Parameters
+
+
+class Channel(PeerChannel):
+    """`role` is the peer's, None until HELLO. reached: by stream, how far the peer said it is."""
+
+    __slots__ = ("reached", "role")
+
+    def __init__(self, connection: int, dialled: str | None, now_us: int, room_bytes: int) -> None:
+        super().__init__(connection, dialled, now_us, room_bytes)
+        self.role: Role | None = None
+        self.reached: dict[int, int] = {}  # a NOTIFY of less would be no news
+
+    def greeted(self, greeting: Any) -> None:
+        """The peer has said HELLO."""
+        super().greeted(greeting)
+        self.role = Role(greeting.role)
+
+
+class Process(Protocol):
+    """What every `Participant` has for its parts."""
+
+    name: str
+    role: Role
+    now_us: int
+    rng: m.Randomness
+    parameters: Parameters
+    channels: dict[str, Channel]
+
+    def emit(self, effect: m.Effect) -> None:
+        """Add an effect to those of this input."""
+
+    def log(self, event: str, level: str = "info", /, **fields: Any) -> None:
+        """Ask for a line in the log."""
+
+    def send(self, channel: Channel, *messages: Any) -> None:
+        """Send messages, and count them against the channel's room."""
+
+    def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
+        """Answer with REFUSED, and log it."""
+
+    def drop(self, channel: Channel, reason: str, *, abort: bool = True) -> None:
+        """Close a channel from our side and deal with its loss."""

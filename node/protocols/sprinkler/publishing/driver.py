@@ -1,0 +1,175 @@
+"""A driver: publishes events on its streams, in an open loop at a rate or in a closed loop (paper 5.1).
+
+These are its region's streams, as a rule; it publishes on each at the proxy that manages it (2.2), and what
+the workload asks of it is shared evenly by them (`stream_load`). It calls the per-event `publish` of the
+client interface for every event, and takes none. Each acknowledged batch is put on record.
+"""
+
+from collections.abc import Sequence
+
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.core.specification import NodeSpec
+from node.protocols.sprinkler.chain.participant import RETRY, Participant
+from node.protocols.sprinkler.messages import (
+    Advertisement,
+    Configuration,
+    Counter,
+    Published,
+    Refused,
+    Role,
+)
+from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.region.stream_load import Keys, StreamLoad
+from node.protocols.sprinkler.storage.batches import event_payload
+from node.protocols.sprinkler.workload import Workload, driver_tag
+
+TICK: m.Timer = ("tick",)
+
+
+class Driver(Participant):
+    """A driver: publishes to the head of a region's proxy, whichever replica that is (3.3)."""
+
+    role = Role.DRIVER
+
+    def __init__(self, spec: NodeSpec, rng: m.Randomness) -> None:
+        super().__init__(spec, rng)
+        self._workload = Workload.from_mapping(spec.workload)
+        drivers = sorted(member.name for member in spec.members if member.role == "driver")
+        tag = driver_tag(drivers.index(spec.name) if spec.name in drivers else 0, spec.start)
+        streams, keys = spec.published_by(spec), key_source(self._workload, rng)
+        self.loads = {
+            stream: StreamLoad(
+                stream, (number, len(streams)), self._workload, self.parameters, tag=tag, keys=keys
+            )
+            for number, stream in enumerate(streams)
+        }
+        self._owners = {stream: spec.homes[stream] for stream in streams}
+        self._start_us: int | None = None
+        self._stopped = False
+        self._tick_us = 0  # when the next tick is due
+        self.takes = {
+            (Role.PROXY, Published): self._published,
+            (Role.PROXY, Advertisement): lambda channel, message: None,  # a heartbeat, nothing more
+            (Role.CONFIGURATION, Advertisement): lambda channel, message: None,  # likewise
+            (Role.CONFIGURATION, Configuration): self._configured,
+        }
+
+    # --- Hooks
+
+    def started(self) -> None:
+        """A new session of the record of deliveries."""
+        self.begin_session(next(iter(self.loads), 0))
+
+    def opened(self, channel: Channel) -> None:
+        """Repeat what is not acknowledged."""
+        super().opened(channel)
+        if channel.role is Role.PROXY:
+            self._rewind(self.chains.region_of(channel.name))
+
+    def go(self, given: m.Go) -> None:
+        """Begin, each driver at its own point of the flush interval, so that they do not tick together."""
+        self._start_us = given.start_us
+        for load in self.loads.values():
+            load.begin(given.start_us)
+        self._tick_us = given.start_us + self.rng.randrange(self.parameters.flush_interval_us)
+        self.emit(m.SetTimer(TICK, self._tick_us))
+
+    def stop_drivers(self, given: m.StopDrivers) -> None:
+        """Publish nothing new; what is under way is finished."""
+        self._stopped = True
+        self.emit(m.CancelTimer(TICK))
+        for load in self.loads.values():
+            load.publisher.flush()
+
+    def timer_fired(self, timer: m.Timer) -> None:
+        """A tick, or time to repeat what was refused."""
+        if timer[0] == RETRY:
+            self.loads[int(timer[1])].publisher.rewind()
+        elif timer == TICK and not self._stopped:
+            self._tick()
+
+    def settle(self) -> None:
+        """Send what is closed; in a closed loop first fill the window."""
+        fills = self._workload.rate_per_s is None and self._runs_now
+        for stream, load in self.loads.items():
+            if fills:
+                load.fill_window(self.now_us)
+            head = self.channels.get(self.chains.head(self._owners[stream]) or "")
+            if head is not None:
+                self.publish_unsent(head, load.publisher)
+
+    def is_ready(self) -> bool:
+        """Connected with the heads of all regions on whose streams it publishes."""
+        return all(self.chains.head(owner) in self.channels for owner in self._owners.values())
+
+    def refused(self, channel: Channel, message: Refused) -> None:
+        """What cannot be published is given up."""
+        if message.stream in self.loads:
+            self.reject_publication(message, self.loads[message.stream].publisher)
+
+    def counters(self) -> list[Counter]:
+        """How far its publications are acknowledged: a proxy that lost its state learns it from this."""
+        return [Counter(stream, load.publisher.published) for stream, load in self.loads.items()]
+
+    def progress(self) -> m.Progress:
+        """The last acknowledged sequence numbers, and whether any will follow."""
+        published = {stream: load.publisher.published for stream, load in self.loads.items()}
+        is_idle = all(load.publisher.is_idle for load in self.loads.values())
+        return m.Progress(published, silent=self._stopped and is_idle)
+
+    # --- Its own parts
+
+    @property
+    def _runs_now(self) -> bool:
+        return self._start_us is not None and self.now_us >= self._start_us and not self._stopped
+
+    def _rewind(self, region: str | None) -> None:
+        """What is not acknowledged of this region's streams is sent once more."""
+        for stream, load in self.loads.items():
+            if self._owners[stream] == region:
+                load.publisher.rewind()
+
+    def _tick(self) -> None:
+        """Publish what is due by now; set the next tick on its schedule."""
+        interval_us = self.parameters.flush_interval_us
+        missed = max(0, self.now_us - self._tick_us) // interval_us
+        self._tick_us += (missed + 1) * interval_us
+        self.emit(m.SetTimer(TICK, self._tick_us))
+        due = self._workload.due(self.now_us - (self._start_us or 0))
+        for load in self.loads.values():
+            load.tick(due, self.now_us)
+
+    def _configured(self, channel: Channel, message: Configuration) -> None:
+        region = self.chains.served_by(channel.name)
+        if region is not None and self.chains.learn(region, message):
+            self.keep_connected(self.chains.targets_for(self.name))
+            self._rewind(region)
+
+    def _published(self, channel: Channel, message: Published) -> None:
+        load = self.loads.get(message.stream)
+        if load is not None and message.first_request <= load.publisher.acknowledged:
+            return  # what was repeated is acknowledged again
+        batch = self.acknowledge(channel, message, None if load is None else load.publisher)
+        if load is None or batch is None:
+            return
+        load.acknowledged()
+        payload = event_payload(batch.count, batch.event_bytes, batch.payload)
+        stream, first_seq, count = batch.stream, message.first_seq, batch.count
+        mark = load.mark(batch, first_seq)
+        self.emit(m.Record(RecordKind.PUBLISHED, stream, first_seq, count, count, payload, mark))
+
+
+def key_source(workload: Workload, rng: m.Randomness) -> Keys:
+    """What draws the keys of the workload's events, if they have any."""
+    if workload.keys is None:
+        return no_keys
+    # NumPy costs every process 14 MB: only drivers with keys have it
+    from node.protocols.sprinkler.storage.key_popularity import Keys as Popularity  # noqa: PLC0415
+
+    return Popularity.from_mapping(workload.keys, rng).draw_bytes
+
+
+def no_keys(count: int) -> Sequence[bytes]:
+    """The keys of events without keys: none."""
+    return ()

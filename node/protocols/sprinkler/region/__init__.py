@@ -1,0 +1,1 @@
+"""The region-level protocol: clients, gossip and dissemination (paper 3.2)."""

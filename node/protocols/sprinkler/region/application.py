@@ -1,0 +1,84 @@
+"""What becomes of delivered batches: a line on record, and single events for the application (2.1)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
+from typing import NamedTuple
+
+from node.core import machine as m
+from node.core.deliveries import RecordKind
+from node.protocols.sprinkler.messages import Kind, SparseEvents
+from node.protocols.sprinkler.storage.batches import (
+    PLACEHOLDERS,
+    Batch,
+    event_payload,
+    event_seqs,
+    last_seq,
+    sized_payload,
+    unpack_batch,
+)
+
+
+class Event(NamedTuple):
+    """What `get_event` gives. A tombstone stands for `range` collected events up to `seq` and has no data.
+    The beginning of an epoch has none either, and a range of 0: what was published before it and did not come
+    is lost.
+
+    A named tuple, since applications take millions: it is made in a third of the time of a frozen dataclass.
+    """
+
+    kind: Kind
+    stream: int
+    seq: int
+    range: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Publications on a stream that were refused for good: from one request number to another, and why."""
+
+    stream: int
+    first_request: int
+    last_request: int
+    reason: str
+
+
+def record_of(batch: Batch, cnt: int) -> m.Record:
+    """What is put on record of a delivered batch that ends at `cnt`."""
+    if batch.kind == Kind.EPOCH:
+        return m.Record(RecordKind.EPOCH, batch.stream, cnt, 0, 0)
+    covered = cnt - batch.first_seq + 1
+    if batch.kind == Kind.TOMBSTONE:
+        return m.Record(RecordKind.TOMBSTONE, batch.stream, batch.first_seq, batch.count, covered)
+    if isinstance(batch, SparseEvents):
+        kind, sized = RecordKind.SPARSE, sized_payload(batch)
+    else:
+        kind, sized = RecordKind.DELIVERED, batch.payload
+    payload = event_payload(batch.count, batch.event_bytes, sized)
+    return m.Record(kind, batch.stream, batch.first_seq, batch.count, covered, payload)
+
+
+_make_event = partial(tuple.__new__, Event)  # of a tuple; `Event._make` takes three times as long
+
+
+def events_of(batch: Batch) -> Iterable[Event]:
+    """The single events of a batch, and tombstones for those that are missing between them."""
+    if batch.kind not in PLACEHOLDERS and not isinstance(batch, SparseEvents):
+        seqs, datas = event_seqs(batch), unpack_batch(batch)
+        fields = zip(repeat(Kind(batch.kind)), repeat(batch.stream), seqs, repeat(1), datas)
+        return map(_make_event, fields)
+    return _with_tombstones(batch)
+
+
+def _with_tombstones(batch: Batch) -> Iterator[Event]:
+    stream, kind, next_seq = batch.stream, Kind(batch.kind), batch.first_seq
+    if kind in PLACEHOLDERS:
+        yield Event(kind, stream, last_seq(batch), batch.count, b"")
+        return
+    for seq, data in zip(event_seqs(batch), unpack_batch(batch), strict=True):
+        if seq > next_seq:
+            yield Event(Kind.TOMBSTONE, stream, seq - 1, seq - next_seq, b"")
+        yield Event(kind, stream, seq, 1, data)
+        next_seq = seq + 1

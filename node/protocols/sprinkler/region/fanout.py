@@ -1,0 +1,180 @@
+"""Choose the F neighbours that a node notifies at once (paper 3.2, Shuffling), by one of two readings.
+
+`ShuffledFanout`, the default, is the paper's: F neighbours drawn by chance, others in each shuffle time. A
+node is told F times, F - 1 of them in vain, and e^-F of all nodes by no one: with F = 4 and 46 clients in
+each of three regions half of all events wait somewhere for the next ones.
+
+`KeptFanout` (parameter `keep_fanout`) keeps those that ask for what they were told, as the eager links of
+Plumtree (Leitao, Pereira, Rodrigues: Epidemic Broadcast Trees, SRDS 2007): from its first REQUEST on a
+neighbour is one of the F, until `IGNORED_NOTIFYS` in a row told it nothing new. Each neighbour is tried once.
+The tail of the proxy, where all begins, fills up its F by chance. A node whose source is gone is told by a
+neighbour drawn by chance, later (`dissemination`); it asks that one, and is kept there.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from node.core.machine import Randomness
+from node.protocols.sprinkler.publishing.channel import Channel
+
+IGNORED_NOTIFYS = 3  # in a row; fewer would leave neighbours whose REQUEST is on its way
+TRIED = IGNORED_NOTIFYS - 1  # of a neighbour that is told for the first time
+
+Neighbours = Callable[[], Sequence[Channel]]
+"""Returns the neighbours that are connected."""
+
+
+class Fanout(Protocol):
+    """The neighbours that are told at once: `targets`, at most F."""
+
+    targets: list[Channel]
+
+    def start(self, now_us: int) -> Sequence[Channel]:
+        """Draw the first targets; returns them."""
+
+    def renew(self, now_us: int) -> Sequence[Channel]:
+        """Put others in the place of targets whose time is over; returns those that were drawn."""
+
+    def fill(self) -> Sequence[Channel]:
+        """Draw as many as are missing; returns those that were drawn."""
+
+    def stop(self) -> None:
+        """Have no targets."""
+
+    def offer(self, channel: Channel) -> None:
+        """A target is sent a NOTIFY, or is left out because it has said that it is as far."""
+
+    def asked(self, channel: Channel) -> None:
+        """A neighbour sent a REQUEST."""
+
+    def lost(self, channel: Channel) -> bool:
+        """A neighbour is gone. Returns whether it was a target."""
+
+
+class ShuffledFanout:
+    """F neighbours drawn by chance; the first that are told after a shuffle time are others."""
+
+    def __init__(self, fanout: int, shuffle_us: int, rng: Randomness, neighbours: Neighbours) -> None:
+        self.targets: list[Channel] = []
+        self._fanout = fanout
+        self._shuffle_us = shuffle_us
+        self._random = rng.random
+        self._neighbours = neighbours
+        self._redraw_us = 0  # when the shuffle time ends
+
+    def start(self, now_us: int) -> Sequence[Channel]:
+        """See `Fanout`. Nodes shuffle at times of their own."""
+        self.targets = []
+        drawn = self.fill()
+        self._redraw_us = now_us + int(self._random() * self._shuffle_us)
+        return drawn
+
+    def renew(self, now_us: int) -> Sequence[Channel]:
+        """See `Fanout`."""
+        if now_us < self._redraw_us:
+            return ()
+        self._redraw_us = now_us + self._shuffle_us
+        self.targets = []
+        return self.fill()
+
+    def fill(self) -> Sequence[Channel]:
+        """See `Fanout`: neighbours come and go within a shuffle time, too."""
+        missing = self._fanout - len(self.targets)
+        if missing <= 0:
+            return ()
+        free = [channel for channel in self._neighbours() if channel not in self.targets]
+        drawn = draw(free, missing, self._random)
+        self.targets += drawn
+        return drawn
+
+    def stop(self) -> None:
+        """See `Fanout`."""
+        self.targets = []
+
+    def offer(self, channel: Channel) -> None:
+        """All the same, whatever became of it."""
+
+    def asked(self, channel: Channel) -> None:
+        """Likewise."""
+
+    def lost(self, channel: Channel) -> bool:
+        """See `Fanout`."""
+        return _removed(channel, self.targets)
+
+
+class KeptFanout:
+    """Keep targets that ask, and try each other neighbour once. is_root: always fill up to F targets."""
+
+    def __init__(self, fanout: int, rng: Randomness, neighbours: Neighbours, *, is_root: bool) -> None:
+        self.targets: list[Channel] = []
+        self._fanout = fanout
+        self._random = rng.random
+        self._neighbours = neighbours
+        self._is_root = is_root
+        self._ignored: dict[Channel, int] = {}  # offers since the last REQUEST, of neighbours once tried
+
+    def start(self, now_us: int) -> Sequence[Channel]:
+        """See `Fanout`."""
+        return self.fill()
+
+    def renew(self, now_us: int) -> Sequence[Channel]:
+        """See `Fanout`."""
+        self.targets = [each for each in self.targets if self._ignored[each] < IGNORED_NOTIFYS]
+        return self.fill()
+
+    def fill(self) -> Sequence[Channel]:
+        """See `Fanout`."""
+        missing = self._fanout - len(self.targets)
+        if missing <= 0:
+            return ()
+        free = [channel for channel in self._neighbours() if channel not in self.targets]
+        drawn = draw([each for each in free if each not in self._ignored], missing, self._random)
+        if self._is_root and len(drawn) < missing:
+            again = [each for each in free if each in self._ignored]
+            drawn += draw(again, missing - len(drawn), self._random)
+        self._ignored.update(dict.fromkeys(drawn, TRIED))
+        self.targets += drawn
+        return drawn
+
+    def stop(self) -> None:
+        """See `Fanout`."""
+        self.targets = []
+        self._ignored.clear()
+
+    def offer(self, channel: Channel) -> None:
+        """See `Fanout`."""
+        self._ignored[channel] += 1
+
+    def asked(self, channel: Channel) -> None:
+        """See `Fanout`. If F others ask already, it is left to the next that tells it."""
+        self._ignored[channel] = 0
+        if channel in self.targets:
+            return
+        if len(self.targets) >= self._fanout:
+            worst = max(self.targets, key=self._ignored.__getitem__)
+            if self._ignored[worst] < TRIED:
+                return
+            self.targets.remove(worst)
+        self.targets.append(channel)
+
+    def lost(self, channel: Channel) -> bool:
+        """See `Fanout`."""
+        self._ignored.pop(channel, None)
+        return _removed(channel, self.targets)
+
+
+def draw(channels: list[Channel], count: int, random: Callable[[], float]) -> list[Channel]:
+    """Return at most `count` of these, drawn by chance; reorders them."""
+    count = min(count, len(channels))
+    for at in range(count):
+        other = at + int(random() * (len(channels) - at))
+        channels[at], channels[other] = channels[other], channels[at]
+    return channels[:count]
+
+
+def _removed(channel: Channel, targets: list[Channel]) -> bool:
+    """Remove it; returns whether it was there."""
+    if channel not in targets:
+        return False
+    targets.remove(channel)
+    return True

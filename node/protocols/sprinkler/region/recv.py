@@ -1,0 +1,108 @@
+"""Recv: the events that a client keeps for its peers (paper 3.2, Fig. 3), the newest of all streams, within a
+bound.
+
+Batches are kept as they came, in the order of delivery, and only while there are peers who could ask. Over
+the bound the oldest go (discardEvent of Fig. 3), whichever stream they are of. Finding what a peer wants is a
+binary search. Garbage collection events are not applied here: what they collect is old, and goes by itself.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from node.protocols.sprinkler.storage.batches import Batch
+
+COPIED_BELOW_BYTES = 4096  # a view of a small part would keep the whole chunk that came in alive
+COMPACTED_FROM = 512  # discarded batches at the head of a list, before the list is shortened
+BATCH_OVERHEAD_BYTES = 128  # what a batch costs besides its payload, so that tombstones are bounded, too
+
+
+class RetainedEvents:
+    """The retained batches of one stream: consecutive, up to `cnt`. Those before `start` are discarded."""
+
+    __slots__ = ("batches", "cnt", "last_seqs", "start")
+
+    def __init__(self) -> None:
+        self.cnt = 0
+        self.batches: list[Batch | None] = []
+        self.last_seqs: list[int] = []
+        self.start = 0
+
+    def discard_oldest(self) -> Batch:
+        """Take the oldest batch out."""
+        batch = self.batches[self.start]
+        assert batch is not None
+        self.batches[self.start] = None
+        self.start += 1
+        if self.start >= COMPACTED_FROM and 2 * self.start >= len(self.batches):
+            del self.batches[: self.start]
+            del self.last_seqs[: self.start]
+            self.start = 0
+        return batch
+
+
+class Recv:
+    """The Recv of a client, for all streams."""
+
+    __slots__ = ("_keeps", "_kept", "_limit_bytes", "_order", "bytes")
+
+    def __init__(self, streams: Iterable[int], limit_bytes: int) -> None:
+        self.bytes = 0
+        self._keeps = True
+        self._kept = {stream: RetainedEvents() for stream in streams}
+        self._limit_bytes = limit_bytes
+        self._order: deque[RetainedEvents] = deque()  # whose batch was delivered when
+
+    def add(self, batch: Batch, cnt: int) -> None:
+        """Keep a batch that was delivered; it ends at `cnt`. Older ones make room for it."""
+        if not self._keeps:
+            self._kept[batch.stream].cnt = cnt
+            return
+        payload = batch.payload
+        if isinstance(payload, memoryview) and len(payload) < COPIED_BELOW_BYTES:
+            batch = replace(batch, payload=bytes(payload))
+        kept = self._kept[batch.stream]
+        assert cnt > kept.cnt, "delivered again"
+        kept.batches.append(batch)
+        kept.last_seqs.append(cnt)
+        kept.cnt = cnt
+        self._order.append(kept)
+        self.bytes += len(payload) + BATCH_OVERHEAD_BYTES
+        while self.bytes > self._limit_bytes:
+            self._discard()
+
+    def keep(self, *, keeps: bool) -> None:
+        """From now on keep batches or not: what is kept stays out of the processor's caches."""
+        self._keeps = keeps
+        while self._order and not keeps:
+            self._discard()
+
+    def cnt(self, stream: int) -> int:
+        """The last event of this stream that was delivered."""
+        return self._kept[stream].cnt
+
+    def after(self, stream: int, cnt: int, limit_bytes: int) -> Sequence[Batch]:
+        """The kept batches that end after `cnt`, in order, of `limit_bytes` of payload, but at least one.
+
+        What lies between `cnt` and the first of them is discarded.
+        """
+        kept = self._kept[stream]
+        found: list[Batch] = []
+        for position in range(bisect_left(kept.last_seqs, cnt + 1, kept.start), len(kept.batches)):
+            batch = kept.batches[position]
+            if batch is None or limit_bytes <= 0:
+                break
+            limit_bytes -= len(batch.payload)
+            found.append(batch)
+        return found
+
+    def check(self) -> None:
+        """Assert that it keeps no more than it may."""
+        assert self.bytes <= self._limit_bytes, "more is kept than may be"
+
+    def _discard(self) -> None:
+        """discardEvent of Fig. 3."""
+        batch = self._order.popleft().discard_oldest()
+        self.bytes -= len(batch.payload) + BATCH_OVERHEAD_BYTES
+        assert (self.bytes > 0) == bool(self._order), "bytes of nothing"

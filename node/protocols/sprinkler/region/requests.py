@@ -1,0 +1,268 @@
+"""Asking for events, as clients do (paper 3.2, Fig. 3): cnt and next of each stream, and what is under way.
+
+A NOTIFY of something not yet requested is answered by a REQUEST to the notifier (receiveNotify), and next
+goes up. Events directly after cnt are delivered (deliverEvent); those that were requested but come before
+their turn wait, within a bound. What was requested and does not come is requested from the proxy
+(requestFromProxy): when an answer ends with holes, when its peer is lost, when nothing comes from the peer
+for the request timeout. The proxy is also asked for what it advertised a request timeout ago and nobody has
+notified since.
+
+A client that is far behind asks for a window at a time, as many events as fit in the bound by their size;
+what peers have discarded it asks of the proxy without trying them first. cnt and next themselves are in
+`progress`.
+
+Readings (checklist): any stream that the proxy holds is asked of it, not only those that it owns; when to do
+so is as said above.
+"""
+
+from bisect import insort
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from node.protocols.sprinkler.messages import Answered, Counter, Notify, Refusal, Request
+from node.protocols.sprinkler.publishing.channel import Channel, Process
+from node.protocols.sprinkler.publishing.progress import FIRST_SEQ, PendingRequest, Progress
+from node.protocols.sprinkler.storage.batches import PLACEHOLDERS, Batch, cut_before, last_seq
+
+ASSUMED_EVENT_BYTES = 16  # before there is an event to be measured
+
+
+class Surroundings(Process, Protocol):
+    """What is needed of the client."""
+
+    def proxy_channel(self) -> Channel | None:
+        """The channel to the tail of the region's proxy, if connected."""
+
+    def deliver(self, batch: Batch, cnt: int) -> None:
+        """Take the next events of their stream, up to `cnt`."""
+
+
+class Requests:
+    """What one client asks for, of all streams."""
+
+    def __init__(self, node: Surroundings, streams: Iterable[int], limit_bytes: int, timeout_us: int) -> None:
+        numbers = sorted(streams)
+        self.duplicates = 0  # events that came again and were dropped
+        self.timeouts = 0  # peers from which nothing came
+        self.paused = False  # nothing is requested: the application has not taken what there is
+        self._node = node
+        self._share_bytes = limit_bytes // max(1, len(numbers))
+        self._timeout_us = timeout_us
+        window = max(1, self._share_bytes // ASSUMED_EVENT_BYTES)
+        self.streams = {stream: Progress(stream, window) for stream in numbers}
+        self._came_us: dict[Channel, int] = {}  # when events last came from there
+        self._advertised: tuple[int, Sequence[Counter]] | None = None  # by the proxy: when, and what
+
+    # --- Transitions of Fig. 3
+
+    def receive_notify(self, channel: Channel, message: Notify) -> None:
+        """receiveNotify: request what was not requested yet."""
+        streams, reached = self.streams, channel.reached
+        for counter in message.counters:
+            reached[counter.stream] = counter.cnt
+            progress = streams.get(counter.stream)
+            if progress is not None and counter.cnt >= progress.next:
+                self._notified(channel, progress, counter.cnt)
+
+    def receive_events(self, channel: Channel, batch: Batch) -> None:
+        """deliverEvent, for a batch, if it follows on cnt; then what waited for it."""
+        progress = self.streams.get(batch.stream)
+        if progress is None:
+            reason = f"did not ask for stream {batch.stream}"
+            self._node.refuse(channel, Refusal.UNKNOWN_STREAM, reason, batch.stream)
+            return
+        self._came_us[channel] = self._node.now_us
+        cnt = progress.cnt
+        if batch.first_seq > cnt + 1:
+            self._keep_early(progress, batch)
+            return
+        last = last_seq(batch)
+        if last <= cnt:
+            self.duplicates += batch.count
+            return
+        self._deliver_event(progress, batch if batch.first_seq > cnt else cut_before(batch, cnt), last)
+        if progress.early:
+            self._deliver_early(progress)
+        if progress.heard >= progress.next:
+            self.request_more(progress)
+
+    def request_from_proxy(self, progress: Progress) -> None:
+        """requestFromProxy: what is to be asked of the proxy, and has not come meanwhile."""
+        proxy = self._node.proxy_channel()
+        if proxy is None:
+            return
+        asked: deque[PendingRequest] = deque()
+        for entry in progress.asked:
+            if entry.channel is not None:
+                asked.append(entry)
+                continue
+            for first, last in progress.holes(entry.next, entry.last):
+                asked.append(PendingRequest(first, last, proxy, self._node.now_us))
+                self._node.send(proxy, Request(progress.stream, first, last))
+        progress.asked = asked
+
+    # --- What else happens
+
+    def answered(self, channel: Channel, message: Answered) -> None:
+        """An answer is at its end: request what is missing of it from the proxy."""
+        progress = self.streams.get(message.stream)
+        if progress is None:
+            return
+        for entry in progress.asked:
+            if entry.channel is channel and entry.next == message.next:
+                break
+        else:
+            return  # all of it is delivered, as nearly always, or it was asked of someone else meanwhile
+        by_proxy = channel is self._node.proxy_channel()
+        if by_proxy and message.cnt < entry.last:
+            progress.forget_after(max(message.cnt, progress.cnt))
+        holes = progress.holes(entry.next, entry.last)
+        if not holes:
+            return
+        entry.channel = None
+        if not by_proxy:
+            progress.discarded = max(progress.discarded, holes[0][1] + 1)
+            self.request_from_proxy(progress)
+        elif message.last < entry.last:
+            self.request_from_proxy(progress)  # its answers are limited; otherwise `sweep` tries again
+
+    def lost(self, channel: Channel) -> None:
+        """A peer is gone: what was asked of it is asked of the proxy."""
+        self._came_us.pop(channel, None)
+        for progress in self.streams.values():
+            if progress.notifier is channel:
+                progress.notifier = None
+            self._ask_again(progress, channel)
+
+    def proxy_opened(self) -> None:
+        """The proxy can be asked (again)."""
+        self._advertised = None
+        for progress in self.streams.values():
+            self.request_from_proxy(progress)
+
+    def advertised(self, counters: Sequence[Counter]) -> None:
+        """The proxy says how far it is. That is a NOTIFY only if no other comes within the timeout."""
+        if self._advertised is None:
+            self._advertised = (self._node.now_us, counters)
+
+    def came_from(self, channel: Channel) -> bool:
+        """Whether events came from this peer within the last request timeout."""
+        came_us = self._came_us.get(channel)
+        return came_us is not None and self._node.now_us - came_us < self._timeout_us
+
+    def sweep(self) -> None:
+        """Called now and then: give up peers from which nothing comes, and look whether we were left out."""
+        now_us = self._node.now_us
+        for progress in self.streams.values():
+            if not progress.asked:
+                continue
+            stalled = progress.asked[0].channel
+            since_us = max(progress.asked[0].asked_us, self._came_us.get(stalled, 0) if stalled else 0)
+            if stalled is None:
+                self.request_from_proxy(progress)
+            elif now_us - since_us >= self._timeout_us:
+                self.timeouts += 1
+                self._ask_again(progress, stalled)
+        proxy = self._node.proxy_channel()
+        if self._advertised and proxy and now_us - self._advertised[0] >= self._timeout_us:
+            counters, self._advertised = self._advertised[1], None
+            self.receive_notify(proxy, Notify(tuple(counters)))
+
+    def resume(self) -> None:
+        """Request again, after a pause."""
+        self.paused = False
+        for progress in self.streams.values():
+            if progress.heard >= progress.next:
+                self.request_more(progress)
+
+    def request_more(self, progress: Progress) -> None:
+        """More was notified than the window allowed: go on when half of it is free."""
+        room = progress.cnt + progress.window - (progress.next - 1)
+        if 2 * room >= progress.window:
+            self._request(progress.notifier, progress, progress.heard)
+
+    # --- Parts of these
+
+    def _notified(self, channel: Channel, progress: Progress, cnt: int) -> None:
+        if cnt > progress.heard:
+            progress.heard = cnt
+            progress.notifier = channel
+        self._request(channel, progress, cnt)
+
+    def _request(self, channel: Channel | None, progress: Progress, cnt: int) -> None:
+        """sendRequest, for as much as the window allows."""
+        first = progress.next
+        last = min(cnt, progress.cnt + progress.window)
+        if last < first or self.paused:
+            return
+        if channel is None or first < progress.discarded:
+            channel = self._node.proxy_channel()
+        assert not progress.asked or progress.asked[-1].last < first, "asked for twice"
+        progress.asked.append(PendingRequest(first, last, channel, self._node.now_us))
+        progress.next = last + 1
+        if channel is not None:
+            self._node.send(channel, Request(progress.stream, first, last))
+
+    def _deliver_event(self, progress: Progress, batch: Batch, cnt: int) -> None:
+        assert batch.first_seq == progress.cnt + 1 <= cnt, "delivered twice, or with a hole"
+        progress.cnt = cnt
+        if progress.next <= cnt:
+            progress.next = cnt + 1
+        asked = progress.asked
+        while asked and asked[0].last <= cnt:
+            asked.popleft()
+        if batch.event_bytes != progress.event_bytes:
+            self._measure(progress, batch)
+        self._node.deliver(batch, cnt)
+
+    def check(self) -> None:
+        """Assert that no more waits for its turn than may, and that it is counted right."""
+        for progress in self.streams.values():
+            assert progress.early_bytes <= self._share_bytes, "more came early than is to be kept"
+            early_bytes = sum([len(batch.payload) for batch in progress.early])
+            assert progress.early_bytes == early_bytes, "bytes that came early counted wrong"
+
+    def _keep_early(self, progress: Progress, batch: Batch) -> None:
+        """Requested events before their turn. Those over the bound are asked for again later."""
+        if batch.first_seq >= progress.next:
+            return  # nobody asked for it
+        if progress.early_bytes + len(batch.payload) > self._share_bytes:
+            return
+        if not progress.holes(batch.first_seq, last := last_seq(batch)):
+            self.duplicates += batch.count
+            return
+        insort(progress.early, batch, key=FIRST_SEQ)
+        progress.early_bytes += len(batch.payload)
+        progress.next = max(progress.next, last + 1)
+
+    def _deliver_early(self, progress: Progress) -> None:
+        taken = 0
+        for batch in progress.early:
+            if batch.first_seq > progress.cnt + 1:
+                break
+            taken += 1
+            progress.early_bytes -= len(batch.payload)
+            last = last_seq(batch)
+            if last > progress.cnt:
+                whole = batch.first_seq > progress.cnt
+                self._deliver_event(progress, batch if whole else cut_before(batch, progress.cnt), last)
+        del progress.early[:taken]
+        assert progress.cnt < progress.next, "delivered without being asked for"
+        assert bool(progress.early) >= bool(progress.early_bytes), "bytes of nothing"
+
+    def _ask_again(self, progress: Progress, channel: Channel) -> None:
+        """What was asked of `channel` is asked of the proxy."""
+        found = [entry for entry in progress.asked if entry.channel is channel]
+        for entry in found:
+            entry.channel = None
+        if found:
+            self.request_from_proxy(progress)
+
+    def _measure(self, progress: Progress, batch: Batch) -> None:
+        """Events have another size than before: the window is for so many of them."""
+        if batch.kind in PLACEHOLDERS:
+            return
+        progress.event_bytes = batch.event_bytes
+        size = batch.event_bytes or len(batch.payload) // batch.count
+        progress.window = max(1, self._share_bytes // max(1, size))

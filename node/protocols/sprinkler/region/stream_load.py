@@ -1,0 +1,134 @@
+"""What one driver publishes on one stream: single events, batches, and which of them collect.
+
+In an open loop batches are closed once in a flush interval. While the one before is not acknowledged, a batch
+stays open and grows, for a bounded number of intervals (as TCP holds back small segments, RFC 896): a batch
+costs every node as much as a hundred of its events, so where machines or links are too slow for an interval,
+fewer and larger ones keep up.
+"""
+
+from collections.abc import Callable, Sequence
+
+from node.core.collection_marks import encode_mark, keys_of
+from node.protocols.sprinkler.messages import Kind, Predicate, Publish
+from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.publishing.publisher import Publisher
+from node.protocols.sprinkler.storage.batches import unpack_events
+from node.protocols.sprinkler.workload import Collect, Workload
+
+Keys = Callable[[int], Sequence[bytes]]
+"""Draws the keys of so many events; none, where they have no keys."""
+OTHERS_SHIFT = 40  # what tells apart the events that a driver publishes on its second stream, and so on
+
+
+class StreamLoad:
+    """One stream's part of a driver's workload. share: which of the driver's streams, from 0, of how many.
+
+    parameters: the system's. tag: see `workload.driver_tag`.
+    """
+
+    def __init__(
+        self,
+        stream: int,
+        share: tuple[int, int],
+        workload: Workload,
+        parameters: Parameters,
+        *,
+        tag: int,
+        keys: Keys,
+    ) -> None:
+        at_first = Collect() if workload.collect.seldom else workload.collect
+        self.publisher = Publisher(stream, parameters, at_first.predicate, at_first.argument)
+        self._parameters = parameters
+        self._workload = workload
+        self._collect = workload.collect
+        self._collect_us = 0  # when the next event that collects is due, if they come by time
+        self._number, self._streams = share
+        self._tag = tag
+        self._keys = keys
+        self._held = 0  # ticks for which the open batch was kept open
+
+    def begin(self, start_us: int) -> None:
+        """The driver publishes from now on."""
+        self._collect_us = start_us + self._collect.every_us
+
+    def tick(self, due: int, now_us: int) -> None:
+        """Publish what is due by now, as far as the window has room. due: of all the driver's streams."""
+        publisher = self.publisher
+        due = (due + self._streams - 1 - self._number) // self._streams
+        while publisher.requested < due and publisher.has_room(self._open_bytes):
+            self._publish(min(due - publisher.requested, self._batch_events()), now_us)
+        if publisher.open_events and self._may_grow():
+            self._held += 1
+        else:
+            self._close_batch()
+
+    def fill_window(self, now_us: int) -> None:
+        """The closed loop: whole batches as long as the window has room."""
+        while self.publisher.has_room():
+            self._publish(self._batch_events(), now_us)
+            self.publisher.flush()
+
+    def acknowledged(self) -> None:
+        """A batch is published: the open one may have waited for that."""
+        if self._held and not self.publisher.is_awaiting:
+            self._close_batch()
+
+    def mark(self, batch: Publish, first_seq: int) -> bytes:
+        """What a checker has to know of a batch that collects, or is collected by key."""
+        by_key = self._collect.predicate == Predicate.SAME_KEY
+        collects = batch.kind == Kind.GC
+        if not by_key and not (collects and self._collect.seldom):
+            return b""
+        events = unpack_events(batch.count, batch.event_bytes, batch.payload) if by_key else ()
+        keys = keys_of(events, self._collect.argument)
+        return encode_mark(batch.stream, first_seq, batch.count, collects=collects, keys=keys)
+
+    @property
+    def _open_bytes(self) -> int:
+        return self.publisher.open_events * self._workload.event_size_bytes
+
+    def _may_grow(self) -> bool:
+        """Whether the open batch waits for the acknowledgement of the one before."""
+        return (
+            self.publisher.is_awaiting
+            and self._held + 1 < self._parameters.flush_intervals
+            and self._open_bytes < self._parameters.batch_limit_bytes
+        )
+
+    def _close_batch(self) -> None:
+        self._held = 0
+        self.publisher.flush()
+
+    def _batch_events(self) -> int:
+        return max(1, self._parameters.batch_limit_bytes // self._workload.event_size_bytes)
+
+    def _publish(self, count: int, now_us: int) -> None:
+        publish = self.publisher.publish
+        first_request = self.publisher.requested + 1
+        first_number = (self._number << OTHERS_SHIFT) + first_request
+        events = self._workload.events(first_number, count, self._tag, self._keys(count))
+        if self._collect.seldom:
+            self._publish_seldom_collecting(first_request, events, now_us)
+            return
+        for event in events:
+            publish(event)
+
+    def _publish_seldom_collecting(self, first_request: int, events: Sequence[bytes], now_us: int) -> None:
+        publisher, collect = self.publisher, self._collect
+        for request, event in enumerate(events, first_request):
+            if not self._collects(request, now_us):
+                publisher.publish(event)
+                continue
+            publisher.collect(collect.predicate, collect.argument)
+            publisher.publish(event)
+            publisher.collect(Predicate.NONE, 0)
+
+    def _collects(self, request: int, now_us: int) -> bool:
+        """Whether it is this event's turn to collect."""
+        if self._collect.one_of:
+            return request % self._collect.one_of == 0
+        if now_us < self._collect_us:
+            return False
+        missed = (now_us - self._collect_us) // self._collect.every_us
+        self._collect_us += (missed + 1) * self._collect.every_us
+        return True

@@ -1,0 +1,121 @@
+"""The sending side of subscriptions: who takes which stream from this proxy, and how far each got.
+
+Proxies, clients and the chain's successor are served alike, each up to what it may have. A subscriber is a
+channel and, for each of its streams, a cursor into Hist; there is no queue of bytes. `serve` hands a channel
+what follows on its cursors, up to the room that it has, a bounded share for one stream at a time, so that
+neither a peer that catches up stalls the others nor one of its streams the rest. What does not fit waits
+until the channel is writable again.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.storage.batches import Batch, last_seq
+from node.protocols.sprinkler.storage.history import HEAD_BYTES, History
+
+STREAM_SHARE_BYTES = 65_536  # of one stream, before the next one has its turn
+
+
+class Subscribers:
+    """All subscriptions that others have with this proxy.
+
+    send: the participant's. upto: by stream, the last event that they may have.
+    """
+
+    def __init__(self, history: History, send: Callable[..., Any], upto: Callable[[int], int]) -> None:
+        self.history = history
+        self._send = send
+        self._upto = upto
+        self._cursors: dict[Channel, dict[int, int]] = {}  # channel -> stream -> cnt
+        self._behind: dict[Channel, dict[int, None]] = {}  # streams in which it may lack events
+        self._takers: dict[int, list[Channel]] = {}  # of a stream, in the order of `_cursors`, once looked up
+        self._grown: dict[int, None] = {}  # streams with new events since the last `flush`, in order
+
+    def subscribe(self, channel: Channel, stream: int, cnt: int) -> None:
+        """From now on `channel` takes `stream`, after `cnt`."""
+        self.follow(channel, stream, cnt)
+        self.serve(channel)
+
+    def follow(self, channel: Channel, stream: int, cnt: int) -> None:
+        """Place the channel's cursor after `cnt`; `serve` sends what follows it."""
+        self._cursors.setdefault(channel, {})[stream] = cnt
+        self._behind.setdefault(channel, {})[stream] = None
+        self._takers.pop(stream, None)
+
+    def is_level(self, channel: Channel) -> bool:
+        """Whether the channel was handed everything that it may have."""
+        return all(cnt >= self._upto(stream) for stream, cnt in self._cursors.get(channel, {}).items())
+
+    def have_passed(self, channel: Channel, counters: Mapping[int, int]) -> bool:
+        """Whether the channel was handed these streams up to these counters, or beyond."""
+        cursors = self._cursors.get(channel, {})
+        return all(cursors.get(stream, 0) >= cnt for stream, cnt in counters.items())
+
+    def unsubscribe(self, channel: Channel, stream: int) -> None:
+        """`channel` takes `stream` no more."""
+        self._cursors.get(channel, {}).pop(stream, None)
+        self._behind.get(channel, {}).pop(stream, None)
+        self._takers.pop(stream, None)
+
+    def forget(self, channel: Channel) -> None:
+        """The channel is gone, and with it all its subscriptions."""
+        for stream in self._cursors.pop(channel, {}):
+            self._takers.pop(stream, None)
+        self._behind.pop(channel, None)
+
+    def grew(self, stream: int) -> None:
+        """The stream has new events; they go out at the next `flush`."""
+        self._grown[stream] = None
+        for channel in self._takers_of(stream):
+            self._behind[channel][stream] = None
+
+    def flush(self) -> None:
+        """Serve everyone who takes a stream that grew, in the order in which they came."""
+        if not self._grown:
+            return
+        takers = [self._takers_of(stream) for stream in self._grown]
+        self._grown.clear()
+        if len(takers) > 1:
+            takers = [[each for each in self._cursors if any(each in some for some in takers)]]
+        for channel in list(takers[0]):
+            self.serve(channel)
+
+    def _takers_of(self, stream: int) -> list[Channel]:
+        takers = self._takers.get(stream)
+        if takers is None:
+            takers = [channel for channel, cursors in self._cursors.items() if stream in cursors]
+            self._takers[stream] = takers
+        return takers
+
+    def serve(self, channel: Channel) -> None:
+        """Hand the channel what follows on its cursors, as far as it has room."""
+        behind = self._behind.get(channel)
+        while behind and channel.open_for_bulk:
+            found = self._round(channel, behind)
+            if not found:
+                behind.clear()  # until a stream grows
+                return
+            self._send(channel, *found)
+
+    def _round(self, channel: Channel, behind: dict[int, None]) -> list[Batch]:
+        """A share of each stream that the channel is behind on. Streams that had theirs go to the end."""
+        cursors = self._cursors[channel]
+        room_bytes = channel.room_bytes
+        found: list[Batch] = []
+        for stream in list(behind) if len(behind) == 1 else [each for each in cursors if each in behind]:
+            cnt, upto = cursors[stream], self._upto(stream)
+            share = self.history.streams[stream].after(cnt, min(STREAM_SHARE_BYTES, room_bytes), upto)
+            if not share:
+                continue  # it has everything, or a batch reaches beyond it: nothing can be had now
+            last = last_seq(share[-1])
+            assert cnt < last <= upto, "more than it may have, or nothing"
+            del cursors[stream]
+            cursors[stream] = last
+            if last == upto:
+                del behind[stream]
+            found += share
+            room_bytes -= sum([HEAD_BYTES + len(batch.payload) for batch in share])
+            if room_bytes <= 0:
+                break
+        return found

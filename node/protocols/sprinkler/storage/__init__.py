@@ -1,0 +1,1 @@
+"""What replicas store: histories, journals, and the collection of events (paper 3.4)."""

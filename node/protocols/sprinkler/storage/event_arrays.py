@@ -1,0 +1,111 @@
+"""Batches as NumPy arrays: sequence numbers and keys of their events, and a new batch of some of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from node.protocols.sprinkler.messages import U32_BYTES, Events, SparseEvents
+from node.protocols.sprinkler.storage.batches import Batch, sized_payload, unpack_batch
+from node.protocols.sprinkler.storage.key_index import NUMBER_BYTES, Seqs
+
+SAME_IN_JOINED = ("kind", "predicate", "stream", "event_bytes", "argument")
+
+
+def sequence_numbers(batch: Batch) -> Seqs:
+    """The sequence numbers of the events of a batch, which is no tombstone."""
+    if isinstance(batch, SparseEvents):
+        return batch.first_seq - 1 + np.frombuffer(batch.payload, ">u4", batch.count).cumsum(dtype=np.int64)
+    return np.arange(batch.first_seq, batch.first_seq + batch.count)
+
+
+def keyed_events(
+    batch: Batch, seqs: Seqs, key_bytes: int, start: int, stop: int
+) -> tuple[Any, Seqs, NDArray[np.int64]]:
+    """The events from start to stop that are long enough to have a key: keys, sequence numbers, positions.
+
+    seqs: the batch's `sequence_numbers`. Keys of up to 8 bytes are an array of numbers, longer ones a list of
+    bytes.
+    """
+    seqs = seqs[start:stop]
+    positions = np.arange(start, stop)
+    payload = np.frombuffer(sized_payload(batch), np.uint8)
+    if batch.event_bytes:
+        if batch.event_bytes < key_bytes:
+            positions, seqs = positions[:0], seqs[:0]
+        if key_bytes <= NUMBER_BYTES and len(seqs):
+            return (
+                _numbers(payload.reshape(batch.count, batch.event_bytes)[start:stop, :key_bytes]),
+                seqs,
+                positions,
+            )
+        offsets = positions * batch.event_bytes
+    else:
+        sizes = np.frombuffer(payload, ">u4", batch.count).astype(np.int64)
+        offsets = (U32_BYTES * batch.count + np.cumsum(sizes) - sizes)[start:stop]
+        long_enough = sizes[start:stop] >= key_bytes
+        positions, seqs, offsets = positions[long_enough], seqs[long_enough], offsets[long_enough]
+    if key_bytes > NUMBER_BYTES:
+        whole = payload.tobytes()
+        return [whole[at : at + key_bytes] for at in offsets.tolist()], seqs, positions
+    return _numbers(payload[offsets[:, None] + np.arange(key_bytes)]), seqs, positions
+
+
+def _numbers(keys: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """Rows of bytes as numbers."""
+    rows = np.zeros((len(keys), NUMBER_BYTES), np.uint8)
+    rows[:, NUMBER_BYTES - keys.shape[1] :] = keys
+    return rows.view(">u8").reshape(-1).astype(np.uint64)
+
+
+def may_be_one(first: Batch, second: Batch) -> bool:
+    """Whether events of both may be in one batch."""
+    return all(getattr(first, name) == getattr(second, name) for name in SAME_IN_JOINED)
+
+
+def join_batches(batches: Sequence[Batch]) -> tuple[Events, Seqs]:
+    """The events of consecutive batches that may be one, as a batch without reaches, and what reaches would
+    tell: their sequence numbers. It has the time of the last batch.
+    """
+    last, parts = batches[-1], [sized_payload(batch) for batch in batches]
+    if not last.event_bytes:  # the sizes of all come first
+        ends = [U32_BYTES * batch.count for batch in batches]
+        parts = [part[:end] for part, end in zip(parts, ends, strict=True)] + [
+            part[end:] for part, end in zip(parts, ends, strict=True)
+        ]
+    count = sum([batch.count for batch in batches])
+    told = (last.kind, last.predicate, last.stream, batches[0].first_seq, count, last.event_bytes)
+    seqs = [sequence_numbers(batch) for batch in batches]
+    return Events(*told, last.argument, last.time_us, b"".join(parts)), np.concatenate(seqs)
+
+
+def take_events(batch: Events, seqs: Seqs, taken: NDArray[np.bool_]) -> Batch | None:
+    """A batch of the taken events of one without reaches, which have these numbers; None if none is taken.
+
+    It covers the sequence numbers from the batch's first to the last taken event.
+    """
+    numbers = seqs[taken]
+    if not len(numbers):
+        return None
+    if batch.event_bytes:
+        table = np.frombuffer(batch.payload, np.uint8).reshape(batch.count, batch.event_bytes)
+        payload = table[taken].tobytes()
+    else:
+        payload = _mixed(
+            [event for event, is_taken in zip(unpack_batch(batch), taken.tolist(), strict=True) if is_taken]
+        )
+    made: type[Batch] = Events
+    if numbers[-1] - batch.first_seq >= len(numbers):
+        made = SparseEvents
+        reaches = numbers.copy()
+        reaches[0] -= batch.first_seq - 1
+        reaches[1:] -= numbers[:-1]
+        payload = reaches.astype(">u4").tobytes() + payload
+    told = (batch.kind, batch.predicate, batch.stream, batch.first_seq, len(numbers), batch.event_bytes)
+    return made(*told, batch.argument, batch.time_us, payload)
+
+
+def _mixed(events: list[bytes]) -> bytes:
+    sizes = np.array([len(event) for event in events], ">u4")
+    return sizes.tobytes() + b"".join(events)

@@ -1,0 +1,378 @@
+"""Hist: the events that a proxy stores (paper 3.1), as ordered batches for each stream, reading from a
+cursor, and their collection (3.4).
+
+Readers (other proxies and clients) hold nothing but a counter: how far they got. `after` finds the next
+batches by binary search, so a reader costs the same whether it is one batch or an hour behind, and a slow
+one costs no memory. Where events are collected it gives tombstones, merged as far as they go, or sparse
+batches; so `after` is the paper's filter(Hist). Between two epochs of a stream it gives the beginning of the
+later one.
+
+Only committed garbage collection events collect: what no replica can lose. What a predicate on age collects
+is gone at once for readers; freeing it, and finding what is collected by key, is done in small portions by
+`collect_some`, in proportion to what was committed. An event that is collected by key may still be given to
+readers until then (they get it and the newer one, in order).
+
+Invariants (paper 3.1): nothing in Hist has seq > cnt, and Hist holds every event <= cnt, or has collected it
+for a garbage collection event in Hist. `History.limit_bytes` bounds the memory that all of it uses, payload
+or not; whoever adds asks `has_room` first.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from node.core.epochs import epoch_of, first_of
+from node.protocols.sprinkler import predicates
+from node.protocols.sprinkler.messages import CODEC, Kind, Predicate, Publish
+from node.protocols.sprinkler.storage.batch_list import BATCH_BYTES, BatchList
+from node.protocols.sprinkler.storage.batches import (
+    PLACEHOLDERS,
+    TOMBSTONE_RANGE_MAX,
+    Batch,
+    cut_after,
+    cut_before,
+    epoch_mark,
+    event_seqs,
+    last_seq,
+    tombstone,
+)
+
+if TYPE_CHECKING:
+    from node.protocols.sprinkler.storage.key_collection import KeyCollection
+
+Payload = bytes | memoryview
+APPLIED_AT_ONCE = 1024  # committed batches whose predicates are looked at in one go
+DROPPED_AT_ONCE = 64  # collected batches that are freed in one go
+WORK_PER_EVENT = 8  # looks at an event, for each one that was committed: more than collection by key needs
+WORK_AT_LEAST = 4096  # looks at an event in one go
+COLLECTING_SHARE = 16  # of the limit, so much more is left for events that collect
+ENDS_MAX = 8  # former epochs of which the end is remembered
+HEAD_BYTES = CODEC.size_bytes(tombstone(0, 1, 1))  # of a frame with a batch, sparse or not
+
+
+class StreamHistory:
+    """One stream's events up to `cnt`; those up to `committed` are what all replicas have."""
+
+    __slots__ = (
+        "_applied",
+        "_fresh",
+        "_keys",
+        "_keys_since",
+        "_last_collecting",
+        "_list",
+        "cnt",
+        "collected",
+        "committed",
+        "counted_bytes",
+        "ends",
+        "key_bytes",
+        "stream",
+    )
+
+    def __init__(self, stream: int = 0) -> None:
+        self.stream = stream
+        self.cnt = 0
+        self.committed = 0
+        self.ends: tuple[int, ...] = ()  # the last events of former epochs, as far as remembered
+        self.counted_bytes = 0  # of `used_bytes`, those that `History` has counted
+        self.collected = 0  # everything up to here is collected by a predicate on age
+        self.key_bytes: int | None = None  # of the stream's SAME_KEY events
+        self._keys_since = 0  # the first of these
+        self._keys: KeyCollection | None = None  # from when the first of these is committed
+        self._list = BatchList()
+        self._applied = 0  # predicates are applied up to here
+        self._fresh = 0  # committed since the last `collect_some`
+        self._last_collecting = 0  # where the last batch of garbage collection events ends, or beyond
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of payload that are kept of this stream."""
+        return self._list.bytes
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of memory that this stream takes, payload and all."""
+        return self._list.used_bytes + (self._keys.used_bytes if self._keys is not None else 0)
+
+    @property
+    def stored(self) -> int:
+        """Events that are kept, with those that are collected but not yet freed."""
+        return self._list.events
+
+    @property
+    def live(self) -> int:
+        """Events that are not collected, as far as collection got."""
+        live = self._list.events - (self._keys.dead if self._keys else 0)
+        for position in range(self._list.start, len(self._list.batches)):
+            batch = self._list.at(position)
+            if batch.first_seq > self.collected:
+                break
+            gone = sum(seq <= self.collected for seq in event_seqs(batch))
+            live -= gone if self._keys is None else self._keys.alive_until(batch, self.collected)
+        return live
+
+    def check(self) -> None:
+        """Assert the invariants that can be seen from here."""
+        assert self.committed <= self.cnt, "committed what is not stored"
+        assert self.collected <= self.committed, "collected what may be lost"
+        assert not self._list or self._list.last_seqs[-1] <= self.cnt, "stored beyond cnt (paper 3.1)"
+        self._list.check()
+
+    def append(self, batch: Batch) -> None:
+        """Store a batch that follows directly on cnt. Placeholders are not: cnt says that they were there."""
+        assert batch.first_seq == self.cnt + 1
+        if batch.kind == Kind.EPOCH and self.cnt:
+            self.ends = (*self.ends, self.cnt)[-ENDS_MAX:]
+        before, self.cnt = self.cnt, last_seq(batch)
+        assert self.cnt > before, "a batch of nothing"
+        assert batch.kind == Kind.EPOCH or not before or epoch_of(self.cnt) == epoch_of(before), "unmarked"
+        if batch.kind in PLACEHOLDERS:
+            return
+        if batch.kind == Kind.GC:
+            self._last_collecting = self.cnt
+            if self.key_bytes is None and batch.predicate == Predicate.SAME_KEY:
+                self.key_bytes, self._keys_since = batch.argument, batch.first_seq
+        self._list.append(batch, self.cnt)
+
+    def after(self, cnt: int, limit_bytes: int, upto: int | None = None) -> list[Batch]:
+        """What follows `cnt`, in order and without holes, up to `upto`: batches, placeholders between them.
+
+        As many as fit in `limit_bytes` on the wire, but at least one if there is one.
+        """
+        end = self.cnt if upto is None or upto > self.cnt else upto
+        found: list[Batch] = []
+        if cnt >= end:
+            return found
+        position = self._list.after(cnt if cnt > self.collected else self.collected)
+        while cnt < end:
+            piece, last = self._next(cnt, end, position)
+            assert piece.first_seq == cnt + 1 <= last <= end, "a hole, or too much"
+            limit_bytes -= HEAD_BYTES + len(piece.payload)
+            if found and limit_bytes < 0:
+                break
+            found.append(piece)
+            cnt = last
+            if piece.kind not in PLACEHOLDERS:
+                position += 1
+        return found
+
+    def _next(self, cnt: int, end: int, position: int) -> tuple[Batch, int]:
+        """What directly follows `cnt`, and where it ends. The next batch to be given is at `position`."""
+        if position < len(self._list.batches):
+            batch = self._list.at(position)
+            last = self._list.last_seqs[position]
+            if batch.first_seq == cnt + 1 and last <= end and cnt >= self.collected:
+                return batch, last  # as nearly always
+            first = max(batch.first_seq, self.collected + 1)
+            if first <= cnt + 1:
+                if batch.first_seq <= cnt:
+                    batch = cut_before(batch, cnt)
+                if last > end:
+                    batch = cut_after(batch, end)
+                    last = last_seq(batch)
+                return batch, last
+            gap_end = min(first - 1, end)
+        else:
+            gap_end = end
+        epoch = epoch_of(gap_end)
+        if epoch > epoch_of(cnt):
+            return epoch_mark(self.stream, cnt + 1, epoch), first_of(epoch) - 1
+        gap_end = min(gap_end, cnt + TOMBSTONE_RANGE_MAX)
+        return tombstone(self.stream, cnt + 1, gap_end), gap_end
+
+    def truncate(self, cnt: int) -> None:
+        """Forget everything after `cnt`, which is not committed."""
+        assert cnt >= self.committed  # what is committed stays
+        if cnt >= self.cnt:
+            return
+        kept = self._list
+        first = kept.after(cnt)
+        if first < len(kept.batches):
+            batch = kept.at(first)
+            rest: list[tuple[Batch, int]] = []
+            dead = kept.dead[first]
+            if batch.first_seq <= cnt:
+                part = cut_after(batch, cnt)
+                if part.kind != Kind.TOMBSTONE:
+                    rest = [(part, last_seq(part))]
+            kept.replace(first, len(kept.batches) - 1, rest)
+            if rest:
+                kept.dead[first] = dead  # they are committed, so all of them are in the part
+        self.cnt = cnt
+        self.ends = tuple(end for end in self.ends if end < cnt)
+        if cnt < self._keys_since:
+            self.key_bytes, self._keys_since = None, 0
+
+    def commit(self, cnt: int) -> bool:
+        """All replicas have the events up to `cnt`: what is among them may collect. Whether there is work for
+        `collect_some`.
+        """
+        cnt = min(cnt, self.cnt)
+        before = self.committed
+        if cnt <= before:
+            return self._has_work()
+        self.committed = cnt
+        if self._keys is None and self._last_collecting <= self._applied:
+            self._applied = cnt
+        else:
+            self._apply_some()
+        assert self.collected < cnt, "collected by what may be lost"
+        assert self._applied <= cnt, "applied what may be lost"
+        if self._has_work():
+            self._fresh += cnt - max(before, first_of(epoch_of(cnt)) - 1)
+            return True
+        self._fresh = 0
+        return False
+
+    def _has_work(self) -> bool:
+        kept = self._list
+        has_collected = bool(kept) and kept.last_seqs[kept.start] <= self.collected
+        return has_collected or self._keys is not None or self._applied < self.committed
+
+    def collect_some(self) -> bool:
+        """Go on collecting, a little. Whether there is more to do."""
+        work, self._fresh = WORK_AT_LEAST + WORK_PER_EVENT * self._fresh, 0
+        if self._applied < self.committed:
+            self._apply_some()
+        kept = self._list
+        for _ in range(DROPPED_AT_ONCE):
+            if not kept or kept.last_seqs[kept.start] > self.collected:
+                break
+            if self._keys is not None:
+                self._keys.dropped(kept.start)
+            kept.drop_first()
+        more = bool(kept) and kept.last_seqs[kept.start] <= self.collected
+        if self._keys is not None:
+            more |= self._keys.collect_some(self._applied, work)
+        return more or self._applied < self.committed
+
+    def _apply_some(self) -> None:
+        """Apply the predicates of what was committed, as far as they collect at once."""
+        kept = self._list
+        first = kept.after(self._applied)
+        for position in range(first, min(first + APPLIED_AT_ONCE, len(kept.batches))):
+            batch = kept.at(position)
+            if batch.first_seq > self.committed:
+                break
+            last = kept.last_seqs[position]
+            if last > self.committed:
+                batch = cut_after(batch, self.committed)
+                last = last_seq(batch)
+            self._applied = last
+            if batch.kind == Kind.GC:
+                self._apply(batch, last)
+        else:
+            if first + APPLIED_AT_ONCE < len(kept.batches):
+                return
+        self._applied = self.committed
+
+    def _apply(self, batch: Batch, last: int) -> None:
+        """Apply a predicate: that of the batch's last event covers those of the others."""
+        if batch.predicate == Predicate.SAME_KEY:
+            if self._keys is None and batch.argument == self.key_bytes:
+                # NumPy costs every process 14 MB: only those that collect by key have it
+                from node.protocols.sprinkler.storage.key_collection import KeyCollection  # noqa: PLC0415
+
+                self._keys = KeyCollection(self._list, self.key_bytes)
+            return
+        if batch.predicate == Predicate.OLDER_THAN:
+            # an epoch may begin with another time: only its own stamps are compared, and once one of its
+            # events is old enough all those of former epochs are
+            first = self._list.after(first_of(epoch_of(batch.first_seq)) - 1)
+            position = self._list.since(batch.time_us - batch.argument, first)
+            if position == first:
+                return
+            position = min(position, len(self._list.batches) - 1)  # a peer's times may fall
+            end = min(self._list.at(position).first_seq, batch.first_seq) - 1
+        else:
+            end = predicates.prefix_end(batch, last)
+        self.collected = max(self.collected, end)
+
+
+class History:
+    """All streams of a proxy."""
+
+    def __init__(self, streams: Iterable[int], limit_bytes: int) -> None:
+        self.streams = {stream: StreamHistory(stream) for stream in streams}
+        self.limit_bytes = limit_bytes
+        self.used_bytes = 0  # of memory that all streams take, payload and all
+        self.grown: dict[int, None] = {}  # streams that had a commit, until `HistorySamples` looks
+        self._collecting: dict[int, None] = {}  # streams that have something to collect, perhaps
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of payload that are kept of all streams."""
+        return sum([stream.bytes for stream in self.streams.values()])
+
+    def has_room(self, batch: Batch | Publish) -> bool:
+        """Whether a batch may be kept; placeholders always may, as they are not. For events that collect some
+        is left, since they make room: for those of other regions, too, or a stream that fills the rest would
+        keep them out for good.
+        """
+        if batch.kind in PLACEHOLDERS:
+            return True
+        collects = batch.predicate != Predicate.NONE
+        limit_bytes = self.limit_bytes + self.limit_bytes // COLLECTING_SHARE * collects
+        return self.used_bytes + BATCH_BYTES + len(batch.payload) <= limit_bytes
+
+    def check(self) -> None:
+        """Assert what must hold of all streams."""
+        for stream in self.streams.values():
+            stream.check()
+        used_bytes = sum([stream.used_bytes for stream in self.streams.values()])
+        assert self.used_bytes == used_bytes, "bytes of all streams counted wrong"
+
+    def refusal(self, publish: Publish) -> str | None:
+        """Why this may not be published: it would undo what was collected (paper 2.1)."""
+        return predicates.refusal(publish, self.streams[publish.stream].key_bytes)
+
+    def append(self, batch: Batch) -> None:
+        """Store a batch that follows directly on its stream's cnt.
+
+        A view of what came in is copied: it would keep its whole chunk, which nobody counts.
+        """
+        if isinstance(batch.payload, memoryview):
+            batch = replace(batch, payload=bytes(batch.payload))
+        state = self.streams[batch.stream]
+        state.append(batch)
+        if batch.kind not in PLACEHOLDERS:
+            added_bytes = BATCH_BYTES + len(batch.payload)
+            state.counted_bytes += added_bytes
+            self.used_bytes += added_bytes
+
+    def commit(self, stream: int, cnt: int) -> None:
+        """All replicas have the stream up to `cnt`: garbage collection events among it collect."""
+        state = self.streams[stream]
+        if state.commit(cnt):
+            self._collecting[stream] = None
+            self._count(state)
+        self.grown[stream] = None
+
+    def truncate(self, stream: int, cnt: int) -> None:
+        """Forget the stream's events after `cnt`, which are not committed."""
+        state = self.streams[stream]
+        state.truncate(cnt)
+        self._collecting[stream] = None
+        self._count(state)
+
+    def start_over(self, stream: int) -> None:
+        """Forget all of a stream."""
+        self.used_bytes -= self.streams[stream].counted_bytes
+        self.streams[stream] = StreamHistory(stream)
+
+    def collect_some(self) -> bool:
+        """Called once per input: go on collecting, a little, on every stream. Whether there is more to do."""
+        if not self._collecting:
+            return False
+        for stream in list(self._collecting):
+            state = self.streams[stream]
+            if not state.collect_some():
+                del self._collecting[stream]
+            self._count(state)
+        return bool(self._collecting)
+
+    def _count(self, state: StreamHistory) -> None:
+        """A stream may take more or less memory than before."""
+        used_bytes = state.used_bytes
+        self.used_bytes += used_bytes - state.counted_bytes
+        state.counted_bytes = used_bytes

@@ -1,0 +1,54 @@
+"""When to log how much Hist keeps: at numbers of events that stand at even distances on a logarithmic scale,
+as the paper draws them (Fig. 10).
+
+A proxy makes one `HistorySamples()` and calls `due` once per input, after `collect_some`; for each row that
+comes back it logs `hist`, with the row's fields:
+
+    for row in self._samples.due(self.history):
+        self.log("hist", **row)
+"""
+
+from node.core.epochs import number_of
+from node.protocols.sprinkler.storage.history import History
+
+PER_DECADE = 20
+FIRST = 1000  # events
+
+
+class HistorySamples:
+    """When the samples of each stream are due, by how many of its events are committed."""
+
+    def __init__(self) -> None:
+        self._next: dict[int, int] = {}  # by stream: the next point
+
+    def due(self, history: History) -> list[dict[str, int]]:
+        """A row for each stream that reached its next point.
+
+        stream; events: numbered in its present epoch and committed; live: of these, not collected; stored:
+        kept, with those that are collected and not yet freed; bytes: payload of what is stored. Events that
+        are stored beyond what is committed count as stored only.
+        """
+        rows: list[dict[str, int]] = []
+        for number in sorted(history.grown):
+            stream = history.streams[number]
+            if number_of(stream.committed) >= self._next.get(number, FIRST):
+                rows.append(
+                    {
+                        "stream": number,
+                        "events": number_of(stream.committed),
+                        "live": stream.live - (stream.cnt - stream.committed),
+                        "stored": stream.stored,
+                        "bytes": stream.bytes,
+                    }
+                )
+                self._next[number] = point_after(number_of(stream.committed))
+        history.grown.clear()
+        return rows
+
+
+def point_after(events: int) -> int:
+    """The first point of the scale beyond this number of events."""
+    step = 0
+    while (point := round(FIRST * 10 ** (step / PER_DECADE))) <= events:
+        step += 1
+    return point

@@ -1,0 +1,315 @@
+"""A replica's Hist on disk (the paper's future work, 7): what is written, what is synced, how it comes back.
+
+The journal writes the protocol's own messages to the log (`node.core.machine.Append`): EVENTS and
+SPARSE_EVENTS as they are stored, PUBLICATION before the events that it is about, CONFIGURATION as it is
+learned, STORED for what the chain has committed, and FOLLOW where a replica that returns gives up what was
+never committed: what is beyond its counters is void. JOINED says that the region's stream was whole in that
+configuration. What one input brought goes into one Append.
+
+A replica counts only what is synced as its own: `stored` is what it tells up the chain, what a tail commits,
+and so what is acknowledged and served. How the proxy uses it:
+
+    Started        restore(given.stored), before anything else
+    storing        after history.append(batch): write(batch); after publications.add(p): write(p)
+    committing     with stored(stream) in the place of the stream's cnt
+    truncation     after history.truncate(stream, cnt): truncate(stream); for an empty Hist: start_over(it)
+    configuration  write(configuration), of one that this replica belongs to
+    settle         flush(), once per input
+    Synced         for stream in note_synced(appended): commit, as after STORED
+    StorageFailed  note_failed()
+    PUBLISH        refused with HISTORY_FULL unless `has_room`; who else sends events is not read meanwhile
+
+A replica without durability has a `Volatile` in its place: nothing is written, and what it has is stored.
+Compaction is in `node.protocols.sprinkler.storage.compaction`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from node.core import machine as m
+from node.core.errors import StorageError
+from node.protocols.sprinkler.messages import (
+    Configuration,
+    Counter,
+    Events,
+    Follow,
+    Publication,
+    SparseEvents,
+    Stored,
+    Whole,
+)
+from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.publishing.publications import Publications
+from node.protocols.sprinkler.storage.batches import cut_before, last_seq
+from node.protocols.sprinkler.storage.compaction import Compaction, Segment, record_bytes
+from node.protocols.sprinkler.storage.history import History
+
+SEGMENT_RECORDS = 4096  # so that looking through a segment of small batches is bounded, too
+FULL_REASON = "the disk takes nothing more for now"
+
+
+class Volatile:
+    """The journal of a replica that keeps nothing on disk."""
+
+    configuration: Configuration | None = None  # the last one that this replica belonged to
+    whole: Whole | None = None  # in which configuration the region's stream was whole, last
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be taken in: the disk works and is not far behind."""
+        return True
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the disk takes nothing for now."""
+        return False
+
+    def restore(self, stored: Iterable[m.StoredSegment]) -> None:
+        """Put what an earlier process left into Hist and the publications."""
+
+    def write(self, *messages: Any) -> None:
+        """Have these on disk with the next `flush`."""
+
+    def note_committed(self) -> None:
+        """More is committed: the disk is to say so before long."""
+
+    def truncate(self, stream: int) -> None:
+        """Hist has just been truncated to its present cnt: what is beyond is void on disk, too."""
+
+    def start_over(self, history: History) -> None:
+        """All that was stored is void; this empty Hist is in its place."""
+        self._history = history
+
+    def flush(self) -> None:
+        """Ask for what was written to be appended; once per input."""
+
+    def note_synced(self, appended: int) -> Sequence[int]:
+        """The first so many Append are on disk for good. Returns the streams of which more is stored now."""
+        return ()
+
+    def note_failed(self) -> None:
+        """The disk takes nothing until the next `note_synced`."""
+
+    def check(self) -> None:
+        """Assert that no more counts as stored than there is."""
+        for number, stream in self._history.streams.items():
+            assert self.stored(number) <= stream.cnt, "stored more than there is"
+
+    def stored(self, stream: int) -> int:
+        """How far the stream is on disk for good; here, as far as it is in memory."""
+        return self._history.streams[stream].cnt
+
+
+class Journal(Volatile):
+    """The journal of a durable replica. `emit` asks for an effect."""
+
+    def __init__(
+        self,
+        history: History,
+        publications: Publications,
+        emit: Callable[[m.Effect], None],
+        parameters: Parameters,
+    ) -> None:
+        super().__init__(history)
+        self._publications = publications
+        self._emit = emit
+        self._segment_limit_bytes = parameters.segment_limit_bytes
+        self._unsynced_limit_bytes = parameters.unsynced_limit_bytes
+        self.compaction = Compaction(history, publications, emit, parameters.segment_limit_bytes)
+        self._current = Segment(1)
+        self._waiting: list[Any] = []  # written in this input
+        self._appended = 0
+        self._unsynced: deque[tuple[int, int, dict[int, int]]] = deque()  # Append: number, bytes, counters
+        self._unsynced_bytes = 0
+        self._synced = dict.fromkeys(history.streams, 0)
+        self._committed = dict.fromkeys(history.streams, 0)  # as written
+        self._is_unmarked = False  # more is committed than the disk says
+        self._failed = False
+        self._holes: dict[int, str] = {}  # while restoring: what is missing before events not yet void
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be taken in: the disk works and is not far behind."""
+        return not self._failed and self._unsynced_bytes < self._unsynced_limit_bytes
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the disk takes nothing for now."""
+        return self._failed
+
+    def stored(self, stream: int) -> int:
+        """How far the stream is on disk for good."""
+        return self._synced[stream]
+
+    # --- Coming back
+
+    def restore(self, stored: Iterable[m.StoredSegment]) -> None:
+        """Put what an earlier process left into Hist and the publications, and collect what it had collected.
+
+        Events that were truncated later may stand there without those before them: compaction knew already.
+        Raises StorageError if it does not fit together.
+        """
+        for segment in stored:
+            known = Segment(segment.number)
+            for message in segment.messages:
+                self._replay(message, segment.number)
+                known.add(message)
+            self._history.collect_some()
+            self.compaction.closed(known)
+            self._current = Segment(segment.number + 1)
+        for hole in self._holes.values():
+            raise StorageError(hole)
+        for stream, history in self._history.streams.items():
+            assert history.committed <= history.cnt, "committed, but not there"
+            self._synced[stream] = history.cnt
+            self._committed[stream] = history.committed
+
+    def _replay(self, message: Any, segment: int) -> None:
+        match message:
+            case Events() | SparseEvents():
+                self._replay_batch(message, segment)
+            case Publication():
+                self._publications.add(message)
+            case Follow(_, counters):
+                for counter in self._known(counters):
+                    self._replay_truncation(counter.stream, counter.cnt)
+                    self._publications.forget_beyond(counter.stream, counter.cnt)
+                self.compaction.truncated(counters)
+            case Stored(counters):
+                for counter in self._known(counters):
+                    cnt = self._history.streams[counter.stream].cnt
+                    self._history.commit(counter.stream, min(cnt, counter.cnt))
+            case Configuration():
+                self.configuration = message
+            case Whole():
+                self.whole = message
+            case _:
+                raise StorageError(f"segment {segment} has a {type(message).__name__}: not a proxy's log")
+
+    def _replay_batch(self, batch: Events | SparseEvents, segment: int) -> None:
+        stream = self._history.streams.get(batch.stream)
+        if stream is None:
+            raise StorageError(f"segment {segment} has stream {batch.stream}, which this run does not")
+        if last_seq(batch) <= stream.cnt:
+            return
+        if batch.first_seq > stream.cnt + 1:
+            missing = f"{stream.cnt + 1} to {batch.first_seq - 1}"
+            self._holes.setdefault(
+                batch.stream, f"segment {segment}: events {missing} of stream {batch.stream} are missing"
+            )
+            return
+        self._history.append(batch if batch.first_seq > stream.cnt else cut_before(batch, stream.cnt))
+
+    def _replay_truncation(self, stream: int, cnt: int) -> None:
+        state = self._history.streams[stream]
+        if cnt <= state.cnt:
+            self._holes.pop(stream, None)
+        if cnt < state.committed:  # it started over
+            self._history.start_over(stream)
+        elif cnt < state.cnt:
+            self._history.truncate(stream, cnt)
+
+    def _known(self, counters: Iterable[Counter]) -> list[Counter]:
+        return [counter for counter in counters if counter.stream in self._history.streams]
+
+    # --- Writing
+
+    def write(self, *messages: Any) -> None:
+        """Have these on disk with the next `flush`."""
+        self._waiting.extend(messages)
+        for message in messages:
+            if isinstance(message, Configuration):
+                self.configuration = message
+            elif isinstance(message, Whole):
+                self.whole = message
+
+    def note_committed(self) -> None:
+        """With what is written next, or alone once the disk has nothing else to do."""
+        self._is_unmarked = True
+
+    def truncate(self, stream: int) -> None:
+        """Hist has just been truncated to its present cnt: what is beyond is void on disk, too."""
+        cnt = self._history.streams[stream].cnt
+        self.write(Follow(0, (Counter(stream, cnt),)))
+        for counters in (self._synced, *(entry[2] for entry in self._unsynced)):
+            if stream in counters:
+                counters[stream] = min(counters[stream], cnt)
+
+    def start_over(self, history: History) -> None:
+        """All that was stored is void; this empty Hist is in its place."""
+        self._history = self.compaction.history = history
+        for stream in history.streams:
+            self.truncate(stream)
+
+    def flush(self) -> None:
+        """Ask for what was written to be appended; and once in a while, for some compaction."""
+        if not self._waiting and (not self._is_unmarked or self._unsynced):
+            return
+        messages, self._waiting = self._waiting, []
+        if self._current.is_over(self._segment_limit_bytes, SEGMENT_RECORDS):
+            self.compaction.closed(self._current)
+            self._current = Segment(self._current.number + 1)
+        messages = self._marks(messages, first=not self._current.records) + messages
+        if not messages:
+            return
+        counters: dict[int, int] = {}
+        size_bytes = 0
+        for message in messages:
+            self._current.add(message)
+            if isinstance(message, Follow):
+                self.compaction.truncated(message.counters)
+            size_bytes += record_bytes(message)
+            if isinstance(message, Events | SparseEvents):
+                counters[message.stream] = self._history.streams[message.stream].cnt
+        self._emit(m.Append(self._current.number, tuple(messages)))
+        self._appended += 1
+        self._unsynced.append((self._appended, size_bytes, counters))
+        self._unsynced_bytes += size_bytes
+        if not self._failed:
+            self.compaction.step(size_bytes)
+
+    def _marks(self, messages: Sequence[Any], *, first: bool) -> list[Any]:
+        """What is committed, if that has changed; at a segment's start, all of the replica's standing.
+
+        But for what these messages say themselves, which holds behind those before it.
+        """
+        marks: list[Any] = []
+        if first:
+            standing = (self.configuration, self.whole)
+            marks += [mark for mark in standing if mark is not None and mark not in messages]
+        grown = {
+            stream: history.committed
+            for stream, history in self._history.streams.items()
+            if first or history.committed != self._committed[stream]
+        }
+        self._committed.update(grown)
+        self._is_unmarked = False
+        if grown:
+            marks.append(Stored(tuple(Counter(stream, cnt) for stream, cnt in grown.items())))
+        return marks
+
+    # --- What the disk says
+
+    def note_synced(self, appended: int) -> Sequence[int]:
+        """The first so many Append are on disk for good. Returns the streams of which more is stored now."""
+        assert appended <= self._appended, "the disk has what was never written"
+        self._failed = False
+        grown: dict[int, None] = {}
+        while self._unsynced and self._unsynced[0][0] <= appended:
+            _, size_bytes, counters = self._unsynced.popleft()
+            self._unsynced_bytes -= size_bytes
+            for stream, cnt in counters.items():
+                if cnt > self._synced[stream]:
+                    assert cnt <= self._history.streams[stream].cnt, "on disk, but void"
+                    self._synced[stream] = cnt
+                    grown[stream] = None
+        assert self._unsynced or not self._unsynced_bytes, "bytes of nothing"
+        return list(grown)
+
+    def note_failed(self) -> None:
+        """The disk takes nothing until the next `note_synced`."""
+        self._failed = True

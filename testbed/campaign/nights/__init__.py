@@ -1,0 +1,1 @@
+"""Nights: a suite of runs with budgets, hooks and a verdict."""

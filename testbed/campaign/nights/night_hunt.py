@@ -1,0 +1,60 @@
+"""Hunts for a while in place of a run of a night. Its folder stays, and the next night goes on with it: what
+was found counts until the folder is removed, since what is mended is known to whoever mended it.
+"""
+
+import time
+from dataclasses import replace
+
+from experiments.campaigns.campaign import Failure, State, Verdict
+from experiments.campaigns.nights import NightRun
+from experiments.files.sanitize import sanitize
+from experiments.hunting.huntable import usual_place
+from experiments.hunting.huntdir import HUNTS, HuntDirectory
+from testbed.campaign.hunting.hunt import Limits
+from testbed.campaign.hunting.start import HuntRequest, hunt
+from testbed.campaign.nights.night import Night
+from testbed.sweeps import digest_of, plain
+
+DIGEST_CHARS = 8
+SEED = 1
+"""Of all nights: a hunt that goes on has the one it began with."""
+SAID_MAX = 3
+"""Findings in a night's line."""
+
+
+def hunted(night: Night, run: NightRun, hunt_s: float, began_s: float) -> NightRun:
+    """The run, once it has hunted so long. Raises InputError, MachineError, KeyboardInterrupt."""
+    experiment = night.file.experiments[run.entry].experiment
+    name = f"{run.entry}-{digest_of(plain(experiment))[:DIGEST_CHARS]}"
+    directory = HuntDirectory(night.directory.runs / HUNTS / name)
+    before = directory.progress()
+    request = HuntRequest(
+        experiment=experiment,
+        folder=directory.path,
+        limits=Limits(seconds=before.elapsed_s + hunt_s),
+        seed=SEED,
+        workers=None,
+        build=None,
+        modules=(),
+        words=(experiment.name,),
+        place=usual_place(experiment),
+    )
+    hunt(request)
+    return concluded(run, directory, time.monotonic() - began_s)
+
+
+def concluded(run: NightRun, directory: HuntDirectory, took_s: float) -> NightRun:
+    """A run that has hunted: it fails where anything was found. Raises InputError."""
+    found = directory.found()
+    said = [str(finding["said"]) for _, finding in found]
+    more = [f"and {len(said) - SAID_MAX} more"] if len(said) > SAID_MAX else []
+    where = [f"cutset hunt --replay {directory.findings}/…"] if found else []
+    verdict: Verdict = "failed" if found else "passed"
+    return replace(
+        run,
+        state=State.DONE,
+        verdict=verdict,
+        failure=Failure.EXPECTATION if found else None,
+        problem=sanitize("; ".join([*said[:SAID_MAX], *more, *where])) or None,
+        duration_s=round(took_s, 3),
+    )

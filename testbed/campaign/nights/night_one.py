@@ -1,0 +1,305 @@
+"""Makes one run of a night: plan, run, analyse, report, into the history; or what is left of one that has
+ended. Whatever goes wrong ends the run, not the night.
+
+What a crash left of a night are runs that stand as running, and nobody runs them any more. A run that has
+ended is never made again, however it ended: a failure would be tried until it passes.
+"""
+
+import secrets
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from experiments.campaigns.campaign import Failure, State, Verdict
+from experiments.campaigns.nights import NightRun
+from experiments.campaigns.sweepdir import SweepRecord
+from experiments.files.sanitize import sanitize
+from experiments.records.run_record import Outcome
+from experiments.records.rundir import RunDirectory
+from testbed.campaign.exit_codes import EXPECTED_ERRORS
+from testbed.campaign.in_use import sole_writer
+from testbed.campaign.nights.night import Night
+from testbed.campaign.nights.night_hunt import hunted
+from testbed.campaign.one_run import PerformedRun, Request, conclude, make, prepare, write_page
+from testbed.campaign.run_results import broken, concluded, why_not_analysed
+from testbed.campaign.sweeps.sweep_run import carry_out, new_directory, new_sweep
+from testbed.campaign.texts.campaign_text import position
+from testbed.campaign.texts.progress import Follower, follower
+from testbed.interrupts import Limit
+from testbed.nightly.planning import AROUND_A_RUN_S, TRIES_MAX, budget_left_s
+from testbed.run_selection import RunSelection
+from testbed.runner.run_control import RunResult
+from topologies.errors import InputError
+from topologies.loader import load_topology
+
+if TYPE_CHECKING:
+    from testbed.backends.backend import Backend
+
+WORST_FIRST: dict[Verdict, Failure] = {
+    "crashed": Failure.CRASH,
+    "failed": Failure.EXPECTATION,
+    "invalid": Failure.FIDELITY,
+}
+"""The verdicts on a sweep of which one run has them, and what they say of all of it."""
+HUNT_END_S = 300.0
+"""What a hunt found when its time was over is still shrunk."""
+OTHERS_S = 120.0
+"""How long to wait for a run that another command reads or analyses: a failure would stand for good."""
+BackendOf = Callable[[str], "Backend"]
+"""The place of this name, opened if need be. Raises InputError, MachineError."""
+
+
+def make_one(night: Night, run: NightRun, backend_of: BackendOf) -> bool:
+    """Make a run and record its result; returns false if the user ended it, and the night."""
+
+    def make(follow: Follower, began_s: float) -> NightRun:
+        started = prepared(night, run, backend_of)
+        return _carried_out(night, started, backend_of(run.backend), follow, began_s)
+
+    return _limited(night, run, make, budget_left_s(run, night.record, night.file))
+
+
+def finish_one(night: Night, run: NightRun) -> bool:
+    """Analyse a run that has ended, and record its result; returns as `make_one` does."""
+
+    def finish(follow: Follower, began_s: float) -> NightRun:
+        again = night.note(replace(run, tries=run.tries + 1))
+        directory = _directory(night, run)
+        with sole_writer(directory.path, OTHERS_S):
+            ended = RunResult(directory.read_run(), by_user=False)
+            if directory.summary_json.exists():
+                write_page(directory, follow)
+                return finished(again, directory, time.monotonic() - began_s)
+            return _concluded(again, PerformedRun(ended, conclude(directory, ended, follow)), began_s)
+
+    return _limited(night, run, finish, max(AROUND_A_RUN_S, budget_left_s(run, night.record, night.file)))
+
+
+def make_whole(night: Night, run: NightRun) -> bool:
+    """Make a whole sweep, with one page and one verdict, or hunt; returns as `make_one` does.
+
+    It does not enter the history: what is followed from night to night are single points. A sweep that a
+    crash tore is made again from the beginning; a hunt goes on.
+    """
+    began_s = time.monotonic()
+    limit_s = budget_left_s(run, night.record, night.file)
+    hunt_us = night.entry_of(run).hunt_us
+
+    def work() -> NightRun:
+        if hunt_us is None:
+            return _swept(night, run, began_s)
+        return hunted(night, _begun(night, run), min(hunt_us / 1e6, limit_s), began_s)
+
+    made, goes_on = _bounded(night, run, limit_s + HUNT_END_S * (hunt_us is not None), work)
+    if made is None:
+        return False
+    click.echo(night.leave(made), err=True)
+    return goes_on
+
+
+def _limited(
+    night: Night, run: NightRun, work: Callable[[Follower, float], NightRun], limit_s: float
+) -> bool:
+    """Work on a run for at most `limit_s`. work: is given the start by time.monotonic."""
+    began_s = time.monotonic()
+    with follower(terse=f"{position(night.record.ended + 1, len(night.record.runs))} {run.name}") as follow:
+        made, goes_on = _bounded(night, run, limit_s, lambda: work(follow, began_s))
+        if made is None:
+            return False
+        follow.show(night.end(made))
+    return goes_on
+
+
+def _bounded(
+    night: Night, run: NightRun, limit_s: float, work: Callable[[], NightRun]
+) -> tuple[NightRun | None, bool]:
+    """Work on a run for at most `limit_s`.
+
+    Returns the run (None: the user ended it), and whether the night goes on. Raises MachineError if it broke
+    and a disk is full.
+    """
+    began_s, limit = time.monotonic(), Limit()
+    try:
+        made = limit.within(limit_s, work)
+        if made.failure is Failure.HARNESS:
+            night.check_room()
+    except KeyboardInterrupt:
+        if limit.by_user or not limit.passed:
+            return None, False
+        made = broken(night.record.named(run.name), stopped_after(limit_s), time.monotonic() - began_s)
+    except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
+        night.check_room()
+        made = failed(night, run, error, time.monotonic() - began_s)
+    return made, not limit.by_user
+
+
+def _swept(night: Night, run: NightRun, began_s: float) -> NightRun:
+    """Make a sweep. Raises KeyboardInterrupt if it was ended before its time."""
+    file, entry = night.file.experiments[run.entry], night.entry_of(run)
+    run = _begun(night, run)
+    chosen = RunSelection.of(file, backend=run.backend, links=entry.links, seed=run.seed, repeat=None)
+    directory = new_directory(night.directory.runs, chosen.file.experiment.name)
+    run = night.note(replace(run, run=directory.name))
+    with sole_writer(directory.path):
+        sweep = new_sweep(directory, chosen)
+        if carry_out(sweep, analyze=True) is Outcome.INTERRUPTED:
+            raise KeyboardInterrupt
+    return swept(run, sweep.record, time.monotonic() - began_s)
+
+
+def _begun(night: Night, run: NightRun) -> NightRun:
+    return night.note(replace(run, state=State.RUNNING, tries=run.tries + 1, started_ns=time.time_ns()))
+
+
+def prepared(night: Night, run: NightRun, backend_of: BackendOf) -> NightRun:
+    """Make the run's directory with its plan; night.json names it before it is used.
+
+    Raises InputError, MachineError.
+    """
+    experiment = night.file.experiments[run.entry].experiment
+    run = _begun(night, run)
+
+    def directory() -> RunDirectory:
+        made = RunDirectory.create(
+            night.directory.runs, experiment.name, datetime.now(UTC), secrets.token_hex(3)
+        )
+        night.note(replace(run, run=made.name))
+        return made
+
+    request = Request(experiment, load_topology(experiment.topology), run.seed, night.entry_of(run).links)
+    prepare(request, backend_of(run.backend), night.directory.runs, directory=directory)
+    return night.record.named(run.name)
+
+
+def finished(run: NightRun, made: RunDirectory, took_s: float) -> NightRun:
+    """The run whose summary stands in its directory. Raises InputError."""
+    return concluded(run, made.read_run(), made.read_summary(), took_s)
+
+
+def stopped_after(limit_s: float) -> str:
+    """The problem of a run that took longer than it might."""
+    return f"it was stopped after {limit_s:.0f} s, which was all that was left of the budget"
+
+
+def failed(night: Night, run: NightRun, error: Exception, took_s: float) -> NightRun:
+    """Return a run that an error ended. A defect's traceback goes into the night's log."""
+    if isinstance(error, EXPECTED_ERRORS):
+        text = str(error)
+    else:
+        text = f"{type(error).__name__}: {error}"
+        night.log("".join(traceback.format_exception(error)))
+    return broken(night.record.named(run.name), text, took_s)
+
+
+def _carried_out(
+    night: Night, run: NightRun, backend: "Backend", follow: Follower, began_s: float
+) -> NightRun:
+    return _concluded(run, make(_directory(night, run), backend, follow), began_s)
+
+
+def _concluded(run: NightRun, made: PerformedRun, began_s: float) -> NightRun:
+    problem = why_not_analysed(made.ended) if made.summary is None else None
+    return concluded(run, made.ended.record, made.summary, time.monotonic() - began_s, problem)
+
+
+def _directory(night: Night, run: NightRun) -> RunDirectory:
+    made = night.directory.run_of(run)
+    assert made is not None
+    return made
+
+
+def swept(run: NightRun, record: SweepRecord, took_s: float) -> NightRun:
+    """A complete sweep, as one run."""
+    verdicts = [each.verdict or "crashed" for each in record.runs]
+    unmet = [f"{each.text} did not hold" for each in record.missed]
+    kinds = [*verdicts, *("failed" for _ in unmet)]
+    verdict: Verdict = next((kind for kind in WORST_FIRST if kind in kinds), "passed")
+    others = [f"{verdicts.count(kind)} of {len(verdicts)} runs {kind}" for kind in sorted({*verdicts})]
+    reasons = [*(text for text in others if not text.endswith("passed")), *unmet]
+    return replace(
+        run,
+        state=State.DONE,
+        verdict=verdict,
+        failure=WORST_FIRST.get(verdict),
+        problem=sanitize("; ".join(reasons)) or None,
+        duration_s=round(took_s, 3),
+    )
+
+
+def settle_torn(night: Night) -> None:
+    """Settle every run that is recorded as running, so that the night can go on. Raises KeyboardInterrupt.
+
+    One that the history has only has to be noted; one that has ended only has to be analysed. Any other is
+    torn: its directory is set aside, and it is made again, unless it has ended the night too often.
+    """
+    for run in _running(night):
+        if (kept := _from_history(night, run)) is not None:
+            night.say(night.leave(kept))
+        elif _has_ended(night, run) and run.tries <= TRIES_MAX:
+            if not finish_one(night, run):
+                raise KeyboardInterrupt
+        elif run.tries < TRIES_MAX:
+            _begun_anew(night, run)
+        else:
+            said = f"it was begun {run.tries} times, and ended the night each time"
+            night.say(night.end(broken(_begun_anew(night, run), said, 0.0)))
+
+
+def set_torn_aside(night: Night) -> None:
+    """Set aside what a night leaves torn that ends now; what has ended is for `settle_torn`."""
+    for run in _running(night):
+        if not _has_ended(night, run) and _from_history(night, run) is None:
+            _begun_anew(night, run)
+
+
+def _running(night: Night) -> list[NightRun]:
+    return [run for run in night.record.runs if run.state is State.RUNNING]
+
+
+def _has_ended(night: Night, run: NightRun) -> bool:
+    """Return whether it ended by itself, well or not."""
+    made = night.directory.run_of(run)
+    try:
+        return made is not None and made.read_run().outcome in {Outcome.COMPLETED, Outcome.CRASHED}
+    except InputError:
+        return False
+
+
+def _begun_anew(night: Night, run: NightRun) -> NightRun:
+    aside = night.note(night.directory.set_aside(run))
+    if aside.torn != run.torn:
+        night.say(f"{run.name} was torn: what it left is {aside.torn[-1]}")
+    return aside
+
+
+def _from_history(night: Night, run: NightRun) -> NightRun | None:
+    """The run as it came out, if the history has it: by its directory's name or, if there was nothing to run,
+    since this night began.
+    """
+    from analysis.history import HistoryFilter
+    from analysis.history.regressions.findings import failure_of
+
+    where = HistoryFilter(night.record.suite, run.entry, since=night.record.night, until=night.record.night)
+    rows = [row for row in night.history.runs(where).to_pylist() if row["repeat"] == run.repetition]
+    for row in rows:
+        if row["run"] == run.run or (not row["path"] and row["started_ns"] >= night.record.started_ns):
+            expectations = night.history.expectations(replace(where, run=row["run"])).to_pylist()
+            missed = [kept["text"] for kept in expectations if not kept["held"]]
+            return replace(_as_left(night, run, row), failure=failure_of(row, missed))
+    return None
+
+
+def _as_left(night: Night, run: NightRun, row: dict[str, Any]) -> NightRun:
+    """Return the run by its directory, or by its row in the history once that is gone."""
+    made = night.directory.run_of(run)
+    try:
+        if made is not None and made.summary_json.exists():
+            return finished(run, made, 0.0)
+    except InputError:
+        pass  # what the history says has to do
+    return broken(run, "; ".join(row["problems"]) or f"{row['outcome']}, but not analysed", 0.0)

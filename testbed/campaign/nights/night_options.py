@@ -1,0 +1,59 @@
+"""How nights are run, whichever night it is: what `cutset nightly` is told on its command line."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.records.rundir import RUNS
+from topologies.errors import InputError
+from topologies.quantities import QuantityError, parse_size_bytes
+
+HISTORY = Path("history")
+"""Where the history is kept unless told otherwise: beside runs/."""
+SITE = "site"
+"""The morning page's folder, in the history."""
+
+
+@dataclass(frozen=True, slots=True)
+class NightOptions:
+    """How nights are run, whichever night it is."""
+
+    jobs: int
+    out: Path
+    history: Path
+    site: Path | None  # None: in the history
+    hooks: tuple[str, ...]
+    hooks_always: tuple[str, ...]
+    keep: str | None = None  # None: whatever it takes
+
+    @property
+    def page_folder(self) -> Path:
+        """Where the morning page is written."""
+        return self.site or self.history / SITE
+
+    @property
+    def keep_bytes(self) -> int | None:
+        """What the history's runs may take on the disk. Raises InputError."""
+        return None if self.keep is None else kept_bytes(self.keep)
+
+    def words(self, *, absolute: bool) -> list[str]:
+        """As on a command line; what is as usual is left out. absolute: paths count from anywhere."""
+        paths = {"--out": (self.out, RUNS), "--history": (self.history, HISTORY), "--site": (self.site, None)}
+        words = [] if self.jobs == 1 else ["--jobs", str(self.jobs)]
+        for option, (path, usual) in paths.items():
+            if path is not None and path != usual:
+                words += [option, str(path.absolute() if absolute else path)]
+        if self.keep is not None:
+            words += ["--keep", self.keep]
+        for hook in self.hooks:
+            words += ["--hook", hook]
+        for hook in self.hooks_always:
+            words += ["--hook-always", hook]
+        return words
+
+
+def kept_bytes(keep: str) -> int:
+    """The bytes of `--keep 50GB`. Raises InputError."""
+    try:
+        return parse_size_bytes(keep, such_as="50GB")
+    except QuantityError as error:
+        raise InputError("--keep", None, "", str(error)) from None

@@ -1,0 +1,1 @@
+"""Archived runs: verified, and run again."""

@@ -1,0 +1,211 @@
+"""`cutset reproduce`: makes an archived run again, several times, and holds its claims against that.
+
+The repeats are a sweep of one combination (`testbed.campaign.sweeps.sweep_run`), each with the plan and the
+seed of the archive: it stands below `--out` like any other, and goes on when it was interrupted. What is
+said of it is in `testbed.campaign.reproduction.reproduction_text`, how claims are judged in
+`analysis.reproduction`.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from analysis.history.regressions.series import MEASURED
+from analysis.reproduction import judge
+from experiments.backend_names import LOCAL, SIMULATOR
+from experiments.campaigns.campaign import State
+from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun, runs
+from experiments.files.plain_name import plain_name
+from experiments.records.run_record import Outcome, RunRecord
+from testbed.campaign import exit_codes
+from testbed.campaign.backend_selection import open_backend
+from testbed.campaign.in_use import sole_writer
+from testbed.campaign.one_run import RunRequest, planned
+from testbed.campaign.reproduction.archived_run import ArchivedRun, digest_of_file
+from testbed.campaign.reproduction.reproduction_text import Reproduced, show_interrupted, show_reproduced
+from testbed.campaign.sweeps.sweep import Sweep
+from testbed.campaign.sweeps.sweep_run import carry_out, new_directory
+from testbed.runner.versions import commit
+from topologies.errors import InputError
+
+REPEATS: int = 5
+"""Of real processes; in virtual time the seed decides everything, and one says it all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How a run is to be made again.
+
+    seed: of the first repeat, each further one having the next; None: the archive's in each. within: see
+    `analysis.reproduction.WITHIN`. given: the run and the options, as the user gave them.
+    """
+
+    archived: ArchivedRun
+    backend: str
+    repeat: int
+    seed: int | None
+    within: float
+    resume: Path | None
+    given: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        archived: ArchivedRun,
+        *,
+        backend: str | None,
+        repeat: int | None,
+        seed: int | None = None,
+        within: float,
+        resume: Path | None = None,
+        given: Sequence[str] = (),
+    ) -> "Wanted":
+        """What is not given follows from where the run was made. Raises InputError."""
+        there = archived.record
+        if backend is None and there.machines:
+            names = ", ".join(machine.name for machine in there.machines)
+            said = f"was made on the machines of an inventory ({names}): --on says where it is made again"
+            raise InputError(archived.name, None, "", said)
+        where = backend or (SIMULATOR if there.simulated else LOCAL)
+        usual = 1 if there.simulated and where == SIMULATOR and seed is None else REPEATS
+        return cls(archived, where, repeat or usual, seed, within, resume, tuple(given))
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing may differ at all."""
+        return self.archived.record.simulated and self.backend == SIMULATOR and self.seed is None
+
+    @property
+    def runs(self) -> tuple[SweepRun, ...]:
+        """Every repeat."""
+        if self.seed is not None:
+            return tuple(runs({}, self.repeat, self.seed))
+        seed = self.archived.record.plan.seed
+        return tuple(replace(run, seed=seed) for run in runs({}, self.repeat, seed))
+
+    @property
+    def digest(self) -> str:
+        """Of everything that decides what is run."""
+        return self.archived.digest(self.backend, self.repeat, self.seed)
+
+    def request(self, run: SweepRun) -> ArchivedRun:
+        """What a repeat is made from: the archived plan, but for other seeds. Raises InputError."""
+        return self.archived if self.seed is None else self.archived.with_seed(run.seed)
+
+
+class Reproduction(Sweep):
+    """The repeats of an archived run. Their programs are looked for before each run."""
+
+    def __init__(self, directory: SweepDirectory, record: SweepRecord, wanted: Wanted) -> None:
+        super().__init__(directory, record)
+        self._wanted = wanted
+
+    def leave_out_missing(self) -> Iterator[str]:
+        """There is one system, and nothing to leave out."""
+        return iter(())
+
+    def request(self, run: SweepRun) -> RunRequest:
+        """See `Wanted`."""
+        return self._wanted.request(run)
+
+
+def reproduce(wanted: Wanted, out: Path) -> int:
+    """Make a run again and judge its claims; returns the exit code.
+
+    Raises InputError, MachineError, AnalysisError.
+    """
+    resume = wanted.resume
+    if wanted.backend in {LOCAL, SIMULATOR}:  # machines are asked before each run
+        with open_backend(wanted.backend, lambda text: click.echo(text, err=True)) as backend:
+            planned(wanted.request(wanted.runs[0]), backend, out)
+    name = plain_name(wanted.archived.record.plan.experiment, wanted.archived.name)
+    directory = new_directory(out, name) if resume is None else SweepDirectory.open(resume)
+    with sole_writer(directory.path):
+        record = _begun(directory, wanted) if resume is None else _resumed(directory, wanted)
+        sweep = Reproduction(directory, record, wanted)
+        if record.pending:
+            outcome = carry_out(sweep, analyze=True)
+            if outcome is Outcome.INTERRUPTED:
+                show_interrupted(wanted.given, directory)
+                return exit_codes.INTERRUPTED
+    found = _found(directory, sweep.record, wanted)
+    show_reproduced(found)
+    return exit_codes.FINE if found.reproduced else exit_codes.FAILED
+
+
+def _begun(directory: SweepDirectory, wanted: Wanted) -> SweepRecord:
+    """The first record of the repeats, written."""
+    plan = wanted.archived.record.plan
+    record = SweepRecord(
+        sweep=directory.name,
+        experiment=wanted.archived.experiment,
+        backend=wanted.backend,
+        links=plan.links_kind,
+        seed=wanted.runs[0].seed,
+        repeat=wanted.repeat,
+        digest=wanted.digest,
+        commit=commit(),
+        started_ns=time.time_ns(),
+        runs=wanted.runs,
+    )
+    directory.write(record)
+    return record
+
+
+def _resumed(directory: SweepDirectory, wanted: Wanted) -> SweepRecord:
+    """The record with those repeats to be made that did not come to their end. Raises InputError if they are
+    not of this archive.
+    """
+    record = directory.read()
+    if record.digest != wanted.digest:
+        began = f"it began with --on {record.backend} --repeat {record.repeat} and seed {record.seed}"
+        now = (wanted.backend, wanted.repeat, wanted.runs[0].seed)
+        is_other = (record.backend, record.repeat, record.seed) == now
+        said = f"it is none of {wanted.archived.name}" if is_other else began
+        raise InputError(f"--resume {directory.path}", None, "", f"cannot go on: {said}")
+    record = record.going_on(wanted.runs, f"--resume {directory.path}")
+    again = (
+        planned if run.state is not State.DONE else run
+        for planned, run in zip(wanted.runs, record.runs, strict=True)
+    )
+    return replace(record, runs=tuple(again))
+
+
+def _found(directory: SweepDirectory, record: SweepRecord, wanted: Wanted) -> Reproduced:
+    """What the repeats came to. Raises InputError if a summary cannot be read any more."""
+    measured = [run for run in record.runs if run.verdict in MEASURED]
+    summaries = [directory.run_of(run).read_summary() for run in measured]
+    archived = wanted.archived
+    judged = judge(archived.claims, summaries, within=wanted.within, exact=wanted.exact)
+    return Reproduced(
+        archived=archived,
+        directory=directory,
+        record=record,
+        judged=tuple(judged),
+        measured=len(measured),
+        exact=wanted.exact,
+        seeds=tuple(run.seed for run in wanted.runs) if wanted.seed is not None else (),
+        changed=tuple(_changed_deliveries(directory, measured, archived)) if wanted.exact else (),
+        here=_made(directory, record),
+    )
+
+
+def _changed_deliveries(
+    directory: SweepDirectory, measured: list[SweepRun], archived: ArchivedRun
+) -> Iterator[str]:
+    """What clients wrote down otherwise than in the archive, to the byte."""
+    for name, digest in archived.deliveries.items():
+        for run in measured:
+            path = directory.run_of(run).deliveries / name
+            if not path.is_file() or digest_of_file(path) != digest:
+                yield name
+                break
+
+
+def _made(directory: SweepDirectory, record: SweepRecord) -> RunRecord | None:
+    """What ran here, of the first repeat that came to its end."""
+    ended = (run for run in record.runs if run.state is State.DONE)
+    return next((directory.run_of(run).read_run() for run in ended), None)

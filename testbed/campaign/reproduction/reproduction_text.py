@@ -1,0 +1,189 @@
+"""What is said about a run that was made again: each claim beside what it came to here, and what follows."""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+
+from analysis.claims import is_number
+from analysis.reproduction import Judged, Verdict
+from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord
+from experiments.files.sanitize import sanitize
+from experiments.overrides import leaf_text, leaves
+from experiments.records.run_record import RunRecord, record_to_json
+from experiments.records.summary import METRICS
+from testbed.campaign.reproduction.archived_run import ArchivedRun
+from testbed.campaign.sweeps.sweep_outcome import not_passed
+from testbed.campaign.texts.campaign_text import became, runs_text, title
+from testbed.campaign.texts.outcome import number
+
+NAMED_MAX: Final = 40
+"""Of claims that differ or stay undecided, so many are shown; of others those that are headlines."""
+RUNS_MAX: Final = 10
+_COLOURS: Final = {Verdict.HOLDS: "green", Verdict.DIFFERS: "red", Verdict.UNDECIDED: "yellow"}
+_HEADLINES: Final = ("verdict", *(section for section in METRICS if section != "fidelity"), "recovery")
+_RAN: Final = ("commit", "versions", "machine", "links", "shaping", "tcp")
+"""What of a run's record says with what it was made."""
+_WIDTH_MAX: Final = 44
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduced:
+    """A run that was made again.
+
+    measured: how many repeats can be relied on. exact: whether nothing may differ. changed: files of
+    deliveries that do. seeds: of the repeats, if not the archive's in each. here: what ran here;
+    None: no repeat came to its end.
+    """
+
+    archived: ArchivedRun
+    directory: SweepDirectory
+    record: SweepRecord
+    judged: tuple[Judged, ...]
+    measured: int
+    exact: bool
+    changed: tuple[str, ...]
+    seeds: tuple[int, ...]
+    here: RunRecord | None
+
+    def count(self, verdict: Verdict) -> int:
+        """How many claims have this verdict."""
+        return sum(each.verdict is verdict for each in self.judged)
+
+    @property
+    def reproduced(self) -> bool:
+        """Whether there are claims, and all of them hold."""
+        return bool(self.judged) and self.count(Verdict.HOLDS) == len(self.judged) and not self.changed
+
+
+def show_interrupted(given: Sequence[str], directory: SweepDirectory) -> None:
+    """Print how to go on. given: the run and the options, as the user gave them."""
+    words = ["cutset", "reproduce", *given, "--resume", str(directory.path)]
+    click.echo(f"interrupted: go on with `{shlex.join(words)}`")
+
+
+def show_reproduced(found: Reproduced) -> None:
+    """Print it."""
+    for line in _about_runs(found):
+        click.echo(sanitize(line))
+    _show_table(found.judged)
+    for name in found.changed[:NAMED_MAX]:
+        click.echo(f"  deliveries/{sanitize(name)}: is not as it was archived")
+    left = len(found.archived.claims) - len(found.judged)
+    if left:
+        click.echo(f"not judged: {left} that tell of the archived run alone (its name, notes, machine)")
+    click.echo(f"repeats in {sanitize(str(found.directory.path))}")
+    click.echo(last_line(found))
+
+
+def last_line(found: Reproduced) -> str:
+    """What follows."""
+    total, differ = len(found.judged), found.count(Verdict.DIFFERS)
+    if found.reproduced:
+        same = f", and {len(found.archived.deliveries)} files of deliveries are the same to the byte"
+        exactly = f" exactly, in virtual time{same}" if found.exact else ""
+        return f"reproduced: all {total} claims hold{exactly}"
+    if not found.measured:
+        return f"not reproduced: none of {len(found.record.runs)} repeats could be relied on"
+    parts = [f"{differ} of {total} claims differ"] if differ else []
+    if undecided := found.count(Verdict.UNDECIDED):
+        parts.append(f"{undecided} of {total} claims are undecided")
+    if found.changed:
+        parts.append(f"{len(found.changed)} of {len(found.archived.deliveries)} files of deliveries differ")
+    return f"not reproduced: {', '.join(parts) or 'nothing is claimed that could be judged'}"
+
+
+def _about_runs(found: Reproduced) -> Iterator[str]:
+    record = found.archived.record
+    where = "in virtual time" if record.simulated else "with real processes"
+    verdict = next((str(each.value) for each in found.archived.claims if each.figure == "verdict"), "unknown")
+    yield f"archived: {record.plan.experiment}, seed {record.plan.seed}, {where}, {verdict}"
+    made = "with the archive's plan and seed"
+    if found.seeds:
+        made = f"planned anew for seeds {found.seeds[0]} to {found.seeds[-1]}"
+    yield f"here: {runs_text(found.record)}, {made}"
+    for run in not_passed(found.record)[:RUNS_MAX]:
+        yield f"  {run.name} {title(run)}: {became(run)}"
+    if found.here is not None:
+        yield differences(record, found.here)
+
+
+def differences(there: RunRecord, here: RunRecord) -> str:
+    """With what else a run was made than another one, in a line."""
+    was, now = _ran_with(there), _ran_with(here)
+    changed = [
+        f"{path} {was.get(path, 'unknown')} -> {now.get(path, 'unknown')}"
+        for path in dict.fromkeys([*was, *now])
+        if was.get(path) != now.get(path)
+    ]
+    return f"otherwise than there: {', '.join(changed)}" if changed else "machine and versions: as there"
+
+
+def _ran_with(record: RunRecord) -> dict[str, str]:
+    content = record_to_json(record)
+    return {path: _told(path, value) for key in _RAN for path, value in leaves(content.get(key), key)}
+
+
+def _told(path: str, value: Any) -> str:
+    if path == "commit" and isinstance(value, str):
+        commit, dash, changed = value.partition("-")
+        return f"{commit[:10]}{dash}{changed}"
+    if path.endswith("memory_bytes") and is_number(value):
+        return f"{value / 2**30:.1f} GiB"
+    return leaf_text(value)
+
+
+def _show_table(judged: Sequence[Judged]) -> None:
+    if whys := {each.why for each in judged if each.verdict is Verdict.UNDECIDED}:
+        [why, *others] = whys
+        if not others and all(each.why == why for each in judged):  # a table would say it for each
+            click.echo(f"  all {len(judged)} claims are {Verdict.UNDECIDED}: {why}")
+            return
+    wrong = sorted((each for each in judged if each.verdict is not Verdict.HOLDS), key=_order)
+    shown = wrong[:NAMED_MAX] + [
+        each for each in judged if each.verdict is Verdict.HOLDS and _is_headline(each.claim.figure)
+    ]
+    rows = [("claim", "archived", "here", ""), *(_row(each) for each in shown)]
+    widths = [min(max(len(row[column]) for row in rows), _WIDTH_MAX) for column in range(3)]
+    for row, each in zip(rows, [None, *shown], strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        verdict = row[3] if each is None else click.style(row[3], fg=_COLOURS[each.verdict])
+        click.echo(f"  {'  '.join(cells)}  {verdict}".rstrip())
+    if len(wrong) > NAMED_MAX:
+        click.echo(f"  and {len(wrong) - NAMED_MAX} more that do not hold")
+    counts = Counter(each.verdict for each in judged if not any(each is one for one in shown))
+    if counts[Verdict.HOLDS]:
+        click.echo(f"  and {counts[Verdict.HOLDS]} more that hold")
+
+
+def _order(each: Judged) -> tuple[bool, bool]:
+    """What differs first, and of that the headlines."""
+    return each.verdict is not Verdict.DIFFERS, not _is_headline(each.claim.figure)
+
+
+def _is_headline(figure: str) -> bool:
+    return figure.partition(".")[0] in _HEADLINES
+
+
+def _row(each: Judged) -> tuple[str, str, str, str]:
+    claim = each.claim
+    bar = f" ±{number(claim.bar)}" if claim.bar else ""
+    archived, here = _shown(claim.value), _shown(each.here)
+    if each.verdict is Verdict.DIFFERS and archived == here:  # by digits that are not worth showing else
+        archived, here = repr(claim.value), repr(each.here)
+    if each.low is not None and each.high is not None:
+        low, high = number(each.low), number(each.high)
+        here += f" ({low} to {high})" if low != high else ""
+    why = f": {each.why}" if each.why else ""
+    cells = (claim.figure, f"{archived}{bar}", here, f"{each.verdict}{why}")
+    figure, archived, here, verdict = (sanitize(cell) for cell in cells)
+    return figure, archived, here, verdict
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    return number(value) if is_number(value) else str(value)

@@ -1,0 +1,216 @@
+"""Verifies runs: their sources against the hashes of their archive, their claims against their captures.
+
+The analysis is done again in a folder of its own beside the run, which has the run's captures and what its
+nodes wrote down and nothing of the earlier analysis: no table, no index of a capture. What it comes to is
+held against summary.json, claims.json and the tables of timelines. Pages and pictures are for people, and
+are not held against anything; hashes are not signed, so that they tell of damage, not of forgery.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.claims import Broken, broken, claims, unclaimed
+from analysis.errors import AnalysisError, check_measured
+from analysis.pipeline import analyze
+from experiments.archives.crate import CLAIMS, CRATE, packed_files
+from experiments.archives.packing import check_captures
+from experiments.archives.unpacking import unpacked
+from experiments.campaigns.sweepdir import SweepDirectory
+from experiments.files.sanitize import sanitize
+from experiments.files.scratch import scratch
+from experiments.records.json_files import read_json
+from experiments.records.rundir import INDEX, POINTS, RunDirectory
+from testbed.campaign import exit_codes
+from testbed.campaign.in_use import reading
+from testbed.campaign.texts.progress import follower
+from topologies.errors import InputError
+
+NAMED_MAX: Final = 20
+"""Of what does not hold, so much is named."""
+_MADE: Final = ("analysis", "figures", "summary.json", "report.html", "comparison.html", CRATE, CLAIMS)
+"""What of a run's directory follows from the rest."""
+_OF_SWEEPS: Final = ("systems.html", "systems.png", "systems.svg")
+_READ_BYTES: Final = 1 << 20
+
+
+def verify_archive(archive: Path, name: str) -> int:
+    """Verify what is in an archive, and nothing that may have been unpacked from one before.
+
+    name: what the user calls it.
+    """
+    with scratch(".verifying-", Path.cwd()) as folder:
+        path, _ = unpacked(archive, folder)
+        sweep = SweepDirectory(path)
+        found = sweep if sweep.sweep_json.is_file() else RunDirectory.open(path)
+        if not (path / CRATE).is_file():
+            click.echo(f"{name}: has no hashes: an older version packed it, or somebody took them out")
+            click.echo("not verified: see above")
+            return exit_codes.FAILED
+        return verify(found)
+
+
+def verify(found: RunDirectory | SweepDirectory) -> int:
+    """Verify a run, or all of a sweep; returns the exit code. Raises InputError."""
+    runs, unknown = _runs(found)
+    with reading(found.path):
+        wrong = [*unknown, *_changed_files(found.path)]
+        _tell("files", wrong)
+        holds = not wrong
+        for run in runs:
+            holds &= _verify_run(run)
+    click.echo("verified: everything holds" if holds else "not verified: see above")
+    return exit_codes.FINE if holds else exit_codes.FAILED
+
+
+def _runs(found: RunDirectory | SweepDirectory) -> tuple[list[RunDirectory], list[str]]:
+    """Those that claim something, and what is to be said of others of a sweep.
+
+    Raises InputError if there is nothing that could be verified.
+    """
+    runs = [found] if isinstance(found, RunDirectory) else [found.run_of(run) for run in found.read().made]
+    analysed = [run for run in runs if run.summary_json.is_file()]
+    if not analysed:
+        raise InputError(str(found.path), None, "", "claims nothing: it was not analysed")
+    for run in analysed:
+        check_measured(run)
+        check_captures(run)
+    return analysed, [f"{run.name}: was not analysed" for run in runs if run not in analysed]
+
+
+def _verify_run(run: RunDirectory) -> bool:
+    claimed = run.read_summary()
+    with scratch(".verifying-", run.path.absolute().parent) as folder, follower(terse=run.name) as follow:
+        bare = _bare(run, folder)
+        try:
+            found = analyze(bare, progress=follow.say)
+        except AnalysisError as error:
+            wrong = [str(error)]
+        else:
+            wrong = [_line(each) for each in broken(claimed, found)]
+            wrong += _wrong_claims(run, found)
+            wrong += [f"table {name}: is not what the captures give" for name in _wrong_tables(run, bare)]
+    total = len(claims(claimed))
+    click.echo(f"{sanitize(str(run.path))}: {total - min(total, len(wrong))} of {total} claims hold")
+    _tell(run.name, wrong)
+    return not wrong
+
+
+def _wrong_claims(run: RunDirectory, found: dict[str, Any]) -> Iterator[str]:
+    """Of claims.json, which came in an archive."""
+    path = run.path / CLAIMS
+    if path.is_file():
+        for each in unclaimed(read_json(path), found):
+            yield f"{CLAIMS}: {each}"
+
+
+def _wrong_tables(run: RunDirectory, bare: RunDirectory) -> Iterator[str]:
+    """Tables in a file of their own, those of timelines, that the analysis now has otherwise."""
+    for made in sorted(bare.analysis.glob("*.parquet")):
+        theirs = run.analysis / made.name
+        if made.is_file() and theirs.is_file() and not _same(theirs, made):
+            yield made.stem
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return bool(pq.read_table(one).equals(pq.read_table(other)))
+    except (pa.ArrowException, OSError):
+        return False
+
+
+def _bare(run: RunDirectory, folder: Path) -> RunDirectory:
+    """The run without what follows from the rest. Its name stays: the summary says it."""
+    bare = RunDirectory(folder / run.name)
+    bare.path.mkdir()
+    for current, folders, names in os.walk(run.path):
+        here = Path(current).relative_to(run.path)
+        folders[:] = [
+            name
+            for name in folders
+            if not (Path(current) / name).is_symlink() and not (here == Path() and name in _MADE)
+        ]
+        (bare.path / here).mkdir(exist_ok=True)
+        for name in names:
+            is_made = here == Path() and name in _MADE
+            if not is_made and not (here.name == "captures" and name.endswith(INDEX)):
+                _give(Path(current) / name, bare.path / here / name)
+    for place in (bare.captures, bare.logs, bare.deliveries, bare.analysis, bare.figures):
+        place.mkdir(exist_ok=True)
+    return bare
+
+
+def _give(source: Path, target: Path) -> None:
+    """A file under a second name, which takes no room; a copy, where that cannot be."""
+    if source.is_symlink() or not source.is_file():
+        return
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def _changed_files(directory: Path) -> Iterator[str]:
+    """What is not as its archive packed it, of what nothing else is held against. Raises InputError."""
+    if not (directory / CRATE).is_file():
+        click.echo(f"{sanitize(str(directory))}: has no hashes of an archive", err=True)
+        return
+    packed = packed_files(read_json(directory / CRATE))
+    there = {path.relative_to(directory).as_posix(): path for path in _all_files(directory)}
+    sources = {path: known for path, known in packed.items() if not _follows(path)}
+    for path, known in sorted(sources.items()):
+        file = there.pop(path, None)
+        if file is None:
+            yield f"{path}: was packed, and is not there"
+        elif file.stat().st_size != known.size or _sha256(file) != known.sha256:
+            yield f"{path}: is not as it was packed"
+    for path in sorted(there.keys() - packed.keys()):
+        if not _follows(path):
+            yield f"{path}: was not packed"
+    click.echo(f"{sanitize(str(directory))}: {len(sources)} files held against their hashes")
+
+
+def _follows(path: str) -> bool:
+    """Whether a file, by its place below a run or a sweep, is made from others, by whoever reads the run."""
+    parts = path.split("/")
+    parts = parts[2:] if parts[0] == POINTS and len(parts) > 2 else parts
+    is_index = len(parts) == 2 and parts[0] == "captures" and parts[1].endswith(INDEX)
+    return is_index or parts[0] in _MADE or (len(parts) == 1 and parts[0] in _OF_SWEEPS)
+
+
+def _all_files(directory: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(directory):
+        yield from (Path(folder, name) for name in names)
+        yield from (Path(folder, name) for name in folders if Path(folder, name).is_symlink())
+
+
+def _sha256(path: Path) -> str:
+    if path.is_symlink() or not path.is_file():
+        return ""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while content := stream.read(_READ_BYTES):
+            digest.update(content)
+    return digest.hexdigest()
+
+
+def _line(each: Broken) -> str:
+    return f"{each.figure}: claimed {_shown(each.claimed)}, found {_shown(each.found)}"
+
+
+def _shown(value: Any) -> str:
+    return "nothing" if value is None else str(value)
+
+
+def _tell(what: str, wrong: Sequence[str]) -> None:
+    for line in wrong[:NAMED_MAX]:
+        click.echo(f"  {sanitize(line)}")
+    if len(wrong) > NAMED_MAX:
+        click.echo(f"  and {len(wrong) - NAMED_MAX} more of {what}")

@@ -1,0 +1,132 @@
+"""Runs for a caller that wants to look at what came out: made one after another, in this process, and
+analysed. Says nothing on standard output, and judges nothing.
+"""
+
+import os.path
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.errors import AnalysisError
+from experiments.campaigns.campaign import Failure
+from experiments.campaigns.sweepdir import SweepRun, replay_command
+from experiments.loader import FOLDER
+from experiments.records.run_record import RunRecord, record_to_json
+from experiments.records.rundir import RunDirectory
+from testbed.backends.backend import Backend
+from testbed.campaign.backend_selection import open_backend
+from testbed.campaign.in_use import sole_writer
+from testbed.campaign.one_run import Request, make, prepare, write_page
+from testbed.campaign.run_results import judgement, why_not_analysed
+from testbed.campaign.texts.progress import Follower
+from testbed.errors import MachineError, TestbedError
+from testbed.run_selection import RunSelection
+from testbed.sweeps import Points, runs_of
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRun:
+    """A run and what became of it.
+
+    run_record: what ran, and how far it got. summary: summary.json, or None if there is none. problem: why
+    there is none, or None. replay: the command that makes it again.
+    """
+
+    directory: RunDirectory
+    seed: int
+    repetition: int  # from 0
+    run_record: RunRecord
+    summary: dict[str, Any] | None
+    problem: str | None
+    replay: str
+
+    @property
+    def verdict(self) -> str:
+        """summary.json's; without a summary, how the run ended."""
+        return str(self.summary["verdict"] if self.summary else self.run_record.outcome or "broken")
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """run.json as plain JSON."""
+        return record_to_json(self.run_record)
+
+    @property
+    def failure(self) -> Failure | None:
+        """The kind of its failure; None if it passed, or ended well and was not to be analysed."""
+        return self._judgement[0]
+
+    @property
+    def why(self) -> str:
+        """Its failure in a line."""
+        return self._judgement[1]
+
+    @property
+    def report(self) -> Path | None:
+        """Its report, if one was written."""
+        path = self.directory.report_html
+        return path if path.exists() else None
+
+    @property
+    def _judgement(self) -> tuple[Failure | None, str]:
+        return judgement(self.run_record, self.summary, self.problem)
+
+
+def make_runs(chosen: RunSelection, out: Path, *, analyze: bool, follow: Follower) -> Iterator[MadeRun]:
+    """Make all runs of an experiment below `out`, each when it is asked for.
+
+    One that broke is made, with its problem. Raises InputError, MachineError if the place is not up to it,
+    and KeyboardInterrupt if the user ends one, which is then not analysed.
+    """
+    points = Points(chosen)
+    with open_backend(chosen.backend, follow.say) as backend:
+        for run in runs_of(chosen):
+            yield _made(run, (chosen, points), backend, out, analyze=analyze, follow=follow)
+
+
+def write_report(made: MadeRun, follow: Follower) -> None:
+    """Write the report of an analysed run. A failure is only shown: the run is what counts."""
+    if made.summary is None:
+        return
+    try:
+        with sole_writer(made.directory.path):
+            write_page(made.directory, follow)
+    except (AnalysisError, MachineError) as error:
+        follow.show(f"problem: no report: {error}")
+
+
+def _made(
+    run: SweepRun,
+    of: tuple[RunSelection, Points],
+    backend: Backend,
+    out: Path,
+    *,
+    analyze: bool,
+    follow: Follower,
+) -> MadeRun:
+    chosen, points = of
+    directory = prepare(Request(*points.of(run), run.seed, chosen.links), backend, out)
+    follow.show(f"run {directory.path}")
+    summary, problem = None, None
+    try:
+        made = make(directory, backend, follow, analyze=analyze, page=lambda verdict: False)
+        summary = made.summary
+        problem = why_not_analysed(made.ended) if analyze and summary is None else None
+    except MachineError:
+        raise
+    except (TestbedError, AnalysisError) as error:
+        problem = str(error)
+    return MadeRun(
+        directory, run.seed, run.repetition, directory.read_run(), summary, problem, _replay(chosen, run)
+    )
+
+
+def _replay(chosen: RunSelection, run: SweepRun) -> str:
+    file = chosen.file
+    ours = file.folder == FOLDER
+    origins = file.document.overridden.values()
+    given = [origin.removeprefix("--set ") for origin in origins if origin.startswith("--set ")]
+    one_point = [f"{field}=null" for field in ("sweep", "variants") if field in file.left_out]
+    links = "" if chosen.links == "auto" else f" --links {chosen.links}"
+    name = Path(file.document.file).stem if ours else os.path.normpath(file.document.file)
+    return replay_command(name, [*given, *one_point], run, chosen.backend) + links

@@ -1,0 +1,107 @@
+"""Carries out a study: its seeds one after the other, or side by side as Spark tasks, and its page."""
+
+import secrets
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from analysis.jobs.spark import Executors
+from analysis.pages.study.results import Results
+from analysis.pages.study.study_page import as_text, content_of, write_study_report
+from analysis.session import spark_context
+from experiments.campaigns.studydir import StudyDirectory, StudyRecord
+from testbed.backends.studies import StudyTask, carry_out, side_by_side
+from testbed.campaign import exit_codes
+from testbed.campaign.printable_streams import unfiltered
+
+LOOK_S = 5.0
+
+
+def run_study(system: str, study: str, parameters: Mapping[str, Any], seeds: Sequence[int], out: Path) -> int:
+    """A new study below `out`; the exit code."""
+    directory = StudyDirectory.create(out, study, datetime.now(UTC), secrets.token_hex(3))
+    directory.write(StudyRecord(system, study, dict(parameters), tuple(seeds)))
+    return go_on(directory)
+
+
+def go_on(directory: StudyDirectory) -> int:
+    """What of a study is not done yet, and its page; the exit code."""
+    record = directory.read()
+    done = directory.done(record.seeds)
+    open_seeds = [seed for seed in record.seeds if seed not in done]
+    at_once = side_by_side(int(record.parameters.get("nodes", 0)))
+    try:
+        if len(open_seeds) > 1 and at_once > 1:
+            _side_by_side(directory, open_seeds, at_once)
+        else:
+            with _progress() as told:
+                for seed in open_seeds:
+                    carry_out(directory, seed, told)
+    finally:  # after Ctrl-C, too: what is done is done
+        if directory.done(record.seeds):
+            page = write_study_report(directory)
+            click.echo(as_text(content_of(Results.of(directory))))
+            click.echo(f"\n{page}")
+        else:
+            click.echo(f"Nothing is done yet; go on with: cutset study --resume {directory.path}", err=True)
+    return exit_codes.FINE
+
+
+def _side_by_side(directory: StudyDirectory, seeds: Sequence[int], at_once: int) -> None:
+    click.echo(f"{len(seeds)} seeds, {at_once} at a time, as Spark tasks", err=True)
+    executors = Executors(spark_context(f"local[{at_once}]"))
+    ended = threading.Event()
+
+    def look() -> None:
+        told: set[int] = set()
+        while not ended.wait(LOOK_S):
+            for seed in set(directory.done(seeds)) - told:
+                told.add(seed)
+                click.echo(f"seed {seed} is done ({len(told)} of {len(seeds)})", err=True)
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        executors.carry_out([StudyTask(directory.path, seed) for seed in seeds], "the study")
+    finally:
+        ended.set()
+        watcher.join()
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """Shows how far a seed is, on standard error: a bar on a terminal, a line now and then elsewhere."""
+    console = Console(file=unfiltered(sys.stderr))
+    if not console.is_terminal:
+        tenths: dict[int, int] = {}
+
+        def tell(seed: int, doing: str, done: float) -> None:
+            if tenths.get(seed) != int(done * 10):
+                tenths[seed] = int(done * 10)
+                click.echo(f"seed {seed}: {doing}, {done:.0%}", err=True)
+
+        yield tell
+        return
+    columns = (
+        TextColumn("seed {task.fields[seed]}"),
+        BarColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        tasks: dict[int, Any] = {}
+
+        def show(seed: int, doing: str, done: float) -> None:
+            if seed not in tasks:
+                tasks[seed] = bar.add_task(doing, total=1.0, seed=seed)
+            bar.update(tasks[seed], completed=done, description=doing)
+
+        yield show

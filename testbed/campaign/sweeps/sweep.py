@@ -1,0 +1,78 @@
+"""A sweep that is on: what became of each run is written down at once, and said in a line."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from experiments.campaigns.campaign import State
+from experiments.campaigns.sweep import VARIANT
+from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun
+from experiments.declared import programs_of
+from experiments.records.run_record import Outcome
+from testbed.backends.backend import Backend
+from testbed.campaign.campaign import Campaign
+from testbed.campaign.one_run import Request, RunRequest, prepare
+from testbed.campaign.texts.campaign_text import run_line
+from testbed.errors import MachineError
+from testbed.programs import lacking_of
+from testbed.sweeps import Points, judged
+
+
+class Sweep(Campaign[SweepRecord]):
+    """A sweep and its directory. points: what its runs are made from; None of one that only is analysed."""
+
+    def __init__(self, directory: SweepDirectory, record: SweepRecord, points: Points | None = None) -> None:
+        super().__init__(record, directory.write)
+        self.directory = directory
+        self._points = points
+        self._began_s = time.monotonic()
+        self._noted = 0
+
+    def leave_out_missing(self) -> Iterator[str]:
+        """Leave out the variants whose programs are not installed here; what is lacking, a line for each.
+
+        They stand in the record as skipped, and are looked for again on resumption. Raises MachineError if
+        nothing is left.
+        """
+        assert self._points is not None
+        lacking: dict[str, str] = {}
+        for run in self.record.pending:
+            variant = run.values.get(VARIANT)
+            if variant is None:
+                continue
+            system = self._points.of(run)[0].system
+            if variant not in lacking and (problem := lacking_of(system, programs_of(system))):
+                lacking[variant] = problem
+            if variant in lacking:
+                self.note(replace(run, state=State.SKIPPED, problem=lacking[variant]))
+        if not self.record.made:
+            raise MachineError("; ".join(lacking.values()))
+        return (f"left out {variant}: {problem}" for variant, problem in lacking.items())
+
+    def make_run(self, run: SweepRun, backend: Backend) -> SweepRun:
+        """The run with a directory that says what is planned. Raises MachineError, InputError."""
+        made = prepare(
+            self.request(run), backend, self.directory.path, directory=lambda: self.directory.make_run(run)
+        )
+        return replace(run, run=str(made.path.relative_to(self.directory.path)), started_ns=time.time_ns())
+
+    def request(self, run: SweepRun) -> RunRequest:
+        """What a run is made from. Raises InputError."""
+        assert self._points is not None
+        return Request(*self._points.of(run), run.seed, self.record.links)
+
+    def end_run(self, run: SweepRun) -> str:
+        """Write down what became of a run; the line to show."""
+        self.note(run)
+        self._noted += 1
+        ended, count = self.record.ended, len(self.record.runs)
+        each_s = (time.monotonic() - self._began_s) / self._noted
+        return run_line(run, ended, count, each_s * (count - ended))
+
+    def judge(self) -> None:
+        """Write down whether what is expected of all runs together holds. Raises InputError."""
+        self.update(judged(self.record, self.directory))
+
+    def end(self, outcome: Outcome) -> None:
+        """Write down how it ended."""
+        self.update(replace(self.record, outcome=outcome, ended_ns=time.time_ns()))

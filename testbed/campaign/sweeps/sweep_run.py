@@ -1,0 +1,145 @@
+"""`cutset run` of a sweep: every combination and repetition is a run like any other, below one directory.
+
+What is done is written down after each run, so that Ctrl-C, or a machine that goes down, loses only the run
+that was on: `--resume` goes on there. Real runs go one after the other and share one Spark session; those in
+virtual time are spread over Spark's tasks (`testbed.campaign.sweeps.sweep_tasks`).
+"""
+
+import secrets
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from experiments.backend_names import LOCAL, SIMULATOR
+from experiments.campaigns.sweep import VARIANT
+from experiments.campaigns.sweepdir import SweepDirectory, SweepRun
+from experiments.records.run_record import Outcome
+from testbed.campaign import exit_codes
+from testbed.campaign.backend_selection import open_backend
+from testbed.campaign.in_use import sole_writer
+from testbed.campaign.one_run import make
+from testbed.campaign.run_results import broken, concluded, why_not_analysed
+from testbed.campaign.sweeps.sweep import Sweep
+from testbed.campaign.sweeps.sweep_outcome import show_sweep
+from testbed.campaign.sweeps.sweep_tasks import run_in_tasks
+from testbed.campaign.texts.campaign_text import position, title
+from testbed.campaign.texts.progress import Follower, follower
+from testbed.errors import MachineError, TestbedError
+from testbed.run_selection import RunSelection
+from testbed.runner.versions import commit
+from testbed.sweeps import Points, continued, new_record, refuse_changed
+
+if TYPE_CHECKING:
+    from testbed.backends.backend import Backend
+
+
+def run_sweep(
+    chosen: RunSelection, out: Path, *, resume: Path | None, analyze: bool, given: tuple[str, Sequence[str]]
+) -> int:
+    """Returns the exit code.
+
+    given: the experiment as the user named it, and the overrides, for the commands that replay a run.
+    """
+    directory = SweepDirectory.open(resume) if resume else new_directory(out, chosen.file.experiment.name)
+    with sole_writer(directory.path):
+        sweep = (_resumed if resume else new_sweep)(directory, chosen)
+        outcome = carry_out(sweep, analyze=analyze)
+    show_sweep(sweep.directory, sweep.record, given)
+    if outcome is Outcome.INTERRUPTED:
+        return exit_codes.INTERRUPTED
+    fine = sweep.record.passed if analyze else sweep.record.complete
+    return exit_codes.FINE if fine else exit_codes.FAILED
+
+
+def carry_out(sweep: Sweep, *, analyze: bool) -> Outcome:
+    """Make the runs that are to go, and judge them together: completed, or interrupted by the user.
+
+    Raises MachineError, AnalysisError.
+    """
+    click.echo(f"sweep {sweep.directory.path}", err=True)
+    if sweep.record.backend in {LOCAL, SIMULATOR}:  # machines are asked before each run
+        for line in sweep.leave_out_missing():
+            click.echo(line, err=True)
+    click.echo(f"{len(sweep.record.pending)} of {len(sweep.record.runs)} runs to go", err=True)
+    outcome = Outcome.CRASHED
+    try:
+        make_runs = run_in_tasks if sweep.record.backend == SIMULATOR else _one_by_one
+        make_runs(sweep, analyze=analyze)
+        outcome = Outcome.COMPLETED
+    except KeyboardInterrupt:
+        outcome = Outcome.INTERRUPTED
+    finally:
+        sweep.end(outcome)
+    if analyze:
+        sweep.judge()
+        write_sweep_page(sweep.directory)
+    return outcome
+
+
+def write_sweep_page(directory: SweepDirectory) -> None:
+    """Write the page for the whole sweep, and that of its variants, if there is anything to show."""
+    from analysis.pages.report.sweep_page import write_sweep_report
+    from analysis.pages.systems.page import write_systems
+
+    record = directory.read()
+    if not any(run.verdict for run in record.runs):
+        return
+    write_sweep_report(directory)
+    if any(VARIANT in run.values and run.verdict not in {None, "crashed"} for run in record.runs):
+        write_systems([directory], directory.systems_html)
+
+
+def new_directory(out: Path, name: str) -> SweepDirectory:
+    """The directory of a new sweep below `out`. name: of its experiment. Raises MachineError, InputError."""
+    try:
+        return SweepDirectory.create(out, name, datetime.now(UTC), secrets.token_hex(3))
+    except OSError as error:
+        raise MachineError(f"cannot write the sweep below {out}: {error.strerror}") from error
+
+
+def new_sweep(directory: SweepDirectory, chosen: RunSelection) -> Sweep:
+    """Begin a sweep: returns it with its first record written. Raises InputError."""
+    points = Points(chosen)
+    record = new_record(directory, chosen, points, commit())
+    directory.write(record)
+    return Sweep(directory, record, points)
+
+
+def _resumed(directory: SweepDirectory, chosen: RunSelection) -> Sweep:
+    points, record = Points(chosen), directory.read()
+    refuse_changed(record, chosen, points, directory)
+    sweep = Sweep(directory, continued(record, chosen, directory), points)
+    if sweep.code_changed:
+        click.echo("note: the code has changed since the sweep began", err=True)
+    return sweep
+
+
+def _one_by_one(sweep: Sweep, *, analyze: bool) -> None:
+    """Make the pending runs. Raises MachineError, AnalysisError, KeyboardInterrupt."""
+    with open_backend(sweep.record.backend, lambda text: click.echo(text, err=True)) as backend:
+        for run in sweep.record.pending:
+            began_s = time.monotonic()
+            with follower(
+                terse=f"{position(sweep.record.ended + 1, len(sweep.record.runs))} {title(run)}"
+            ) as follow:
+                made = sweep.make_run(run, backend)
+                follow.show(sweep.end_run(_made(sweep, made, backend, follow, began_s, analyze=analyze)))
+
+
+def _made(
+    sweep: Sweep, run: SweepRun, backend: "Backend", follow: Follower, began_s: float, *, analyze: bool
+) -> SweepRun:
+    """Make one run and return its result. One that went wrong gets a report."""
+    directory = sweep.directory.run_of(run)
+    try:
+        made = make(directory, backend, follow, analyze=analyze, page=lambda verdict: verdict != "passed")
+    except MachineError:
+        raise
+    except TestbedError as error:
+        return broken(run, str(error), time.monotonic() - began_s)
+    problem = why_not_analysed(made.ended) if analyze and made.summary is None else None
+    return concluded(run, made.ended.record, made.summary, time.monotonic() - began_s, problem)

@@ -1,0 +1,268 @@
+"""What the user sees while a run goes on: a live line on a terminal, plain lines elsewhere; on standard
+error.
+
+Both show the same: the phase, elapsed of total time, events a second at a client, and problems and changes
+of links and processes as they happen. They only read the run's messages (`testbed.runner.record`).
+"""
+
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+
+from experiments.files.sanitize import printable, printable_lines
+from testbed.campaign.printable_streams import unfiltered
+from testbed.campaign.texts.shipping_progress import QUIET_STATES, MachineFiles, ShippedSoFar
+
+LINE_PERIOD_S = 5.0
+PHASES = {
+    "building": "building the network and starting the nodes",
+    "running": "running",
+    "draining": "draining",
+    "collected": "collected",
+}
+
+
+@dataclass(slots=True)
+class Situation:
+    """The state of a run, from its messages so far."""
+
+    phase: str = "planned"
+    zero_ns: int | None = None
+    duration_s: float = 0.0
+    events_per_s: int = 0
+    now_ns: int | None = None  # of a run whose time is not this machine's
+    watched: dict[str, Any] = field(default_factory=dict)  # what the live timelines said last
+    shipped: ShippedSoFar = field(default_factory=ShippedSoFar)
+    _seen: set[tuple[Any, ...]] = field(default_factory=set)
+
+    def take(self, message: dict[str, Any]) -> str | None:
+        """Update from a message; a line to show, if it is one of those that matter by themselves."""
+        match message.get("did"):
+            case "phase":
+                self.phase = message["phase"]
+            case "running":
+                self.zero_ns, self.duration_s = message["zero_ns"], message["duration_us"] / 1e6
+                return f"all nodes are ready: running for {self.duration_s:g} s"
+            case "progress":
+                self.events_per_s = message["events_per_s"]
+                self.now_ns = message.get("now_ns")
+            case "problem":
+                return f"problem: {message['text']}"
+            case "change":
+                return self._change(message)
+            case "watching":
+                return f"live at {message['url']}"
+            case "timelines":
+                self.watched = message
+            case "unwatched":
+                self.watched = {}
+                return str(message["text"])
+            case "shipping":
+                return self.shipped.take(message, time.monotonic())
+        return None
+
+    def elapsed_s(self, now_ns: int) -> float:
+        """Seconds since time 0, between 0 and the duration."""
+        if self.zero_ns is None:
+            return 0.0
+        passed_ns = (now_ns if self.now_ns is None else self.now_ns) - self.zero_ns
+        return min(max(0.0, passed_ns / 1e9), self.duration_s)
+
+    def text(self, now_ns: int) -> str:
+        """The situation in a line."""
+        if self.phase != "running":
+            return PHASES.get(self.phase, self.phase)
+        elapsed = f"{self.elapsed_s(now_ns):.0f} of {self.duration_s:.0f} s"
+        return f"running  {elapsed:>12}  {self.events_per_s:>9,} events/s{self._seen_live()}"
+
+    def _seen_live(self) -> str:
+        """What the packets show: latency, disturbances, and how long ago that was."""
+        if not self.watched:
+            return ""
+        p95_ms, behind_s = self.watched["p95_ms"], self.watched["behind_s"]
+        latency = f"  p95 {p95_ms:>7,.1f} ms" if p95_ms is not None else ""
+        disturbed = ", ".join(self.watched["disturbed"]) or "no fault"
+        return f"{latency}  {disturbed}  {behind_s:.1f} s behind"
+
+    def _change(self, message: dict[str, Any]) -> str | None:
+        """Both directions of a link usually change at once; that is one line."""
+        what = message.get("link") or message.get("process")
+        became = message.get("state") or message.get("action")
+        key = (message["fault"], what, became, message["requested_ns"])
+        if key in self._seen or self.zero_ns is None:
+            return None
+        self._seen.add(key)
+        at_s = (message["requested_ns"] - self.zero_ns) / 1e9
+        return f"{at_s:6.1f} s  {message['fault']}: {what} {became}"
+
+
+class Follower(Protocol):
+    """Shows a run. A context manager, called with each message."""
+
+    def __call__(self, message: dict[str, Any]) -> None:
+        """Show what follows from a message of the run; {} only says that time has passed.
+
+        Called from any thread: machines that ship tell of themselves in threads of their own.
+        """
+
+    def say(self, text: str) -> None:
+        """Show what goes on now, a step of the analysis for example."""
+
+    def show(self, text: str) -> None:
+        """Show a line that stays."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+def follower(terse: str | None = None) -> Follower:
+    """Return the follower for this standard error.
+
+    terse: what a run of a sweep is called. Of such a run only problems are shown, and on a terminal where it
+    is.
+    """
+    if sys.stderr.isatty():
+        return LiveFollower(terse)
+    return PlainFollower() if terse is None else TerseFollower(terse)
+
+
+class PlainFollower:
+    """Lines: one for each phase and event, and one every LINE_PERIOD_S at most in between."""
+
+    def __init__(self) -> None:
+        self._situation = Situation()
+        self._shown_s = 0.0
+        self._one_at_a_time = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def __call__(self, message: dict[str, Any]) -> None:
+        """See Follower."""
+        with self._one_at_a_time:
+            self._take(message)
+
+    def _take(self, message: dict[str, Any]) -> None:
+        line = self._situation.take(message)
+        if line is not None:
+            self.say(line)
+        new_phase = message.get("did") == "phase" and self._situation.phase != "running"
+        passing = self._situation.phase == "running" and time.monotonic() - self._shown_s >= LINE_PERIOD_S
+        if new_phase or (passing and self._situation.zero_ns is not None):
+            self._shown_s = time.monotonic()
+            self.say(self._situation.text(time.time_ns()))
+        shipping = self._situation.shipped.text() if self._situation.phase != "running" else ""
+        if shipping and time.monotonic() - self._shown_s >= LINE_PERIOD_S:
+            self._shown_s = time.monotonic()
+            self.say(shipping)
+
+    def say(self, text: str) -> None:
+        """See Follower."""
+        self.show(text)
+
+    def show(self, text: str) -> None:
+        """See Follower."""
+        click.echo(text, err=True)
+
+
+class TerseFollower(PlainFollower):
+    """Only problems, and what is to stay."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
+
+    def __call__(self, message: dict[str, Any]) -> None:
+        """See Follower."""
+        if message.get("did") == "problem":
+            self.show(f"{self._title}: problem: {message['text']}")
+
+    def say(self, text: str) -> None:
+        """Pass over what only goes on."""
+
+
+class LiveFollower:
+    """One line that changes, and lines above it for what happens."""
+
+    def __init__(self, terse: str | None = None) -> None:
+        self._terse = terse
+        self._situation = Situation()
+        self._progress = Progress(
+            SpinnerColumn(),
+            BarColumn(bar_width=24),
+            TextColumn("{task.description}", markup=False),
+            console=Console(file=unfiltered(sys.stderr)),  # which moves the cursor
+            transient=True,
+        )
+        self._task = self._progress.add_task("starting", total=None)
+        self._machine_tasks: dict[str, TaskID] = {}
+        self._one_at_a_time = threading.Lock()
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def __call__(self, message: dict[str, Any]) -> None:
+        """See Follower."""
+        with self._one_at_a_time:
+            self._take(message)
+
+    def _take(self, message: dict[str, Any]) -> None:
+        line = self._situation.take(message)
+        if line is not None and (self._terse is None or message.get("did") == "problem"):
+            self.show(line)
+        if message.get("did") == "shipping":
+            self._show_machine(self._situation.shipped.machines[message["machine"]])
+            return
+        now_ns = time.time_ns()
+        running = self._situation.phase == "running"
+        self._progress.update(
+            self._task,
+            description=self._described(self._situation.text(now_ns)),
+            total=self._situation.duration_s if running else None,
+            completed=self._situation.elapsed_s(now_ns) if running else 0,
+        )
+
+    def say(self, text: str) -> None:
+        """See Follower."""
+        self._progress.update(self._task, description=self._described(text), total=None)
+
+    def show(self, text: str) -> None:
+        """See Follower."""
+        self._progress.console.print(printable_lines(text), markup=False, highlight=False)
+
+    def _show_machine(self, files: MachineFiles) -> None:
+        """A bar for each machine that is to be waited for."""
+        task = self._machine_tasks.get(files.machine)
+        if task is None:
+            task = self._machine_tasks[files.machine] = self._progress.add_task("", total=None)
+        self._progress.update(
+            task,
+            description=self._described(files.text),
+            total=files.of_bytes or None,
+            completed=files.bytes,
+            visible=files.state not in QUIET_STATES,
+        )
+
+    def _described(self, text: str) -> str:
+        return printable(text if self._terse is None else f"{self._terse}  {text}")

@@ -1,0 +1,1 @@
+"""Captures of a run: which, by which command, how large."""

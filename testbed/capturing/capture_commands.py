@@ -1,0 +1,62 @@
+"""The command of each capture: tcpdump at an interface, with how much memory, and what it may do."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.planned.plan import CapturePlan
+from experiments.records.capture_parts import NAME_PATTERN, ROTATION_S, folder_of
+
+SNAPLEN_MAX = 262_144
+"""tcpdump's "whole packets": more than an offloaded frame of 64 KiB."""
+BUFFER_KIB = 8192
+"""Kernel buffer of each capture: more than two seconds of a busy host at the main job's load (3 MB/s)."""
+BUFFER_KIB_MIN = 512
+BUFFERS_SHARE = 8
+"""All buffers together take this part of the memory at most, which the kernel cannot swap out."""
+CONFINED = (
+    *("setpriv", "--no-new-privs", "--bounding-set=-all,+net_raw,+dac_override,+setuid,+setgid,+setpcap"),
+    *("--inh-caps=-all,+net_raw", "--ambient-caps=-all,+net_raw", "--"),
+)
+"""What tcpdump is started by, so that it can do nothing to the network but listen, and writes its file; as
+root it makes sure once more which user it is.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePoint:
+    """Where a planned capture listens: an interface in the network namespace at `netns` (None: the
+    sandbox's).
+    """
+
+    capture: CapturePlan
+    netns: str | None
+    interface: str
+
+
+def memory_bytes() -> int:
+    """The memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def buffer_kib(captures: int, memory: int) -> int:
+    """The kernel buffer of each of so many captures, on a machine with so many bytes of memory."""
+    share_kib = memory // BUFFERS_SHARE // max(1, captures) >> 10
+    return max(BUFFER_KIB_MIN, min(BUFFER_KIB, share_kib))
+
+
+def tcpdump_command(
+    point: CapturePoint, path: Path, *, snaplen_bytes: int | None, root: bool, buffer_kib: int = BUFFER_KIB
+) -> list[str]:
+    """The argument list of one capture.
+
+    As root `-Z root` keeps tcpdump from becoming another user, who could not write into the run directory.
+    """
+    enter = [*(["nsenter", f"--net={point.netns}", "--"] if point.netns else []), *CONFINED]
+    listen = ["tcpdump", "-i", point.interface, "-n", "-p", "--time-stamp-precision=nano"]
+    sizes = ["-s", str(snaplen_bytes or SNAPLEN_MAX), "-B", str(buffer_kib)]
+    user = ["-Z", "root"] if root else []
+    if point.capture.in_parts:
+        pattern = f"{str(folder_of(path)).replace('%', '%%')}/{NAME_PATTERN}"
+        return [*enter, *listen, *sizes, *user, "-G", str(ROTATION_S), "-w", pattern]
+    return [*enter, *listen, *sizes, *user, "-w", str(path)]

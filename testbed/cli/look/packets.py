@@ -1,0 +1,145 @@
+"""`cutset packets`: the messages of a run as lines, as JSON, as bytes, or as the packets that carry them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from testbed.cli.options import EVENT, SECONDS, json_format, message_options, once, run_argument
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from analysis.inspect.packets.filters import Filter
+    from analysis.timelines.run_metadata import RunMetadata
+
+
+_KEYS = "Show what the keys of --format json mean, and exit."
+
+
+def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if not asked:
+        return
+    from analysis.inspect.packets.lines import AGAIN_KEYS as AGAIN
+    from analysis.inspect.packets.objects import CONTENT, KEYS, RAW
+
+    width = max(map(len, KEYS | CONTENT | RAW | AGAIN))
+    groups = {
+        "": KEYS,
+        "where a message has it:": CONTENT,
+        "with --raw:": RAW,
+        "of --retransmissions:": AGAIN,
+    }
+    for title, keys in groups.items():
+        if title:
+            click.echo(f"\n{title}")
+        for name, meaning in keys.items():
+            click.echo(f"{name:<{width}}  {meaning}")
+    ctx.exit()
+
+
+@click.command(name="packets")
+@run_argument
+@once("--from", "from_s", type=SECONDS, help="Seconds since time 0.")
+@once("--to", "to_s", type=SECONDS, help="Seconds since time 0.")
+@once("--around", metavar="FAULT", help="The time around this fault instead.")
+@once("--span", "span_s", type=SECONDS, help="Seconds before and after it.  [default: 1]")
+@message_options
+@click.option(
+    "--lost",
+    is_flag=True,
+    help="That left and never were whole at the receiver. What a process dropped never left (docs/sql.md).",
+)
+@once(
+    "--region-of",
+    type=EVENT,
+    metavar="STREAM/SEQ",
+    help="Those by which this event, as r1/17, went over the region of a space that it affects.",
+)
+@once("--limit", type=click.IntRange(1), metavar="N", help="Stop after so many.")
+@json_format("one object a line; `--json-keys` explains its keys")
+@click.option(
+    "--raw", is_flag=True, help="Also the bytes, from the captures: each field, its bytes and value."
+)
+@click.option(
+    "--retransmissions", is_flag=True, help="What was sent again: when, which bytes, which messages."
+)
+@once(
+    "--pcap",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the packets behind them here, as pcapng; `-` is standard output.",
+)
+@once("--at", metavar="PLACE", help="Of --pcap: as this host or side of a link, as r2-r3@r2, saw them.")
+@click.option("--json-keys", is_flag=True, is_eager=True, expose_value=False, callback=_show_keys, help=_KEYS)
+def command(run_name: str, as_json: bool, **asked: Any) -> None:
+    """Show the messages that the processes of a run sent each other, in order of time.
+
+    It has to be analysed. --host, --region, --link, --type and --stream given again widen the choice; options
+    of different kinds narrow it. A message's delay is from its first byte at the sender until it was whole at
+    the receiver.
+
+    --pcap merges the packets of all hosts and links by time: each packet comes once for every place that saw
+    it, two to four times, and Wireshark takes the copies for retransmissions. --at PLACE takes each once, as
+    that place saw it. Each capture is an interface by its name, for Wireshark's filter
+    `frame.interface_name == "r2-proxy-0-eth0"`. With times and places alone every packet there is taken, else
+    those that carry the matching messages. A comment names each packet's processes. Keys of TLS connections
+    go along, where programs logged them.
+
+    Exit codes: 0 shown, 2 no such run, host, link, stream…
+    """
+    from analysis.capture.clocks.machine_clocks import read_on_reference
+    from analysis.errors import check_measured, check_messages, check_packets, check_transfers
+    from analysis.inspect.packets.filters import codec_of
+    from analysis.timelines.run_metadata import read_metadata
+    from testbed.cli.look.packets_output import Output
+    from testbed.cli.named_run import named_run
+    from testbed.cli.output import reader_may_leave
+
+    _check(asked, as_json)
+    run = named_run(run_name)
+    check_packets(run)
+    (check_measured if asked["pcap"] else check_transfers)(run)  # before the header is written
+    if not (asked["pcap"] or asked["retransmissions"]):
+        check_messages(run)
+    record, clocks = read_on_reference(run)
+    metadata = read_metadata(record, clocks)
+    output = Output(run, metadata, _wanted(asked, metadata, codec_of(record.plan).by_name), asked["limit"])
+    with reader_may_leave():
+        if asked["pcap"]:
+            output.write_packets(asked["pcap"], asked["at"])
+        elif asked["retransmissions"]:
+            output.show_retransmissions(as_json=as_json)
+        elif asked["raw"]:
+            output.show_bytes(as_json=as_json)
+        else:
+            output.show_messages(as_json=as_json)
+
+
+def _check(asked: dict[str, Any], as_json: bool) -> None:
+    """Refuse options that contradict each other."""
+    if asked["around"] and (asked["from_s"] is not None or asked["to_s"] is not None):
+        raise click.UsageError("--around says the time already: leave --from and --to out")
+    if asked["span_s"] is not None and not asked["around"]:
+        raise click.UsageError("--span is how long before and after a fault: add --around FAULT")
+    if asked["span_s"] is not None and asked["span_s"] <= 0:
+        raise click.UsageError(f"--span {asked['span_s']} is no time before and after a fault, as 0.5")
+    if None not in {asked["from_s"], asked["to_s"]} and asked["from_s"] >= asked["to_s"]:
+        raise click.UsageError(f"--from {asked['from_s']} is not before --to {asked['to_s']}")
+    if asked["region_of"] and (asked["streams"] or asked["seq"]):
+        raise click.UsageError("--region-of names the event already: leave --stream and --seq out")
+    ways = [name for name in ("raw", "retransmissions", "pcap") if asked[name]]
+    if len(ways) > 1:
+        raise click.UsageError(f"--{ways[0]} and --{ways[1]} cannot be had at once")
+    if asked["pcap"] and (as_json or asked["limit"]):
+        raise click.UsageError("--pcap writes packets, whole: leave --format json and --limit out")
+    if asked["at"] and not asked["pcap"]:
+        raise click.UsageError("--at is the place whose packets --pcap takes: add --pcap FILE")
+
+
+def _wanted(asked: dict[str, Any], metadata: "RunMetadata", types: "Collection[str]") -> "Filter":
+    from analysis.inspect.packets.filters import SPAN_S, Query, make_filter
+
+    times, places = ("from_s", "to_s", "around"), ("hosts", "regions", "links")
+    names = (*times, *places, "types", "streams", "topics", "seq", "lost", "region_of")
+    span_s = SPAN_S if asked["span_s"] is None else asked["span_s"]
+    return make_filter(Query(**{name: asked[name] for name in names}, span_s=span_s), metadata, types)

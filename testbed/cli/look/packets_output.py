@@ -1,0 +1,196 @@
+"""What `cutset packets` writes to standard output: lines or objects; and, on standard error, how many."""
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from analysis.inspect.packets.filters import Filter
+from analysis.inspect.packets.lines import COLUMNS, Lines, plain
+from analysis.inspect.packets.transfer_reader import transfers
+from analysis.timelines.run_metadata import RunMetadata
+from experiments.declared import programs_of
+from experiments.records.rundir import RunDirectory
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Prints the messages of a run. limit: how many at most; None is all."""
+
+    run: RunDirectory
+    metadata: RunMetadata
+    wanted: Filter
+    limit: int | None
+
+    def show_messages(self, *, as_json: bool) -> None:
+        """Each message as a line, or as an object."""
+        tally = Tally()
+        if as_json:
+            from analysis.inspect.packets.objects import describe
+
+            one = describe(self.metadata)
+            _write((json.dumps(one(row)) for row in rows) for rows in self._rows(tally))
+        else:
+            _write(self._lines(tally))
+            self._tell(tally)
+
+    def show_bytes(self, *, as_json: bool) -> None:
+        """Each message, and what its bytes are."""
+        from analysis.inspect.packets.filters import codec_of
+        from analysis.inspect.packets.lines import raw_lines
+        from analysis.inspect.packets.objects import describe, describe_bytes
+        from analysis.inspect.packets.raw import Bytes
+
+        codec, taken = codec_of(self.run.read_run().plan), Bytes(self.run)
+        one = describe(self.metadata)
+        lines = self._liner()
+        if not as_json:
+            _write([[lines.header()]])
+        tally = Tally()
+        for rows in self._rows(tally):
+            for row, raw in zip(rows, taken.of(rows), strict=True):
+                if as_json:
+                    _write([[json.dumps(one(row) | describe_bytes(raw, codec))]])
+                else:
+                    _write([[*lines.faults_until(row["t_ns"]), lines.message(row), *raw_lines(raw, codec)]])
+        if not as_json:
+            self._tell(tally)
+
+    def show_retransmissions(self, *, as_json: bool) -> None:
+        """Each segment that was sent again."""
+        from analysis.inspect.packets.lines import again_header, again_line, describe, segment
+        from analysis.inspect.packets.retransmissions import retransmissions
+
+        found = retransmissions(self.run, self.wanted, COLUMNS)
+        shown = found[: self.limit]
+        if as_json:
+            _write([[json.dumps(describe(again, self.metadata)) for again in shown]])
+            return
+        lines = self._liner()
+        _write([[again_header(lines)]])
+        for again in shown:
+            _write([[*lines.faults_until(again.t_ns), again_line(again, lines)]])
+        more = len(shown) < len(found)
+        if not more:
+            _write([lines.faults_until(None)])
+        segments = _number(len({segment(again) for again in shown}), "segment")
+        counts = f"{_number(len(shown), 'repetition')} of {segments}"
+        click.echo(counts + self._stopped(more), err=True)
+
+    def write_packets(self, path: Path, at: str | None) -> None:
+        """The packets into a file, or to standard output for `-`. at: as one place saw them; None: all."""
+        from analysis.inspect.packets.selection import (
+            begin_capture,
+            choose,
+            time_zero,
+            write_file,
+            write_packets,
+        )
+
+        choice = choose(self.run, self.metadata, self.wanted, at)
+        if str(path) == "-":
+            written = write_packets(self.metadata, choice, begin_capture(sys.stdout.buffer, self.metadata))
+        else:
+            written = write_file(path, self.metadata, choice)
+        if not written.packets:
+            kept = "" if str(path) == "-" else f": {path} is not written"
+            click.echo(f"no packet matches{kept}", err=True)
+            return
+        where = "standard output" if str(path) == "-" else path
+        counts = f"{written.packets:,} packets of {_number(written.captures, 'capture')}"
+        click.echo(f"{counts} in {where}", err=True)
+        click.echo(f"run {self.metadata.run}; {time_zero(self.metadata.zero_ns)}", err=True)
+        system = self.metadata.declared.name
+        if str(path) != "-" and programs_of(system) is None:
+            dissector = f"{system}.lua"
+            click.echo(
+                f"Wireshark names its messages with: cutset dissector --system {system} -o {dissector}; "
+                f"wireshark -X lua_script:{dissector} {shlex.quote(str(path))}",
+                err=True,
+            )
+
+    def _lines(self, tally: "Tally") -> Iterator[list[str]]:
+        lines = self._liner()
+        yield [lines.header()]
+        for rows in self._rows(tally, COLUMNS):
+            yield [line for row in rows for line in (*lines.faults_until(row["t_ns"]), lines.message(row))]
+        if not tally.more:
+            yield list(lines.faults_until(None))
+
+    def _tell(self, tally: "Tally") -> None:
+        """How many there were; and why there were none, if that is known."""
+        hosts = any(capture.host for capture in self.run.read_run().listed_captures)
+        counts = str(tally) if hosts else "no messages: this run has no captures of hosts"
+        click.echo(counts + self._stopped(tally.more), err=True)
+
+    def _liner(self) -> Lines:
+        return Lines(self.metadata, self.wanted.times, _paint if _coloured() else plain)
+
+    def _rows(self, tally: "Tally", columns: Iterable[str] | None = None) -> Iterator[list[dict[str, Any]]]:
+        """Messages piece by piece, no more than the limit; they are counted."""
+        left = self.limit
+        named = {} if columns is None else {"columns": tuple(columns)}
+        for table in transfers(self.run, self.wanted, **named):
+            rows = table.slice(0, left).to_pylist()
+            tally.add(rows)
+            yield rows
+            if left is not None:
+                tally.more = table.num_rows > left
+                if tally.more:
+                    return
+                left -= len(rows)
+
+    def _stopped(self, more: bool) -> str:
+        return f"; stopped at --limit {self.limit}: there are more" if more else ""
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many messages were shown. more: others match too, which the limit kept back."""
+
+    messages: int = 0
+    lost: int = 0
+    retransmitted: int = 0
+    more: bool = False
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Count some more."""
+        for row in rows:
+            self.messages += 1
+            self.lost += row["fate"] == "lost"
+            self.retransmitted += row["retransmitted"]
+
+    def __str__(self) -> str:
+        if not self.messages:
+            return "no message matches"
+        return (
+            f"{_number(self.messages, 'message')}, {self.lost:,} lost, {self.retransmitted:,} retransmitted"
+        )
+
+
+def _write(pieces: Iterable[Iterable[str]]) -> None:
+    """Write lines, and let each piece go at once: somebody is waiting for the first."""
+    for lines in pieces:
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()
+
+
+def _number(count: int, name: str) -> str:
+    return f"{count:,} {name}{'' if count == 1 else 's'}"
+
+
+def _coloured() -> bool:
+    """Whether standard output is a terminal that wants colours (no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _paint(text: str, colour: str) -> str:
+    return click.style(text, fg=colour)

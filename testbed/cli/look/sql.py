@@ -1,0 +1,189 @@
+"""`cutset sql`: questions to the tables of one or many runs."""
+
+import io
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from testbed.cli.options import once, run_arguments
+
+if TYPE_CHECKING:
+    from analysis.sql.answers import Form
+    from analysis.sql.questions import Answer, Case, Engine
+    from experiments.records.rundir import RunDirectory
+
+FORMS: Final = ("table", "csv", "json", "parquet")
+
+
+@click.command(
+    name="sql",
+    context_settings={"ignore_unknown_options": True},  # a question may begin with `-- a comment`
+)
+@run_arguments("RUN... [QUESTION]")
+@once("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read the question here.")
+@once("--format", "form", type=click.Choice(FORMS), help="How rows are written.  [default: table]")
+@once("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write them here.")
+@click.option("--spark", is_flag=True, help="Let Spark answer, on this machine's processors.")
+@once("--master", metavar="URL", help="Let this Spark cluster answer, as spark://10.0.0.1:7077.")
+def command(
+    run_names: tuple[str, ...],
+    file: Path | None,
+    form: str | None,
+    output: Path | None,
+    *,
+    spark: bool,
+    master: str | None,
+) -> int:
+    """Ask the tables of one or many runs in SQL.
+
+    Of a sweep, all of its runs are asked. The last argument is a question if it has several words, as
+    `TABLE runs`; several questions are divided by `;`. Without one there is a prompt, or what comes on
+    standard input is answered. `cutset schema tables` says which tables and columns there are; each has the
+    run's name in its first column. `runs` has every setting as a column. Beside SQL's own functions there are
+    ip(hi, lo), since_start(t_ns) and during(fault, t_ns).
+
+    DuckDB answers; Spark, if it is asked to, gives the same rows for the same text, where that keeps to what
+    both know.
+
+    Example: cutset sql latest "SELECT origin, max(p99_ms) FROM latency GROUP BY origin"
+
+    Exit codes: 0 answered, 1 the question is wrong, 2 no such run, or not analysed, 3 another command makes
+    or analyses one.
+    """
+    from analysis.sql.answers import Form
+    from analysis.sql.questions import read_cases
+    from testbed.campaign.in_use import reading
+    from testbed.cli.look.sql_prompt import statements
+
+    names, question = _divided(run_names, file)
+    if form == Form.PARQUET and output is None:
+        raise click.UsageError("Parquet is not for terminals: add --output FILE")
+    runs = _runs(names)
+    wanted = Form(form or Form.TABLE)
+    with (
+        reading(*(run.path for run in runs)),
+        _engine(read_cases(runs), spark=spark or master is not None, master=master) as engine,
+    ):
+        if question is None and output is None:
+            return _answer_all(engine, wanted)
+        questions = list(statements(question or ""))
+        if not questions and question is not None:
+            raise click.UsageError("the question is empty")
+        if output is not None and len(questions) != 1:
+            raise click.UsageError(f"--output is for one question, and there are {len(questions)}")
+        for each in questions:
+            _give(engine.ask(each), wanted, output)
+        return 0
+
+
+def _answer_all(engine: "Engine", form: "Form") -> int:
+    """Answer what comes on standard input, or what somebody types."""
+    from testbed.cli.look.sql_prompt import Prompt, statements
+
+    def answer(question: str) -> None:
+        _give(engine.ask(question), form, None)
+
+    if sys.stdin.isatty():
+        Prompt(answer).loop()
+        return 0
+    for question in statements(sys.stdin.read()):
+        answer(question)
+    return 0
+
+
+def _divided(arguments: Sequence[str], file: Path | None) -> tuple[Sequence[str], str | None]:
+    """The names of runs, and the question if there is one."""
+    *names, last = arguments
+    is_question = _is_question(last)
+    for name in names if is_question else arguments:
+        if name.startswith("-"):
+            raise click.NoSuchOption(name.partition("=")[0])
+    if is_question and file is not None:
+        raise click.UsageError("--file has the question already: leave the other one out")
+    if is_question and not names:
+        raise click.UsageError("which run? As in: cutset sql latest 'SELECT ...'")
+    if file is not None:
+        return arguments, _read(file)
+    return (names, last) if is_question else (arguments, None)
+
+
+def _is_question(argument: str) -> bool:
+    """Whether it is SQL, rather than the name of a run: it has several words, or none, and is no path."""
+    if len(argument.split()) == 1:
+        return False
+    try:
+        return not argument or not Path(argument).exists()
+    except OSError:  # longer than a path can be
+        return True
+
+
+def _read(file: Path) -> str:
+    from experiments.records.json_files import read_text
+    from topologies.errors import InputError
+
+    try:
+        return read_text(file).decode()
+    except UnicodeDecodeError:
+        raise InputError(str(file), None, "", "is no text in UTF-8") from None
+
+
+def _runs(names: Sequence[str]) -> "list[RunDirectory]":
+    """The runs of these names, of sweeps all that were made. Raises InputError."""
+    from experiments.campaigns.sweepdir import SweepDirectory
+    from testbed.cli.named_run import named
+    from topologies.errors import InputError
+
+    found: list[RunDirectory] = []
+    for name in names:
+        asked = named(name)
+        if not isinstance(asked, SweepDirectory):
+            found.append(asked)
+            continue
+        made = [asked.run_of(run) for run in asked.read().made]
+        analysed = [run for run in made if run.summary_json.is_file()]
+        if not analysed:
+            raise InputError(str(asked.path), None, "", "has no run that was analysed yet")
+        if len(analysed) < len(made):
+            click.echo(f"{asked.path}: {len(made) - len(analysed)} of its runs are not analysed", err=True)
+        found += analysed
+    return found
+
+
+def _engine(cases: "Sequence[Case]", *, spark: bool, master: str | None) -> "AbstractContextManager[Engine]":
+    if not spark:
+        from analysis.sql.duckdb_engine import duckdb_engine
+
+        return duckdb_engine(cases)
+    from analysis.sql.spark_engine import spark_engine
+
+    click.echo("starting Spark", err=True)
+    return nullcontext(spark_engine(cases, master))
+
+
+def _give(answer: "Answer", form: "Form", output: Path | None) -> None:
+    from analysis.sql.answers import lines, write
+    from experiments.files.sanitize import printable_lines
+    from experiments.files.whole_files import replacing
+    from testbed.cli.output import check_directory, reader_may_leave
+
+    if output is not None:
+        check_directory(output)
+        with replacing(output, sync=False) as stream:
+            write(answer, form, stream)
+        click.echo(output)
+        return
+    with reader_may_leave():
+        if form == "table":
+            for line in lines(answer):
+                click.echo(line)
+        elif sys.stdout.isatty():
+            with io.BytesIO() as rows:
+                write(answer, form, rows)
+                click.echo(printable_lines(rows.getvalue().decode(errors="replace")), nl=False)
+        else:
+            write(answer, form, sys.stdout.buffer)
+            sys.stdout.buffer.flush()

@@ -1,0 +1,177 @@
+"""`cutset nightly`: a suite of experiments into a history, now or every night.
+
+`cutset nightly install` prints or installs what starts a suite every night.
+"""
+
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any
+
+import click
+from click.exceptions import NoSuchCommand
+
+from testbed.campaign.nights.night_options import NightOptions
+from testbed.cli.options import Command, TextParameter, history_option, out_option, with_options
+
+_OPTIONS = (
+    click.option(
+        "--jobs",
+        type=click.IntRange(1, 256),
+        default=1,
+        show_default=True,
+        help="So many runs in virtual time at once; one of real processes always has the machine to itself.",
+    ),
+    out_option,
+    history_option,
+    click.option(
+        "--site",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Where the morning page is written.  [default: site/ in the history]",
+    ),
+    click.option(
+        "--keep",
+        metavar="SIZE",
+        help="Never more on the disk than this, as 50GB: old captures go first, and no number does.",
+    ),
+    click.option(
+        "--hook",
+        "hooks",
+        multiple=True,
+        metavar="COMMAND",
+        help="A command to tell when a night failed: it gets JSON on standard input. May be repeated.",
+    ),
+    click.option(
+        "--hook-always",
+        "hooks_always",
+        multiple=True,
+        metavar="COMMAND",
+        help="The same, after every night.",
+    ),
+)
+
+
+def night_options(command: Command) -> Command:
+    """--jobs, --out, --history, --site, --keep, --hook and --hook-always."""
+    return with_options(_OPTIONS, command)
+
+
+NIGHT = TextParameter(
+    "DATE",
+    lambda text: datetime.strptime(text, "%Y-%m-%d").date(),  # noqa: DTZ007 (a date has no zone)
+    "date, as 2026-11-21",
+)
+TIME_OF_DAY = TextParameter(
+    "HH:MM",
+    lambda text: datetime.strptime(text, "%H:%M").time(),  # noqa: DTZ007 (the machine's own clock)
+    "time of day, as 02:00",
+)
+
+
+@click.command(name="install", short_help="Let SUITE run every night.")
+@click.argument("suite")
+@click.option(
+    "--at",
+    type=TIME_OF_DAY,
+    default="02:00",
+    show_default=True,
+    help="When, by this machine's clock.",
+)
+@click.option("--user", "kind", flag_value="user", default=True, help="As units of yours.  [default]")
+@click.option("--system", "kind", flag_value="system", help="As units of the machine; needs root.")
+@click.option("--cron", "kind", flag_value="cron", help="Print lines for `crontab -e` instead.")
+@click.option("--print", "only_print", is_flag=True, help="Print the units, and install nothing.")
+@night_options
+def install(
+    suite: str,
+    at: time,
+    kind: str,
+    only_print: bool,
+    **options: Any,
+) -> int:
+    """Let SUITE run every night from this folder: a systemd timer, or a line for cron.
+
+    A second unit goes on with a night that a reboot cut off. The other options are those that the nights will
+    have; see `cutset nightly run --help`.
+    """
+    from testbed.campaign.nights.night_installation import install_units, schedule
+    from testbed.nightly.units import cron_lines, units
+
+    night = schedule(suite, at, NightOptions(**options), system=kind == "system")
+    if kind == "cron":
+        click.echo(cron_lines(night), nl=False)
+        return 0
+    if only_print:
+        click.echo("\n".join(f"# {name}\n{text}" for name, text in units(night).items()), nl=False)
+        return 0
+    install_units(night, user=kind == "user")
+    return 0
+
+
+class SuiteOrCommand(click.Group):
+    """`cutset nightly SUITE` is `cutset nightly run SUITE`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Whatever names no command belongs to `run`, unless it is nearly a command's name and no suite's."""
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            self._refuse_mistyped_command(ctx, args[0])
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+    def _refuse_mistyped_command(self, ctx: click.Context, word: str) -> None:
+        mistyped = NoSuchCommand(word, possibilities=self.commands, ctx=ctx)
+        if not mistyped.possibilities or word.startswith("-") or "/" in word:
+            return
+        from experiments.suite import suite_names
+
+        if word not in suite_names():
+            raise mistyped
+
+
+class Wait(click.ParamType[float]):
+    """A duration, as 30min or 12h; in seconds."""
+
+    name = "DURATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from topologies.quantities import QuantityError, parse_duration_us
+
+        try:
+            return parse_duration_us(value, such_as="2h") / 1e6
+        except QuantityError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.group(name="nightly", cls=SuiteOrCommand, subcommand_metavar="SUITE [OPTIONS]  |  install SUITE")
+def command() -> None:
+    """Run a suite of experiments, keep its history, and fail if something got worse.
+
+    \b
+    cutset nightly quick                 run a suite now; `cutset nightly run --help` has the options
+    cutset nightly quick --resume        go on with a night after a crash, a reboot or Ctrl-C
+    cutset nightly install quick         let it run every night
+    """
+
+
+@command.command(name="run", short_help="Run SUITE now.")
+@click.argument("suite")
+@click.option("--resume", is_flag=True, help="Go on with a night that did not come to its end.")
+@click.option("--date", "night", type=NIGHT, help="Of the night; seeds follow from it.  [default: today]")
+@click.option("--wait", "wait_s", type=Wait(), default="0s", help="So long for another night to be over.")
+@click.option("--dry", is_flag=True, help="Only show what would run.")
+@night_options
+def run(suite: str, resume: bool, night: date | None, wait_s: float, dry: bool, **options: Any) -> int:
+    """Run SUITE, a name or a YAML file: one experiment after another, within its time.
+
+    Each run is analysed, has a report and goes into the history. In the end the night is held against those
+    before it, and a page for the morning is written. Exit codes: 0 fine, 1 something failed or got worse, 2
+    bad input, 3 the machine could not do its part or another night is on, 130 interrupted.
+    """
+    from testbed.campaign.nights.night_run import NightRequest, run_night, show_dry
+
+    asked = NightRequest(suite, night, resume, wait_s, NightOptions(**options))
+    if dry:
+        return show_dry(asked)
+    return run_night(asked)
+
+
+command.add_command(install)

@@ -1,0 +1,99 @@
+"""`cutset hosts`: what the machines of an inventory can do, and how to get what is missing there."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from testbed.campaign.texts.machines_table import problem_lines, show
+
+if TYPE_CHECKING:
+    from node.core.program import Need
+    from testbed.errors import TestbedError
+    from testbed.machines.archive import Archive
+    from testbed.machines.cleanup import CleanupResult
+    from testbed.machines.inventory import Inventory
+    from testbed.machines.ssh.ssh import Connection
+
+
+@click.command(name="hosts")
+@click.argument("inventory", type=click.Path(path_type=Path))
+@click.option("--clean", is_flag=True, help="End what earlier runs left there, and remove what was fetched.")
+@click.option("--for", "experiment", metavar="EXPERIMENT", help="Also look for what its programs need.")
+def command(inventory: Path, clean: bool, experiment: str | None) -> int:
+    """Check what the machines of INVENTORY can do, all at once.
+
+    Nothing is installed or changed there. With --clean, runs without a controller are ended, those
+    whose files are in runs/ here are removed there, and so is code of other versions.
+    """
+    from testbed.campaign import exit_codes
+    from testbed.machines.archive import machine_archive
+    from testbed.machines.checks import examine
+    from testbed.machines.inventory import load_inventory
+    from testbed.machines.ssh.connection_pool import connected
+
+    loaded = load_inventory(inventory)
+    needs = _needs(experiment, loaded) if experiment is not None else {}
+    archive = machine_archive()
+    with connected(loaded.machines) as connections:
+        if clean:
+            _clean(connections, archive)
+        examined = examine(loaded, connections, archive, needs)
+    show(examined)
+    for line in problem_lines(examined):
+        click.echo(line)
+    unfit = [each.machine.name for each in examined if each.missing]
+    if unfit:
+        click.echo(f"cutset: cannot take part: {', '.join(unfit)}", err=True)
+        return exit_codes.MACHINE
+    click.echo("Every machine can take part in runs." if len(examined) > 1 else "It can take part in runs.")
+    return 0
+
+
+def _needs(experiment: str, inventory: "Inventory") -> "dict[str, tuple[Need, ...]]":
+    """What an experiment's programs need on each machine. Raises InputError."""
+    from testbed.campaign.texts.plan_text import plan_of
+    from testbed.cli.options import read_chosen
+    from testbed.machines.placement import place
+    from testbed.machines.software.needed_programs import needs_by_machine
+    from testbed.run_selection import RunSelection
+
+    file = read_chosen(experiment, (), None)
+    plan = plan_of(RunSelection.of(file, backend=None, links="auto", seed=None, repeat=None))
+    return needs_by_machine(plan, place(plan, inventory))
+
+
+def _clean(connections: Sequence["Connection | TestbedError"], archive: "Archive") -> None:
+    """Clean the machines that can be reached, and say what was done; the table says why the others cannot."""
+    from experiments.records.rundir import RUNS
+    from testbed.errors import TestbedError
+    from testbed.machines.cleanup import clean
+
+    reached = [connection for connection in connections if not isinstance(connection, TestbedError)]
+    machines: dict[str, list[str]] = {}
+    for connection, result in zip(reached, clean(reached, RUNS, archive), strict=True):
+        if isinstance(result, TestbedError):
+            click.echo(str(result))
+            continue
+        for line in cleared_lines(result):
+            machines.setdefault(line, []).append(connection.machine.name)
+    for line, names in machines.items():
+        click.echo(f"{', '.join(names)}: {line}")
+
+
+def cleared_lines(cleared: "CleanupResult") -> list[str]:
+    """What was done on a machine, and what stays there."""
+    lines = [f"ended {run}, which nobody was connected to" for run in cleared.ended]
+    lines += [f"removed {run}, whose files are here" for run in cleared.removed]
+    lines += (
+        [f"removed {cleared.code} other version{'s' * (cleared.code > 1)} of our code"]
+        if cleared.code
+        else []
+    )
+    lines += [f"left {run} alone: it is in use" for run in cleared.in_use]
+    lines += [
+        f"kept {run} ({size / 1e6:.0f} MB): its files are not all here -> cutset fetch {run}"
+        for run, size in cleared.kept.items()
+    ]
+    return lines or ["nothing to clean"]

@@ -1,0 +1,75 @@
+"""`cutset list`: the experiments, topologies, systems of programs, suites and studies that come with it.
+
+Each has a line. On a terminal a description that is too long goes on below itself; elsewhere a line is never
+broken.
+"""
+
+import shutil
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+import click
+
+from testbed.cli.output import reader_may_leave
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from topologies.errors import InputError
+
+DESCRIPTION_WIDTH_MIN = 20
+
+
+@click.command(name="list")
+@click.argument("system", required=False)
+@click.option("--paper", metavar="NAME", help="Only experiments and studies after this paper, as sprinkler.")
+def command(system: str | None, paper: str | None) -> int:
+    """Show the experiments, topologies, systems of programs, suites and studies there are.
+
+    With SYSTEM: the roles, workloads and parameters of that system, with their defaults.
+    """
+    from experiments.campaigns.studies import listed
+    from experiments.declared import is_known, known_systems
+    from testbed.campaign.listing import of_paper, of_system, sections
+
+    if system is not None and paper is not None:
+        raise click.UsageError("give SYSTEM or --paper")
+    if system is not None:
+        if not is_known(system):
+            known = ", ".join(known_systems())
+            raise click.BadParameter(f"no system {system!r:.40}, but {known}", param_hint="SYSTEM")
+        shown = of_system(system)
+    elif paper is not None:
+        shown = of_paper(paper)
+        if not shown:
+            raise click.BadParameter(f"nothing is after a paper {paper!r:.40}", param_hint="--paper")
+    else:
+        shown = {**sections(), "Studies": dict(listed())}
+    with reader_may_leave():
+        for number, (title, described) in enumerate(shown.items()):
+            if number:
+                click.echo()
+            _section(title, described)
+    return 0
+
+
+def _section(title: str, described: "Mapping[str, str | InputError]") -> None:
+    """Each name; a file that cannot be read says so in its place and hides no other."""
+    click.secho(title, bold=True)
+    width = max(map(len, described), default=0)
+    for name, about in described.items():
+        if isinstance(about, str):
+            said = _broken(about, width + 4)
+        else:
+            said = click.style(_broken(f"cannot be used: {about}", width + 4), fg="red")
+        click.echo(f"  {name:<{width}}  {said}".rstrip())
+
+
+def _broken(text: str, indent: int) -> str:
+    """The text in lines that fit beside an indent, if it is for a terminal."""
+    if not sys.stdout.isatty():
+        return text
+    width = max(DESCRIPTION_WIDTH_MIN, shutil.get_terminal_size().columns - indent)
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    return f"\n{' ' * indent}".join(lines)

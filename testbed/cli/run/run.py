@@ -1,0 +1,88 @@
+"""`cutset run`: plan, run, analyse, report; one run, or all those of a sweep."""
+
+import signal
+from pathlib import Path
+
+import click
+
+from testbed.cli.named_run import named_sweep
+from testbed.cli.options import (
+    all_overrides,
+    experiment_options,
+    no_analyze_option,
+    out_option,
+    read_chosen,
+)
+from testbed.interrupts import handling, interrupt
+
+
+@click.command(name="run")
+@experiment_options
+@click.option(
+    "--on",
+    "backend",
+    metavar="PLACE",
+    help="local (real processes), simulator (virtual time), or an inventory of machines (a YAML file);"
+    " unless given, as the experiment says.",
+)
+@click.option("--repeat", type=click.IntRange(1, 1000), help="Run so many times.")
+@out_option
+@click.option(
+    "--resume",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Go on with a sweep that was interrupted.",
+)
+@click.option("--dry", is_flag=True, help="Only show what would run, as `cutset plan` does.")
+@click.option("--live", is_flag=True, help="Show timelines while it runs, in a page and here.")
+@no_analyze_option
+def command(  # noqa: PLR0917 (click passes them by name)
+    experiment: str,
+    overrides: tuple[str, ...],
+    variants: tuple[str, ...],
+    topology: str | None,
+    links: str,
+    backend: str | None,
+    seed: int | None,
+    repeat: int | None,
+    out: Path,
+    resume: Path | None,
+    dry: bool,
+    live: bool,
+    no_analyze: bool,
+) -> int:
+    """Run an experiment, analyse it and write its report.
+
+    EXPERIMENT is a name (see `cutset list`) or a YAML file. One with a `sweep` or a `repeat` makes many runs,
+    in one directory with one report. Ctrl-C ends the run tidily and analyses what there is; a second Ctrl-C
+    ends at once; `--resume` goes on with a sweep. `--live` shows throughput and latency from the packets
+    while they come, in a page on this machine that turns into the report. Exit codes: 0 passed, 1 an
+    expectation or the fidelity failed, 2 bad input, 3 this machine cannot do it, 130 interrupted.
+    """
+    from testbed.campaign.backend_selection import check_backend
+    from testbed.run_selection import RunSelection
+
+    if backend is not None:
+        check_backend(backend)
+    file = read_chosen(experiment, overrides, topology, variants)
+    chosen = RunSelection.of(file, backend=backend, links=links, seed=seed, repeat=repeat)
+    if live:
+        from testbed.campaign.live_view import check_watchable
+
+        check_watchable(chosen, resumed=resume is not None)
+    if dry:
+        from testbed.campaign.texts.plan_text import show_plan
+
+        show_plan(chosen, full=False)
+        return 0
+    with handling({signal.SIGTERM: interrupt}):
+        if resume is not None:
+            resume = named_sweep(str(resume)).path
+        if chosen.is_sweep or resume:
+            from testbed.campaign.sweeps.sweep_run import run_sweep
+
+            given = (experiment, all_overrides(overrides, topology, variants))
+            return run_sweep(chosen, out, resume=resume, analyze=not no_analyze, given=given)
+        from testbed.campaign.one_run import run_once
+
+        return run_once(chosen, out, analyze=not no_analyze, live=live)

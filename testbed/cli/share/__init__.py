@@ -1,0 +1,1 @@
+"""Commands that pack, fetch and repeat runs."""

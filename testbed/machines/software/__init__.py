@@ -1,0 +1,1 @@
+"""The software of a run on its machines: our code, programs, and what they need."""

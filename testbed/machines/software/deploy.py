@@ -1,0 +1,109 @@
+"""Deploys the archive of our code onto machines, each at most once.
+
+A small program is sent with the command that starts it (`testbed.machines.software.unpacking`), reports
+whether the machine has this archive, and receives it if not. What is in `code_folder` afterwards is
+complete, and can be put on PYTHONPATH as it is.
+
+Such programs are sent to machines that have none of our code yet: modules of ours that need only the standard
+library. On the machine each is created under its own name before the next, which may import it; the last one
+runs as `__main__` (cf. `python3 -c`).
+"""
+
+import inspect
+from collections.abc import Sequence
+from types import ModuleType
+
+from experiments.child_python import SAFE_PATH, program_command
+from testbed.errors import TestbedError
+from testbed.machines.archive import Archive
+from testbed.machines.inventory import Machine
+from testbed.machines.parallel import all_or_raise, on_each
+from testbed.machines.software import trusted_folders, unpacking
+from testbed.machines.ssh import time_limit
+from testbed.machines.ssh.ssh import Connection, RemoteProcess
+
+PYTHON = "python3"
+ANSWER_S = 60.0  # a slow disk, a slow line
+LINE_BYTES_MAX = 200
+PIECE_BYTES = 1 << 20
+
+
+def code_folder(machine: Machine, archive: Archive) -> str:
+    """The folder on a machine into which this archive is unpacked."""
+    return f"{machine.code}/{archive.sha256}"
+
+
+def our_python(code: str) -> list[str]:
+    """The start of a command line that runs our code on a machine; `code` is the folder of our archive.
+
+    Mininet imports distutils: the archive has what it needs of it, and setuptools, if the machine has it, is
+    disabled, for importing it would take longer than all the rest.
+    """
+    return ["env", f"PYTHONPATH={code}", "SETUPTOOLS_USE_DISTUTILS=stdlib", PYTHON, SAFE_PATH]
+
+
+def deploy(connections: Sequence[Connection], archive: Archive) -> list[bool]:
+    """Deploy the archive to all these machines at once; returns those to which it had to be sent.
+
+    Raises MachineError or TestbedError with what went wrong, for all machines that failed.
+    """
+    return all_or_raise(on_each(lambda connection: deploy_to(connection, archive), connections))
+
+
+def deploy_to(connection: Connection, archive: Archive) -> bool:
+    """Deploy the archive to one machine; returns whether it had to be sent. Raises TestbedError."""
+    content = archive.content
+    with connection.open(
+        program_command(
+            sent_program(time_limit, trusted_folders, unpacking),
+            connection.machine.code,
+            archive.sha256,
+            str(len(content)),
+            python=PYTHON,
+        ),
+        root=True,
+    ) as process:
+        process.timeout_s = ANSWER_S
+        answer = _line(process)
+        if answer == "want":
+            for start in range(0, len(content), PIECE_BYTES):
+                process.write(content[start : start + PIECE_BYTES])
+            process.end_input()
+            answer = _line(process)
+        if answer not in {"have", "unpacked"}:
+            process.wait()
+            said = process.said() or f"{PYTHON} says nothing"
+            raise TestbedError(f"{connection.machine.name}: cannot put our code there: {said}")
+        return answer == "unpacked"
+
+
+def _line(process: RemoteProcess) -> str:
+    """A line of the program's output; what there is of it if it ends or the line is too long."""
+    line = b""
+    while not line.endswith(b"\n") and len(line) < LINE_BYTES_MAX:
+        piece = process.read(LINE_BYTES_MAX)
+        if not piece:
+            break
+        line += piece
+    return line.decode(errors="replace").strip()
+
+
+BEGINNING = """\
+import sys, types
+def made(name, source):
+    parts = name.split(".")
+    for end in range(1, len(parts)):
+        parent = sys.modules.setdefault(".".join(parts[:end]), types.ModuleType(".".join(parts[:end])))
+        parent.__path__ = []
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile(source, name, "exec"), module.__dict__)
+"""
+
+
+def sent_program(*modules: ModuleType) -> str:
+    """The text for `python3 -c` of these modules; the last one is the main module, imported ones
+    come before.
+    """
+    *imported, main = modules
+    made = [f"made({module.__name__!r}, {inspect.getsource(module)!r})" for module in imported]
+    return "\n".join([BEGINNING, *made, f"exec(compile({inspect.getsource(main)!r}, 'sent', 'exec'))"])

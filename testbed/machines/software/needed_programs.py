@@ -1,0 +1,130 @@
+"""Checks on all machines of a run, before anything starts there, what its system's programs need.
+
+A program is looked for where a role that names it has processes; one that no role names, as those that
+scripts start, everywhere. Python modules came with our code (`testbed.machines.software.program_files`).
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+
+from experiments.planned.plan import Plan
+from node.core.program import Need, Programs
+from testbed.errors import MachineError, TestbedError
+from testbed.machines.archive import Archive
+from testbed.machines.facts import Said, read_answer
+from testbed.machines.inventory import Machine
+from testbed.machines.parallel import all_or_raise, on_each
+from testbed.machines.placement import Placement
+from testbed.machines.software.deploy import code_folder, our_python
+from testbed.machines.ssh.connection_pool import ConnectionPool
+
+ANSWER_TIMEOUT_S = 120.0  # each program is started once, to tell its version
+VERSION_CHARACTERS_MAX = 200
+PROGRAM = "testbed.machines.software.program_needs"
+
+Versions = Mapping[str, str | None]
+"""By the name of a need; None: it does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    missing: tuple[Said, ...]
+    versions: Mapping[Said, Said | None]
+
+
+_ANSWER = TypeAdapter(_Answer)
+
+
+def needs_by_machine(plan: Plan, placement: Placement) -> dict[str, tuple[Need, ...]]:
+    """What each machine of a run must have, by its name."""
+    if plan.programs is None:
+        return {}
+    roles = {process.host: process.role for process in plan.processes}
+    return {
+        machine.name: needs_of(
+            plan.programs, {roles[host] for host in placement.hosts(machine) if host in roles}
+        )
+        for machine in placement.machines
+    }
+
+
+def needs_of(programs: Programs, roles: set[str]) -> tuple[Need, ...]:
+    """What has to be where these roles run."""
+    naming = {
+        need.name: {
+            role
+            for role, program in programs.roles.items()
+            if need.name in _named(program.run, program.ready.command)
+        }
+        for need in programs.needs
+    }
+    return tuple(
+        need
+        for need in programs.needs
+        if roles and (need.kind == "module" or not naming[need.name] or naming[need.name] & roles)
+    )
+
+
+def check_on_machines(
+    plan: Plan, placement: Placement, connections: ConnectionPool, archive: Archive
+) -> dict[str, Versions]:
+    """The versions of what is needed, by machine; `archive` is there.
+
+    Raises MachineError with all that is missing, where, and how to get it; TestbedError.
+    """
+    needs = needs_by_machine(plan, placement)
+
+    def one(machine: Machine) -> Versions:
+        return _asked(plan.system, machine, needs[machine.name], connections, archive)
+
+    asked = [machine for machine in placement.machines if needs.get(machine.name)]
+    found = all_or_raise(on_each(one, asked))
+    return {machine.name: versions for machine, versions in zip(asked, found, strict=True)}
+
+
+def lacking_line(system: str, machine: str, lacking: Sequence[Need]) -> str:
+    """What a machine lacks for a system."""
+    said = ", ".join(f"`{need.name}` ({need.get})" for need in lacking)
+    return f"{machine}: {system} needs what is not installed there: {said}"
+
+
+def together(by_machine: Mapping[str, Versions]) -> dict[str, str | None]:
+    """The versions of a run: one where all machines have the same, or each machine's."""
+    names = dict.fromkeys(name for versions in by_machine.values() for name in versions)
+    found: dict[str, str | None] = {}
+    for name in names:
+        said = {machine: versions[name] for machine, versions in by_machine.items() if name in versions}
+        different = dict.fromkeys(said.values())
+        if len(different) == 1:
+            found[name] = next(iter(different))
+        else:
+            found[name] = "; ".join(f"{machine}: {each or 'unknown'}" for machine, each in said.items())
+    return found
+
+
+def _asked(
+    system: str, machine: Machine, needs: Sequence[Need], connections: ConnectionPool, archive: Archive
+) -> Versions:
+    command = [*our_python(code_folder(machine, archive)), "-m", PROGRAM]
+    request = json.dumps([dataclasses.asdict(need) for need in needs]).encode()
+    done = connections.to(machine).run(command, data=request, timeout_s=ANSWER_TIMEOUT_S, root=True)
+    if done.code != 0:
+        raise TestbedError(f"{machine.name}: cannot see what its programs need: {done.said[-300:]}")
+    try:
+        answer = read_answer(_ANSWER, done.stdout)
+    except TestbedError as error:
+        raise TestbedError(f"{machine.name}: {error}") from None
+    lacking = [need for need in needs if need.name in answer.missing]
+    if lacking:
+        raise MachineError(lacking_line(system, machine.name, lacking))
+    asked = [need.name for need in needs]
+    return {name: (answer.versions.get(name) or "")[:VERSION_CHARACTERS_MAX] or None for name in asked}
+
+
+def _named(*commands: Sequence[str]) -> set[str]:
+    """The words of commands, whole."""
+    return {word for command in commands for word in command}

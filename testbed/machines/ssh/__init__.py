@@ -1,0 +1,1 @@
+"""SSH connections: the only place that opens them, checks host keys and quotes."""

@@ -1,0 +1,55 @@
+"""Connections to the machines of an inventory: opened to all at once, or kept and reopened when one
+breaks.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from testbed.errors import TestbedError
+from testbed.machines.inventory import Machine
+from testbed.machines.parallel import on_each
+from testbed.machines.ssh.ssh import Connection, connect
+
+
+@contextmanager
+def connected(machines: Sequence[Machine]) -> Iterator[list[Connection | TestbedError]]:
+    """A connection to each of these machines, or why there is none, in their order; closed at the end."""
+    with ExitStack() as stack:
+        connections = on_each(connect, machines)
+        for connection in connections:
+            if isinstance(connection, Connection):
+                stack.callback(connection.close)
+        yield connections
+
+
+class ConnectionPool:
+    """One connection to each machine, kept while it works.
+
+    Threads may share the pool if each machine is used by one at a time.
+    """
+
+    def __init__(self, connections: Iterable[Connection]) -> None:
+        """connections: open ones; they are closed with the rest."""
+        self._connections = {connection.machine.name: connection for connection in connections}
+        self._lock = threading.Lock()
+
+    def to(self, machine: Machine) -> Connection:
+        """A connection to a machine. Raises MachineError, UnreachableError."""
+        with self._lock:
+            known = self._connections.get(machine.name)
+        if known is not None and known.alive:
+            return known
+        if known is not None:
+            known.close()
+        connection = connect(machine)
+        with self._lock:
+            self._connections[machine.name] = connection
+        return connection
+
+    def close(self) -> None:
+        """Close all connections; idempotent."""
+        with self._lock:
+            connections, self._connections = list(self._connections.values()), {}
+        for connection in connections:
+            connection.close()

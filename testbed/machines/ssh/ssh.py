@@ -1,0 +1,314 @@
+"""SSH to a machine of an inventory: the only module that opens connections and quotes arguments.
+
+Only keys and the agent are tried, never passwords. Remote commands are argument lists; they are quoted here
+for the shell that sshd runs, and nowhere else. What that shell prints before they begin (a line in ~/.bashrc
+is enough) is skipped. `testbed.machines.ssh.host_keys` decides which host keys are accepted.
+"""
+
+import logging
+import shlex
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import fabric
+import paramiko
+
+from experiments.files.sanitize import sanitize
+from testbed.errors import MachineError, TestbedError
+from testbed.machines.inventory import Machine
+from testbed.machines.ssh.connection_errors import error_clause
+from testbed.machines.ssh.host_keys import HostKeyError, HostKeyRule, read_known_hosts
+from testbed.machines.ssh.ssh_config import way_to
+
+CONNECT_TIMEOUT_S = 10.0
+RUN_TIMEOUT_S = 30.0
+KEEPALIVE_S = 5
+WINDOW_BYTES = 8 << 20
+PACKET_BYTES = 32 << 10
+SAID_BYTES_MAX = 64 << 10
+OUTPUT_BYTES_MAX = 64 << 20
+LOGIN_BYTES_MAX = 64 << 10
+"""What a login shell may say before our command begins."""
+BEGUN = b"\ncutset-begins\n"
+BEGINNING = ["sh", "-c", r'printf "\ncutset-begins\n" && exec "$@"', "sh"]
+"""Before every command: says that it begins, and becomes it."""
+
+
+class UnreachableError(TestbedError):
+    """A machine cannot be reached by SSH now; a retry may help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The result of a remote command. `code` is its exit code, -1 if a signal ended it."""
+
+    code: int
+    stdout: bytes
+    said: str  # on standard error, as one line
+
+
+def quoted(argv: Sequence[str]) -> str:
+    """A command line that a POSIX shell splits into exactly these arguments."""
+    return shlex.join(argv)
+
+
+def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Connection":
+    """Log in. Close it, or use it as a context manager.
+
+    Raises MachineError for a host key that is unknown or not the expected one, when no key of ours is
+    accepted, and when a configuration file cannot be read; UnreachableError when there is no route to the
+    machine or no answer. Each names the hop where it happened.
+    """
+    _let_errors_speak()
+    way = way_to(machine)
+    known = read_known_hosts()
+    with ExitStack() as stack:
+        for hop in way:
+            target = hop is way[-1]
+            name = machine.name if target else f"{machine.name}: on the way there, {hop.host}"
+            rule = HostKeyRule(hop, name, machine.host_key if target else None, known)
+            stack.callback(hop.client.close)  # fabric closes only what has logged in
+            _open(hop, name, rule, timeout_s)
+        transport = way[-1].client.get_transport()
+        assert transport is not None
+        transport.set_keepalive(KEEPALIVE_S)
+        return Connection(machine, way[-1].user, transport, stack.pop_all())
+
+
+def _open(hop: fabric.Connection, name: str, rule: HostKeyRule, timeout_s: float) -> None:
+    hop.connect_timeout = max(1, round(timeout_s))
+    waits = dict.fromkeys(("banner_timeout", "auth_timeout", "channel_timeout"), timeout_s)
+    hop.connect_kwargs = {**hop.connect_kwargs, **waits, "transport_factory": _Transport}
+    who = f"{hop.user}@{hop.host}"
+    try:
+        hop.open()
+    except HostKeyError as error:
+        raise MachineError(str(error)) from None
+    except paramiko.BadHostKeyException as error:
+        raise MachineError(str(rule.changed(error))) from None
+    except (OSError, EOFError, ValueError, paramiko.SSHException) as error:
+        said = error_clause(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            raise MachineError(f"{name}: SSH needs {error.filename}: {error.strerror}") from None
+        if isinstance(error, ValueError):
+            raise MachineError(f"{name}: a key for {who} cannot be read: {said}") from None
+        refused = isinstance(error, paramiko.SSHException) and _has_answered(hop)
+        if refused or isinstance(error, paramiko.AuthenticationException):
+            raise MachineError(
+                f"{name}: {who} takes none of our keys ({said}): name one with `key:` in the inventory, or"
+                " add one to the agent; passwords are not used"
+            ) from None
+        raise UnreachableError(f"{name}: cannot be reached by SSH at {hop.host}:{hop.port}: {said}") from None
+
+
+def _has_answered(hop: fabric.Connection) -> bool:
+    """Whether the connection is up, with an accepted host key: only the login can have failed."""
+    transport = hop.client.get_transport()
+    with suppress(paramiko.SSHException):  # it has no key yet
+        return transport is not None and transport.is_active() and bool(transport.get_remote_server_key())
+    return False
+
+
+class Connection:
+    """A connection to a machine, after login."""
+
+    def __init__(self, machine: Machine, user: str, transport: paramiko.Transport, way: ExitStack) -> None:
+        """way: closes all hops."""
+        self.machine = machine
+        self.user = user
+        self._transport = transport
+        self._way = way
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Log out; idempotent."""
+        self._way.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the connection is up, as far as is known."""
+        return bool(self._transport.is_active())
+
+    def open(self, argv: Sequence[str], *, root: bool = False) -> "RemoteProcess":
+        """Start a command and return its process. root: as root, with sudo for other users.
+
+        Raises UnreachableError.
+        """
+        try:
+            channel = self._transport.open_session(
+                window_size=WINDOW_BYTES, max_packet_size=PACKET_BYTES, timeout=CONNECT_TIMEOUT_S
+            )
+            channel.exec_command(quoted([*BEGINNING, *(self._as_root(argv) if root else argv)]))
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            raise _lost(self.machine.name, error) from None
+        return RemoteProcess(channel, self.machine.name)
+
+    def run(
+        self, argv: Sequence[str], *, data: bytes = b"", timeout_s: float = RUN_TIMEOUT_S, root: bool = False
+    ) -> Completed:
+        """Run a command to its end, with `data` as its standard input. Raises UnreachableError."""
+        with self.open(argv, root=root) as process:
+            process.timeout_s = timeout_s
+            if data:
+                with suppress(UnreachableError):  # it may end before it has read all; its exit code says why
+                    process.write(data)
+            process.end_input()
+            output = bytearray()
+            while chunk := process.read(1 << 20):
+                output += chunk
+                if len(output) > OUTPUT_BYTES_MAX:
+                    raise TestbedError(f"{self.machine.name}: {argv[0]} says more than can be right")
+            return Completed(process.wait(), bytes(output), process.said())
+
+    def put(self, data: bytes | Path, path: str) -> None:
+        """Write a remote file as the user who logged in. Raises UnreachableError; TestbedError if it cannot
+        be written.
+        """
+        with self.open(["sh", "-c", 'cat >"$1"', "sh", path]) as process:
+            with data.open("rb") if isinstance(data, Path) else BytesIO(data) as stream:
+                while (chunk := stream.read(1 << 20)) and process.takes(chunk):
+                    pass
+            process.end_input()
+            while process.read(1 << 16):  # to its end: what it says comes before that, its exit code may not
+                pass
+            if process.wait() != 0:
+                raise TestbedError(f"{self.machine.name}: cannot write {path}: {process.said()}")
+
+    def _as_root(self, argv: Sequence[str]) -> Sequence[str]:
+        return argv if self.user == "root" else ["sudo", "-n", "--", *argv]
+
+
+class RemoteProcess:
+    """A command on a machine. Reads and writes wait at most `timeout_s` each (None: without limit)."""
+
+    def __init__(self, channel: paramiko.Channel, name: str) -> None:
+        self._channel = channel
+        self._name = name
+        self._begun = False
+        self._held = bytearray()  # read, but not given to anybody yet
+        self._said = bytearray()
+        self.timeout_s: float | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes of its standard output, b"" at the end. Raises UnreachableError; TestbedError
+        if the login prints too much before it begins.
+        """
+        while not self._begun:
+            data = self._receive(LOGIN_BYTES_MAX)
+            self._held += data
+            before, begun, rest = self._held.partition(BEGUN)
+            if begun:
+                self._begun, self._held = True, rest
+            elif not data:
+                self._said += before  # what the login said instead of beginning
+                return b""
+            elif len(before) > LOGIN_BYTES_MAX:
+                raise TestbedError(
+                    f"{self._name}: its login says more than can be right before a command begins"
+                )
+        if self._held:
+            held, self._held = bytes(self._held[:size]), self._held[size:]
+            return held
+        return self._receive(size)
+
+    def _receive(self, size: int) -> bytes:
+        try:
+            self._channel.settimeout(self.timeout_s)
+            data: bytes = self._channel.recv(size)
+        except TimeoutError:
+            raise UnreachableError(f"{self._name}: no answer for {self.timeout_s:g} s") from None
+        except OSError as error:
+            raise _lost(self._name, error) from None
+        if not data and not self._channel.eof_received:  # a broken connection reads like an end
+            raise UnreachableError(f"{self._name}: the SSH connection is lost")
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Write to its standard input. Raises UnreachableError when the connection is lost or it reads no
+        more.
+        """
+        try:
+            self._channel.settimeout(self.timeout_s)
+            self._channel.sendall(data)
+        except TimeoutError:
+            raise UnreachableError(f"{self._name}: takes nothing for {self.timeout_s:g} s") from None
+        except OSError as error:
+            raise _lost(self._name, error) from None
+
+    def takes(self, data: bytes) -> bool:
+        """Write to its standard input; False if it has ended, and takes nothing any more. Raises
+        UnreachableError when the connection is lost.
+        """
+        try:
+            self.write(data)
+        except UnreachableError:
+            if not self._channel.status_event.is_set() or self._channel.exit_status < 0:
+                raise
+            return False
+        return True
+
+    def end_input(self) -> None:
+        """Close its standard input."""
+        with suppress(OSError):  # it ended already
+            self._channel.shutdown_write()
+
+    def said(self) -> str:
+        """The end of its standard error so far, as one sanitized line."""
+        while self._channel.recv_stderr_ready() and len(self._said) < SAID_BYTES_MAX:
+            chunk = self._channel.recv_stderr(4096)
+            if not chunk:
+                break
+            self._said += chunk
+        return sanitize(self._said.decode(errors="replace"))
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended; -1 if a signal ended it or the connection is lost."""
+        self._channel.status_event.wait(self.timeout_s)
+        return self._channel.exit_status if self._channel.exit_status_ready() else -1
+
+    def close(self) -> None:
+        """Close it; idempotent. The command sees the end of its input."""
+        with suppress(OSError, EOFError):
+            self._channel.close()
+
+
+class _Transport(paramiko.Transport):
+    """Prefers AES in Galois/counter mode (RFC 5647), for which processors have instructions."""
+
+    _preferred_ciphers = (
+        "aes128-gcm@openssh.com",
+        "aes256-gcm@openssh.com",
+        *paramiko.Transport._preferred_ciphers,
+    )
+
+
+def _lost(name: str, error: Exception) -> UnreachableError:
+    return UnreachableError(f"{name}: the SSH connection is lost: {error_clause(error)}")
+
+
+def _let_errors_speak() -> None:
+    """Silence paramiko's log of broken connections, which repeats the errors that it raises."""
+    log = logging.getLogger("paramiko")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
+        log.propagate = False

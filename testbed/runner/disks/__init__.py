@@ -1,0 +1,1 @@
+"""Disks of processes: their own file systems, and slow ones."""

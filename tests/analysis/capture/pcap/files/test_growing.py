@@ -1,0 +1,391 @@
+"""Captures that grow: every record once, as the whole capture has it, wherever reading stops and goes on."""
+
+import gzip
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
+
+from analysis.capture.pcap.files import scan
+from analysis.capture.pcap.files.growing import GrowingCaptures
+from analysis.capture.pcap.files.index import load_index
+from analysis.capture.pcap.files.part import STRICT, Lenience
+from analysis.capture.pcap.files.record_batches import read_span, spans_of
+from analysis.capture.pcap.files.source import PcapPartition, PcapStreamReader
+from analysis.capture.time_range import TimeRange
+from analysis.errors import CaptureError
+from analysis.schemas import PACKETS, spark_schema
+from experiments.records import capture_parts
+from tests.analysis.capture.pcap.captures import Record, at_intervals, pcap_bytes, segment, write_pcap
+from tests.analysis.live.parts import FIRST, write_parts
+
+PACKETS_THERE, PER_PART, HEADER_BYTES = 12, 3, 24
+Place = dict[str, Any]
+
+
+def records(count: int = PACKETS_THERE) -> list[Record]:
+    return at_intervals(segment(number * 10, bytes(10)) for number in range(count))
+
+
+RECORD_BYTES = (len(pcap_bytes(records())) - HEADER_BYTES) // PACKETS_THERE
+
+
+class Reading:
+    """Reads batch by batch as Spark does, in a process that may be another one for each batch."""
+
+    def __init__(
+        self, path: Path, *, ended: Path | None = None, lenience: Lenience = STRICT, again: bool = False
+    ) -> None:
+        self._make = lambda: PcapStreamReader(
+            GrowingCaptures(str(path), ended, lenience), spark_schema(PACKETS)
+        )
+        self._again = again
+        self._reader = self._make()
+        self.place: Place = {}
+
+    @property
+    def reader(self) -> PcapStreamReader:
+        if self._again:
+            self._reader = self._make()
+        return self._reader
+
+    def rows(self, bytes_max: int | None = None) -> list[dict[str, Any]]:
+        """The rows of one batch."""
+        limit = ReadAllAvailable() if bytes_max is None else ReadMaxBytes(bytes_max)
+        end = self.reader.latestOffset(self.place, limit)
+        start, self.place = self.place, end
+        return rows_between(self.reader, start, end)
+
+    def report(self) -> dict[str, Any]:
+        return self._reader.reportLatestOffset()
+
+
+def rows_between(reader: PcapStreamReader, start: Place, end: Place) -> list[dict[str, Any]]:
+    batches = [batch for each in reader.partitions(start, end) for batch in reader.read(each)]
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def core_rows(*captures: Path) -> list[dict[str, Any]]:
+    spans = (span for path in captures for span in spans_of(path, load_index(path), TimeRange()))
+    return [
+        row for span in spans for row in pa.Table.from_batches(read_span(span, PACKETS), PACKETS).to_pylist()
+    ]
+
+
+def make_pcap(path: Path) -> Path:
+    return write_pcap(path.with_suffix(".pcap"), records())
+
+
+def make_pcapng(path: Path) -> Path:
+    """Two sections, the second with another resolution of its times."""
+    plain, path = path.parent / "plain", path.with_suffix(".pcapng")
+    content = b""
+    for nanoseconds in (True, False):
+        write_pcap(plain, records(), nanoseconds=nanoseconds)
+        subprocess.run(["editcap", "-F", "pcapng", plain, path], check=True)
+        content += path.read_bytes()
+    path.write_bytes(content)
+    plain.unlink()
+    return path
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["going on", "restarted"])
+@pytest.mark.parametrize("make", [make_pcap, make_pcapng])
+@pytest.mark.parametrize("step", [1, 7, 250])
+def test_a_capture_that_grows_by_any_bytes_gives_the_rows_of_the_whole(
+    make: Callable[[Path], Path], tmp_path: Path, step: int, again: bool
+) -> None:
+    whole = make(tmp_path / "a")
+    content = whole.read_bytes()
+    (tmp_path / "captures").mkdir()
+    growing = tmp_path / "captures" / whole.name
+    reading, found = Reading(tmp_path / "captures", again=again), []
+    for size in [*range(0, len(content), step if step > 1 else 13), len(content)]:
+        growing.write_bytes(content[:size])
+        found += reading.rows()
+    assert found == core_rows(whole)
+    assert reading.place[whole.name]["bytes"] == len(content)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["going on", "restarted"])
+def test_a_batch_is_bounded_in_bytes_and_the_next_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    monkeypatch.setattr(scan, "SPLIT_BYTES", 100)
+    captures = [write_pcap(tmp_path / f"{name}.pcap", records()) for name in "ab"]
+    reading = Reading(tmp_path, again=again)
+    turns = [reading.rows(3 * RECORD_BYTES) for _ in range(10)]
+    assert max(map(len, turns)) == 3
+    assert [row for rows in turns for row in rows] == core_rows(*captures)
+
+
+def test_a_batch_that_is_planned_again_has_the_same_rows(tmp_path: Path) -> None:
+    write_pcap(tmp_path / "a.pcap", records())
+    reading = Reading(tmp_path)
+    first = reading.rows(4 * RECORD_BYTES)
+    start, end = {}, reading.place
+    write_pcap(tmp_path / "a.pcap", records(2 * PACKETS_THERE))
+    assert rows_between(Reading(tmp_path).reader, start, end) == first
+
+
+def test_new_captures_are_read_and_what_was_read_is_not_read_again(tmp_path: Path) -> None:
+    reading = Reading(tmp_path / "captures")
+    assert reading.rows() == []  # not even the folder is there
+    (tmp_path / "captures").mkdir()
+    a, b = (tmp_path / "captures" / f"{name}.pcap" for name in "ab")
+    write_pcap(a, records())
+    assert reading.rows() == core_rows(a)
+    write_pcap(b, records())
+    assert reading.rows() == core_rows(b)
+    assert reading.rows() == []
+
+
+def test_a_pattern_chooses_captures_by_name(tmp_path: Path) -> None:
+    for name in ("r0-eth0", "r1-eth0", "r0-r1@r0"):
+        write_pcap(tmp_path / f"{name}.pcap", records())
+    assert {row["capture"] for row in Reading(tmp_path / "*-eth0.pcap").rows()} == {"r0-eth0", "r1-eth0"}
+    assert {row["capture"] for row in Reading(tmp_path / "r1-eth0.pcap").rows()} == {"r1-eth0"}
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Path:
+    """Two captures in parts of three packets, the last part of each still open."""
+    (tmp_path / "captures").mkdir()
+    for name in ("a.pcap", "b.pcap"):
+        write_parts(tmp_path / "captures" / name, records(), range(PER_PART, PACKETS_THERE, PER_PART))
+    return tmp_path / "captures"
+
+
+def joined_rows(captures: Path) -> list[dict[str, Any]]:
+    capture_parts.join_all(captures)
+    return core_rows(*sorted(captures.glob("*.pcap")))
+
+
+def test_rows_of_parts_are_those_of_the_capture_that_they_are_joined_to(parts: Path) -> None:
+    ended = parts / "ended"
+    reading = Reading(parts, ended=ended)
+    found = reading.rows()
+    assert len(found) == 2 * (PACKETS_THERE - PER_PART)
+    assert reading.rows() == []
+    ended.touch()
+    found += reading.rows()
+    assert sorted(found, key=lambda row: (row["capture"], row["offset"])) == joined_rows(parts)
+    assert reading.rows() == []
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["going on", "restarted"])
+def test_a_capture_whose_parts_are_joined_goes_on_where_it_was(parts: Path, again: bool) -> None:
+    reading = Reading(parts, again=again)
+    found = reading.rows(RECORD_BYTES)
+    whole = joined_rows(parts)
+    found += reading.rows()
+    assert sorted(found, key=lambda row: (row["capture"], row["offset"])) == whole
+    assert reading.rows() == []
+
+
+def test_a_batch_of_parts_that_were_joined_before_it_is_read_is_read_of_the_whole(parts: Path) -> None:
+    reader = Reading(parts).reader
+    end = reader.latestOffset({}, ReadAllAvailable())
+    expected = rows_between(reader, {}, end)
+    joined_rows(parts)
+    assert rows_between(reader, {}, end) == expected
+
+
+def test_parts_are_taken_by_their_age_and_one_larger_than_the_bound_is_read_alone(parts: Path) -> None:
+    reader = Reading(parts).reader
+    size = capture_parts.parts(parts / "a.pcap.parts")[0].stat().st_size
+    places = [{}]
+    for bound in (3 * size, 3 * size, 1):
+        places.append(reader.latestOffset(places[-1], ReadMaxBytes(bound)))
+    assert [{name: place["part"] - FIRST for name, place in each.items()} for each in places[1:3]] == [
+        {"a.pcap": 1, "b.pcap": 0},
+        {"a.pcap": 2, "b.pcap": 2},
+    ]
+    assert places[3] == places[2]
+    assert reader.latestOffset({}, ReadMaxBytes(1)) == {"a.pcap": {"bytes": size, "part": FIRST}}
+
+
+def test_each_capture_comes_in_its_order_and_nothing_has_no_tasks(parts: Path) -> None:
+    reader = Reading(parts).reader
+    end = reader.latestOffset({}, ReadAllAvailable())
+    [task] = reader.partitions({}, end)
+    assert isinstance(task, PcapPartition)
+    paths = [Path(each.path) for each in task.spans]
+    assert paths == sorted(paths)
+    assert len(paths) == 2 * (PACKETS_THERE // PER_PART - 1)
+    assert reader.partitions(end, end) == []
+
+
+def test_a_compressed_capture_is_read_once_it_stays_as_it_is(tmp_path: Path) -> None:
+    whole = write_pcap(tmp_path / "a.pcap", records())
+    (tmp_path / "captures").mkdir()
+    packed = tmp_path / "captures" / "a.pcap.gz"
+    reading = Reading(tmp_path / "captures")
+    for size in (100, 200):
+        packed.write_bytes(gzip.compress(whole.read_bytes())[:size])
+        assert reading.rows() == []
+    packed.write_bytes(gzip.compress(whole.read_bytes()))
+    assert reading.rows() == []
+    assert reading.rows() == core_rows(whole)
+    assert reading.rows() == []
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["going on", "restarted"])
+def test_a_capture_that_is_compressed_after_it_was_read_is_not_read_again(
+    tmp_path: Path, again: bool
+) -> None:
+    whole = write_pcap(tmp_path / "a.pcap", records())
+    (tmp_path / "captures").mkdir()
+    plain, packed = tmp_path / "captures" / "a.pcap", tmp_path / "captures" / "a.pcap.gz"
+    plain.write_bytes(whole.read_bytes()[: HEADER_BYTES + 4 * RECORD_BYTES])
+    reading = Reading(tmp_path / "captures", again=False)
+    found = reading.rows()
+    plain.unlink()
+    packed.write_bytes(gzip.compress(whole.read_bytes()))
+    if again:
+        place, reading = reading.place, Reading(tmp_path / "captures")
+        reading.place = place
+    for _ in range(3):
+        found += reading.rows()
+    assert found == core_rows(whole)
+
+
+def cut_off(content: bytes) -> bytes:
+    return content[:-5]
+
+
+def damaged(content: bytes) -> bytes:
+    """The length in the last record's header is one that cannot be."""
+    at = len(content) - RECORD_BYTES
+    return content[: at + 8] + b"\xff\xff\xff\x7f" + content[at + 12 :]
+
+
+@pytest.mark.parametrize(("harm", "said"), [(cut_off, "cut off"), (damaged, "damaged record header")])
+def test_of_a_damaged_capture_the_rows_before_are_given_and_what_is_wrong_is_reported(
+    tmp_path: Path, harm: Callable[[bytes], bytes], said: str
+) -> None:
+    a, b = (write_pcap(tmp_path / f"{name}.pcap", records()) for name in "ab")
+    a.write_bytes(harm(a.read_bytes()))
+    reading = Reading(tmp_path)
+    assert reading.rows() == core_rows(a, b)
+    assert reading.rows() == []
+    report = reading.report()
+    assert list(report["problems"]) == ["a.pcap"]
+    assert report["problems"]["a.pcap"].startswith(said)
+    assert report["captures"]["a.pcap"]["bytes"] > reading.place["a.pcap"]["bytes"]
+
+
+def test_a_file_that_is_no_capture_is_named_or_passed_over_as_asked(tmp_path: Path) -> None:
+    good = write_pcap(tmp_path / "good.pcap", records())
+    (tmp_path / "odd.pcap").write_bytes(b"no capture, but long enough for a header")
+    with pytest.raises(CaptureError, match=r"odd\.pcap: neither a pcap nor a pcapng file"):
+        Reading(tmp_path).rows()
+    reading = Reading(tmp_path, lenience=Lenience(corrupt=True))
+    assert reading.rows() == core_rows(good)
+    assert "neither a pcap nor a pcapng file" in reading.report()["problems"]["odd.pcap"]
+
+
+def shorter(capture: Path) -> str:
+    write_pcap(capture, records(2))
+    return "were read before"
+
+
+def alike(capture: Path) -> str:
+    """Another one whose records are as long, and more."""
+    write_pcap(capture, at_intervals(segment(number, bytes(10)) for number in range(3 * PACKETS_THERE)))
+    return "is another capture than the one that was read"
+
+
+def another(capture: Path) -> str:
+    write_pcap(capture, at_intervals(segment(number, bytes(17)) for number in range(3 * PACKETS_THERE)))
+    return "is another capture than the one that was read"
+
+
+@pytest.mark.parametrize("change", [shorter, another, alike])
+def test_a_capture_that_is_not_what_was_read_before_is_named(
+    tmp_path: Path, change: Callable[[Path], str]
+) -> None:
+    capture = write_pcap(tmp_path / "a.pcap", records())
+    reading = Reading(tmp_path, again=True)
+    reading.rows()
+    problem = change(capture)
+    with pytest.raises(CaptureError, match=problem):
+        reading.rows()
+
+
+def test_nothing_is_read_of_a_capture_that_is_another_as_long_as_it_is(tmp_path: Path) -> None:
+    capture = write_pcap(tmp_path / "a.pcap", records())
+    content = capture.read_bytes()
+    first = Reading(tmp_path)
+    first.rows()
+    reading = Reading(tmp_path, lenience=Lenience(corrupt=True))
+    reading.place = first.place
+    another(capture)
+    assert reading.rows() == []
+    capture.write_bytes(capture.read_bytes() + b"more")
+    assert reading.rows() == []
+    assert "is another capture than the one that was read" in reading.report()["problems"]["a.pcap"]
+    capture.write_bytes(content + pcap_bytes(records(2))[HEADER_BYTES:])
+    assert len(reading.rows()) == 2
+
+
+def gone_between(captures: Path, lenience: Lenience) -> list[dict[str, Any]]:
+    """Plan a batch, take a capture away, read the batch."""
+    reader = Reading(captures, lenience=lenience).reader
+    end = reader.latestOffset({}, ReadAllAvailable())
+    (captures / "a.pcap").unlink()
+    return rows_between(reader, {}, end)
+
+
+def test_a_capture_that_is_gone_before_it_was_read_is_named_or_passed_over_as_asked(tmp_path: Path) -> None:
+    for name in "ab":
+        write_pcap(tmp_path / f"{name}.pcap", records())
+    with pytest.raises(CaptureError, match=r"a\.pcap: bytes 0 to \d+ are gone .* ignoreMissingFiles"):
+        gone_between(tmp_path, STRICT)
+    write_pcap(tmp_path / "a.pcap", records())
+    assert gone_between(tmp_path, Lenience(missing=True)) == core_rows(tmp_path / "b.pcap")
+
+
+def test_a_capture_that_is_gone_after_it_was_read_is_forgotten(tmp_path: Path) -> None:
+    capture = write_pcap(tmp_path / "a.pcap", records())
+    reading = Reading(tmp_path)
+    expected = reading.rows()
+    capture.unlink()
+    assert reading.rows() == []
+    assert reading.place == {}
+    write_pcap(capture, records())
+    assert reading.rows() == expected
+
+
+def test_a_part_that_is_gone_before_it_was_read_is_named(parts: Path) -> None:
+    reader = Reading(parts).reader
+    end = reader.latestOffset({}, ReadAllAvailable())
+    capture_parts.parts(parts / "a.pcap.parts")[0].unlink()
+    with pytest.raises(CaptureError, match=r"a\.pcap: bytes 0 to \d+ are gone"):
+        list(reader.partitions({}, end))
+
+
+def test_what_is_there_now_can_be_read_without_what_comes_later(tmp_path: Path) -> None:
+    """As Spark's trigger `availableNow` asks it, in batches that are bounded."""
+    a = write_pcap(tmp_path / "a.pcap", records())
+    (tmp_path / "b.pcap.gz").write_bytes(gzip.compress(a.read_bytes()))
+    reading = Reading(tmp_path)
+    reading.reader.prepareForTriggerAvailableNow()
+    now = core_rows(a)
+    write_pcap(a, records(2 * PACKETS_THERE))
+    write_pcap(tmp_path / "c.pcap", records())
+    turns = list(until_none(lambda: reading.rows(5 * RECORD_BYTES)))
+    assert max(map(len, turns)) == 5
+    found = [row for rows in turns for row in rows]
+    assert [row for row in found if row["capture"] == "a"] == now
+    assert len([row for row in found if row["capture"] == "b"]) == PACKETS_THERE
+    assert {row["capture"] for row in found} == {"a", "b"}
+
+
+def until_none(rows: Callable[[], list[dict[str, Any]]]) -> Iterator[list[dict[str, Any]]]:
+    while found := rows():
+        yield found

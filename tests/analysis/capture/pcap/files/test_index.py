@@ -1,0 +1,146 @@
+"""The index says what is in a capture, how much of it is good, and what is wrong with the rest."""
+
+import json
+import os
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.capture.pcap.files import index as index_module
+from analysis.capture.pcap.files import scan
+from analysis.capture.pcap.files.compressed import readable
+from analysis.capture.pcap.files.index import build_index, load_index, sidecar
+from analysis.errors import CaptureError
+from tests.analysis.capture.pcap.captures import (
+    START_NS,
+    Record,
+    at_intervals,
+    pcap_bytes,
+    segment,
+    write_pcap,
+)
+
+RECORDS = at_intervals([segment(n, bytes(n % 50)) for n in range(100)])
+SIZES = [16 + len(record.data) for record in RECORDS]
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("nanoseconds", [True, False])
+def test_an_index_counts_packets_and_times(tmp_path: Path, order: str, nanoseconds: bool) -> None:
+    index = build_index(write_pcap(tmp_path / "a.pcap", RECORDS, order=order, nanoseconds=nanoseconds))
+    assert (index.packets, index.first_ns, index.last_ns) == (100, START_NS, START_NS + 99_000_000)
+    assert (index.good_bytes, index.problem) == (24 + sum(SIZES), None)
+
+
+def test_splits_cover_the_records_without_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "SPLIT_BYTES", 500)
+    monkeypatch.setattr(scan, "_WINDOW_BYTES", 2000)
+    index = build_index(write_pcap(tmp_path / "a.pcap", RECORDS))
+    assert len(index.splits) > 8
+    assert index.splits[0].offset == 24
+    assert index.splits[-1].end == index.good_bytes
+    pairs = pairwise(index.splits)
+    assert all(a.end == b.offset and a.last_ns < b.first_ns for a, b in pairs)
+    assert index.packets == 100
+
+
+def test_time_stamps_out_of_order_widen_the_split(tmp_path: Path) -> None:
+    times = [5, 3, 9, 4]
+    index = build_index(write_pcap(tmp_path / "a.pcap", [Record(START_NS + t, b"x") for t in times]))
+    assert (index.first_ns, index.last_ns) == (START_NS + 3, START_NS + 9)
+
+
+@given(cut=st.integers(24, 24 + sum(SIZES)))
+def test_a_cut_off_tail_costs_only_the_record_it_cuts(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
+    path = tmp_path_factory.mktemp("cut") / "a.pcap"
+    path.write_bytes(pcap_bytes(RECORDS)[:cut])
+    index = build_index(path)
+    ends = [24 + sum(SIZES[:number]) for number in range(101)]
+    whole = max(number for number, end in enumerate(ends) if end <= cut)
+    assert (index.packets, index.good_bytes) == (whole, ends[whole])
+    assert (index.problem is None) == (cut == ends[whole])
+    assert index.problem is None or "cut off" in index.problem
+
+
+def test_a_damaged_header_ends_the_good_part_and_is_named(tmp_path: Path) -> None:
+    content = bytearray(pcap_bytes(RECORDS))
+    tenth = 24 + sum(SIZES[:10])
+    content[tenth + 8 : tenth + 12] = b"\xff\xff\xff\x7f"
+    (tmp_path / "a.pcap").write_bytes(content)
+    index = build_index(tmp_path / "a.pcap")
+    assert (index.packets, index.good_bytes) == (10, tenth)
+    assert index.problem is not None
+    assert f"byte {tenth}" in index.problem
+
+
+def test_an_impossible_fraction_of_a_second_is_damage(tmp_path: Path) -> None:
+    content = bytearray(pcap_bytes(RECORDS))
+    content[24 + 4 : 24 + 8] = b"\xff\xff\xff\xff"
+    (tmp_path / "a.pcap").write_bytes(content)
+    assert build_index(tmp_path / "a.pcap").packets == 0
+
+
+def test_a_capture_without_packets_is_fine(tmp_path: Path) -> None:
+    index = build_index(write_pcap(tmp_path / "a.pcap", []))
+    assert (index.packets, index.first_ns, index.problem, index.splits) == (0, None, None, ())
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "empty"),
+        (b"\xd4\xc3\xb2\xa1\x02", "too few"),
+        (b"hello, I am no capture at all", "neither a pcap nor a pcapng file"),
+        (b"\x0a\x0d\x0d\x0a" + bytes(40), "damaged section header"),
+    ],
+)
+def test_what_is_no_capture_is_refused_by_name(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "odd.pcap").write_bytes(content)
+    with pytest.raises(CaptureError, match=rf"odd\.pcap.*{said}"):
+        load_index(tmp_path / "odd.pcap")
+
+
+def test_a_missing_capture_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CaptureError, match="No such file"):
+        load_index(tmp_path / "none.pcap")
+
+
+def test_the_sidecar_is_used_until_the_capture_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_pcap(tmp_path / "a.pcap", RECORDS)
+    first = load_index(path)
+    assert sidecar(path).exists()
+    monkeypatch.setattr(index_module, "build_index", lambda _: pytest.fail("walked again"))
+    assert load_index(path) == first
+    monkeypatch.undo()
+    write_pcap(path, RECORDS[:7])
+    assert load_index(path).packets == 7
+
+
+def test_a_capture_of_the_same_size_but_younger_is_walked_again(tmp_path: Path) -> None:
+    path = write_pcap(tmp_path / "a.pcap", RECORDS)
+    load_index(path)
+    write_pcap(path, [Record(record.t_ns + 5 * 10**9, record.data) for record in RECORDS])
+    os.utime(path, ns=(1, path.stat().st_mtime_ns + 1))
+    assert load_index(path).first_ns == START_NS + 5 * 10**9
+
+
+@pytest.mark.parametrize("torn", ["", "{", "[]", '{"schema": 99}', '{"schema": 1}'])
+def test_a_torn_or_foreign_sidecar_is_made_again(tmp_path: Path, torn: str) -> None:
+    path = write_pcap(tmp_path / "a.pcap", RECORDS)
+    sidecar(path).write_text(torn)
+    assert load_index(path).packets == 100
+    assert json.loads(sidecar(path).read_text())["schema"] == index_module.SCHEMA
+
+
+@pytest.mark.parametrize("name", ["a.pcap", "a.pcap.zst"])
+def test_a_pipe_in_place_of_a_capture_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(CaptureError, match="is no file"):
+        load_index(readable(tmp_path / name))

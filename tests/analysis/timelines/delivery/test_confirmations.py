@@ -1,0 +1,64 @@
+"""By when a subscription to a topic must be confirmed: within the time to settle, anew after what excuses."""
+
+import pyarrow as pa
+import pytest
+
+from analysis.timelines import schemas
+from analysis.timelines.delivery.confirmations import check_confirmations, notes, summary
+from node.core.deliveries import RecordKind
+from node.core.specification import Subscription
+from tests.analysis.timelines.world import END, ZERO, S, facts_of
+
+CLIENT, TOPIC = "r0-member-0", 1  # of r1
+SETTLES_S = 8
+
+
+def facts(*faults):
+    """RunMetadata of a short run of Scribe in four regions."""
+    some = ("roles.member=1", "workload.topics=4", "workload.subscriptions.members=2", "expect=[]")
+    return facts_of(*some, f"faults=[{', '.join(faults)}]", name="scribe-link-failure")
+
+
+def records(*told_s):
+    """What the client wrote down: that it started, and that its subscription was confirmed."""
+    empty = dict.fromkeys(schemas.RECORDS.names, 0) | {"host": CLIENT, "stream": TOPIC}
+    rows = [empty | {"kind": int(RecordKind.SESSION), "t_ns": ZERO - S}]
+    rows += [empty | {"kind": int(RecordKind.SUBSCRIBED), "t_ns": ZERO + int(at_s * S)} for at_s in told_s]
+    return pa.Table.from_pylist(rows, schema=schemas.RECORDS)
+
+
+def is_late(told_s, *faults, asked_s=1, until_s=None):
+    """Whether a subscription at a time was not confirmed in time, if it was at this one."""
+    asked = [Subscription(asked_s * 1_000_000, TOPIC)]
+    if until_s is not None:
+        asked.append(Subscription(until_s * 1_000_000, TOPIC, on=False))
+    told = () if told_s is None else (told_s,)
+    found = check_confirmations({CLIENT: tuple(asked)}, records(*told), facts(*faults))
+    assert summary(found)["asked"] == 1
+    assert len(list(notes(found))) == summary(found)["unconfirmed"]
+    return bool(summary(found)["unconfirmed"])
+
+
+@pytest.mark.parametrize(("told_s", "late"), [(8.9, False), (9.1, True), (None, True)])
+def test_it_is_to_be_confirmed_within_the_time_to_settle(told_s, late):
+    assert is_late(told_s) is late
+
+
+@pytest.mark.parametrize(("told_s", "late"), [(10.9, False), (11.1, True)])
+def test_when_a_link_is_cut_the_time_begins_anew_though_there_are_other_ways(told_s, late):
+    assert is_late(told_s, "{name: cut, at: 3s, cut: [r0, r1], for: 10s}") is late
+
+
+@pytest.mark.parametrize(("told_s", "late"), [(12.9, False), (13.1, True)])
+@pytest.mark.parametrize("region", ["r0", "r1", "r2"])
+def test_while_any_region_with_servers_is_apart_nothing_is_asked(told_s, late, region):
+    """Whoever keeps the topic may be in that one, though the topic's stream is r1's."""
+    assert is_late(told_s, f"{{name: alone, at: 3s, isolate: {region}, for: 2s}}") is late
+
+
+def test_what_ends_before_it_had_to_be_confirmed_need_not_be():
+    assert not is_late(None, until_s=SETTLES_S)
+
+
+def test_what_is_asked_too_late_in_the_run_need_not_be_confirmed():
+    assert not is_late(None, asked_s=END // S - SETTLES_S + 1)

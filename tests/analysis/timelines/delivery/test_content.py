@@ -1,0 +1,170 @@
+"""Who is to get what by content: held against every event and every subscription by itself."""
+
+import time
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.capture.clocks.machine_clocks import ONE_CLOCK
+from analysis.jobs.sending import pack
+from analysis.timelines.delivery.content import KINDS, Content, ContentFiles
+from analysis.timelines.delivery.selectivity import selectivity
+from analysis.timelines.delivery.sequence_intervals import NEVER
+from analysis.timelines.tasks.records import CheckClients
+from analysis.timelines.under_way import UnderWay
+from node.core.content.content import UNSPECIFIED
+from node.core.content.content_matching import EventIndex
+from node.core.content.content_measures import event, interest
+from node.core.declaration import Contract, Declared, Trait
+from node.core.measures import Columns
+from node.core.specification import Subscription
+from tests.analysis.timelines.delivery.test_total_order import metadata
+
+S = 1_000_000_000
+CONTRACT = Contract("sent", "content", "subscription", settle_us=1_000_000)
+
+DOMAINS = ((0.0, 5.0),) * 2
+values = st.tuples(*[st.integers(0, 5) | st.just(UNSPECIFIED)] * 2)
+ranges = st.tuples(*[st.tuples(st.integers(0, 5), st.integers(0, 5)).map(sorted)] * 2)
+times = st.lists(st.integers(0, 12), min_size=1, max_size=4).map(sorted)
+
+
+def written(folder, host, measured):
+    path = folder / f"{host}.measures"
+    path.write_bytes(Columns().encode(measured))
+    return host, path
+
+
+def read(folder, events, asked):
+    publishers = [
+        written(folder, f"p{stream}", [(t * S, event(stream, seq, v)) for seq, (t, v) in enumerate(mine, 1)])
+        for stream, mine in enumerate(events)
+    ]
+    clients = [
+        written(
+            folder,
+            f"c{client}",
+            [
+                (t * S, interest(kind, 0, Subscription(0, number, ranges=tuple(map(tuple, wanted)))))
+                for number, (when, wanted) in enumerate(mine)
+                for t, kind in zip(when, KINDS, strict=False)
+            ],
+        )
+        for client, mine in enumerate(asked)
+    ]
+    return ContentFiles(DOMAINS, tuple(publishers), tuple(clients)).read(ONE_CLOCK)
+
+
+def wants(of_one, value):
+    """What an event leaves out, it leaves open: only who wants all of it wants that."""
+    return of_one == [0, 5] if value is UNSPECIFIED else of_one[0] <= value <= of_one[1]
+
+
+def by_hand(events, asked):
+    """Every client, stream and number that matches, and whether it must come."""
+    found = {}
+    for client, mine in enumerate(asked):
+        for when, wanted in mine:
+            asking, asked_at, ending, ended = [*when, *[float("inf")] * 4][:4]
+            for stream, published in enumerate(events):
+                for seq, (t, v) in enumerate(published, 1):
+                    if not all(wants(each, x) for each, x in zip(wanted, v, strict=True)):
+                        continue
+                    if asking - 1 <= t <= ended + 1:
+                        key = client, stream, seq
+                        found[key] = found.get(key, False) or asked_at < t < ending - 1
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 12), values), max_size=6), min_size=1, max_size=3),
+    st.lists(st.lists(st.tuples(times, ranges), max_size=4), min_size=1, max_size=3),
+)
+def test_who_is_to_get_what_is_the_same_as_event_by_event(tmp_path_factory, events, asked):
+    content = read(tmp_path_factory.mktemp("content"), events, asked)
+    matched = content.matched(CONTRACT, range(len(events)), UnderWay(CONTRACT.settle_us * 1000))
+    found = {}
+    columns = (matched.client, matched.stream, matched.seq, matched.must)
+    for client, stream, seq, must in zip(*(each.tolist() for each in columns), strict=True):
+        found[client, stream, seq] = found.get((client, stream, seq), False) or must
+    assert found == by_hand(events, asked)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 12), values), max_size=6), min_size=1, max_size=3),
+    st.lists(st.lists(st.tuples(times, ranges), max_size=4), min_size=1, max_size=3),
+    st.integers(1, 8),
+)
+def test_how_selective_subscriptions_are_is_the_same_as_event_by_event(
+    tmp_path_factory, events, asked, together
+):
+    content = read(tmp_path_factory.mktemp("content"), events, asked)
+    contract = Contract("sent", "content", "subscription", settle_us=1_000_000)
+    of_run = replace(
+        metadata(), declared=Declared("x", {"s": (Trait.SUBSCRIBER,)}, contract, workloads=("content",)),
+        owner=dict.fromkeys(range(len(events)), "r0"),
+    )  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EventIndex.matches, "__defaults__", (together,))  # clients reach over several blocks
+        counted = selectivity(content, of_run)
+    one_by_one = [
+        by_hand(events, [[asked[client][number]]]).items()
+        for client in range(len(asked))
+        for number in range(len(asked[client]))
+    ]
+    of_subscriptions = Counter(key[1:] for found in one_by_one for key, must in found if must)
+    of_clients = Counter(key[1:] for key, must in by_hand(events, asked).items() if must)
+    numbers = [(stream, seq) for stream, mine in enumerate(events) for seq in range(1, len(mine) + 1)]
+    for what, by_event in (("subscriptions", of_subscriptions), ("clients", of_clients)):
+        mine = [row for row in counted.to_pylist() if row["what"] == what]
+        expected = Counter(by_event[number] for number in numbers)
+        assert {row["matched"]: row["events"] for row in mine} == dict(expected)
+
+
+def test_ten_thousand_subscriptions_and_a_hundred_thousand_events_take_seconds():
+    rng = np.random.default_rng(1)
+    events, asked, attributes = 100_000, 10_000, 4
+    low = rng.uniform(0, 0.9, (attributes, asked))
+    sequence = np.arange(events)
+    content = Content(
+        domains=((0.0, 1.0),) * attributes,
+        stream=sequence % 4, seq=sequence // 4 + 1, t_ns=sequence * 1_000_000,
+        values=rng.uniform(0, 1, (attributes, events)), client=np.arange(asked), session=np.zeros(asked, int),
+        number=np.zeros(asked, int),
+        times_ns=np.stack([np.zeros(asked, np.int64)] * 2 + [np.full(asked, NEVER)] * 2),
+        low=low, high=low + 0.1,
+    )  # fmt: skip
+    began = time.process_time()
+    matched = content.matched(CONTRACT, range(4), UnderWay(CONTRACT.settle_us * 1000))
+    assert time.process_time() - began < 30  # some 3 s on a machine of its own
+    share = len(matched.seq) / events / asked
+    assert 0.5e-4 < share < 2e-4
+    some = rng.integers(len(matched.seq), size=1000)
+    at = (matched.seq[some] - 1) * 4 + matched.stream[some]
+    held = (low[:, matched.client[some]] <= content.values[:, at]) & (
+        content.values[:, at] <= low[:, matched.client[some]] + 0.1
+    )
+    assert held.all()
+
+
+def test_tasks_name_the_files_that_a_cluster_has_to_be_sent(tmp_path):
+    names = ("p0.measures", "c0.measures")
+    published, asked = ((name[:2], tmp_path / name) for name in names)
+    task = CheckClients(
+        (),
+        (),
+        (),
+        metadata(),
+        count=True,
+        content=ContentFiles((), (published,), (asked,)),
+        planned={},
+        followed=None,
+    )
+    _, paths = pack([task], tmp_path)
+    assert {tmp_path / name for name in names} <= paths

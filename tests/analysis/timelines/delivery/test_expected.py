@@ -1,0 +1,237 @@
+"""Who is to get what, by hand: subscriptions by number and by time, faults that excuse, sizes."""
+
+import resource
+import time
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from analysis.errors import AnalysisError
+from analysis.timelines import schemas
+from analysis.timelines.delivery.deliveries import check
+from analysis.timelines.delivery.expected import followed
+from analysis.timelines.run_metadata import Fault, Host, RunMetadata
+from node.core.declaration import Contract, Declared
+from node.core.deliveries import RecordKind as K
+
+S = 1_000_000_000
+SETTLE = 100_000_000
+CONTRACT = Contract(
+    published="sent", audience="topic", since="subscription", delivery="at-most-once", survives=(),
+    settle_us=SETTLE // 1000,
+)  # fmt: skip
+DECLARED = Declared("toy", {"publisher": ("publisher",), "subscriber": ("subscriber",)}, CONTRACT)
+
+
+def metadata(*, faults=(), contract=CONTRACT, clients=2, streams=2):
+    hosts = {
+        "p": Host("p", "r0", "publisher", "10.0.0.2"),
+        **{f"c{n}": Host(f"c{n}", "r0", "subscriber", f"10.0.1.{n}") for n in range(clients)},
+    }
+    return RunMetadata(
+        "run", "toy", 1, None, zero_ns=0, stopped_ns=1000 * S, drained_ns=1001 * S, ended_ns=1002 * S,
+        outcome="completed", event_bytes=10, hosts=hosts, owner=dict.fromkeys(range(streams), "r0"),
+        faults=faults, declared=replace(DECLARED, contract=contract),
+    )  # fmt: skip
+
+
+def rows(host, *given):
+    """(kind, stream, first_seq, count, t_ns) each, in order of writing."""
+    return [
+        {
+            "host": host, "session": 0, "position": position, "kind": int(kind), "stream": stream,
+            "first_seq": seq, "count": count, "t_ns": t_ns, "batch_crc": 0, "running_crc": 0,
+            "covered": count,
+        }
+        for position, (kind, stream, seq, count, t_ns) in enumerate(given)
+    ]  # fmt: skip
+
+
+PUBLISHED = rows("p", *((K.PUBLISHED, 0, 1 + n, 1, n * S) for n in range(100)))
+"""One event a second: event n was published at n - 1 s."""
+
+
+def counted(*got, about=None, client="c0", published=PUBLISHED):
+    published, records = (
+        pa.Table.from_pylist(each, schema=schemas.RECORDS) for each in (published, rows(client, *got))
+    )
+    found = check(["c0", "c1"], published, records, about or metadata()).to_pylist()
+    names = ("lost", "unacknowledged", "stray", "duplicated", "out_of_order")
+    return {name: sum(row[name] for row in found) for name in names if any(row[name] for row in found)}
+
+
+def events(first, last):
+    return [(K.DELIVERED, 0, seq, 1, seq * S) for seq in range(first, last + 1)]
+
+
+def by_number(first, after):
+    return [(K.SUBSCRIBED, 0, first, 0, 0)], [(K.UNSUBSCRIBED, 0, after, 0, 60 * S)]
+
+
+def test_who_does_not_subscribe_is_to_get_nothing():
+    assert counted() == {}
+
+
+def test_what_was_published_while_subscribed_is_expected_and_no_more():
+    begin, end = by_number(11, 31)
+    assert counted(*begin, *events(11, 30), *end) == {}
+    assert counted(*begin, *events(11, 19), *events(21, 30), *end) == {"lost": 1}
+    assert counted(*begin, *events(11, 33), *end) == {"stray": 3}
+    assert counted(*begin, *events(9, 30), *end) == {"stray": 2}
+
+
+def test_an_event_at_a_stranger_is_stray():
+    assert counted(*events(50, 50)) == {"stray": 1}
+
+
+def test_a_repetition_and_a_wrong_order_are_told_as_such():
+    begin, end = by_number(1, 11)
+    assert counted(*begin, *events(1, 10), *events(4, 4), *end) == {"duplicated": 1}
+    swapped = [*events(1, 4), *events(6, 6), *events(5, 5), *events(7, 10)]
+    assert counted(*begin, *swapped, *end) == {"out_of_order": 1}
+    unordered = metadata(contract=replace(CONTRACT, order="none"))
+    assert counted(*begin, *swapped, *end, about=unordered) == {}
+
+
+def test_a_subscription_that_goes_on_brings_all_that_follows():
+    assert counted((K.SUBSCRIBED, 0, 91, 0, 0), *events(91, 99)) == {"lost": 1}
+
+
+def test_without_numbers_what_is_published_meanwhile_may_come_and_need_not():
+    asked = (K.SUBSCRIBING, 0, 0, 0, int(9.5 * S)), (K.SUBSCRIBED, 0, 0, 0, int(11.5 * S))
+    ended = (K.UNSUBSCRIBING, 0, 0, 0, int(29.5 * S)), (K.UNSUBSCRIBED, 0, 0, 0, int(31.5 * S))
+    assert counted(*asked, *events(13, 30), *ended) == {}
+    assert counted(*asked, *events(11, 32), *ended) == {}
+    assert counted(*asked, *events(10, 33), *ended) == {"stray": 2}
+    assert counted(*asked, *events(14, 29), *ended) == {"lost": 2}
+
+
+@pytest.mark.parametrize(("order", "lost"), [("stream", {"lost": 2}), ("none", {"lost": 1})])
+def test_of_a_life_that_ended_what_had_no_time_to_come_is_no_loss_where_no_order_is_promised(order, lost):
+    contract = replace(CONTRACT, order=order, settle_us=5_000_000)
+    about = replace(metadata(contract=contract), starts={"c0": 2})
+    asked = (K.SUBSCRIBING, 0, 0, 0, 0), (K.SUBSCRIBED, 0, 1, 0, 0)
+    assert counted(*asked, *events(1, 9), *events(11, 17), *events(19, 20), about=about) == lost
+
+
+def test_who_is_told_later_where_its_subscription_begins_is_to_get_all_from_there_on():
+    asked = (K.SUBSCRIBING, 0, 0, 0, int(49.5 * S)), (K.SUBSCRIBED, 0, 0, 0, int(51.5 * S))
+    known = (K.SUBSCRIBED, 0, 21, 0, int(55.5 * S))
+    assert counted(*asked, known, *events(21, 100)) == {}
+    assert counted(*asked, known, *events(22, 100)) == {"lost": 1}
+    assert counted(*asked, known, *events(20, 100)) == {"stray": 1}
+    assert counted(*asked, *events(55, 100)) == {"lost": 2}
+
+
+def test_who_is_told_twice_that_it_follows_a_stream_follows_it_once():
+    again = (K.SUBSCRIBED, 0, 9, 0, 5 * S)
+    asked = rows("c0", (K.SUBSCRIBING, 0, 0, 0, S), (K.SUBSCRIBED, 0, 0, 0, 2 * S), again)
+    [span] = followed(pa.Table.from_pylist(asked, schema=schemas.RECORDS), metadata()).to_pylist()
+    assert (span["first_bin"], span["clients"]) == (2 * S // schemas.BIN_NS, 1)
+
+
+def test_who_was_never_told_that_it_is_subscribed_may_get_all_and_must_get_nothing():
+    asked = (K.SUBSCRIBING, 0, 0, 0, int(9.5 * S))
+    assert counted(asked) == {}
+    assert counted(asked, *events(11, 100)) == {}
+
+
+def test_what_is_published_within_a_fault_that_is_excluded_need_not_come():
+    restored = Fault("restart", "restart", "p", 30.0, 30 * S, processes=("p",))
+    kill = Fault("kill", "kill", "p", 20.0, 20 * S, processes=("p",))
+    begin, end = by_number(1, 101)
+    got = [*events(1, 20), *events(32, 100)]
+    assert counted(*begin, *got, *end, about=metadata(faults=(kill, restored))) == {}
+    assert counted(*begin, *got, *end) == {"lost": 11}
+    survives = metadata(faults=(kill, restored), contract=replace(CONTRACT, survives=("kill",)))
+    assert counted(*begin, *got, *end, about=survives) == {"lost": 11}
+
+
+TOLD = replace(CONTRACT, published="sent-then-acknowledged")
+ALL_BUT_TEN = (K.ACKNOWLEDGED, 0, 1, 70, 72 * S), (K.ACKNOWLEDGED, 0, 81, 20, 99 * S)
+
+
+def test_what_a_publisher_sent_and_died_before_it_was_acknowledged_need_not_come():
+    begin, _ = by_number(1, 101)
+    sent = [*PUBLISHED, *rows("p", *ALL_BUT_TEN)]
+    died = replace(metadata(contract=TOLD), gone=frozenset({"p"}))
+    said = {"published": sent, "about": died}
+    assert counted(*begin, *events(1, 100), **said) == {}
+    assert counted(*begin, *events(1, 70), *events(81, 100), **said) == {"unacknowledged": 10}
+    assert counted(*begin, *events(1, 65), *events(76, 100), **said) == {"lost": 5, "unacknowledged": 5}
+    assert counted(*begin, *events(1, 70), **said) == {"lost": 20, "unacknowledged": 10}
+
+
+def test_what_a_publisher_that_lives_sent_has_to_come_acknowledged_or_not():
+    begin, _ = by_number(1, 101)
+    sent = [*PUBLISHED, *rows("p", *ALL_BUT_TEN)]
+    got = *begin, *events(1, 70), *events(81, 100)
+    assert counted(*got, published=sent, about=metadata(contract=TOLD)) == {"lost": 10}
+
+
+def test_a_publisher_that_came_back_died_before():
+    begin, _ = by_number(1, 101)
+    sent = [*PUBLISHED, *rows("p", *ALL_BUT_TEN), *rows("p", (K.SESSION, 0, 0, 0, 101 * S))]
+    sent[-1] |= {"session": 1}
+    got = *begin, *events(1, 70), *events(81, 100)
+    about = metadata(contract=TOLD)
+    assert counted(*got, published=sent, about=about) == {"unacknowledged": 10}
+    again = replace(about, starts={"p": 2})
+    assert counted(*got, published=sent[:-1], about=again) == {"unacknowledged": 10}
+    sent_only = metadata(contract=replace(TOLD, published="sent"))
+    assert counted(*got, published=sent, about=sent_only) == {"lost": 10}
+
+
+def test_what_is_published_within_a_fault_that_is_excluded_is_not_told_as_unacknowledged():
+    begin, _ = by_number(1, 101)
+    restored = Fault("restart", "restart", "c1", 75.0, 75 * S, processes=("c1",))
+    kill = Fault("kill", "kill", "c1", 65.0, 65 * S, processes=("c1",))
+    about = replace(metadata(contract=TOLD, faults=(kill, restored)), gone=frozenset({"p"}))
+    sent = [*PUBLISHED, *rows("p", *ALL_BUT_TEN)]
+    got = *begin, *events(1, 70), *events(81, 100)
+    assert counted(*got, published=sent, about=about) == {"unacknowledged": 4}
+
+
+def test_a_stream_that_nobody_planned_is_an_error():
+    with pytest.raises(AnalysisError, match="c0 recorded events of stream 7"):
+        counted((K.DELIVERED, 7, 1, 1, S))
+
+
+CLIENTS, STREAMS, EACH = 20_000, 10_000, 4
+
+
+@pytest.mark.slow
+def test_twenty_thousand_clients_with_four_of_ten_thousand_topics_fit():
+    rng = np.random.default_rng(1)
+    client = np.repeat(np.arange(CLIENTS), EACH)
+    stream = rng.integers(0, STREAMS, CLIENTS * EACH)
+    names = np.array([f"c{n}" for n in range(CLIENTS)])
+
+    def table(host, kind, stream, first_seq, count):
+        size = len(stream)
+        columns = {
+            "host": host, "session": 0, "position": np.arange(size), "kind": int(kind), "stream": stream,
+            "first_seq": first_seq, "count": count, "t_ns": S, "batch_crc": 0, "running_crc": 0,
+            "covered": count,
+        }  # fmt: skip
+        arrays = [
+            pa.array(np.broadcast_to(columns[field.name], size).copy()).cast(field.type)
+            for field in schemas.RECORDS
+        ]
+        return pa.Table.from_arrays(arrays, schema=schemas.RECORDS)
+
+    published = table("p", K.PUBLISHED, np.arange(STREAMS), 1, 100)
+    asked = table(names[client], K.SUBSCRIBED, stream, 11, 0)
+    got = table(names[client], K.DELIVERED, stream, 11, 89)
+    began = time.process_time()
+    found = check(
+        [*names], published, pa.concat_tables([asked, got]), metadata(clients=CLIENTS, streams=STREAMS)
+    )
+    pairs = len(np.unique(client * STREAMS + stream))
+    assert found.num_rows == pairs
+    assert sum(found.column("lost").to_pylist()) == pairs
+    assert sum(found.column("stray").to_pylist()) == 0
+    assert time.process_time() - began < 30
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 2 << 20

@@ -1,0 +1,195 @@
+"""What the configured link would do to the very packets that entered it is what the relay does to them, to
+the nanosecond; and a link emulator that does something else is caught.
+"""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.timelines.links.fidelity import PROVEN, UNPROVEN, VIOLATED, judge
+from tests.analysis.timelines.emulated import MS, Captured, Change, S, emulate, periods_of
+from topologies.link_parameters import LinkParameters
+
+NARROW = LinkParameters(delay_us=20_000, rate_bits_per_s=10_000_000, queue_packets=60)
+SIZES = (0, 100, 1448, 1448, 3 * 1448, 20 * 1448, 44 * 1448 + 7)
+
+
+def traffic(seconds: float, mean_gap_ms: float, seed: int = 3, sizes: tuple[int, ...] = SIZES):
+    """Frames of all sizes, at times by chance."""
+    chance, found, t_ns = Random(seed), [], 1 * S
+    while t_ns < (1 + seconds) * S:
+        t_ns += int(chance.expovariate(1 / mean_gap_ms) * MS)
+        found.append((t_ns, chance.choice(sizes)))
+    return found
+
+
+def states(captured: Captured, changes: list[Change]) -> list[str]:
+    judged = zip(periods_of(changes), captured.measured(changes), strict=True)
+    return [judge(period, did).state for period, did in judged]
+
+
+def reasons(captured: Captured, changes: list[Change]) -> list[str]:
+    judged = zip(periods_of(changes), captured.measured(changes), strict=True)
+    return [judge(period, did).reason or "" for period, did in judged]
+
+
+parameters_of = st.builds(
+    LinkParameters,
+    delay_us=st.sampled_from([0, 1_000, 30_000, 150_000]),
+    loss=st.sampled_from([0.0, 0.0, 0.05]),
+    rate_bits_per_s=st.sampled_from([None, 2_000_000, 20_000_000, 1_000_000_000]),
+    queue_packets=st.sampled_from([None, 10, 100]),
+)
+changed = st.lists(st.tuples(st.integers(1_100, 2_000), parameters_of, st.booleans()), max_size=4)
+
+
+@settings(deadline=None, max_examples=30)
+@given(parameters_of, changed, st.floats(1, 30), st.integers(0, 1_000))
+def test_the_replay_is_what_the_relay_does_to_the_nanosecond(first, later, mean_gap_ms, seed):
+    changes = [Change(0, first)]
+    for at_ms, parameters, blackhole in sorted(later, key=lambda each: each[0]):
+        if at_ms * MS > changes[-1].at_ns:
+            changes.append(Change(at_ms * MS, parameters, blackhole))
+    captured = emulate(changes, traffic(1.2, mean_gap_ms, seed), seed)
+    assert captured.near.num_rows > 5
+    for period, did in zip(periods_of(changes), captured.measured(changes), strict=True):
+        if period.up and did.excess is not None:
+            assert (did.excess.min_ns, did.excess.p99_ns, did.early_ns) == (0, 0, 0)
+        assert (did.leaked, did.crowded, did.strays, did.unclear) == (0, 0, 0, 0)
+        assert judge(period, did).state != VIOLATED, judge(period, did)
+
+
+def test_what_was_lost_is_told_apart():
+    lossy = replace(NARROW, loss=0.02)
+    changes = [Change(0, lossy), Change(3 * S, lossy, blackhole=True), Change(4 * S, lossy)]
+    captured = emulate(changes, traffic(5, 15))
+    link_direction, found = captured.link_direction, [did.lost for did in captured.measured(changes)]
+    assert link_direction.dropped_queue > 300
+    assert sum(lost.queue for lost in found) == pytest.approx(link_direction.dropped_queue, rel=0.03)
+    assert sum(lost.chance for lost in found) == pytest.approx(link_direction.dropped_loss, rel=0.35)
+    assert sum(lost.cut for lost in found) == pytest.approx(link_direction.dropped_blackhole, rel=0.05)
+    assert states(captured, changes) == [PROVEN] * 3
+
+
+OVERLOADED = [
+    LinkParameters(delay_us=150_000, rate_bits_per_s=10_000_000),
+    LinkParameters(delay_us=20_000, rate_bits_per_s=20_000_000, loss=0.005),
+    LinkParameters(delay_us=30_000, jitter_us=5_000, rate_bits_per_s=15_000_000, queue_packets=80, loss=0.01),
+    LinkParameters(delay_us=10_000, jitter_us=8_000, rate_bits_per_s=15_000_000, reorder=True),
+]
+
+
+@pytest.mark.parametrize("parameters", OVERLOADED)
+@pytest.mark.parametrize("seed", range(3))
+def test_an_overloaded_link_that_does_as_configured_is_proven(parameters, seed):
+    changes = [
+        Change(0, parameters),
+        Change(4 * S, replace(parameters, rate_bits_per_s=5_000_000)),
+        Change(7 * S, replace(parameters, delay_us=parameters.delay_us + 40_000, rate_bits_per_s=30_000_000)),
+        Change(9 * S, parameters, blackhole=True),
+        Change(10 * S, replace(parameters, rate_bits_per_s=None)),
+        Change(12 * S, parameters),
+    ]
+    captured = emulate(changes, traffic(15, 4), seed)
+    assert captured.link_direction.dropped_queue > 1_000
+    assert VIOLATED not in states(captured, changes), reasons(captured, changes)
+    assert parameters.jitter_us or UNPROVEN not in states(captured, changes), reasons(captured, changes)
+
+
+def faster(parameters, factor):
+    return replace(parameters, rate_bits_per_s=round(parameters.rate_bits_per_s * factor))
+
+
+def later(parameters, us):
+    return replace(parameters, delay_us=parameters.delay_us + us)
+
+
+@pytest.mark.parametrize(
+    ("did", "said"),
+    [
+        (lambda parameters: faster(parameters, 0.98), "rate -2.0% off"),
+        (lambda parameters: faster(parameters, 1.02), "too early"),
+        (lambda parameters: later(parameters, 1_000), "median 1.0"),
+        (lambda parameters: later(parameters, -1_000), "ms too early"),
+        (lambda parameters: replace(parameters, queue_packets=120), "queue that was longer"),
+        (lambda parameters: replace(parameters, queue_packets=30), "lost by chance"),
+        (lambda parameters: replace(parameters, loss=0.002), "lost by chance"),
+    ],
+)
+@pytest.mark.parametrize("base", [NARROW, replace(NARROW, delay_us=150_000)])
+def test_an_emulator_that_is_a_little_off_is_caught(did, said, base):
+    captured = emulate([Change(0, did(base))], traffic(8, 15))
+    assert states(captured, [Change(0, base)]) == [VIOLATED]
+    assert said in reasons(captured, [Change(0, base)])[0]
+
+
+@pytest.mark.parametrize(
+    "did",
+    [
+        lambda parameters: later(parameters, 1_000),
+        lambda parameters: later(parameters, -1_000),
+        lambda parameters: replace(parameters, jitter_us=3_000),
+        lambda parameters: replace(parameters, jitter_us=7_000),
+        lambda parameters: replace(parameters, jitter_us=0),
+    ],
+)
+@pytest.mark.parametrize("reorder", [False, True])
+def test_jitter_that_is_off_is_caught(did, reorder):
+    parameters = LinkParameters(delay_us=30_000, jitter_us=5_000, reorder=reorder)
+    sent = traffic(8, 6)
+    captured = emulate([Change(0, did(parameters))], sent)
+    assert states(captured, [Change(0, parameters)]) == [VIOLATED]
+    assert states(emulate([Change(0, parameters)], sent), [Change(0, parameters)]) == [PROVEN]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_correlated_jitter_is_told_from_jitter_that_is_not(seed):
+    alone = LinkParameters(delay_us=30_000, jitter_us=5_000)
+    alike = replace(alone, jitter_correlation=0.75)
+    sent = traffic(8, 6)
+    for did, asked, expected in (
+        (alike, alike, PROVEN),
+        (alone, alone, PROVEN),
+        (alone, alike, VIOLATED),
+        (alike, alone, VIOLATED),
+    ):
+        captured = emulate([Change(0, did)], sent, seed)
+        assert states(captured, [Change(0, asked)]) == [expected], (did, asked)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_losses_in_bursts_are_no_reason_to_doubt_a_link(seed):
+    bursts = LinkParameters(delay_us=5_000, loss=0.02, loss_burst_packets=12)
+    sent = traffic(30, 1.5, sizes=(100, 1448))
+    assert states(emulate([Change(0, bursts)], sent, seed), [Change(0, bursts)]) == [PROVEN]
+    too_many = replace(bursts, loss=0.1)
+    assert states(emulate([Change(0, too_many)], sent, seed), [Change(0, bursts)]) == [VIOLATED]
+
+
+def test_a_change_that_was_not_carried_out_is_caught():
+    asked = [Change(0, NARROW), Change(4 * S, replace(NARROW, rate_bits_per_s=5_000_000))]
+    captured = emulate(asked[:1], traffic(8, 15))
+    assert states(captured, asked)[1] == VIOLATED
+
+
+def test_a_loss_of_half_a_percent_is_told_from_one_percent():
+    half, one = (replace(NARROW, loss=loss, rate_bits_per_s=None) for loss in (0.005, 0.01))
+    sent = traffic(30, 1.5, sizes=(100, 1448))
+    assert states(emulate([Change(0, half)], sent), [Change(0, half)]) == [PROVEN]
+    assert states(emulate([Change(0, one)], sent), [Change(0, half)]) == [VIOLATED]
+    assert states(emulate([Change(0, replace(half, loss=0.0))], sent), [Change(0, half)]) == [VIOLATED]
+
+
+def test_a_link_that_lost_as_configured_is_wrongly_accused_once_in_thousands_of_times():
+    parameters, sent = LinkParameters(loss=0.005), [(S + n * MS, 100) for n in range(1_000)]
+    alone = [Change(0, parameters)]
+    assert [states(emulate(alone, sent, seed), alone) for seed in range(60)] == [[PROVEN]] * 60
+
+
+def test_few_packets_prove_nothing():
+    captured = emulate([Change(0, NARROW)], [(S, 100), (2 * S, 100)])
+    assert states(captured, [Change(0, NARROW)]) == [UNPROVEN]
+    assert reasons(captured, [Change(0, NARROW)]) == ["2 packets are too few to tell"]

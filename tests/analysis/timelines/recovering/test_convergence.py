@@ -1,0 +1,142 @@
+"""When every stream flows again after the last change, and whether it stays so."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceIntervals
+from analysis.timelines.delivery.stream_groups import intervals, sources
+from analysis.timelines.recovering.convergence import SETTLED_NS, flows, headline
+from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind
+from analysis.timelines.recovering.recovery import History, pairs
+from analysis.timelines.run_metadata import RunMetadata
+from tests.analysis.timelines.world import CUT, MS, ZERO, S, facts_of, hop_ns, simulate
+
+ONLY_CUT = "[{name: cut, at: 5s, cut: [r2, r3]}]"
+
+
+def with_faults(faults: str) -> RunMetadata:
+    return facts_of(f"faults={faults}", "expect=[]")
+
+
+def flows_of(cut: SequenceIntervals, metadata: RunMetadata) -> pa.Table:
+    return flows(History(metadata, 0, cut, {}))
+
+
+def stream_of(came_ms: dict[str, list[int | None]], published_ms: list[int]) -> SequenceIntervals:
+    """A stream of single events; times since time 0."""
+
+    def at(times: list[int | None]) -> np.ndarray:
+        return np.array([NEVER if ms is None else ZERO + ms * MS for ms in times], np.int64)
+
+    count = len(published_ms)
+    arrived = np.array([at(times) for times in came_ms.values()])
+    return SequenceIntervals(
+        np.arange(count), np.ones(count, np.int64), at([*published_ms]), tuple(came_ms), arrived
+    )
+
+
+@pytest.fixture
+def metadata() -> RunMetadata:
+    """The last change is that of the cut."""
+    return with_faults(ONLY_CUT)
+
+
+def test_the_last_change_of_any_fault_counts_or_time_0():
+    assert facts_of().last_change_ns == ZERO + 9 * S
+    assert with_faults(ONLY_CUT).last_change_ns == ZERO + CUT
+    flap = "[{name: flap, at: 4s, flap: [r2, r3], down: 1s, up: 500ms, for: 3s}]"
+    assert with_faults(flap).last_change_ns == ZERO + 6_500 * MS
+    assert with_faults("[{at: 3s, kill: r0/client-0}]").last_change_ns == ZERO + 3 * S
+    assert with_faults("[]").last_change_ns == ZERO
+
+
+def test_a_pair_flows_again_when_recovery_says_that_it_has_switched(metadata):
+    world = simulate()
+    group = world.stream(2)
+    cut, seen = intervals(group, metadata.clients), sources(group, metadata)
+    history = History(metadata, 2, cut, seen)
+    flowing = {row["client"]: row["flows_ns"] for row in flows(history).to_pylist()}
+    switched = {row["client"]: row for row in pairs(history).to_pylist()}
+    affected = [client for client, row in switched.items() if row["affected"]]
+    assert affected == ["r3-client-0", "r3-client-1"]
+    for client in affected:
+        assert flowing[client] == switched[client]["switch_ns"] > S
+    assert max(ns for client, ns in flowing.items() if client not in affected) < 100 * MS
+
+
+def test_what_the_way_takes_is_known_beside_it(metadata):
+    world = simulate()
+    group = world.stream(2)
+    history = History(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
+    rows = {row["client"]: row for row in flows(history).to_pylist()}
+    assert rows["r2-client-0"]["way_ns"] == 0
+    assert rows["r0-client-0"]["way_ns"] == hop_ns("r2", "r0")
+    assert rows["r3-client-0"]["way_ns"] == hop_ns("r2", "r1") + hop_ns("r1", "r3")
+    beyond_s = headline(flows(history), [], metadata)["beyond_way_s"]
+    assert beyond_s == (rows["r3-client-0"]["flows_ns"] - rows["r3-client-0"]["way_ns"]) / 1e9
+
+
+def test_what_was_published_before_the_change_is_no_sign_of_a_stream_that_flows(metadata):
+    cut = stream_of({"r0-client-0": [4_100, 6_000, 7_500, 7_600]}, [4_000, 4_900, 5_500, 7_000])
+    (row,) = flows_of(cut, metadata).to_pylist()
+    assert (row["flows_ns"], row["wait_ns"]) == (2_500 * MS, 2_000 * MS)
+
+
+def test_a_stream_that_stalls_again_shows_in_its_longest_wait(metadata):
+    cut = stream_of({"r0-client-0": [5_200, 5_300, 9_800]}, [5_100, 5_200, 6_000])
+    (row,) = flows_of(cut, metadata).to_pylist()
+    assert (row["flows_ns"], row["wait_ns"]) == (200 * MS, 3_800 * MS)
+
+
+def test_a_pair_to_which_nothing_comes_is_stalled_and_the_whole_never_converges(metadata):
+    cut = stream_of({"r0-client-0": [5_200, 5_300], "r0-client-1": [None, None]}, [5_100, 5_200])
+    found = headline(flows_of(cut, metadata), [], metadata)
+    assert (found["stalled"], found["full_s"], found["wait_max_s"]) == (1, None, None)
+
+
+def test_all_pairs_together_are_the_last_of_them(metadata):
+    cut = stream_of({"r0-client-0": [5_200, 5_300], "r0-client-1": [5_900, 5_900]}, [5_100, 5_200])
+    found = headline(flows_of(cut, metadata), [], metadata)
+    assert (found["last_change_s"], found["stalled"]) == (5.0, 0)
+    assert (found["full_s"], found["median_s"], found["wait_max_s"]) == (0.9, 0.55, 0.8)
+
+
+def test_clients_that_are_gone_and_streams_that_ended_do_not_count(metadata):
+    cut = stream_of({"r0-client-0": [5_200], "r0-client-1": [None]}, [5_100])
+    gone = replace(metadata, gone=frozenset({"r0-client-1"}))
+    assert headline(flows_of(cut, gone), [], gone)["stalled"] == 0
+    before = stream_of({"r0-client-0": [4_200]}, [4_100])
+    found = headline(flows_of(before, metadata), [], metadata)
+    assert (found["stalled"], found["full_s"]) == (None, None)
+
+
+def test_changes_of_source_count_from_when_things_have_settled_until_all_is_drained(metadata):
+    since = metadata.last_change_ns + SETTLED_NS
+    assert metadata.drained_ns is not None
+    failover_events = [
+        FailoverEvent(t_ns, what, "r0", "r1", 2)
+        for t_ns, what in [
+            (since - 1, FailoverKind.MOVED), (since, FailoverKind.MOVED), (since + S, FailoverKind.NOTICED),
+            (since + S, FailoverKind.MOVED), (metadata.drained_ns, FailoverKind.MOVED),
+        ]
+    ]  # fmt: skip
+    rows = flows_of(stream_of({"r0-client-0": [5_200]}, [5_100]), metadata)
+    assert headline(rows, failover_events, metadata)["late_switches"] == 2
+
+
+@pytest.mark.parametrize(
+    ("faults", "joined"),
+    [
+        ("[]", True),
+        ("[{at: 5s, cut: [r2, r3]}, {at: 6s, cut: [r0, r3]}]", True),
+        ("[{at: 5s, isolate: r3}]", False),
+        ("[{at: 5s, isolate: r3, direction: forward}]", False),
+        ("[{at: 5s, isolate: r3, for: 2s}]", True),
+    ],
+)
+def test_only_links_that_are_up_both_ways_in_the_end_connect(faults, joined):
+    metadata = with_faults(faults)
+    assert headline(flows_of(stream_of({}, []), metadata), [], metadata)["connected"] is joined

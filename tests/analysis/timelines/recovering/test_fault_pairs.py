@@ -1,0 +1,18 @@
+"""Faults that meet have the figures that deliveries alone tell; `fault_pairs` draws and compares more."""
+
+import pytest
+
+from tests.analysis.timelines.recovering.fault_pairs import SPANS, drawn, outcome_of
+
+SAMPLE = 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(SAMPLE))
+def test_each_fault_of_a_drawn_pair_has_its_own_figures(number: int):
+    outcome = outcome_of(number, seed=1)
+    assert outcome.became in ("agreed", "refused"), (outcome.faults, outcome.details)
+
+
+def test_the_sample_has_pairs_of_every_span():
+    assert {drawn(number, seed=1)[1] for number in range(SAMPLE)} == set(SPANS)

@@ -1,0 +1,92 @@
+"""A gap is a wait that is longer than usual, and only a fault's if the fault can have made it."""
+
+import numpy as np
+import pytest
+
+from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceIntervals
+from analysis.timelines.recovering.gaps import Waits
+
+MS = 1_000_000
+EVERY, TAKES, UNTIL = 50 * MS, 20 * MS, 10_000 * MS
+CUT = 5_000 * MS
+AROUND = {"calm_ns": 0, "next_ns": NEVER, "settle_ns": 1_000 * MS}
+
+
+def stream(came_ns=None, *, due=None):
+    """An event every 50 ms, which comes 20 ms later unless `came_ns` changes that."""
+    published_ns = np.arange(0, UNTIL, EVERY)
+    arrived_ns = published_ns + TAKES if came_ns is None else came_ns(published_ns)
+    count = np.ones(len(published_ns), np.int64)
+    numbers = np.arange(len(published_ns)) + 1
+    return SequenceIntervals(numbers, count, published_ns, ("client",), arrived_ns[np.newaxis], None, due)
+
+
+def gap_of(cut, fault_ns=CUT, **around):
+    """Whether its client had a gap; None where that cannot be told."""
+    found, known = Waits.of(cut, [0], UNTIL).gap_of(fault_ns, **{**AROUND, **around})
+    return bool(found[0]) if known[0] else None
+
+
+def held(from_ns, to_ns):
+    """What is published within this time comes at its end."""
+
+    def came_ns(published_ns):
+        within = (published_ns >= from_ns) & (published_ns < to_ns)
+        return np.where(within, to_ns, published_ns) + TAKES
+
+    return came_ns
+
+
+def lost(from_ns, to_ns):
+    """What is published within this time never comes."""
+    return lambda t_ns: np.where((t_ns >= from_ns) & (t_ns < to_ns), NEVER, t_ns + TAKES)
+
+
+def test_events_that_come_as_usual_make_no_gap():
+    assert gap_of(stream()) is False
+
+
+def test_neither_does_jitter():
+    for seed in range(200):
+        jitter = np.random.default_rng(seed).integers(0, 100 * MS, UNTIL // EVERY)
+        assert gap_of(stream(lambda published_ns, by=jitter: published_ns + TAKES + by)) is False
+
+
+@pytest.mark.parametrize("way", [held, lost])
+def test_events_that_stop_make_one(way):
+    assert gap_of(stream(way(CUT, CUT + 500 * MS))) is True
+    assert gap_of(stream(way(CUT + 900 * MS, CUT + 1_500 * MS))) is True
+
+
+def test_events_that_never_come_again_make_one_until_publishing_ends():
+    assert gap_of(stream(lost(CUT, UNTIL))) is True
+
+
+@pytest.mark.parametrize("way", [held, lost])
+def test_a_gap_long_after_a_fault_or_before_it_is_not_its_own(way):
+    assert gap_of(stream(way(CUT + 2_000 * MS, CUT + 3_000 * MS))) is False
+    assert gap_of(stream(way(CUT - 1_000 * MS, CUT - 200 * MS))) is False
+    assert gap_of(stream(way(CUT - 500 * MS, CUT + 200 * MS))) is False
+    assert gap_of(stream(way(CUT + 500 * MS, CUT + 1_000 * MS)), next_ns=CUT + 300 * MS) is False
+
+
+def test_a_publisher_that_pauses_makes_none():
+    whole = stream()
+    there = (whole.published_ns < CUT) | (whole.published_ns > CUT + 1_000 * MS)
+    columns = (whole.first_seq, whole.count, whole.published_ns)
+    paused = SequenceIntervals(
+        *(column[there] for column in columns), whole.hosts, whole.arrived_ns[:, there]
+    )
+    assert gap_of(paused) is False
+
+
+def test_what_was_not_due_is_not_missed():
+    published_ns = np.arange(0, UNTIL, EVERY)
+    due = ((published_ns < CUT) | (published_ns > CUT + 1_000 * MS))[np.newaxis]
+    assert gap_of(stream(lost(CUT, CUT + 1_000 * MS), due=due)) is False
+    assert gap_of(stream(lost(CUT, CUT + 1_000 * MS))) is True
+
+
+def test_nothing_can_be_told_where_too_little_came_before():
+    assert gap_of(stream(lost(0, CUT))) is None
+    assert gap_of(stream(held(CUT, CUT + 500 * MS)), calm_ns=CUT - 500 * MS) is None

@@ -1,0 +1,281 @@
+"""Recovery figures of a simulated run are those that can be worked out by hand; see `world` for what
+happened.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.timelines.delivery.sequence_intervals import NEVER
+from analysis.timelines.delivery.stream_groups import intervals, sources
+from analysis.timelines.recovering.recovery import History, pairs
+from analysis.timelines.recovering.recovery_times import Pair, measure
+from analysis.timelines.run_metadata import RunMetadata, read_metadata
+from experiments.records.run_record import record_from_json
+from tests.analysis.timelines.world import (
+    CUT,
+    EVERY,
+    LAN,
+    MS,
+    RESTORED,
+    RETURNED,
+    SWITCHED,
+    ZERO,
+    S,
+    facts_of,
+    hop_ns,
+    published_ns,
+    run_json,
+    simulate,
+)
+
+DETOUR_NS = hop_ns("r2", "r1") + hop_ns("r1", "r3")  # 79 ms, and as long the other way round
+DIRECT_NS = hop_ns("r2", "r3")  # 17 ms
+
+
+@pytest.fixture(scope="module")
+def world():
+    return simulate()
+
+
+def pairs_of(world, metadata: RunMetadata, stream: int):
+    group = world.stream(stream)
+    rows = pairs(
+        History(metadata, stream, intervals(group, metadata.clients), sources(group, metadata))
+    ).to_pylist()
+    return {(row["fault"], row["client"]): row for row in rows}
+
+
+def test_only_streams_that_crossed_the_link_are_affected(world):
+    metadata = facts_of()
+    affected = {
+        (row["fault"], stream, row["client"])
+        for stream in range(4)
+        for row in pairs_of(world, metadata, stream).values()
+        if row["affected"]
+    }
+    clients = {(2, "r3-client-0"), (2, "r3-client-1"), (3, "r2-client-0"), (3, "r2-client-1")}
+    assert affected == {(fault, *pair) for fault in ("cut", "restore") for pair in clients}
+
+
+def test_a_one_way_cut_affects_only_its_direction(world):
+    metadata = facts_of("faults=[{name: cut, at: 5s, cut: [r2, r3], direction: forward}]")
+    assert pairs_of(world, metadata, 2)["cut", "r3-client-0"]["affected"]
+    assert not pairs_of(world, metadata, 3)["cut", "r2-client-0"]["affected"]
+
+
+def test_the_switch_is_the_first_arrival_of_what_was_published_after_the_fault(world):
+    row = pairs_of(world, facts_of(), 2)["cut", "r3-client-0"]
+    assert row["switch_ns"] == SWITCHED + 2 * LAN - CUT
+    assert (row["old_way"], row["new_way"]) == ("r2 r3", "r2 r1 r3")
+
+
+def test_catch_up_ends_with_the_last_event_of_the_gap(world):
+    row = pairs_of(world, facts_of(), 2)["cut", "r3-client-0"]
+    gap_ends = SWITCHED + 2 * LAN
+    last = max(t for t in (published_ns(2, n) for n in range(700)) if t <= gap_ends)
+    assert row["catch_up_ns"] == last + DETOUR_NS + 2 * LAN - CUT
+
+
+def test_a_direction_that_was_cut_later_than_the_other_has_its_gap_from_then_on(world):
+    run = run_json()
+    for planned, change in zip(run["plan"]["changes"], run["changes"], strict=True):
+        if (planned["fault"], planned["direction"]) == ("cut", "forward"):
+            change["applied_ns"] -= 60 * MS
+    metadata = read_metadata(record_from_json(run))
+    row = pairs_of(world, metadata, 3)["cut", "r2-client-0"]
+    # What was published before its own direction was cut came; times count from the fault's first change.
+    assert row["switch_ns"] == SWITCHED + 2 * LAN - CUT + 60 * MS
+    assert row["backlog_events"] == 500
+
+
+def test_the_backlog_is_what_was_published_and_had_not_come_at_its_peak(world):
+    row = pairs_of(world, facts_of(), 2)["cut", "r3-client-0"]
+    waiting = [
+        n
+        for n in range(700)
+        if published_ns(2, n) + DIRECT_NS > CUT and published_ns(2, n) < SWITCHED + 2 * LAN
+    ]
+    assert row["backlog_events"] == 10 * len(waiting)
+
+
+def test_a_slow_catch_up_lengthens_catch_up_and_settling_but_not_the_switch():
+    world = simulate(catch_up_batches_per_20ms=2)
+    row = pairs_of(world, facts_of(), 2)["cut", "r3-client-0"]
+    assert row["switch_ns"] == SWITCHED + 2 * LAN - CUT
+    # The backlog of some 51 batches comes two at a time while new ones arrive: the queue is gone after as
+    # long again.
+    assert 1_450 * MS < row["catch_up_ns"] < 1_600 * MS
+    assert row["catch_up_ns"] - DETOUR_NS <= row["settled_ns"] < row["catch_up_ns"] + 400 * MS
+
+
+def test_latency_settles_with_the_first_bin_as_good_as_the_longer_way_allows(world):
+    row = pairs_of(world, facts_of(), 2)["cut", "r3-client-0"]
+    # Published from 6.0 s on, all come in 81 ms; the path allows 1.2 x (19 ms + 62 ms). Bins of 200 ms begin
+    # at 5 s.
+    assert row["settled_ns"] == 1_002 * MS
+
+
+def test_after_a_restore_the_streams_return_to_their_owner(world):
+    row = pairs_of(world, facts_of(), 2)["restore", "r3-client-1"]
+    assert (row["old_way"], row["new_way"]) == ("r2 r1 r3", "r2 r3")
+    before = max(published_ns(2, n) for n in range(700) if published_ns(2, n) < RETURNED) + DETOUR_NS
+    assert row["returned_ns"] == before - RESTORED  # FIFO: it waits for what is still under way on the detour
+    assert row["lost"] == 0
+
+
+def test_latency_that_is_fine_all_along_settles_with_the_first_event(world):
+    row = pairs_of(world, facts_of(), 2)["restore", "r3-client-0"]
+    assert row["settled_ns"] == row["switch_ns"] < DETOUR_NS + EVERY + 3 * LAN
+
+
+def test_not_returning_is_null_with_a_reason():
+    row = pairs_of(simulate(returned=14 * S), facts_of(), 3)["restore", "r2-client-0"]
+    assert row["returned_ns"] is None
+    assert "returned_s: the stream did not return to its direct way" in row["reasons"]
+
+
+def test_never_switching_is_null_with_a_reason(world):
+    group = world.stream(2)
+    cut_off = [row["host"] == "r3-client-0" and row["t_ns"] > ZERO + CUT for row in group.to_pylist()]
+    group = group.filter(~np.array(cut_off))
+    metadata = facts_of()
+    rows = pairs(
+        History(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
+    ).to_pylist()
+    (row,) = (row for row in rows if (row["fault"], row["client"]) == ("cut", "r3-client-0"))
+    assert (row["switch_ns"], row["catch_up_ns"], row["settled_ns"], row["backlog_events"]) == (None,) * 4
+    assert "switch_s: no event published after the fault ever came" in row["reasons"]
+
+
+def test_killing_a_proxy_affects_what_went_through_it(world):
+    metadata = facts_of("faults=[{name: dead, at: 7s, kill: r1/proxy-0}]", "expect=[]")
+    affected = {
+        (stream, row["client"].split("-")[0])
+        for stream in range(4)
+        for row in pairs_of(world, metadata, stream).values()
+        if row["affected"]
+    }
+    # All of r1's own, all that comes to r1, and what takes the detour by r1 at 7 s.
+    assert affected == {(1, r) for r in ("r0", "r1", "r2", "r3")} | {(s, "r1") for s in range(4)} | {
+        (2, "r3"),
+        (3, "r2"),
+    }
+
+
+def test_a_client_that_was_disturbed_itself_is_affected_by_that_alone(world):
+    faults = (
+        "faults=[{name: dead, at: 5s, kill: r2/proxy-0}, {name: gone, at: 6s, leave: r3/client-0}]",
+        "expect=[]",
+    )
+    rows = pairs_of(world, facts_of(*faults), 2)
+    affected = {(fault, client) for (fault, client), row in rows.items() if row["affected"]}
+    assert {client for fault, client in affected if fault == "gone"} == {"r3-client-0"}
+    assert ("dead", "r3-client-0") not in affected
+    assert ("dead", "r3-client-1") in affected
+
+
+def test_lost_events_count_for_the_fault_before_the_loss_shows(world):
+    metadata = facts_of()
+    group = world.stream(2)
+    keep = [
+        not (row["host"] == "r3-client-0" and row["kind"] == "arrived" and 2501 <= row["first_seq"] < 2541)
+        for row in group.to_pylist()
+    ]
+    group = group.filter(np.array(keep))
+    rows = pairs(
+        History(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
+    ).to_pylist()
+    lost = {(row["fault"], row["client"]): row["lost"] for row in rows if row["lost"]}
+    assert lost == {("cut", "r3-client-0"): 40}
+    (row,) = (row for row in rows if (row["fault"], row["client"]) == ("cut", "r3-client-0"))
+    assert row["catch_up_ns"] is None
+    assert "catch_up_s: 40 events of the gap never came" in row["reasons"]
+
+
+def pair(*batches):
+    """batches: (count, published, came) in seconds after the fault; None: never."""
+    count, published, came = (
+        np.array([NEVER if row[i] is None else round(row[i] * scale) for row in batches], np.int64)
+        for i, scale in enumerate((1, S, S))
+    )
+    return Pair(
+        count, published + ZERO, np.where(came == NEVER, NEVER, came + ZERO), np.zeros(len(count), np.int64)
+    )
+
+
+def test_without_anything_published_nothing_can_be_measured():
+    times = measure(pair((10, -1, -0.9)), ZERO, until_ns=ZERO + 5 * S)
+    assert (times.switch_ns, times.catch_up_ns, times.settled_ns, times.backlog_events) == (None,) * 4
+    assert set(times.reasons) == {"switch_s", "catch_up_s", "settled_s", "backlog_events"}
+
+
+def test_without_a_baseline_settling_is_null_with_a_reason():
+    times = measure(pair((10, 1, 1.1), (10, 2, 2.1), (10, 4, 4.1)), ZERO, until_ns=ZERO + 5 * S)
+    assert times.settled_ns is None
+    assert "no baseline" in times.reasons["settled_s"]
+    assert times.switch_ns == 1_100 * MS
+
+
+def test_a_single_late_batch_within_two_seconds_of_good_ones_does_not_unsettle():
+    good = [(10, n / 10, n / 10 + 0.02) for n in range(-50, 50) if n not in (0, 1, 2, 3)]
+    slow = [(10, n / 10, 0.35 + n / 100) for n in range(4)]
+    late = [(3, 1.01, 1.2)]
+    times = measure(pair(*good, *slow, *late), ZERO, until_ns=ZERO + 5 * S)
+    assert times.settled_ns == 400 * MS  # the bin that begins at 0.4 s is the first good one
+
+
+def test_a_second_dip_within_two_seconds_does():
+    good = [(10, n / 10, n / 10 + 0.02) for n in range(-50, 50) if n not in (10, 11, 12)]
+    dip = [(10, n / 10, 1.4) for n in (10, 11, 12)]
+    times = measure(pair(*good, *dip), ZERO, until_ns=ZERO + 5 * S)
+    assert times.settled_ns == 1_400 * MS
+
+
+def test_latency_that_stays_high_never_settles():
+    before = [(10, n / 10, n / 10 + 0.02) for n in range(-50, 0)]
+    after = [(10, n / 10, n / 10 + 0.03) for n in range(50)]
+    times = measure(pair(*before, *after), ZERO, until_ns=ZERO + 5 * S)
+    assert times.settled_ns is None
+    assert "did not stay within 20 %" in times.reasons["settled_s"]
+
+
+def test_latency_within_twenty_per_cent_is_settled_at_once():
+    before = [(10, n / 10, n / 10 + 0.02) for n in range(-50, 0)]
+    after = [(10, n / 10, n / 10 + 0.024) for n in range(50)]
+    assert measure(pair(*before, *after), ZERO, until_ns=ZERO + 5 * S).settled_ns == 24 * MS
+
+
+def test_a_run_that_ends_too_early_cannot_settle():
+    before = [(10, n / 10, n / 10 + 0.02) for n in range(-50, 15)]
+    times = measure(pair(*before), ZERO, until_ns=ZERO + 1_500 * MS)
+    assert times.reasons["settled_s"] == "the run ended within 2 s of the fault"
+
+
+@st.composite
+def histories(draw):
+    """Batches (count, published, came) in milliseconds around the fault; some never came."""
+    times = st.integers(-1000, 4000)
+    batch = st.tuples(st.integers(1, 5), times, st.one_of(st.none(), st.integers(0, 2000)))
+    rows = draw(st.lists(batch, min_size=1, max_size=25))
+    return [(count, t, None if wait is None else t + wait) for count, t, wait in rows]
+
+
+@given(histories())
+def test_switch_catch_up_and_backlog_are_what_listing_every_event_gives(rows):
+    times = measure(
+        pair(*((n, t / 1e3, c if c is None else c / 1e3) for n, t, c in rows)), ZERO, until_ns=ZERO + 9 * S
+    )
+    events = [(t, c) for n, t, c in rows for _ in range(n)]
+    after = [c for t, c in events if t >= 0 and c is not None]
+    if not after:
+        assert times.switch_ns is None
+        return
+    assert times.switch_ns == min(after) * MS
+    gap = [c for t, c in events if t <= min(after) and (c is None or c >= 0)]
+    assert times.catch_up_ns == (None if None in gap else max(gap) * MS)
+    end = 9_000 if None in gap else min(max(gap), 9_000)
+    instants = [t for t, _ in events if 0 <= t <= end]
+    behind = [sum(t <= now and (c is None or c > now) for t, c in events) for now in instants]
+    assert times.backlog_events == max(behind, default=0)

@@ -1,0 +1,95 @@
+"""Faults of one instant are one event: each has the figures of the pairs that it affected itself."""
+
+import pyarrow as pa
+import pytest
+
+from analysis.timelines import schemas
+from analysis.timelines.delivery.stream_groups import intervals, sources
+from analysis.timelines.recovering.recovery import History, pairs
+from analysis.timelines.recovering.recovery_table import table
+from analysis.timelines.run_metadata import RunMetadata, read_metadata
+from experiments.records.run_record import record_from_json
+from tests.analysis.timelines.recovering.test_recovery_table import pair
+from tests.analysis.timelines.world import CUT, LAN, MS, SWITCHED, ZERO, S, facts_of, run_json, simulate
+
+BOTH = (
+    "faults=[{name: one, at: 5s, cut: [r2, r3], for: 4s},"
+    " {name: two, at: 5s, cut: [r2, r3], direction: forward, for: 1s}]"
+)
+APART = "faults=[{name: one, at: 5s, cut: [r2, r3]}, {name: two, at: 5s, set: [r0, r1], delay: 50ms}]"
+
+
+def rows_of(metadata: RunMetadata, stream: int):
+    group = simulate().stream(stream)
+    found = pairs(History(metadata, stream, intervals(group, metadata.clients), sources(group, metadata)))
+    return {(row["fault"], row["client"]): row for row in found.to_pylist()}
+
+
+def test_a_cut_beside_a_shorter_one_of_one_direction_counts_from_its_own_begin():
+    metadata = facts_of(BOTH, "expect=[]")
+    assert [fault.t_ns for fault in metadata.applied_faults] == [ZERO + CUT] * 2
+    rows = rows_of(metadata, 2)
+    switched = SWITCHED + 2 * LAN - CUT
+    assert [rows[fault, "r3-client-0"]["switch_ns"] for fault in ("one", "two")] == [switched, switched]
+
+
+def test_each_affects_the_streams_of_the_directions_that_it_struck():
+    metadata = facts_of(BOTH, "expect=[]")
+    affected = {
+        (fault, stream)
+        for stream in (2, 3)
+        for (fault, _), row in rows_of(metadata, stream).items()
+        if row["affected"]
+    }
+    assert affected == {("one", 2), ("one", 3), ("two", 2)}
+
+
+def test_an_outage_that_begins_in_another_ones_counts_from_then_on():
+    later = BOTH.replace("{name: two, at: 5s", "{name: two, at: 5500ms")
+    metadata = facts_of(later, "expect=[]")
+    assert [metadata.seconds(fault.t_ns) for fault in metadata.applied_faults] == [5, 5.5]
+    assert rows_of(metadata, 2)["two", "r3-client-0"]["switch_ns"] == SWITCHED + 2 * LAN - CUT - 500 * MS
+
+
+def applied_apart(by_ns: int) -> RunMetadata:
+    """Two faults of one instant, of which the second held this much later."""
+    run = run_json(APART, "expect=[]")
+    for planned, change in zip(run["plan"]["changes"], run["changes"], strict=True):
+        if planned["fault"] == "two":
+            change["applied_ns"] += by_ns
+    return read_metadata(record_from_json(run))
+
+
+def test_faults_that_were_planned_together_are_one_event_though_one_held_later():
+    metadata = applied_apart(3 * MS)
+    assert [[fault.name for fault in faults] for faults in metadata.instants] == [["one", "two"]]
+    assert [metadata.next_fault_ns(fault) for fault in metadata.applied_faults] == [None, None]
+    row = rows_of(metadata, 2)["one", "r3-client-0"]
+    assert row["rate_derived_ns"] is not None  # not until 3 ms after the fault
+
+
+@pytest.mark.parametrize(
+    ("affected", "lost"), [((True, False), (4, 0)), ((True, True), (4, 4)), ((False, False), (4, 4))]
+)
+def test_what_was_lost_counts_for_the_faults_of_the_instant_that_affected_the_pair(affected, lost):
+    rows = [
+        pair(fault=name, lost=4, affected=by_it, affected_by="route" if by_it else None)
+        for name, by_it in zip(("one", "two"), affected, strict=True)
+    ]
+    found = table(pa.Table.from_pylist(rows, schema=schemas.PAIRS), (), None, applied_apart(0))
+    assert tuple(found.column("lost").to_pylist()) == lost
+
+
+def test_a_plan_of_before_says_by_its_changes_what_a_fault_struck():
+    run = run_json()
+    for fault in run["plan"]["faults"]:
+        del fault["strike"]
+    assert read_metadata(record_from_json(run)).faults == facts_of().faults
+
+
+def test_a_fault_that_a_run_never_came_to_took_no_hold():
+    run = run_json(BOTH.replace("{name: two, at: 5s", "{name: two, at: 6s"), "expect=[]")
+    run["times"] |= {"stopped_ns": ZERO + 5_500 * MS, "ended_ns": ZERO + 6 * S - 1}
+    run["changes"] = [each for each in run["changes"] if each["requested_ns"] <= ZERO + CUT]
+    two = next(fault for fault in read_metadata(record_from_json(run)).faults if fault.name == "two")
+    assert two.applied_ns is None

@@ -1,0 +1,69 @@
+"""What collection in Hist costs (paper 3.4): processor time and memory of a proxy's part of it."""
+
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+from node.protocols.sprinkler.messages import Events, Kind, Predicate
+from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.storage.key_popularity import Keys
+from tests.testbed.sandboxed import sandboxed
+
+BATCH_EVENTS = 6500  # as many of 10 bytes as fit in a batch
+EVENT_BYTES = 10
+
+
+def resident_mb() -> float:
+    """Memory of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
+
+
+def collected(events: int, predicate: Predicate, argument: int, distribution: str = "") -> dict[str, float]:
+    """Store and collect so many events. Runs in a process of its own."""
+    keys = Keys(distribution, 1.1, 100_000, 0.0, random.Random(1)) if distribution else None
+    history, before_mb = History([0], 1 << 40), resident_mb()
+    stream, spent_s, longest_s = history.streams[0], 0.0, 0.0
+    while stream.cnt < events:
+        payload = bytearray(BATCH_EVENTS * EVENT_BYTES)
+        if keys:
+            payload = bytearray(b"".join(key + b".." for key in keys.draw_bytes(BATCH_EVENTS)))
+        batch = Events(
+            Kind.GC, predicate, 0, stream.cnt + 1, BATCH_EVENTS, EVENT_BYTES, argument, 0, bytes(payload)
+        )
+        started_s = time.process_time()
+        history.append(batch)
+        history.commit(0, stream.cnt)
+        history.collect_some()
+        took_s = time.process_time() - started_s
+        spent_s, longest_s = spent_s + took_s, max(longest_s, took_s)
+    return {
+        "spent": spent_s,
+        "longest": longest_s * 1000,
+        "memory": resident_mb() - before_mb,
+        "saved": 100 * (1 - stream.live / events),
+    }
+
+
+def measure() -> list[dict[str, Any]]:
+    """Rows for `make bench`."""
+    keyed = sandboxed(collected, 10**7, Predicate.SAME_KEY, 8, "zipf")
+    last = sandboxed(collected, 10**8, Predicate.LAST, 10**6)
+    name = "10^7 events with 100,000 keys, skew 1.1"
+    return [
+        {"name": f"{name}: collection", "value": keyed["spent"], "asked": 30.0, "unit": "s"},
+        {"name": f"{name}: longest step", "value": keyed["longest"], "asked": None, "unit": "ms"},
+        {"name": f"{name}: saved", "value": keyed["saved"], "asked": None, "unit": "%"},
+        {
+            "name": "10^8 events, last 10^6 stay: memory",
+            "value": last["memory"],
+            "asked": 200.0,
+            "unit": "MB",
+        },
+        {
+            "name": "10^8 events, last 10^6 stay: collection",
+            "value": last["spent"],
+            "asked": None,
+            "unit": "s",
+        },
+    ]

@@ -1,0 +1,163 @@
+"""How well `cutset hunt` finds planted defects (`tests/hunt`): how many within a budget each, after how
+long, and how small the finding is. Beside it, on the same budget, the nemesis' seeds one after the other.
+
+Ten minutes for each of some forty defects twice over are half a day. The environment changes that:
+CUTSET_HUNT_S, the seconds for each; CUTSET_HUNT_MUTANTS, names with commas between; CUTSET_HUNT_WAYS, some of
+hunt, nemesis; CUTSET_HUNT_REPLAYS, how often each finding is then replayed on real processes. What breaks
+without the defect, too, is not counted. Those that are set aside count apart.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.backend_names import LOCAL, SIMULATOR
+from experiments.child_python import python_command
+from experiments.hunting.written import base_of
+from experiments.loader import load_experiment
+from testbed.campaign.hunting.counts import read_counts
+from testbed.campaign.hunting.worker import answer, trials_at
+from tests.hunt.planted import Mutant, mutants, planted_copy, planted_environment
+
+EXPERIMENTS = {"sprinkler": "nemesis", "scribe": "scribe-nemesis", "meghdoot": "meghdoot-nemesis"}
+BUDGET_S = float(os.environ.get("CUTSET_HUNT_S", "600"))
+WAYS = tuple(os.environ.get("CUTSET_HUNT_WAYS", "hunt,nemesis").split(","))
+REPLAYS = int(os.environ.get("CUTSET_HUNT_REPLAYS", "3"))
+FEW = 3
+"""Faults, of nine in ten of what is found."""
+GRACE_S = 600.0
+"""For what is shrunk when the budget is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of one defect. after_s: when it was found, None if it was not. faults: that were left. broke:
+    in how many replays on real processes; None if there were none.
+    """
+
+    mutant: Mutant
+    after_s: float | None
+    faults: int | None = None
+    broke: int | None = None
+
+
+def measure() -> list[dict[str, Any]]:
+    """Rows for `make bench`."""
+    return [row for way in WAYS for row in _rows(way, list(_found(way)))]
+
+
+def _found(way: str) -> Iterator[Result]:
+    asked = os.environ.get("CUTSET_HUNT_MUTANTS")
+    names = asked.split(",") if asked else [mutant.name for mutant in mutants()]
+    for mutant in mutants():
+        if mutant.name not in names:
+            continue
+        with tempfile.TemporaryDirectory(prefix="cutset-bench-") as folder:
+            copy = planted_copy(mutant, Path(folder) / "copy")
+            find = _nemesis if way == "nemesis" else _hunted
+            result = find(mutant, copy, Path(folder) / "hunt")
+        sys.stderr.write(f"  {way} {mutant.system} {mutant.name}: {_said(result)}\n")
+        yield result
+
+
+def _said(result: Result) -> str:
+    if result.after_s is None:
+        return "not found"
+    replayed = "" if result.broke is None else f", broke in {result.broke} of {REPLAYS} on real processes"
+    return f"{result.after_s:.0f} s, {result.faults} faults{replayed}"
+
+
+def _hunted(mutant: Mutant, copy: Path, out: Path) -> Result:
+    options = ["--for", f"{BUDGET_S:g}s", "--findings", "1", "-o", str(out)]
+    seen: set[Path] = set()
+    while True:  # it goes on until the budget is over, or what it finds is what was planted
+        _run(copy, "testbed.cli.main", "hunt", EXPERIMENTS[mutant.system], *options)
+        found = set(out.glob("findings/*/finding.json")) - seen
+        if not found:
+            return Result(mutant, None)
+        seen |= found
+        for finding in sorted(found):
+            content = json.loads(finding.read_text())
+            if _breaks_here(EXPERIMENTS[mutant.system], content):
+                sys.stderr.write(f"  {mutant.name}: breaks without the defect, too: {content['said']}\n")
+                sys.stderr.write(f"  {json.dumps(content['case'])}\n")
+                continue
+            broke = _replayed(copy, finding.parent) if REPLAYS else None
+            return Result(mutant, content["after_s"], len(content["case"]["disturbances"]), broke)
+
+
+def _breaks_here(experiment: str, finding: dict[str, Any]) -> bool:
+    """Whether a finding breaks alike in our own code, where nothing is planted."""
+    base = base_of(load_experiment(experiment))
+    here = trials_at(SIMULATOR, {"experiment": base.to_json(), "build": None, "modules": []})
+    broken = answer(here, {"do": "try", "case": finding["case"]}).get("violations", ())
+    return any(each["kind"] == finding["violation"]["kind"] for each in broken)
+
+
+def _replayed(copy: Path, finding: Path) -> int:
+    """In how many runs on real processes of a copy a finding broke."""
+    _run(copy, "testbed.cli.main", "hunt", "--replay", str(finding), "--times", str(REPLAYS))
+    return read_counts(finding)[LOCAL].broke
+
+
+def _nemesis(mutant: Mutant, copy: Path, _: Path) -> Result:
+    said = _run(copy, "tests.bench.simulated.nemesis_seeds", EXPERIMENTS[mutant.system], f"{BUDGET_S:g}")
+    after_s, faults = json.loads(said)
+    return Result(mutant, after_s, faults)
+
+
+def _run(copy: Path, module: str, *arguments: str) -> str:
+    done = subprocess.run(
+        python_command(module, *arguments),
+        cwd=copy,
+        env=planted_environment(copy),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        timeout=BUDGET_S + GRACE_S,
+        check=False,
+    )
+    return done.stdout
+
+
+def _rows(way: str, results: Sequence[Result]) -> Iterator[dict[str, Any]]:
+    for aside in (False, True):
+        some = [each for each in results if each.mutant.is_set_aside is aside]
+        if not some:
+            continue
+        found = [each for each in some if each.after_s is not None]
+        what = f"{way}: {'of those set aside' if aside else 'defects'}, {BUDGET_S:g} s each"
+        share = 7 / 10 if aside else 25 / 30
+        yield {
+            "name": f"{what}, found of {len(some)}",
+            "value": len(found),
+            "asked": share * len(some) if way == "hunt" else None,
+            "unit": "",
+        }
+        if not found:
+            continue
+        times = [each.after_s for each in found if each.after_s is not None]
+        yield {"name": f"{what}, median time", "value": statistics.median(times), "unit": "s"}
+        few = sum(1 for each in found if each.faults is not None and each.faults <= FEW)
+        if way != "nemesis":
+            yield {
+                "name": f"{what}, at most {FEW} faults after shrinking",
+                "value": few / len(found),
+                "asked": 0.9,
+                "unit": "of 1",
+            }
+        replayed = [each.broke for each in found if each.broke is not None]
+        if replayed:
+            yield {
+                "name": f"{what}, broke on real processes in one of {REPLAYS} runs or more",
+                "value": sum(map(bool, replayed)) / len(replayed),
+                "asked": 0.5,
+                "unit": "of 1",
+            }

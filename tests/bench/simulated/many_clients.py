@@ -1,0 +1,66 @@
+"""What the whole analysis of a run takes with 100,000 clients that follow 4 of 10,000 topics each: time, and
+memory of all its processes together (shared pages once: PSS).
+"""
+
+import os
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from node import systems
+from tests.many_clients import make_run
+
+CLIENTS, TOPICS = 100_000, 10_000
+LOOK_S = 0.2
+BROKER = Path(__file__).parents[2] / "broker" / "topic_broker.py"
+
+
+def pss_bytes(process: psutil.Process) -> int:
+    """Of a process and all below it, as far as they can be looked at before they are gone."""
+    found = 0
+    with suppress(psutil.Error):
+        found += sum(own_bytes(each) for each in (process, *process.children(recursive=True)))
+    return found
+
+
+def own_bytes(process: psutil.Process) -> int:
+    """Of a process alone; 0 of one that is gone."""
+    try:
+        rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+        return next(int(line.split()[1]) << 10 for line in rollup.splitlines() if line[:4] == "Pss:")
+    except (OSError, StopIteration):
+        return 0
+
+
+def analysed(run: Path) -> tuple[float, float, int]:
+    """Seconds, seconds of processors, and the most bytes at a time, of `cutset analyze`."""
+    command = [Path(sys.executable).with_name("cutset"), "analyze", run]
+    started_s, most = time.monotonic(), 0
+    before = os.times()
+    with psutil.Popen(command, stdout=sys.stderr) as process:
+        while process.poll() is None:
+            most = max(most, pss_bytes(process))
+            time.sleep(LOOK_S)
+    after = os.times()
+    cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
+    return time.monotonic() - started_s, cpu_s, most
+
+
+def measure() -> list[dict[str, Any]]:
+    """Rows for `make bench`."""
+    os.environ[systems.MODULES_VARIABLE] = str(BROKER)
+    systems.systems.cache_clear()
+    with tempfile.TemporaryDirectory() as folder:
+        run = make_run(Path(folder), clients=CLIENTS, topics=TOPICS)
+        seconds, cpu_s, most = analysed(run.path)
+    name = f"{CLIENTS:,} clients, {TOPICS:,} topics, 4 each"
+    return [
+        {"name": f"{name}: analysis", "value": seconds, "asked": 120.0, "unit": "s"},
+        {"name": f"{name}: processors", "value": cpu_s, "asked": None, "unit": "s"},
+        {"name": f"{name}: memory", "value": most / 2**20, "asked": 2048.0, "unit": "MiB"},
+    ]

@@ -1,0 +1,104 @@
+"""What a whole analysis takes from 0.2 to 20 GB of captures: time, and memory of driver, Java and worker.
+
+The runs are made up (`traffic.write_run`) and deleted afterwards; the largest has 10^9 delivered events and,
+with its tables, needs 25 GB below the temporary directory. Beside them a question about one capture, in SQL
+and by hand with tshark.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.bench.simulated.many_clients import own_bytes
+from tests.bench.traffic import write_run
+
+ROUNDS = (2_800, 28_000, 280_000)
+BATCH, EVENT_BYTES = 112, 4
+ASKED_MIB = {"driver": 1536.0, "worker": 2048.0}
+LOOK_S = 0.1
+CUTSET = Path(sys.executable).with_name("cutset")
+CAPTURE = "r0-client-0-eth0"
+QUESTION = "SELECT count(*), sum(wire_length) FROM packets WHERE capture = '{}' AND payload_length > 400"
+FILTER = "tcp.len > 400"
+
+Row = dict[str, Any]
+
+
+def measure() -> list[Row]:
+    """Make runs, analyse them, ask, delete them."""
+    rows: list[Row] = []
+    for rounds in ROUNDS:
+        with tempfile.TemporaryDirectory(prefix="cutset-bench-") as folder:
+            run = Path(folder) / "run"
+            write_run(run, rounds, event_bytes=EVENT_BYTES, batch=BATCH)
+            rows += _analysed(run)
+            if rounds != ROUNDS[-1]:
+                rows += _asked(run)
+    return rows
+
+
+def _analysed(run: Path) -> list[Row]:
+    size = sum(path.stat().st_size for path in (run / "captures").glob("*.pcap"))
+    began_s, most = time.monotonic(), dict.fromkeys(("driver", "java", "worker"), 0)
+    with psutil.Popen([CUTSET, "analyze", run], stdout=sys.stderr) as process:
+        while process.poll() is None:
+            for role, held in _held(process):
+                most[role] = max(most[role], held)
+            time.sleep(LOOK_S)
+    seconds = time.monotonic() - began_s
+    with_spark_s = _seconds([str(CUTSET), "analyze", str(run), "--master", "local[*]"])
+    name = f"{size / 1e9:.1f} GB"
+    return [
+        {"name": f"{name}: cutset analyze", "value": seconds, "asked": None, "unit": "s"},
+        {
+            "name": f"{name}: the time with Spark / ours",
+            "value": with_spark_s / seconds,
+            "asked": None,
+            "unit": "times",
+        },
+        {"name": f"{name}: captures a second", "value": size / seconds / 1e9, "asked": None, "unit": "GB/s"},
+        *(
+            {
+                "name": f"{name}: memory, {role}",
+                "value": held / 2**20,
+                "asked": ASKED_MIB.get(role),
+                "unit": "MiB",
+            }
+            for role, held in most.items()
+        ),
+    ]
+
+
+def _held(process: psutil.Process) -> list[tuple[str, int]]:
+    """The role of each process that there is, and its bytes."""
+    found = [("driver", own_bytes(process))]
+    try:
+        for child in process.children(recursive=True):
+            found.append(("java" if child.name() == "java" else "worker", own_bytes(child)))
+    except psutil.Error:  # it has ended
+        pass
+    return found
+
+
+def _asked(run: Path) -> list[Row]:
+    """Beside each other: seconds from the shell's point of view."""
+    capture = run / "captures" / f"{CAPTURE}.pcap"
+    ours = _seconds([str(CUTSET), "sql", str(run), QUESTION.format(CAPTURE)])
+    by_hand = _seconds(["tshark", "-n", "-r", str(capture), "-Y", FILTER, "-T", "fields", "-e", "frame.len"])
+    what = f"a question about one capture of {capture.stat().st_size / 1e6:.0f} MB"
+    return [
+        {"name": f"{what}: cutset sql", "value": ours, "asked": None, "unit": "s"},
+        {"name": f"{what}: tshark -Y", "value": by_hand, "asked": None, "unit": "s"},
+        {"name": f"{what}: tshark's time / ours", "value": by_hand / ours, "asked": None, "unit": "times"},
+    ]
+
+
+def _seconds(command: list[str]) -> float:
+    began_s = time.monotonic()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.monotonic() - began_s

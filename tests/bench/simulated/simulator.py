@@ -1,0 +1,109 @@
+"""What a short simulated run takes of a processor: three regions, 25 s of virtual time, 500 events/s in each,
+and faults by chance. What searches schedules of faults makes one run after the other in a process, so what
+is imported once is not counted. Messages are what it costs: the experiment's publishers close a batch every
+25 ms, those of Sprinkler's own settings every 50 ms. What a message costs is measured on a longer run: twelve
+regions (Abilene), 200 events/s in each, 20 s, two cuts; a run before it counts the messages.
+"""
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from analysis.pipeline import analyze_here
+from experiments.loader import load_experiment
+from node.core import machine as m
+from node.sim.process import Node
+from testbed.backends.in_memory import Watcher, simulate_in_memory
+from testbed.backends.simulator import Simulator, simulate
+from testbed.campaign.hunting.oracle import judge
+from testbed.campaign.one_run import Request, prepare
+from testbed.planning import make_plan
+from topologies.loader import load_topology
+
+EXPERIMENT = "nemesis"
+ABILENE = str(Path(__file__).parents[1] / "abilene-cuts.yaml")
+AS_WRITTEN = ("nemesis.vary=null",)  # the settings of the file in every run
+PLAIN = (*AS_WRITTEN, "parameters={}")  # and Sprinkler's own
+SEEDS = range(1, 4)
+PROCESSORS = 2  # on which the runs of a second are asked
+
+
+def run_once(out: Path, seed: int) -> tuple[float, float, float]:
+    """Seconds of a processor for the plan, the simulation and the analysis of a run."""
+    began_s = time.process_time()
+    experiment = load_experiment(EXPERIMENT, AS_WRITTEN)
+    request = Request(experiment, load_topology(experiment.topology), seed, "auto")
+    run = prepare(request, Simulator(), out)
+    planned_s = time.process_time()
+    simulate(run, lambda message: None)
+    simulated_s = time.process_time()
+    analyze_here(run, progress=lambda text: None)
+    return planned_s - began_s, simulated_s - planned_s, time.process_time() - simulated_s
+
+
+def hunted_s(overrides: tuple[str, ...], seed: int) -> float:
+    """Seconds of a processor for a run in memory that is judged, as a hunt makes them."""
+    experiment = load_experiment(EXPERIMENT, overrides)
+    plan = make_plan(experiment, load_topology(experiment.topology), seed=seed, links_kind="auto")
+    began_s = time.process_time()
+    judge(simulate_in_memory(plan, {"experiment": experiment.to_json(), "topology": {}}))
+    return time.process_time() - began_s
+
+
+class MessageCount(Watcher):
+    """Counts the messages that processes hand to connections."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+
+    def sent(self, source: Node, target: Node, effect: m.Send) -> None:
+        """See `Watcher`."""
+        self.messages += len(effect.messages)
+
+
+def message_us() -> float:
+    """Microseconds of a processor for each message of the Abilene run."""
+    experiment = load_experiment(ABILENE)
+    plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+    described = {"experiment": experiment.to_json(), "topology": {}}
+    count = MessageCount()
+    simulate_in_memory(plan, described, watcher=count)
+    began_s = time.process_time()
+    simulate_in_memory(plan, described)
+    return (time.process_time() - began_s) * 1e6 / count.messages
+
+
+def measure() -> list[dict[str, Any]]:
+    """Rows for `make bench`."""
+    with tempfile.TemporaryDirectory() as folder:
+        run_once(Path(folder), SEEDS.start)  # imports
+        taken = [run_once(Path(folder), seed) for seed in SEEDS]
+    plan_s, simulation_s, analysis_s = (sum(part) / len(taken) for part in zip(*taken, strict=True))
+    run_s = plan_s + simulation_s + analysis_s
+    hunted = {
+        name: sum(hunted_s(overrides, seed) for seed in SEEDS) / len(SEEDS)
+        for name, overrides in (("as written", AS_WRITTEN), ("with Sprinkler's own settings", PLAIN))
+    }
+    return [
+        {"name": "plan of a run", "value": plan_s, "asked": None, "unit": "s"},
+        {"name": "simulation of a run", "value": simulation_s, "asked": None, "unit": "s"},
+        {"name": "analysis of a run", "value": analysis_s, "asked": None, "unit": "s"},
+        {"name": "processor time of a run", "value": run_s, "asked": 1.0, "unit": "s"},
+        {
+            "name": f"simulated runs on {PROCESSORS} processors",
+            "value": PROCESSORS / run_s,
+            "asked": 2.0,
+            "unit": "1/s",
+        },
+        *(
+            {
+                "name": f"hunted runs on {PROCESSORS} processors, {name}",
+                "value": PROCESSORS / taken_s,
+                "asked": 3.0,
+                "unit": "1/s",
+            }
+            for name, taken_s in hunted.items()
+        ),
+        {"name": "a message, 12 regions (Abilene)", "value": message_us(), "asked": 12.0, "unit": "µs"},
+    ]

@@ -1,0 +1,198 @@
+"""Packed runs in S3: a real server on loopback, Arrow's own client."""
+
+import errno
+import json
+import shutil
+from pathlib import Path
+from typing import IO
+
+import pytest
+from pyarrow.fs import copy_files
+
+from experiments.archives import elsewhere
+from experiments.archives.elsewhere import bring
+from experiments.archives.stores import copy, is_url, name_of, reached
+from experiments.records.rundir import INDEX, KEY_LOG, RunDirectory
+from testbed.cli import main
+from tests.bench.traffic import write_run
+from topologies.errors import InputError
+
+NAME = "20260101T000000Z-link-failure-0a1b2c"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    """A run that was not analysed yet."""
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "mine" / NAME, 300, regions=2)
+    return RunDirectory(tmp_path / "mine" / NAME)
+
+
+def test_a_run_goes_to_s3_and_comes_back_once_and_can_be_asked(
+    s3: str, run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"s3a://lab/nights/{NAME}.tar.zst?{s3}"
+    assert main.run(["export", str(run.path), "-o", url]) == 0
+    assert main.run(["export", str(run.path), "-o", url]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert main.run(["export", str(run.path), "-o", url, "--force"]) == 0
+    capsys.readouterr()
+
+    assert main.run(["analyze", url]) in {0, 1}
+    assert f"brought to {Path('runs', NAME)}" in capsys.readouterr().err
+    assert main.run(["sql", url, "SELECT sum(delivered) AS n FROM deliveries", "--format", "csv"]) == 0
+    out, told = capsys.readouterr()
+    assert out.split() == ['"n"', str(300 * 100 * 2 * 4)]
+    assert "was brought before" in told
+    assert not [path for path in tmp_path.iterdir() if path.suffix == ".zst"]
+
+
+def test_of_a_run_that_is_here_only_the_beginning_is_fetched(
+    run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elsewhere, "BEGINNING_BYTES", 40_000)
+    assert main.run(["export", str(run.path), "-o", "packed.tar.zst"]) == 0
+    archive = tmp_path / "packed.tar.zst"
+    place = tmp_path / "runs" / NAME
+    assert bring(archive.as_uri(), tmp_path / "runs") == (place, True)
+    archive.write_bytes(archive.read_bytes()[:50_000])
+    assert bring(archive.as_uri(), tmp_path / "runs") == (place, False)
+    (place / "run.json").unlink()  # something else has its place
+    with pytest.raises(InputError):
+        bring(archive.as_uri(), tmp_path / "runs")
+
+
+def test_what_is_not_there_or_cannot_be_reached_is_said_in_a_line(
+    s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for url, problem in (
+        (f"s3://lab/none.tar.zst?{s3}", "there is no such packed run"),
+        (f"s3://no-such-bucket/none.tar.zst?{s3}", "there is no such packed run"),
+        ("gopher://lab/a-run.tar.zst", "cannot be read or written"),
+    ):
+        with pytest.raises(InputError, match=problem) as raised:
+            bring(url, tmp_path)
+        assert "\n" not in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["no archive", "cut off"])
+def test_an_archive_that_is_none_leaves_nothing(
+    s3: str, run: RunDirectory, tmp_path: Path, damage: str
+) -> None:
+    assert main.run(["export", str(run.path), "-o", "whole.tar.zst"]) == 0
+    whole = Path("whole.tar.zst").read_bytes()
+    bad = tmp_path / "bad.tar.zst"
+    bad.write_bytes(b"nothing of the kind" * 100_000 if damage == "no archive" else whole[: len(whole) // 2])
+    with pytest.raises(InputError):
+        bring(bad.as_uri(), tmp_path / "runs")
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_what_is_no_run_at_a_url_is_refused(
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere_url = run.path.parent.as_uri()
+    assert main.run(["report", elsewhere_url]) == 2
+    assert "should be a run's directory, or name one packed, *.tar.zst" in capsys.readouterr().err
+    assert main.run(["verify", run.path.as_uri()]) == 2
+    assert "should name a file that ends with .tar.zst" in capsys.readouterr().err
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_directory_in_s3_is_brought_once_without_what_is_made_anew(
+    s3: str, run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, path = reached(f"s3://lab/runs/{NAME}?{s3}")
+    [capture, *_] = sorted(run.captures.glob("*.pcap"))
+    (run.captures / (capture.name + INDEX)).write_text("{}")
+    (run.path / KEY_LOG).write_text("CLIENT_RANDOM 00 00")
+    copy_files(str(run.path), path, destination_filesystem=store)
+    url = f"s3a://lab/runs/{NAME}/?{s3}"
+    place = tmp_path / "runs" / NAME
+    assert bring(url, tmp_path / "runs") == (place, True)
+    assert bring(url, tmp_path / "runs") == (place, False)
+    there = {file.relative_to(place): file.read_bytes() for file in place.rglob("*") if file.is_file()}
+    here = {file.relative_to(run.path): file.read_bytes() for file in run.path.rglob("*") if file.is_file()}
+    assert there == {file: content for file, content in here.items() if file.suffix != INDEX}
+    assert (place / KEY_LOG).stat().st_mode & 0o777 == 0o600
+    assert main.run(["analyze", url]) in {0, 1}
+    assert "was brought before" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("record", ["junk", "[]", "{}", ""])
+def test_a_directory_whose_record_is_none_does_not_take_the_place_of_a_good_one(
+    run: RunDirectory, tmp_path: Path, record: str
+) -> None:
+    bad = RunDirectory(shutil.copytree(run.path, tmp_path / "bad" / NAME))
+    bad.run_json.write_text(record)
+    with pytest.raises(InputError) as raised:
+        bring(bad.path.as_uri(), tmp_path / "runs")
+    assert raised.value.file == bad.path.as_uri()
+    assert bring(run.path.as_uri(), tmp_path / "runs") == (tmp_path / "runs" / NAME, True)
+
+
+def test_a_directory_that_breaks_off_leaves_nothing_and_another_run_is_left_alone(
+    run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks_off(store: object, path: str, file: Path, size: int) -> None:
+        if file.parent.name == "captures":
+            raise OSError(errno.ECONNRESET, "Connection reset by peer")
+        copy(store, path, file, size)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(elsewhere, "copy", breaks_off)
+        with pytest.raises(InputError, match="Connection reset by peer"):
+            bring(run.path.as_uri(), tmp_path / "runs")
+    assert list((tmp_path / "runs").iterdir()) == []
+
+    assert bring(run.path.as_uri(), tmp_path / "runs") == (tmp_path / "runs" / NAME, True)
+    content = json.loads(run.run_json.read_text())
+    run.run_json.write_text(json.dumps(content | {"commit": "of another checkout"}))
+    with pytest.raises(InputError, match="is there already, and is another one"):
+        bring(run.path.as_uri(), tmp_path / "runs")
+
+
+def test_what_stands_at_a_url_is_verified_and_not_what_came_from_there_before(
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["analyze", str(run.path)]) == 0
+    assert main.run(["export", str(run.path), "-o", "packed.tar.zst"]) == 0
+    archive = tmp_path / "packed.tar.zst"
+    assert main.run(["report", archive.as_uri()]) == 0
+    assert main.run(["verify", archive.as_uri()]) == 0
+    content = bytearray(archive.read_bytes())
+    content[len(content) // 2] ^= 1
+    archive.write_bytes(content)
+    capsys.readouterr()
+    assert main.run(["verify", archive.as_uri()]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"cutset: {archive.as_uri()}: is damaged")
+    assert {path.name for path in tmp_path.iterdir()} == {"mine", "runs", "packed.tar.zst"}
+
+
+def test_an_archive_that_cannot_be_sent_whole_replaces_nothing(
+    run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def send_a_part(source: IO[bytes], stream: IO[bytes], _: int) -> None:
+        stream.write(source.read(1000))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    place = tmp_path / "there" / "packed.tar.zst"
+    place.parent.mkdir()
+    place.write_bytes(b"of yesterday")
+    monkeypatch.setattr(elsewhere.shutil, "copyfileobj", send_a_part)
+    assert main.run(["export", str(run.path), "-o", place.as_uri(), "--force"]) == 2
+    assert "No space left on device" in capsys.readouterr().err
+    assert [path.read_bytes() for path in place.parent.iterdir()] == [b"of yesterday"]
+
+
+@pytest.mark.parametrize(
+    ("name", "url"), [("s3://lab/a.tar.zst", True), ("runs/a", False), ("C:/a", False), ("latest", False)]
+)
+def test_a_url_is_told_from_a_path(name: str, url: bool) -> None:
+    assert is_url(name) is url
+
+
+def test_options_are_no_part_of_a_name() -> None:
+    assert name_of("s3://lab/nights/a.tar.zst?scheme=http") == "a.tar.zst"

@@ -1,0 +1,274 @@
+"""An archive that is foreign or hostile is refused in a line, and leaves nothing."""
+
+import fcntl
+import io
+import os
+import shutil
+import tarfile
+import tracemalloc
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from experiments.archives import unpacking
+from experiments.archives.packing import COUNT
+from experiments.archives.unpacking import unpacked
+from topologies.errors import InputError
+
+NAME = "20260314T020000Z-link-failure-0a1b2c"
+RUN_JSON = f"{NAME}/run.json"
+Change = Callable[[tarfile.TarInfo], None]
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    return tmp_path / "run.tar.zst"
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[Path]:
+    """Where it is unpacked to. Nothing may stand anywhere else."""
+    yield tmp_path / "there"
+    assert {path.name for path in tmp_path.iterdir()} <= {"run.tar.zst", "there"}
+
+
+def nothing_in(folder: Path) -> bool:
+    return not folder.exists() or not list(folder.iterdir())
+
+
+def write(
+    archive: Path,
+    *members: tuple[str, bytes],
+    change: Change = lambda _: None,
+    headers: Mapping[str, str] | None = None,
+) -> None:
+    """An archive of these files. change: what is done to the last one's header. headers: its pax headers."""
+    files = []
+    for name, content in members:
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        files.append((member, content))
+    member.pax_headers = dict(headers or {})
+    change(member)
+    stream = io.BytesIO()
+    count = {COUNT: str(sum(not member.isdir() for member, _ in files))}
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT, pax_headers=count) as tar:
+        for member, content in files:
+            tar.addfile(member, io.BytesIO(content))
+    archive.write_bytes(zstandard.compress(stream.getvalue()))
+
+
+def _outside(member: tarfile.TarInfo) -> None:
+    member.name = f"{NAME}/../../outside"
+
+
+def _absolute(member: tarfile.TarInfo) -> None:
+    member.name = "/tmp/outside"
+
+
+def _elsewhere(member: tarfile.TarInfo) -> None:
+    member.name = f"{NAME}d/file"
+
+
+def _link(member: tarfile.TarInfo) -> None:
+    member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
+
+
+def _device(member: tarfile.TarInfo) -> None:
+    member.type = tarfile.CHRTYPE
+
+
+def _long_name(member: tarfile.TarInfo) -> None:
+    member.type = tarfile.GNUTYPE_LONGNAME
+
+
+def _sparse(member: tarfile.TarInfo) -> None:
+    member.type = tarfile.GNUTYPE_SPARSE
+
+
+def _deep(member: tarfile.TarInfo) -> None:
+    member.name = NAME + "/d" * 40
+
+
+def _unprintable(member: tarfile.TarInfo) -> None:
+    member.name = f"{NAME}/\x1b[2Jfile"
+
+
+@pytest.mark.parametrize(
+    "change", [_outside, _absolute, _elsewhere, _link, _device, _long_name, _sparse, _deep, _unprintable]
+)
+def test_what_no_run_has_is_refused(archive: Path, there: Path, change: Change) -> None:
+    write(archive, (RUN_JSON, b"{}"), (f"{NAME}/file", b"hello"), change=change)
+    with pytest.raises(InputError, match=r"go elsewhere|no packed run does|neither a file nor a folder"):
+        unpacked(archive, there)
+    assert nothing_in(there)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("path", f"{NAME}/a\0b"),
+        ("path", f"{NAME}/{'x' * 300}"),
+        ("size", "-5"),
+        ("linkpath", "/etc/passwd"),
+        ("hdrcharset", "BINARY"),
+        ("GNU.sparse.map", "0,1"),
+        ("SCHILY.xattr.user.a", "b"),
+    ],
+)
+def test_headers_that_no_packed_run_has_are_refused(archive: Path, there: Path, key: str, value: str) -> None:
+    write(archive, (RUN_JSON, b"{}"), (f"{NAME}/file", b"hello"), headers={key: value})
+    with pytest.raises(InputError):
+        unpacked(archive, there)
+    assert nothing_in(there)
+
+
+@pytest.mark.parametrize("mtime", ["nan", "inf", "1e30", "-1e30", "now"])
+def test_no_time_in_an_archive_counts(archive: Path, there: Path, mtime: str) -> None:
+    write(archive, (RUN_JSON, b"{}"), (f"{NAME}/file", b"hello"), headers={"mtime": mtime})
+    place, _ = unpacked(archive, there)
+    made_ns = [(place / name).stat().st_mtime_ns for name in ("run.json", "file")]
+    assert min(made_ns) >= archive.stat().st_mtime_ns
+
+
+def test_a_header_of_a_gibibyte_is_not_read(archive: Path, there: Path) -> None:
+    header = tarfile.TarInfo("header")
+    header.type, header.size = tarfile.XHDTYPE, 1 << 30
+    plain = header.tobuf() + b"9 comment=" + b"x" * (64 << 20)  # the rest would come
+    archive.write_bytes(zstandard.compress(plain))
+    del plain
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="has a header of 1048576 KiB"):
+            unpacked(archive, there)
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_map_of_a_sparse_file_is_not_read(archive: Path, there: Path) -> None:
+    sparse = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "5"}
+    plan = b"4000000\n" + b"0\n0\n" * 4_000_000
+    write(archive, (RUN_JSON, b"{}"), (f"{NAME}/file", plan), headers=sparse)
+    del plan
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="holds a sparse file"):
+            unpacked(archive, there)
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
+    assert nothing_in(there)
+
+
+@pytest.mark.parametrize(
+    "records", [b"0 path=a\n", b"-3 ", b"9 path=a", b"8 path=\xff\n", b"x\n", b"9" * 5000]
+)
+def test_broken_headers_are_refused(archive: Path, there: Path, records: bytes) -> None:
+    header = tarfile.TarInfo("header")
+    header.type, header.size = tarfile.XHDTYPE, len(records)
+    plain = header.tobuf() + records + bytes(-len(records) % 512)
+    archive.write_bytes(zstandard.compress(plain))
+    with pytest.raises(InputError, match="is damaged, or no packed run"):
+        unpacked(archive, there)
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b'{"a":' * 100_000, b"9" * 10_000, b"\xff", b"{"])
+def test_a_run_json_that_cannot_be_read_is_refused(archive: Path, there: Path, text: bytes) -> None:
+    write(archive, (RUN_JSON, text))
+    with pytest.raises(InputError, match=r"its run\.json is no JSON"):
+        unpacked(archive, there)
+
+
+@pytest.mark.parametrize("name", ["nights", "history", ".hidden", "run", "20260314T020000Z", "2026\x1b"])
+def test_only_what_is_named_as_runs_are_is_unpacked(archive: Path, there: Path, name: str) -> None:
+    write(archive, (f"{name}/run.json", b"{}"))
+    with pytest.raises(InputError):
+        unpacked(archive, there)
+    assert nothing_in(there)
+
+
+def test_folders_count_too(archive: Path, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def folder(member: tarfile.TarInfo) -> None:
+        member.type = tarfile.DIRTYPE
+
+    monkeypatch.setattr(unpacking, "MEMBERS_MAX", 1)
+    write(archive, (RUN_JSON, b"{}"), (f"{NAME}/folder", b""), change=folder)
+    with pytest.raises(InputError, match="holds more than 1 files and folders"):
+        unpacked(archive, there)
+    monkeypatch.setattr(unpacking, "MEMBERS_MAX", 2)
+    assert (unpacked(archive, there)[0] / "folder").is_dir()
+
+
+def test_a_file_that_comes_twice_is_refused(archive: Path, there: Path) -> None:
+    write(archive, (RUN_JSON, b"{}"), (RUN_JSON, b"[]"))
+    with pytest.raises(InputError, match="cannot be unpacked"):
+        unpacked(archive, there)
+    assert nothing_in(there)
+
+
+def test_what_goes_on_after_its_end_is_refused(archive: Path, there: Path) -> None:
+    write(archive, (RUN_JSON, b"{}"))
+    plain = zstandard.ZstdDecompressor().stream_reader(archive.read_bytes()).read()
+    archive.write_bytes(zstandard.compress(plain + bytes(2 << 20)))
+    with pytest.raises(InputError, match="goes on after its end"):
+        unpacked(archive, there)
+
+
+def test_what_a_crash_left_goes_but_not_what_is_being_unpacked(archive: Path, there: Path) -> None:
+    write(archive, (RUN_JSON, b"{}"))
+    left, busy = there / ".unpacking-left", there / ".unpacking-busy"
+    for folder in (left, busy):
+        (folder / NAME).mkdir(parents=True)
+    lock = os.open(busy, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        place, _ = unpacked(archive, there)
+    finally:
+        os.close(lock)
+    assert sorted(there.iterdir()) == [busy, place]
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", zstandard.compress(b"hello" * 500)])
+def test_what_is_no_packed_run_is_refused(archive: Path, there: Path, content: bytes) -> None:
+    archive.write_bytes(content)
+    with pytest.raises(InputError, match=r"is damaged, or no packed run|is no packed run"):
+        unpacked(archive, there)
+
+
+def test_an_archive_that_grows_as_no_run_does_is_refused(
+    archive: Path, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpacking, "SIZE_ALWAYS_ALLOWED", 1 << 20)
+    write(archive, (RUN_JSON, b"{}"), *((f"{NAME}/logs/{n}", bytes(1 << 20)) for n in range(8)))
+    assert archive.stat().st_size < 8 << 10
+    with pytest.raises(InputError, match=r"unpacks to more than \d MiB, 1000 times its size.*tar --zstd -xf"):
+        unpacked(archive, there)
+    assert nothing_in(there)
+
+
+def test_many_small_files_count_as_what_they_take(
+    archive: Path, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpacking, "SIZE_ALWAYS_ALLOWED", 1 << 20)
+    monkeypatch.setattr(unpacking, "GROWTH_MAX", 1)
+    write(archive, (RUN_JSON, b"{}"), *((f"{NAME}/logs/{n}", b"") for n in range(300)))
+    with pytest.raises(InputError, match=r"unpacks to more than 1 MiB"):
+        unpacked(archive, there)
+    assert nothing_in(there)
+
+
+def test_an_archive_takes_half_of_what_is_free_at_most(
+    archive: Path, there: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(archive.parent)
+    small = usage._replace(free=(600 << 20))
+    monkeypatch.setattr(unpacking.shutil, "disk_usage", lambda _: small)
+    monkeypatch.setattr(unpacking, "FREE_SHARE", 1e-3)
+    write(archive, (RUN_JSON, b"{}"), (f"{NAME}/logs/a", bytes(1 << 20)))
+    with pytest.raises(InputError, match="unpacks to more than 0 MiB, half of what is free"):
+        unpacked(archive, there)
+    monkeypatch.setattr(unpacking, "FREE_SHARE", 0.5)
+    assert unpacked(archive, there)[1]

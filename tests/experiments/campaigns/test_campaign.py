@@ -1,0 +1,194 @@
+"""Records of sweeps and nights: earlier files are read, and damaged ones are refused in one line."""
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.campaigns.campaign import CampaignRecord, Failure, Headline, State
+from experiments.campaigns.nights import NightDirectory
+from experiments.campaigns.sweep_expectations import GroupJudgement, Judgement
+from experiments.campaigns.sweepdir import SweepDirectory
+from experiments.records.run_record import Outcome
+from experiments.suite import read_suite
+from testbed.campaign.nights.night_options import HISTORY, NightOptions
+from testbed.campaign.nights.night_text import show_night
+from testbed.campaign.sweeps.sweep_outcome import show_sweep
+from testbed.campaign.texts.campaign_text import run_line, runs_text
+from testbed.nightly.hooks import message
+from testbed.nightly.junit import junit_xml
+from topologies.errors import InputError
+
+EARLIER = Path(__file__).parent / "earlier"
+ODD: tuple[Any, ...] = (None, True, -1, 1 << 70, 1e9, "", "x", "../x", "\x1b[2J", [], ["x"], {}, {"x": 1})
+"""What may stand in place of any value of a damaged or hostile file."""
+
+
+def sweep(folder: Path, content: str) -> CampaignRecord[Any]:
+    (folder / "sweep.json").write_text(content)
+    return SweepDirectory(folder).read()
+
+
+def night(folder: Path, content: str) -> CampaignRecord[Any]:
+    (folder / "night.json").write_text(content)
+    return NightDirectory(folder).read()
+
+
+def shown(folder: Path, record: Any) -> None:
+    """All that is said of a record."""
+    for run in record.runs:
+        run_line(run, 1, len(record.runs), 1.0)
+    runs_text(record)
+    if hasattr(record, "sweep"):
+        show_sweep(SweepDirectory(folder), record, ("tiny", ()))
+        return
+    directory = NightDirectory(folder)
+    usual = NightOptions(jobs=1, out=folder, history=HISTORY, site=None, hooks=(), hooks_always=())
+    message(directory, record, None)
+    junit_xml(directory, record)
+    if not any(run.failure for run in record.runs):  # one that failed is replayed: its suite must have it
+        show_night(directory, record, read_suite("quick"), None, usual)
+
+
+def test_a_sweep_that_an_earlier_version_made_is_read(tmp_path: Path) -> None:
+    content = (EARLIER / "sweep.json").read_text()
+    record = sweep(tmp_path, content)
+    before = json.loads(content)
+    assert (record.backend, record.links, record.outcome) == ("simulator", "auto", Outcome.INTERRUPTED)
+    assert record.digest == before["digest"]
+    done, _, crashed, pending = record.runs
+    assert [run.state for run in record.runs] == [State.DONE, State.DONE, State.FAILED, State.PENDING]
+    assert (done.name, done.run, done.seed) == ("1-rate-100-s-r0", "points/1-rate-100-s-r0", 1)
+    assert (done.values, done.verdict) == ({"workload.rate": "100/s"}, "failed")
+    assert asdict(done.headline) == before["points"][0]["headline"]
+    assert (crashed.problem, crashed.duration_s, crashed.repetition) == ("the sandbox ended", 1.25, 1)
+    assert (pending.run, pending.headline) == (None, Headline())
+    SweepDirectory(tmp_path).write(record)
+    assert SweepDirectory(tmp_path).read() == record
+
+
+def test_what_an_earlier_version_judged_is_read(tmp_path: Path) -> None:
+    record = sweep(tmp_path, (EARLIER / "sweep-judged.json").read_text())
+    assert record.expectations == (
+        Judgement(
+            "max(latency.p99_ms) by workload.rate <= 1000",
+            13.001,
+            True,
+            (
+                GroupJudgement(13.001, True, "workload.rate=100/s"),
+                GroupJudgement(13.001, True, "workload.rate=200/s"),
+            ),
+        ),
+    )
+    assert record.complete
+    assert not record.passed
+
+
+def test_a_night_that_an_earlier_version_made_is_read(tmp_path: Path) -> None:
+    record = night(tmp_path, (EARLIER / "night.json").read_text())
+    assert (record.night, record.suite, record.spent_s, record.outcome) == (
+        "2026-11-21",
+        "small",
+        5.754,
+        None,
+    )
+    never, long, good, torn, *later = record.runs
+    assert (never.name, never.failure, never.allow_failure) == ("never r0", Failure.EXPECTATION, True)
+    assert (long.state, long.run) == (State.SKIPPED, None)
+    assert (good.tries, good.torn) == (2, ("20261123T054440Z-tiny-0e1c2d.torn",))
+    assert (torn.name, torn.state, torn.backend) == ("good r1", State.RUNNING, "simulator")
+    assert [run.name for run in later] == ["good r2", "swept r0"]
+    assert record.pending == [torn, *later]
+    NightDirectory(tmp_path).write(record)
+    assert NightDirectory(tmp_path).read() == record
+
+
+def test_texts_that_an_earlier_version_did_not_tidy_are_on_one_line(tmp_path: Path) -> None:
+    content = json.loads((EARLIER / "sweep.json").read_text())
+    content["points"][2]["problem"] = "the sandbox\n  ended: \x1b[2J"
+    assert sweep(tmp_path, json.dumps(content)).runs[2].problem == "the sandbox ended: ?[2J"
+
+
+@pytest.mark.parametrize("read", [sweep, night])
+@pytest.mark.parametrize(
+    "content", ["[]", "{", "{}", '{"runs": []}', '{"schema": 3}', '{"schema": 1}', "\xff"]
+)
+def test_what_is_no_record_is_bad_input(
+    tmp_path: Path, read: Callable[[Path, str], object], content: str
+) -> None:
+    with pytest.raises(InputError, match=r"(sweep|night)\.json: "):
+        read(tmp_path, content)
+
+
+@pytest.mark.parametrize("read", [sweep, night])
+def test_runs_of_one_name_are_refused(
+    tmp_path: Path, read: Callable[[Path, str], CampaignRecord[Any]]
+) -> None:
+    content = json.loads((EARLIER / f"{read.__name__}.json").read_text())
+    runs = content.get("points") or content["runs"]
+    runs[1] = runs[0]
+    with pytest.raises(InputError, match=r"runs\.0\.name: several runs are called "):
+        read(tmp_path, json.dumps(content))
+
+
+@pytest.mark.parametrize("read", [sweep, night])
+@pytest.mark.parametrize("now", [False, True])
+def test_whatever_stands_in_a_record_it_is_shown_or_refused_in_one_line(
+    tmp_path: Path,
+    read: Callable[[Path, str], CampaignRecord[Any]],
+    now: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name = f"{read.__name__}.json"
+    record = read(tmp_path, (EARLIER / name).read_text())
+    if now:
+        directory = SweepDirectory(tmp_path) if read is sweep else NightDirectory(tmp_path)
+        directory.write(record)  # type: ignore[arg-type]
+        content = json.loads((tmp_path / name).read_text())
+    else:
+        content = json.loads((EARLIER / name).read_text())
+    refused = []
+    for changed in _changed(content):
+        try:
+            shown(tmp_path, read(tmp_path, json.dumps(changed)))
+        except InputError as error:
+            refused.append(str(error))
+    assert len(refused) > 100
+    for said in refused:
+        assert said.startswith(f"{tmp_path / name}: ")
+        assert said.isprintable()
+    assert "\x1b[2J" not in capsys.readouterr().out
+
+
+def _changed(content: Any) -> Iterator[Any]:
+    """The content with every value replaced by each odd one, and with every field left out."""
+    for path in _paths(content):
+        for odd in (*ODD, ...):
+            changed = copy.deepcopy(content)
+            place = changed
+            for part in path[:-1]:
+                place = place[part]
+            if odd is not ...:
+                place[path[-1]] = odd
+            elif isinstance(place, dict):
+                del place[path[-1]]
+            yield changed
+
+
+def _paths(content: Any) -> Iterator[tuple[Any, ...]]:
+    items = (
+        content.items()
+        if isinstance(content, dict)
+        else enumerate(content[:3])
+        if isinstance(content, list)
+        else ()
+    )
+    for key, value in items:
+        if key == "experiment" and isinstance(value, dict):
+            continue  # a sweep's experiment is only looked at by its name
+        yield (key,)
+        yield from ((key, *path) for path in _paths(value))

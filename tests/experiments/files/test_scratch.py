@@ -1,0 +1,122 @@
+"""Temporary folders go with their process, or when the next one is made."""
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from experiments.files.scratch import scratch
+
+CHECKOUT = Path(__file__).parents[3]
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from experiments.files.scratch import scratch
+with scratch("mine-", Path(sys.argv[1])) as folder:
+    (folder / "deep").mkdir()
+    (folder / "deep" / "file").write_text("x")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+FORKED = """
+import os, sys
+from contextlib import ExitStack
+from pathlib import Path
+from experiments.files.scratch import scratch
+stack = ExitStack()
+folder = stack.enter_context(scratch("mine-", Path(sys.argv[1])))
+if child := os.fork():
+    os.waitpid(child, 0)
+    print(folder.is_dir())
+    stack.close()
+"""
+
+
+def names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+def test_it_is_there_for_the_length_of_a_block(tmp_path: Path) -> None:
+    with scratch("mine-", tmp_path) as folder:
+        (folder / "file").write_text("x")
+        assert names(tmp_path) == [folder.name]
+        assert folder.name.startswith("mine-")
+    assert names(tmp_path) == []
+
+
+def in_python(code: str, folder: Path) -> str:
+    command = [sys.executable, "-c", code, folder]
+    environment = {"PYTHONPATH": str(CHECKOUT)}
+    return subprocess.run(command, check=False, env=environment, stdout=subprocess.PIPE, text=True).stdout
+
+
+def test_it_goes_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    in_python(KILLED, tmp_path)
+    deadline_s = time.monotonic() + 10
+    while names(tmp_path):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def test_what_is_left_over_goes_when_the_next_one_is_made(tmp_path: Path) -> None:
+    left = "mine-of-before-a-power-cut"
+    (tmp_path / left / "deep").mkdir(parents=True)
+    with scratch("others-", tmp_path):
+        assert left in names(tmp_path)
+    with scratch("mine-", tmp_path) as folder:
+        assert names(tmp_path) == [folder.name]
+
+
+def test_a_child_that_was_forked_leaves_it_to_its_parent(tmp_path: Path) -> None:
+    assert in_python(FORKED, tmp_path) == "True\n"
+    assert names(tmp_path) == []
+
+
+def test_one_that_is_in_use_stays(tmp_path: Path) -> None:
+    with scratch("mine-", tmp_path) as one, scratch("mine-", tmp_path) as other:
+        assert sorted(names(tmp_path)) == sorted([one.name, other.name])
+
+
+def test_a_link_to_elsewhere_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "mine-link").symlink_to(tmp_path / "precious")
+    with scratch("mine-", tmp_path):
+        assert (tmp_path / "precious").is_dir()
+
+
+def test_one_that_was_taken_for_left_over_before_it_was_locked_is_made_anew(
+    tmp_path: Path, monkeypatch
+) -> None:
+    lock, made = os.open, []
+
+    def late(path, flags, *more, **named):
+        if not made:  # somebody is faster
+            made.append(path)
+            path.rmdir()
+        return lock(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", late)
+    with scratch("mine-", tmp_path) as folder:
+        assert folder.is_dir()
+        assert folder not in made
+    assert made
+
+
+def test_where_there_are_no_locks_folders_are_made_and_nobody_elses_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with scratch("x-", tmp_path) as one, scratch("x-", tmp_path) as other:
+        assert one.is_dir()
+        assert other.is_dir()
+        assert one != other
+    assert not any(tmp_path.iterdir())

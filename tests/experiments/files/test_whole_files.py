@@ -1,0 +1,90 @@
+"""A file that is replaced is the old one or the new one, whatever happens to its writer."""
+
+import errno
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.files.whole_files import BEGUN, replacing, write_whole
+
+KILLED_IN_THE_MIDDLE = """
+import os, signal, sys
+from pathlib import Path
+from experiments.files.whole_files import replacing
+with replacing(Path(sys.argv[1])) as stream:
+    stream.write(b"new, in part")
+    stream.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+REPLACED_BY_ANOTHER = """
+import sys
+from pathlib import Path
+from experiments.files.whole_files import write_whole
+write_whole(Path(sys.argv[1]), "theirs")
+"""
+
+
+def names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+def fail_in_the_middle(path: Path) -> None:
+    with replacing(path, sync=False) as stream:
+        stream.write(b"new, in part")
+        raise ValueError("half")
+
+
+def test_the_new_content_takes_the_place_of_the_old(tmp_path: Path) -> None:
+    for text in ("one", "another: é"):
+        write_whole(tmp_path / "page", text)
+        assert (tmp_path / "page").read_text(encoding="utf-8") == text
+    assert names(tmp_path) == ["page"]
+
+
+def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    write_whole(tmp_path / "page", "old")
+    with pytest.raises(ValueError, match="half"):
+        fail_in_the_middle(tmp_path / "page")
+    assert (tmp_path / "page").read_text() == "old"
+    assert names(tmp_path) == ["page"]
+
+
+def test_a_writer_that_is_killed_leaves_the_old_file_and_what_readers_pass_by(tmp_path: Path) -> None:
+    write_whole(tmp_path / "page", "old")
+    command = [sys.executable, "-c", KILLED_IN_THE_MIDDLE, str(tmp_path / "page")]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert (tmp_path / "page").read_text() == "old"
+    (left,) = {path.name for path in tmp_path.iterdir()} - {"page"}
+    assert left.startswith(".")
+    assert left.endswith(BEGUN)
+
+
+def test_two_that_replace_one_file_at_once_do_not_write_into_each_others(tmp_path: Path) -> None:
+    with replacing(tmp_path / "page", sync=False) as stream:
+        stream.write(b"mine")
+        subprocess.run([sys.executable, "-c", REPLACED_BY_ANOTHER, str(tmp_path / "page")], check=True)
+        assert (tmp_path / "page").read_text() == "theirs"
+    assert (tmp_path / "page").read_text() == "mine"
+
+
+@pytest.mark.parametrize("lacking", [errno.EINVAL, errno.EOPNOTSUPP])
+def test_a_file_system_without_fsync_for_folders_takes_files_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: int
+) -> None:
+    sync = os.fsync
+
+    def of_files_alone(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(lacking, os.strerror(lacking))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", of_files_alone)
+    write_whole(tmp_path / "file", "new")
+    assert (tmp_path / "file").read_text() == "new"

@@ -1,0 +1,70 @@
+"""The fixed ways between regions."""
+
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.planned.plan import LinkPlan, Plan
+from experiments.planned.plan_routes import next_links
+from tests.testbed.network.plans import make_plan
+from topologies.link_parameters import LinkParameters
+
+
+def ways(plan: Plan) -> dict[tuple[str, str], str]:
+    return {
+        (origin, target): link.name
+        for origin, targets in next_links(plan).items()
+        for target, link in targets.items()
+    }
+
+
+def test_regions_with_a_link_use_it_even_if_a_detour_is_shorter() -> None:
+    plan = make_plan(3, parameters_of={(0, 2): LinkParameters(delay_us=90_000)})
+    assert ways(plan)["r0", "r2"] == "r0-r2"
+    assert ways(plan)["r2", "r0"] == "r0-r2"
+
+
+def test_regions_without_a_link_use_the_way_with_the_least_delay() -> None:
+    square = [(0, 1), (1, 3), (0, 2), (2, 3)]
+    plan = make_plan(4, pairs=square, parameters_of={(1, 3): LinkParameters(delay_us=11_000)})
+    assert ways(plan)["r0", "r3"] == "r0-r2"
+    assert ways(plan)["r3", "r0"] == "r2-r3"
+    assert ways(plan)["r1", "r2"] == "r0-r1"
+
+
+def test_a_region_apart_has_no_way() -> None:
+    assert ways(make_plan(3, pairs=[(0, 1)])) == {("r0", "r1"): "r0-r1", ("r1", "r0"): "r0-r1"}
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    regions = draw(st.integers(2, 6))
+    pairs = draw(st.lists(st.sampled_from(list(combinations(range(regions), 2))), unique=True, min_size=1))
+    parameters_of = {pair: LinkParameters(delay_us=draw(st.integers(0, 5))) for pair in pairs}
+    return make_plan(regions, 0, pairs=pairs, parameters_of=parameters_of)
+
+
+def connected(plan: Plan, origin: str) -> set[str]:
+    found = {origin}
+    while True:
+        more = {end for link in plan.links if {link.a, link.b} & found for end in (link.a, link.b)}
+        if more <= found:
+            return found
+        found |= more
+
+
+@given(plans())
+def test_following_the_ways_always_arrives(plan: Plan) -> None:
+    table = next_links(plan)
+    for region in table:
+        assert set(table[region]) == connected(plan, region) - {region}
+        for target in table[region]:
+            at, hops = region, 0
+            while at != target:
+                at, hops = other_end(table[at][target], at), hops + 1
+                assert hops <= len(table)
+
+
+def other_end(link: LinkPlan, region: str) -> str:
+    return link.b if link.a == region else link.a

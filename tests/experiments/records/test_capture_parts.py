@@ -1,0 +1,132 @@
+"""Captures in parts: named in order, joined to what one file would have been, whatever happens in between."""
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from experiments.records import capture_parts
+from topologies.errors import InputError
+
+HEADER = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, 1)
+
+
+def record(number: int) -> bytes:
+    return struct.pack("<IIII", 1_700_000_000, number, 4, 4) + number.to_bytes(4)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three parts of records 0 to 5; the second one is empty, as after a second without packets."""
+    made = capture_parts.folder_of(tmp_path / "r0-client-0-eth0.pcap")
+    made.mkdir()
+    for name, numbers in (("999", (0, 1, 2)), ("1000", ()), ("1001", (3, 4, 5))):
+        (made / f"{name}.pcap").write_bytes(HEADER + b"".join(map(record, numbers)))
+    return made
+
+
+def whole() -> bytes:
+    return HEADER + b"".join(map(record, range(6)))
+
+
+def test_parts_come_in_the_order_of_their_numbers_not_of_their_digits(folder: Path) -> None:
+    (folder / "notes.pcap").touch()
+    assert [capture_parts.number(part) for part in capture_parts.parts(folder)] == [999, 1000, 1001]
+
+
+def test_a_folder_that_is_not_there_has_no_parts(tmp_path: Path) -> None:
+    assert capture_parts.parts(tmp_path / "none.pcap.parts") == []
+
+
+def test_joined_parts_are_the_file_that_one_capture_would_have_written(folder: Path) -> None:
+    assert capture_parts.join_all(folder.parent) == 1
+    assert capture_parts.capture_of(folder).read_bytes() == whole()
+    assert not folder.exists()
+    assert [path.name for path in folder.parent.iterdir()] == ["r0-client-0-eth0.pcap"]
+
+
+def test_joining_again_changes_nothing(folder: Path) -> None:
+    capture_parts.join_all(folder.parent)
+    assert capture_parts.join_all(folder.parent) == 0
+    assert capture_parts.capture_of(folder).read_bytes() == whole()
+
+
+def test_a_joining_that_was_cut_short_begins_again(folder: Path) -> None:
+    (folder.parent / "r0-client-0-eth0.pcap.joining").write_bytes(b"half of it")
+    capture_parts.join_all(folder.parent)
+    assert capture_parts.capture_of(folder).read_bytes() == whole()
+
+
+def test_parts_that_a_crash_left_beside_the_whole_capture_only_go(folder: Path) -> None:
+    capture = capture_parts.capture_of(folder)
+    capture.write_bytes(whole())
+    (folder / "999.pcap").unlink()
+    capture_parts.join_all(folder.parent)
+    assert capture.read_bytes() == whole()
+    assert not folder.exists()
+
+
+def test_a_part_begun_as_the_capture_was_killed_holds_nothing(folder: Path) -> None:
+    (folder / "1002.pcap").write_bytes(HEADER[:10])
+    capture_parts.join_all(folder.parent)
+    assert capture_parts.capture_of(folder).read_bytes() == whole()
+
+
+def test_a_record_that_was_cut_off_stays_at_the_end(folder: Path) -> None:
+    (folder / "1002.pcap").write_bytes(HEADER + record(6)[:-1])
+    capture_parts.join_all(folder.parent)
+    assert capture_parts.capture_of(folder).read_bytes() == whole() + record(6)[:-1]
+
+
+def test_a_capture_without_a_single_part_is_an_empty_file(tmp_path: Path) -> None:
+    made = capture_parts.folder_of(tmp_path / "x.pcap")
+    made.mkdir()
+    capture_parts.join_all(tmp_path)
+    assert (tmp_path / "x.pcap").read_bytes() == b""
+
+
+def test_parts_of_different_captures_are_not_joined(folder: Path) -> None:
+    other = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)
+    (folder / "1002.pcap").write_bytes(other + record(6))
+    with pytest.raises(InputError, match=r"1002\.pcap.*another file header"):
+        capture_parts.join_all(folder.parent)
+    assert len(capture_parts.parts(folder)) == 4
+    assert not capture_parts.capture_of(folder).exists()
+
+
+def test_parts_that_are_still_written_are_not_joined(folder: Path) -> None:
+    with (
+        capture_parts.held(folder.parent),
+        pytest.raises(InputError, match="still being written by a run that goes on"),
+    ):
+        capture_parts.join_all(folder.parent)
+    assert len(capture_parts.parts(folder)) == 3
+
+
+def test_the_kernel_copies_all_of_a_part_larger_than_one_copy(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture_parts, "_COPY_BYTES", 7)
+    capture_parts.join_all(folder.parent)
+    assert capture_parts.capture_of(folder).read_bytes() == whole()
+
+
+def test_parts_are_joined_where_the_kernel_cannot_copy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(capture_parts.os, "copy_file_range", refuse)
+    capture_parts.join_all(folder.parent)
+    assert capture_parts.capture_of(folder).read_bytes() == whole()
+
+
+def test_links_in_the_place_of_parts_are_not_followed(folder: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "1000.pcap").write_bytes(b"all of it")
+    capture = capture_parts.capture_of(folder)
+    capture.with_name(f"{capture.name}.joining").symlink_to(precious / "1000.pcap")
+    (folder.parent / f"other.pcap{capture_parts.SUFFIX}").symlink_to(precious)
+    assert capture_parts.join_all(folder.parent) == 1
+    assert capture.read_bytes() == whole()
+    assert (precious / "1000.pcap").read_bytes() == b"all of it"

@@ -1,0 +1,155 @@
+"""run.json is read whole or refused in a line, whatever somebody made of one of its fields."""
+
+import json
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from analysis.pages.report.charts.bands import bands
+from analysis.pages.report.run_reader import AnalysedRun
+from analysis.timelines.links.traversals import traversals
+from analysis.timelines.machine_health import machine_problems
+from analysis.timelines.run_metadata import read_metadata
+from experiments.records.run_record import (
+    RunRecord,
+    read_record,
+    record_from_json,
+    record_from_text,
+    record_text,
+    record_to_json,
+    write_record,
+)
+from tests.analysis.timelines.world import COUNTERS, ZERO, run_json
+from tests.changed_json import GONE, changed
+from topologies.errors import InputError
+
+Path = tuple[str | int, ...]
+WRONG: tuple[Any, ...] = (
+    GONE,
+    None,
+    -1,
+    1 << 70,
+    "x",
+    "../x",
+    "\x1b[2J",
+    [],
+    {},
+    [[]],
+    {"x": 1},
+    True,
+    1e300,
+)
+FREE = ("experiment", "topology")
+"""As files have it: only some of their fields are looked at."""
+
+
+def whole() -> dict[str, Any]:
+    probe = {"when": "before", "from": "r0", "to": "r1", "rtt_us": [34_000.0]}
+    return run_json(
+        "captures=none",
+        "workload.collect.last=5",
+        counters=[COUNTERS],
+        probes=[probe],
+        versions={"python": "3.11"},
+    )
+
+
+def paths(value: Any, path: Path = ()) -> Iterator[Path]:
+    """Of every field, and of the first items of lists."""
+    if path:
+        yield path
+    if isinstance(value, dict) and path[:1] not in {(name,) for name in FREE}:
+        for key, child in value.items():
+            yield from paths(child, (*path, key))
+    elif isinstance(value, list):
+        for index, child in enumerate(value[:2]):
+            yield from paths(child, (*path, index))
+
+
+def looked_at(record: RunRecord) -> None:
+    """All that readers make of a record before they open another file."""
+    metadata = read_metadata(record)
+    machine_problems(record, metadata)
+    traversals(record.plan)
+    bands(AnalysedRun(record, {}, (), (), (), (), ()))
+    assert record.request.expect is not None
+    assert record_from_json(record_to_json(record)) == record
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: "gone" if wrong is GONE else repr(wrong)[:12])
+def test_a_field_that_somebody_changed_is_read_or_refused_in_a_line(wrong: Any) -> None:
+    content = whole()
+    looked_at(record_from_json(content))
+    broken = []
+    for path in paths(content):
+        try:
+            looked_at(record_from_text(json.dumps(changed(content, path, wrong)).encode()))
+        except InputError as error:
+            if "\n" in str(error) or not str(error).startswith("run.json: "):
+                broken.append((path, str(error)))
+        except Exception as error:  # noqa: BLE001 - that is what must not come
+            broken.append((path, f"{type(error).__name__}: {error}"))
+    assert broken == []
+
+
+@pytest.mark.parametrize(
+    "wrong", [7, "price", [7], [{}], [{"name": "price", "kind": "real", "low": "0", "high": 1.0}], {"a": {}}]
+)
+def test_attributes_that_are_none_are_refused(wrong: Any) -> None:
+    content = whole()
+    content["plan"]["workload"]["attributes"] = wrong
+    with pytest.raises(InputError, match="attributes: are no attributes"):
+        record_from_json(content)
+
+
+def test_changes_of_older_versions_are_those_of_the_plan_in_their_order() -> None:
+    content = whole()
+    older = content | {"schema": 1, "changes": []}
+    for planned, applied in zip(content["plan"]["changes"], content["changes"], strict=True):
+        told = {key: planned[key] for key in ("fault", "link", "direction", "state")}
+        older["changes"].append(told | {key: applied[key] for key in ("requested_ns", "applied_ns")})
+    assert record_from_json(older) == record_from_json(content)
+
+
+def test_each_change_comes_with_its_planned_one() -> None:
+    record = record_from_json(whole())
+    assert [change.fault for change, _ in record.carried_out] == ["cut", "cut", "restore", "restore"]
+    assert all(applied.applied_ns == ZERO + change.at_us * 1000 for change, applied in record.carried_out)
+
+
+def test_what_is_written_is_what_was_read() -> None:
+    record = record_from_json(whole())
+    assert '"index": 0' in record_text(record)
+    assert record_to_json(record)["plan"] == whole()["plan"]
+
+
+def test_reading_takes_memory_as_there_are_hosts_and_not_as_hosts_times_links(tmp_path) -> None:
+    record = record_from_json(whole())
+    host, lan = record.plan.hosts[1], next(link for link in record.plan.links if link.kind == "lan")
+    hosts = tuple(replace(host, name=f"more-{n}", lan_link=f"lan-{n}") for n in range(2_000))
+    links = tuple(replace(lan, name=each.lan_link, a=each.name) for each in hosts)
+    plan = replace(record.plan, hosts=record.plan.hosts + hosts, links=record.plan.links + links)
+    write_record(tmp_path / "run.json", replace(record, plan=plan))
+    tracemalloc.start()
+    read_record(tmp_path / "run.json")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * len((tmp_path / "run.json").read_bytes())
+
+
+def test_a_record_is_parsed_again_once_it_changed(tmp_path) -> None:
+    record = record_from_json(whole())
+    write_record(tmp_path / "run.json", record)
+    first = read_record(tmp_path / "run.json")
+    assert read_record(tmp_path / "run.json") is first
+    write_record(tmp_path / "run.json", replace(record, seed=record.seed + 1))
+    assert read_record(tmp_path / "run.json").seed == record.seed + 1
+
+
+def test_a_number_that_is_none_is_refused() -> None:
+    text = json.dumps(whole()).replace('"kind": "cut"', '"kind": NaN', 1)
+    with pytest.raises(InputError, match="is not JSON: NaN is no number"):
+        record_from_text(text.encode())

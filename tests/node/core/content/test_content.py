@@ -1,0 +1,79 @@
+"""Values, ranges and what matches: the paper's rule (Meghdoot 3.4), also for what an event leaves out."""
+
+import pytest
+
+from node.core.content.content import UNSPECIFIED, Attribute, attributes_of, event_ranges, matches
+from node.core.ordinals import of_word
+
+PRICE = Attribute("price", "real", 0.0, 500.0)
+VOLUME = Attribute("volume", "integer", 0.0, 1000.0)
+SYMBOL = Attribute("symbol", "string", of_word("aaz", 3), of_word("zzz", 3), length=3)
+SIDE = Attribute("side", "string", 0.0, 1.0, labels=("buy", "sell"))
+DAY = Attribute("day", "date", 10228.0, 12052.0)
+ALL = (PRICE.low, PRICE.high)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "value", "is_wanted"),
+    [
+        ((10.0, 30.0), 10.0, True),
+        ((10.0, 30.0), 30.0, True),
+        ((10.0, 30.0), 30.01, False),
+        ((20.0, 20.0), 20.0, True),
+        ((20.0, 500.0), 19.99, False),
+        (ALL, 0.0, True),
+        (ALL, UNSPECIFIED, True),
+        ((0.0, 499.0), UNSPECIFIED, False),
+        ((0.5, 500.0), UNSPECIFIED, False),
+    ],
+)
+def test_a_range_holds_a_value_and_all_of_an_attribute_also_none(wanted, value, is_wanted):
+    others, of_others = ((5.0, 5.0),), (5.0,)
+    about = event_ranges((PRICE, VOLUME), (value, *of_others))
+    assert matches((wanted, *others), about) == is_wanted
+    assert not matches((wanted, (6.0, 7.0)), about)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "text", "value"),
+    [
+        (PRICE, "18.31", 18.31),
+        (VOLUME, "1000", 1000),
+        (DAY, "1998-01-30", 10256),
+        (SIDE, "sell", 1),
+        (SYMBOL, "ab", 29),
+    ],
+)
+def test_values_are_read_and_shown_as_people_write_them(attribute, text, value):
+    assert attribute.number(text) == value
+    assert attribute.text(value) == text
+    assert attribute.text(UNSPECIFIED) == ""
+
+
+@pytest.mark.parametrize(
+    ("attribute", "text", "said"),
+    [
+        (PRICE, "cheap", "'cheap' is no number"),
+        (PRICE, "nan", "'nan' is not from 0 to 500"),
+        (PRICE, "500.5", "'500.5' is not from 0 to 500"),
+        (VOLUME, "1.5", "'1.5' is no integer"),
+        (DAY, "30/Jan/98", "no date such as 2002-12-31"),
+        (DAY, "1997-12-31", "not from 1998-01-02 to 2002-12-31"),
+        (SIDE, "hold", "none of its 2 values"),
+        (SYMBOL, "abcd", "no word of at most 3 letters"),
+        (SYMBOL, "aaa", "'aaa' is not from aaz to zzz"),
+    ],
+)
+def test_what_is_no_value_is_refused_in_words(attribute, text, said):
+    with pytest.raises(ValueError, match=said):
+        attribute.number(text)
+
+
+def test_attributes_are_read_from_plans_also_from_older_ones():
+    old = {"name": "price", "kind": "real", "low": 0.0, "high": 500.0}
+    more = {**old, "kind": "string", "labels": ["buy", "sell"], "drawn": {"kind": "zipf"}}
+    assert attributes_of({"attributes": [old, more]}) == (
+        PRICE,
+        Attribute("price", "string", 0.0, 500.0, labels=("buy", "sell")),
+    )
+    assert attributes_of({"kind": "stream"}) == ()

@@ -1,0 +1,57 @@
+"""The oracle: held against every event and every subscription by itself, and at its size."""
+
+import time
+from itertools import product
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from node.core.content import stock_quotes
+from node.core.content.content import UNSPECIFIED, Attribute, event_ranges, matches
+from node.core.content.content_matching import PAIRS_TOGETHER, EventIndex
+from node.core.content.event_values import EventValues
+from node.core.content.subscription_draws import SubscriptionDraws
+
+ATTRIBUTES = [Attribute(name, "integer", 0.0, 5.0) for name in "abc"]
+DOMAINS = [(each.low, each.high) for each in ATTRIBUTES]
+
+value = st.integers(0, 5).map(float) | st.just(UNSPECIFIED)
+bounds = st.tuples(st.integers(0, 5), st.integers(0, 5)).map(sorted).map(tuple)
+
+
+@given(
+    st.lists(st.tuples(*[value] * 3), max_size=12),
+    st.lists(st.tuples(*[bounds | st.just((0, 5))] * 3), max_size=12),
+    st.integers(1, 20),
+)
+def test_pairs_are_the_same_as_one_by_one(events, subscriptions, together):
+    index = EventIndex(DOMAINS, np.array(events, float).reshape(-1, 3).T)
+    low, high = np.moveaxis(np.array(subscriptions, float).reshape(-1, 3, 2), (2, 1), (0, 1))
+    blocks = list(index.matches(low, high, together))
+    found = [pair for block in blocks for pair in zip(*(each.tolist() for each in block), strict=True)]
+    assert len(found) == len(set(found))
+    assert set(found) == {
+        (wanted, event)
+        for (wanted, ranges), (event, values) in product(enumerate(subscriptions), enumerate(events))
+        if matches(ranges, event_ranges(ATTRIBUTES, values))
+    }
+    assert all(len(block[0]) < together + len(events) for block in blocks)
+
+
+def test_ten_thousand_subscriptions_and_a_hundred_thousand_events_take_seconds():
+    workload = stock_quotes.workload(uniform=True)
+    values = EventValues(workload, 1)
+    events = values.many(0, 100_000)
+    wanted = SubscriptionDraws(workload, values).draw(10_000, np.random.default_rng(1))
+    began, pairs = time.process_time(), 0
+    index = EventIndex([(each.low, each.high) for each in values.attributes], events.T)
+    for subscription, event in index.matches(wanted.low.T, wanted.high.T):
+        pairs += len(subscription)
+        assert len(subscription) < PAIRS_TOGETHER + len(events)
+        some = slice(None, None, 4999)
+        about = events[event[some]]
+        assert (wanted.low[subscription[some]] <= about).all()
+        assert (about <= wanted.high[subscription[some]]).all()
+    assert time.process_time() - began < 10  # some 0.3 s on a machine of its own
+    assert pairs > 10_000_000

@@ -1,0 +1,107 @@
+"""Keeping a connection: attempts never stop, are never too fast, and find a healed link soon."""
+
+from random import Random
+
+import pytest
+
+from node.core.machine import CancelTimer, Connect, SetTimer
+from node.core.peers.dialing import TRANSITIONS, Dialer, Event, Pauses, State, Target
+
+FIRST_US, LAST_US, TIMEOUT_US = 50_000, 500_000, 1_000_000
+
+
+class Bench:
+    def __init__(self):
+        self.effects = []
+        pauses = Pauses(FIRST_US, LAST_US, TIMEOUT_US)
+        self.dialer = Dialer(Target("peer", "address", 7), pauses, Random(1), self.effects.append)
+        self.now_us = 0
+
+    def take(self, event, after_us=0):
+        self.now_us += after_us
+        return self.dialer.take(event, self.now_us)
+
+    def pause_us(self):
+        (timer,) = [effect for effect in self.effects if isinstance(effect, SetTimer)]
+        self.effects.clear()
+        return timer.at_us - self.now_us
+
+
+def test_it_dials_at_once():
+    bench = Bench()
+    assert bench.take(Event.START)
+    assert bench.effects == [Connect("peer", "address", 7, TIMEOUT_US)]
+
+
+def test_pauses_double_up_to_the_last_one_and_it_never_gives_up():
+    bench = Bench()
+    bench.take(Event.START)
+    pauses = []
+    for _ in range(100):
+        bench.effects.clear()
+        assert bench.take(Event.FAILED)
+        pauses.append(bench.pause_us())
+        assert bench.take(Event.RETRY, after_us=pauses[-1])
+        bench.effects.clear()
+    assert FIRST_US * 0.75 <= pauses[0] <= FIRST_US
+    assert pauses[0] < pauses[1] < pauses[2]
+    assert all(LAST_US * 0.75 <= pause <= LAST_US for pause in pauses[5:])
+
+
+def test_an_attempt_into_silence_is_followed_by_the_next_one_soon():
+    bench = Bench()
+    bench.take(Event.START)
+    for _ in range(10):
+        bench.effects.clear()
+        bench.take(Event.FAILED, after_us=TIMEOUT_US)
+        assert bench.pause_us() == FIRST_US // 2
+        bench.take(Event.RETRY)
+
+
+def test_a_peer_that_closes_at_once_again_and_again_is_dialled_slower_and_slower():
+    bench = Bench()
+    bench.take(Event.START)
+    pauses = []
+    for _ in range(6):
+        bench.take(Event.CONNECTED)
+        bench.effects.clear()
+        bench.take(Event.LOST)
+        pauses.append(bench.pause_us())
+        bench.take(Event.RETRY, after_us=pauses[-1])
+    assert pauses[-1] > 4 * pauses[0]
+
+
+def test_a_peer_that_has_spoken_is_dialled_soon_when_it_is_lost():
+    bench = Bench()
+    bench.take(Event.START)
+    for _ in range(5):
+        bench.take(Event.FAILED)
+        bench.take(Event.RETRY)
+    bench.take(Event.CONNECTED)
+    bench.dialer.settled()
+    bench.effects.clear()
+    bench.take(Event.LOST, after_us=10_000_000)
+    assert bench.pause_us() <= FIRST_US
+
+
+def test_a_stopped_dialler_takes_its_timer_back_and_stays_idle():
+    bench = Bench()
+    bench.take(Event.START)
+    bench.take(Event.FAILED)
+    bench.effects.clear()
+    bench.take(Event.STOP)
+    assert bench.effects == [CancelTimer(("dial", "peer"))]
+    assert not bench.take(Event.RETRY)
+    assert bench.dialer.state is State.IDLE
+
+
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("event", Event)
+def test_what_is_not_in_the_table_changes_nothing(state, event):
+    bench = Bench()
+    bench.dialer.state = state
+    taken = bench.take(event)
+    assert taken == ((state, event) in TRANSITIONS)
+    if not taken:
+        assert bench.effects == []
+        assert bench.dialer.state is state

@@ -1,0 +1,341 @@
+"""Peers: who is connected with whom, by one connection; duplicates, silence, strangers, who does not read.
+
+The machines here are of no system: they greet, and keep what they are told.
+"""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Annotated
+
+import pytest
+
+from node.core import machine as m
+from node.core.message_layout import Codec, Field, Layout, Tail
+from node.core.peers.dialing import Pauses, Target
+from node.core.peers.peer_channel import PeerChannel
+from node.core.peers.peering import SILENCE, PeeringLimits, PeeringMachine
+
+PAUSES = Pauses(first_us=50_000, last_us=500_000, timeout_us=1_000_000)
+LIMITS = PeeringLimits(PAUSES, silence_us=300_000, burst_bytes=1_000, overdraft_bytes=2_000)
+PORT = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    incarnation: Annotated[int, Field("Q", "", "of the process")]
+    name: Annotated[str, Tail("text", "who it is")]
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    text: Annotated[str, Tail("text", "anything")]
+
+
+CODEC = Codec([Layout(Hello, 1), Layout(Word, 2)])
+
+
+class Peer(PeeringMachine[PeerChannel]):
+    def __init__(self, name, *targets):
+        super().__init__(name, Random(name), CODEC, LIMITS, PeerChannel)
+        self.keep_connected([target(each) for each in targets])
+        self.told = []
+
+    def greeting(self):
+        return Hello(self.incarnation, self.name)
+
+    def opened(self, channel):
+        self.told.append(("opened", channel.name))
+
+    def lost(self, channel, reason):
+        self.told.append(("lost", channel.name))
+
+    def take(self, channel, message):
+        self.told.append((message.text, channel.name if channel.has_greeted else "?"))
+
+
+def target(name):
+    return Target(name, name, PORT)
+
+
+class Bench:
+    """One machine, whose surroundings are the test."""
+
+    def __init__(self, *targets):
+        self.peer, self.now_us = Peer("m", *targets), 0
+        self.effects = []
+        self.give(m.Started())
+
+    def give(self, given, after_us=0):
+        self.now_us += after_us
+        self.effects = list(self.peer.handle(given, self.now_us))
+
+    def accept(self, connection, name, incarnation=1):
+        self.give(m.Connected(connection))
+        self.hear(connection, Hello(incarnation, name))
+
+    def hear(self, connection, *messages, after_us=0):
+        self.give(m.Received(connection, messages), after_us)
+
+    def look(self, after_us):
+        self.give(m.TimerFired(SILENCE), after_us)
+
+    def of(self, kind):
+        return [effect for effect in self.effects if isinstance(effect, kind)]
+
+    @property
+    def connections(self):
+        return sorted(self.peer.connections)
+
+
+class World:
+    """Machines and what is on its way between them: in order on a connection, by chance among them."""
+
+    def __init__(self, *peers, seed):
+        self.peers = {peer.name: peer for peer in peers}
+        self.rng = Random(seed)
+        self.ends = {}  # (name, number) -> the other end
+        self.on_its_way = {}  # end -> inputs for it, in order
+        self.number = 0
+        for peer in peers:
+            self.give(peer.name, m.Started())
+
+    def give(self, name, given):
+        for effect in self.peers[name].handle(given, 0):
+            match effect:
+                case m.Connect():
+                    self.on_its_way[name, -len(self.on_its_way) - 1] = [effect]
+                case m.Send():
+                    self.post(name, effect.connection, m.Received, effect.messages)
+                case m.Close():
+                    self.post(name, effect.connection, m.Disconnected, "closed")
+                    self.ends[name, effect.connection] = None
+
+    def post(self, name, number, kind, what):
+        if other := self.ends.get((name, number)):
+            self.on_its_way[other].append(kind(other[1], what))
+
+    def run(self):
+        """Until nothing is on its way."""
+        while some := [end for end, inputs in self.on_its_way.items() if inputs]:
+            end = self.rng.choice(some)
+            given = self.on_its_way[end].pop(0)
+            if isinstance(given, m.Connect):
+                self.connect(end[0], given.peer)
+            elif self.ends[end] is not None:  # who closed it hears no more of it
+                if isinstance(given, m.Disconnected):
+                    self.ends[end] = None
+                self.give(end[0], given)
+
+    def connect(self, name, peer):
+        self.number += 2
+        near, far = (name, self.number), (peer, self.number + 1)
+        self.ends |= {near: far, far: near}
+        self.on_its_way |= {near: [m.Connected(near[1], peer)], far: [m.Connected(far[1])]}
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_two_that_dial_each_other_at_once_keep_the_same_single_connection(seed):
+    first, second = Peer("a", "b"), Peer("b", "a")
+    world = World(first, second, seed=seed)
+    world.run()
+    (ours,), (theirs,) = first.connections.values(), second.connections.values()
+    assert world.ends["a", ours.connection] == ("b", theirs.connection)
+    assert (first.channels, second.channels) == ({"b": ours}, {"a": theirs})
+    assert (ours.dialled, theirs.dialled) in {("b", None), (None, "a")}
+    assert all([what for what, _ in peer.told].count("opened") for peer in (first, second))
+
+
+def test_two_that_dial_each_other_at_once_seldom_open_a_third_connection():
+    worlds = [World(Peer("a", "b"), Peer("b", "a"), seed=seed) for seed in range(200)]
+    for world in worlds:
+        world.run()
+    assert sum(world.number > 4 for world in worlds) < 20
+
+
+@pytest.mark.parametrize("name", ["after", "before"])
+def test_of_two_that_crossed_the_one_stays_that_was_dialled_by_whose_name_sorts_first(name):
+    name = {"before": "a", "after": "z"}[name]  # than "m"
+    bench = Bench(name)
+    bench.give(m.Connected(1, name))
+    bench.hear(1, Hello(5, name))
+    bench.accept(2, name, incarnation=5)
+    assert bench.connections == ([1] if name == "z" else [2])
+
+
+def test_another_process_of_that_name_replaces_the_connection_whoever_dialled():
+    bench = Bench("z")
+    bench.give(m.Connected(1, "z"))
+    bench.hear(1, Hello(5, "z"))
+    bench.accept(2, "z", incarnation=6)
+    assert bench.connections == [2]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_in_a_crowd_where_all_dial_all_each_pair_has_one_connection(seed):
+    names = "abcde"
+    peers = [Peer(name, *(other for other in names if other != name)) for name in names]
+    World(*peers, seed=seed).run()
+    assert [sorted(peer.channels) for peer in peers] == [sorted({*names} - {name}) for name in names]
+    assert [len(peer.connections) for peer in peers] == [len(names) - 1] * len(names)
+
+
+def test_nothing_is_dialled_before_the_process_runs_and_all_wanted_are_then():
+    peer = Peer("m", "x", "y")
+    dialled = [e.peer for e in peer.handle(m.Started(), 0) if isinstance(e, m.Connect)]
+    assert dialled == ["x", "y"]
+
+
+def test_both_greet_first_of_all_and_a_stranger_may_dial_us():
+    bench = Bench()
+    bench.give(m.Connected(1))
+    assert bench.effects == [m.Send(1, (Hello(1, "m"),))]
+    bench.hear(1, Hello(9, "stranger"), Word("good day"))
+    assert bench.peer.told == [("opened", "stranger"), ("good day", "stranger")]
+
+
+def test_words_before_the_greeting_come_from_nobody():
+    bench = Bench()
+    bench.give(m.Connected(1))
+    bench.hear(1, Word("psst"))
+    assert bench.peer.told == [("psst", "?")]
+    assert not bench.peer.channels
+
+
+def test_a_peer_that_comes_back_replaces_the_connection_that_is_still_held():
+    bench = Bench()
+    bench.accept(1, "x", incarnation=1)
+    bench.accept(2, "x", incarnation=2)
+    assert bench.peer.told == [("opened", "x"), ("lost", "x"), ("opened", "x")]
+    assert m.Close(1, abort=True) in bench.effects
+    assert bench.peer.channels["x"].incarnation == 2
+    assert bench.connections == [2]
+
+
+def test_whoever_answers_in_the_place_of_another_is_left_and_the_other_dialled_again():
+    bench = Bench("x")
+    bench.give(m.Connected(1, "x"))
+    bench.hear(1, Hello(1, "y"))
+    assert bench.of(m.Close) == [m.Close(1)]
+    assert not bench.peer.channels
+    assert [timer.timer for timer in bench.of(m.SetTimer)] == [("dial", "x")]
+
+
+def test_a_peer_that_dialled_us_is_not_dialled_until_it_is_lost():
+    bench = Bench("x")
+    bench.accept(1, "x")
+    bench.give(m.Connected(2, "x"))
+    assert bench.effects == [m.Close(2)]  # it was faster
+    bench.give(m.Disconnected(1, "reset"))
+    assert [dial.peer for dial in bench.of(m.Connect)] == ["x"]
+    assert bench.peer.told == [("opened", "x"), ("lost", "x")]
+
+
+def test_who_is_no_longer_wanted_is_left_by_whoever_dialled():
+    bench = Bench("x")
+    bench.give(m.Connected(1, "x"))
+    bench.hear(1, Hello(1, "x"))
+    bench.accept(2, "y")
+    bench.peer.keep_connected([target("y"), target("z")])
+    bench.give(m.Nudge())
+    assert bench.of(m.Close) == [m.Close(1)]
+    assert bench.connections == [2]
+    assert [dial.peer for dial in bench.of(m.Connect)] == ["z"]
+
+
+def test_a_silent_peer_is_aborted_and_who_speaks_is_not():
+    bench = Bench()
+    for connection, name in ((1, "silent"), (2, "lively")):
+        bench.accept(connection, name)
+        bench.hear(connection, Word("I am here"))
+    bench.hear(2, Word("still"), after_us=200_000)
+    bench.look(after_us=99_999)
+    assert bench.connections == [1, 2]
+    bench.look(after_us=1)
+    assert bench.of(m.Close) == [m.Close(1, abort=True)]
+    assert [line.fields["peer"] for line in bench.of(m.Log) if line.event == "peer_silent"] == ["silent"]
+    assert ("lost", "silent") in bench.peer.told
+
+
+def test_until_a_peer_answers_it_has_as_long_as_an_attempt_to_connect():
+    bench = Bench()
+    bench.accept(1, "far away")
+    for _ in range(3):
+        bench.look(after_us=300_000)
+    assert bench.connections == [1]
+    bench.look(after_us=100_000)
+    assert bench.connections == []
+
+
+def test_nobody_is_blamed_for_silence_while_we_did_not_run_or_did_not_read():
+    bench = Bench()
+    bench.accept(1, "x")
+    bench.hear(1, Word("I am here"), after_us=1)
+    bench.look(after_us=60_000_000)  # it was due long ago: we were stopped
+    assert bench.connections == [1]
+    bench.peer.pause_reading(bench.peer.channels["x"])
+    for _ in range(10):
+        bench.look(after_us=300_000)
+    assert bench.connections == [1]
+    bench.peer.resume_reading(bench.peer.channels["x"])
+    bench.look(after_us=299_999)
+    assert bench.connections == [1]
+    bench.look(after_us=1)
+    assert bench.connections == []
+
+
+def test_a_peer_has_its_room_back_when_it_reads_and_is_left_when_it_does_not():
+    bench = Bench()
+    bench.accept(1, "x")
+    channel = bench.peer.channels["x"]
+    bench.peer.send(channel, Word("a" * 1_000))
+    bench.give(m.Nudge())
+    assert not channel.open_for_bulk
+    assert bench.of(m.AwaitWritable) == [m.AwaitWritable(1)]
+    bench.give(m.Writable(1))
+    assert channel.open_for_bulk
+    for _ in range(4):
+        bench.peer.send(channel, Word("b" * 900))
+    assert bench.connections == [1]
+    bench.peer.send(channel, Word("b" * 900))
+    assert bench.connections == []
+
+
+def test_what_was_too_large_for_a_burst_is_not_the_fault_of_the_small_messages_after_it():
+    """Else a peer would be left with the next one, and be sent the same again when it is back."""
+    bench = Bench()
+    bench.accept(1, "x")
+    channel = bench.peer.channels["x"]
+    bench.peer.send(channel, Word("a" * 10_000))
+    bench.peer.send(channel, Word("b" * 900))
+    assert bench.connections == [1]
+    bench.peer.send(channel, *[Word("b" * 900)] * 2)
+    assert bench.connections == []
+
+
+def test_bytes_that_are_no_message_end_a_connection_with_a_word_in_the_log():
+    bench = Bench()
+    bench.accept(1, "x")
+    bench.give(m.Malformed(1, "unknown flags"))
+    assert bench.of(m.Close) == [m.Close(1)]
+    assert [line.event for line in bench.of(m.Log)] == ["peer_rejected", "peer_lost"]
+
+
+def test_ready_is_said_once_when_all_that_are_dialled_have_greeted():
+    bench = Bench("x")
+    bench.give(m.Connected(1, "x"))
+    assert not bench.of(m.Ready)
+    bench.hear(1, Hello(1, "x"))
+    assert bench.of(m.Ready)
+    bench.give(m.Disconnected(1, "reset"))
+    bench.accept(2, "x")
+    assert not bench.of(m.Ready)
+
+
+def test_at_the_end_everything_is_closed_and_nothing_is_taken_any_more():
+    bench = Bench("x")
+    bench.accept(1, "y")
+    bench.give(m.Finish())
+    assert bench.of(m.Close) == [m.Close(1)]
+    assert bench.effects[-1] == m.Finished()
+    bench.accept(2, "z")
+    assert bench.effects == []

@@ -1,0 +1,138 @@
+"""When a subscription counts as installed: its copy is at another peer, whatever zones did."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from node.core.content.content import Attribute
+from node.protocols.can.zones import Zone
+from node.protocols.meghdoot.layers import Surroundings
+from node.protocols.meghdoot.messages import Purpose, Store, StoreAt, Subscribed
+from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.space import Space
+from node.protocols.meghdoot.subscriptions import Subscription, version_of
+from node.protocols.meghdoot.zones.held_zones import HeldZones
+from node.protocols.meghdoot.zones.keeping import Keeping
+
+SPACE = Space((Attribute("price", "real", 0.0, 100.0),))
+FIRST, BESIDE, LAST = (Zone((low, 0.0), (high, 1.0)) for low, high in ((0.0, 0.5), (0.5, 0.75), (0.75, 1.0)))
+OWN, ASKER, OTHER = 1, 2, 3
+EMPTY = Surroundings((), (), np.empty((0, 2)), np.empty((0, 2)))
+
+
+class Peer:
+    """One that has some zones, and what it sends. Its subscriptions have no replicas."""
+
+    def __init__(self, *zones):
+        self.zones = zones
+        self.sent, self.routed, self.missed = [], [], []
+        self.mail = SimpleNamespace(
+            own=OWN,
+            now_us=0,
+            late_us=0,
+            send=lambda to, message: self.sent.append((to, message)),
+            route=lambda message, point: self.routed.append((message, point)),
+            miss=self.missed.append,
+        )
+        overlay = SimpleNamespace(
+            held=lambda: self.zones,
+            is_owner=lambda zone: True,
+            replicas=lambda zone: (),
+            beside=lambda zone: EMPTY,
+            news=lambda: None,
+        )
+        self.held = HeldZones(overlay)
+        self.keeping = Keeping(Parameters(), self.mail, SPACE, overlay, self.held)
+
+    def gets(self, *zones):
+        """From now on it has these."""
+        self.zones = zones
+        self.held.changed()
+        self.keeping.changed()
+
+    def asked_for(self, low, high):
+        """A subscriber wants a range of prices; where the copy goes."""
+        self.keeping.take(Store(ASKER, 0, Purpose.INSTALL, self.packed(low, high)))
+        return self.routed[-1][1]
+
+    def packed(self, low, high):
+        """A subscription of this subscriber, as bytes."""
+        told = Subscription(ASKER, 7, version_of(1, 0), True, self.mail.now_us, ((low, high),))
+        return self.keeping.packing.pack((told,), self.mail.now_us)
+
+    def is_stored(self):
+        """The one to whom a copy was sent last has it; whether the subscription counts as installed now."""
+        self.keeping.stores.stored(self.routed[-1][0].number)
+        self.keeping.flush()
+        return any(isinstance(message, Subscribed) for _, message in self.sent)
+
+
+def test_it_is_installed_when_its_copy_has_come_to_its_mirror_image():
+    peer = Peer(FIRST)
+    assert peer.asked_for(10.0, 60.0) == pytest.approx((0.6, 0.1))
+    assert peer.is_stored()
+
+
+def test_it_is_not_installed_where_the_copy_came_to_this_peer_itself():
+    """It had waited on its way to a peer that failed, whose zone this one has taken over."""
+    peer = Peer(FIRST)
+    assert BESIDE.contains(peer.asked_for(10.0, 60.0))
+    peer.gets(FIRST, BESIDE)
+    assert not peer.is_stored()
+    assert LAST.contains(peer.routed[-1][1])
+    assert peer.is_stored()
+
+
+def test_a_copy_is_placed_anew_when_its_place_becomes_this_peers():
+    peer = Peer(FIRST)
+    peer.asked_for(10.0, 60.0)
+    assert peer.is_stored()
+    peer.gets(FIRST, BESIDE)
+    peer.keeping.tick()
+    assert LAST.contains(peer.routed[-1][1])
+    peer.is_stored()
+    sent = len(peer.routed)
+    peer.mail.now_us = 10_000_000
+    peer.keeping.tick()
+    assert (len(peer.routed), peer.keeping.is_settled) == (sent, True)
+
+
+def test_what_is_sent_on_is_forgotten_when_it_has_come_to_another():
+    peer = Peer(FIRST)
+    peer.asked_for(10.0, 60.0)
+    peer.gets(LAST)
+    peer.keeping.tick()
+    peer.is_stored()
+    assert not list(peer.keeping.subscriptions)
+
+
+def test_what_is_sent_on_is_kept_where_it_came_back_with_its_zone():
+    """It had waited on its way to a peer that failed, whose zone this one has taken over."""
+    peer = Peer(FIRST)
+    peer.asked_for(10.0, 60.0)
+    peer.gets(LAST)
+    peer.keeping.tick()
+    assert FIRST.contains(peer.routed[-1][1])
+    peer.gets(FIRST, LAST)
+    peer.is_stored()
+    assert [each.number for each in peer.keeping.subscriptions] == [7]
+
+
+@pytest.mark.parametrize(("after_us", "is_missed"), [(2_000_000, True), (31_000_000, False)])
+def test_who_says_a_word_again_before_it_has_to_may_not_get_answers(after_us, is_missed):
+    peer = Peer(FIRST)
+    peer.asked_for(10.0, 60.0)
+    peer.mail.now_us = after_us
+    peer.asked_for(10.0, 60.0)
+    assert peer.missed == [ASKER] * is_missed
+
+
+@pytest.mark.parametrize(("after_us", "is_missed"), [(2_000_000, True), (31_000_000, False)])
+def test_who_sends_a_copy_again_before_it_has_to_may_not_get_answers(after_us, is_missed):
+    peer = Peer(LAST)
+    for now_us in (0, after_us):
+        peer.mail.now_us = now_us
+        packed = peer.keeping.packing.at((0.8, 0.1), peer.packed(10.0, 80.0))
+        peer.keeping.take_copy(StoreAt(OTHER, now_us, packed))
+    assert peer.missed == [OTHER] * is_missed

@@ -1,0 +1,164 @@
+"""Peers that join come where there is much to do, and split or copy what is there (4.1, 4.2)."""
+
+from random import Random
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from node.core.content import stock_quotes
+from node.core.content.content import Attribute
+from node.core.content.event_values import EventValues
+from node.core.content.subscription_draws import SubscriptionDraws
+from node.protocols.can.zones import Zone, whole_space
+from node.protocols.meghdoot.admission import halving_cut
+from node.protocols.meghdoot.messages import Load, Loaded
+from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.publishing.event import SeenEvent
+from node.protocols.meghdoot.space import Space
+from node.protocols.meghdoot.studies.peers import Peers
+from node.protocols.meghdoot.zones.load import Heard, LoadBook
+
+WORKLOAD = stock_quotes.workload(uniform=True)
+EVENTS = EventValues(WORKLOAD, 1)
+
+
+def society(peers, subscriptions, events, **parameters):
+    """Peers that joined one after the other, subscribed, and published."""
+    rng = np.random.default_rng(1)
+    drawn = SubscriptionDraws(WORKLOAD, EVENTS).draw(subscriptions, rng)
+    found = Peers(WORKLOAD, Random(1), parameters)
+    for _ in range(peers):
+        found.join()
+    for wish in drawn.by_wish():
+        for ranges in wish:
+            found.subscribe(ranges)
+    for number in range(events):
+        found.publish(found.anyone(), EVENTS.one(number))
+        found.settle()
+    found.look_round()
+    return found
+
+
+def zones(peers):
+    return sum(len(node.can.zones) for node in peers.nodes.values())
+
+
+def replicas(peers):
+    return sum(len(node.can.claims.own.replicas) for node in peers.nodes.values())
+
+
+def test_a_zone_with_few_subscriptions_and_many_events_is_copied():
+    peers = society(4, 2, 60, match_cost=0.1)
+    before = zones(peers)
+    peers.join()
+    assert (zones(peers), replicas(peers)) == (before, 1)
+
+
+def test_a_zone_with_many_subscriptions_is_split():
+    peers = society(4, 200, 60)
+    before = zones(peers)
+    peers.join()
+    assert (zones(peers), replicas(peers)) == (before + 1, 0)
+
+
+def test_copies_share_the_events_and_have_all_subscriptions():
+    peers = society(2, 6, 60, match_cost=0.0)
+    for _ in range(4):
+        peers.join()
+        peers.look_round()
+    assert replicas(peers) == 4
+    for node in peers.nodes.values():
+        own = {each.key for zone in node.can.zones for each in node.broker.keeping.subscriptions.within(zone)}
+        for replica in node.can.claims.own.replicas:
+            kept = peers.nodes[replica.address].broker.keeping.subscriptions
+            assert own <= {each.key for each in kept}
+    visits = {address: node.broker.propagation.counts.visits for address, node in peers.nodes.items()}
+    for number in range(60, 160):
+        peers.publish(peers.anyone(), EVENTS.one(number))
+        peers.settle()
+    grown = [peers.nodes[address].broker.propagation.counts.visits - visits[address] for address in visits]
+    assert min(grown) > 0
+    assert sum(node.broker.propagation.counts.repeats for node in peers.nodes.values()) == 0
+
+
+def test_who_joins_comes_to_a_peer_with_more_to_do_than_its_neighbours():
+    peers = society(12, 100, 100)
+    loads = {address: node.broker.load.load for address, node in peers.nodes.items()}
+    before = {address: peers.nodes[address].can.claims.own.sequence for address in loads}
+    had = {address: (node.can.zones, node.can.claims.own.replicas) for address, node in peers.nodes.items()}
+    new = peers.join()
+    [giver] = [
+        address
+        for address in loads
+        if had[address] != (peers.nodes[address].can.zones, peers.nodes[address].can.claims.own.replicas)
+    ]
+    around = [loads[each] for each in peers.nodes[giver].can.claims.others if each != new]
+    assert loads[giver] >= max(around)
+    assert before[giver] <= peers.nodes[giver].can.claims.own.sequence
+
+
+@pytest.mark.parametrize(
+    ("seen", "dimension"),
+    [
+        (None, 0),  # all cuts are alike: the first of the longest sides
+        ((0.9, 0.9, 0.1, 0.1), 2),  # events with low values of the second attribute leave its upper half out
+        ((0.1, 0.1, 0.9, 0.9), 0),
+    ],
+)
+def test_of_cuts_that_halve_that_one_is_taken_which_keeps_most_events_out_of_one_half(seen, dimension):
+    points = np.array([[0.2, 0.4, 0.6, 0.8], [1.0] * 4, [0.2, 0.4, 0.6, 0.8], [1.0] * 4])
+    events = None if seen is None else np.array([seen] * 5).T
+    cut = halving_cut(whole_space(4), points, events)
+    assert cut is not None
+    assert cut[0] == dimension
+    assert 0.4 < cut[1] <= 0.6
+
+
+@pytest.mark.parametrize(
+    ("both", "matches", "is_less"),
+    [
+        (1.0, 1_000_000, True),  # all events come to both halves: a split spares nobody anything
+        (0.0, 0, True),  # as good
+        (0.0, 1, False),
+        (0.5, 399, True),  # 100 events: 100 + 199.5 with copies, 1.5 x (100 + 99.75) with halves
+        (0.5, 401, False),
+    ],
+)
+def test_a_zone_is_copied_where_that_spares_more_work_than_a_split(both, matches, is_less):
+    book = LoadBook(Parameters(match_cost=0.5), Silent(1), SimpleNamespace(by_id={}, around=()))
+    book.events, book.matches = 100.0, float(matches)
+    assert book.is_less_with_copies(both) is is_less
+
+
+def test_events_that_came_before_a_split_and_would_not_come_any_more_do_not_count_for_the_next_one():
+    space = Space((Attribute("a", "real", 0.0, 1.0),))
+    book = LoadBook(Parameters(), Silent(1), SimpleNamespace(by_id={}, around=()))
+    for value in (0.25, 0.75):
+        book.visited(SeenEvent(space, (value,)), 1)
+    upper = Zone((0.5, 0.0), (1.0, 1.0))
+    assert book.recent_points(upper).T.tolist() == [[0.75, 0.75]]
+    assert book.recent_points(Zone((0.9, 0.0), (1.0, 1.0))) is None
+
+
+class Silent:
+    """Mail that only knows the time."""
+
+    def __init__(self, own):
+        self.own, self.now_us = own, 0
+
+    def send(self, address, message):
+        raise AssertionError("nobody is near")
+
+
+def test_peers_do_not_remind_each_other_for_ever_of_one_that_is_gone():
+    parameters = Parameters()
+    books = {own: LoadBook(parameters, Silent(own), SimpleNamespace(by_id={}, around=())) for own in (1, 2)}
+    books[1].heard(9, Load(1_000.0, ()))
+    for exchange in range(1, 40):
+        for own, book in books.items():
+            book._mail.now_us = exchange * parameters.load_us
+            rows = tuple(Loaded(address, heard.load) for address, heard in book.most.items())
+            books[3 - own].heard(own, Load(1.0, rows))
+            book.tick()
+    assert all(book.most.get(9, Heard(0.0, 0)).load < 1.0 for book in books.values())

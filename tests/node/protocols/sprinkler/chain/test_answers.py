@@ -1,0 +1,146 @@
+"""Answers to REQUESTs (paper 3.2, Fig. 3: receiveRequest): what is given, in which order, how much."""
+
+import pytest
+
+from node.protocols.sprinkler.chain import answers
+from node.protocols.sprinkler.chain.answers import Answers
+from node.protocols.sprinkler.messages import Answered, Events, Request
+from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.region.recv import Recv
+
+BATCH_BYTES = 1000
+
+
+class Peer:
+    """A channel that takes `room_bytes` at a time, and what came over it."""
+
+    def __init__(self, store, room_bytes=1 << 20):
+        self.room_bytes = room_bytes
+        self.channel = Channel(1, None, 0, room_bytes)
+        self.got = []
+        self.largest = 0
+        self.dropped = []
+        self.answers = Answers(store, self._send, lambda channel, reason: self.dropped.append(reason))
+
+    def _send(self, channel, *messages):
+        self.got += messages
+        channel.room_bytes -= sum(len(each.payload) for each in messages if type(each) is Events)
+        self.largest = max(self.largest, len(messages))
+        channel.awaiting = channel.room_bytes <= 0
+
+    def ask(self, next_seq, cnt, stream=0):
+        self.answers.take(self.channel, Request(stream, next_seq, cnt))
+
+    def read_everything(self):
+        """The peer reads: the channel has room again, as often as needed; gives how often that was."""
+        times = 0
+        while self.channel.awaiting:
+            times += 1
+            self.channel.awaiting, self.channel.room_bytes = False, self.room_bytes
+            self.answers.serve(self.channel)
+        return times
+
+    def events(self):
+        return [each.first_seq for each in self.got if type(each) is Events]
+
+    def ends(self):
+        return [each for each in self.got if type(each) is Answered]
+
+
+def store(batches, limit_bytes=1 << 30):
+    """Batches of 100 events, 1 to 100 and so on."""
+    received = Recv((0, 1), limit_bytes)
+    for number in range(batches):
+        payload = bytes(BATCH_BYTES)
+        received.add(Events(0, 0, 0, 100 * number + 1, 100, 10, 0, 0, payload), 100 * number + 100)
+    return received
+
+
+def test_the_interval_is_given_and_ended():
+    peer = Peer(store(10))
+    peer.ask(201, 500)
+    assert peer.events() == [201, 301, 401]
+    assert peer.ends() == [Answered(0, 201, 500, 1000)]
+
+
+def test_batches_are_given_whole():
+    peer = Peer(store(10))
+    peer.ask(250, 310)
+    assert peer.events() == [201, 301]
+    assert peer.ends() == [Answered(0, 250, 310, 1000)]
+
+
+def test_what_was_discarded_is_a_hole():
+    peer = Peer(store(100, limit_bytes=5 * (BATCH_BYTES + 128)))
+    peer.ask(9_401, 9_700)
+    assert peer.events() == [9_501, 9_601]
+    assert peer.ends() == [Answered(0, 9_401, 9_700, 10_000)]
+
+
+def test_an_answer_may_be_empty():
+    peer = Peer(store(100, limit_bytes=5 * (BATCH_BYTES + 128)))
+    peer.ask(1, 300)
+    assert peer.got == [Answered(0, 1, 300, 10_000)]
+
+
+def test_an_answer_ends_where_we_are():
+    peer = Peer(store(3))
+    peer.ask(201, 900)
+    assert peer.events() == [201]
+    assert peer.ends() == [Answered(0, 201, 300, 300)]
+    peer.ask(301, 900)
+    assert peer.ends()[1:] == [Answered(0, 301, 300, 300)]
+
+
+def test_of_a_stream_without_events_there_is_an_end_only():
+    peer = Peer(store(3))
+    peer.ask(1, 10, stream=1)
+    assert peer.got == [Answered(1, 1, 0, 0)]
+
+
+def test_a_huge_request_is_served_as_the_peer_reads():
+    peer = Peer(store(5_000), room_bytes=10 * BATCH_BYTES)
+    peer.ask(1, 500_000)
+    assert len(peer.events()) == 10
+    assert peer.ends() == []
+    assert peer.read_everything() == 500
+    assert peer.events() == list(range(1, 500_000, 100))
+    assert peer.ends() == [Answered(0, 1, 500_000, 500_000)]
+    assert peer.largest <= 11
+
+
+def test_requests_are_answered_in_order():
+    peer = Peer(store(100), room_bytes=10 * BATCH_BYTES)
+    peer.ask(1, 3_000)
+    peer.ask(5_001, 6_000)
+    peer.ask(1, 100)
+    peer.read_everything()
+    assert peer.events() == [*range(1, 3_000, 100), *range(5_001, 6_000, 100), 1]
+    assert [end.next for end in peer.ends()] == [1, 5_001, 1]
+
+
+def test_answers_have_a_limit(monkeypatch):
+    monkeypatch.setattr(answers, "ANSWER_LIMIT_BYTES", 20 * BATCH_BYTES)
+    peer = Peer(store(100), room_bytes=10 * BATCH_BYTES)
+    peer.ask(1, 10_000)
+    peer.read_everything()
+    assert peer.ends() == [Answered(0, 1, 2_000, 10_000)]
+
+
+def test_who_asks_and_asks_without_reading_is_dropped():
+    peer = Peer(store(100), room_bytes=BATCH_BYTES)
+    for _ in range(answers.OPEN_REQUESTS):
+        peer.ask(1, 10_000)
+    assert peer.dropped == []
+    peer.ask(1, 10_000)
+    assert peer.dropped == ["asks for more than it reads"]
+
+
+@pytest.mark.parametrize("room_bytes", [BATCH_BYTES, 3 * BATCH_BYTES])
+def test_who_is_gone_is_answered_no_more(room_bytes):
+    peer = Peer(store(100), room_bytes)
+    peer.ask(1, 10_000)
+    given = len(peer.got)
+    peer.answers.forget(peer.channel)
+    peer.read_everything()
+    assert len(peer.got) == given

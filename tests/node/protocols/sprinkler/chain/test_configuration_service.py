@@ -1,0 +1,335 @@
+"""A configuration service alone, fed by hand: who belongs to the chain, and when."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from node.core import machine as m
+from node.protocols.sprinkler.chain.configuration_service import NUMBERS_A_LIFE, ConfigurationService
+from node.protocols.sprinkler.messages import (
+    Configuration,
+    Disk,
+    Hello,
+    Joined,
+    Replica,
+    Role,
+    Standing,
+    Status,
+)
+from tests.node.cluster import specs
+
+NOTHING = Configuration(0, 0, ())
+
+
+class Bench:
+    """r0's service with a hand at every connection."""
+
+    def __init__(self, *, storage=None, stored=(), replicas="012", start=0):
+        given = specs(regions=1, proxies=3, configuration=True, storage=storage)
+        self.service = ConfigurationService(replace(given[-1], start=start), Random(1))
+        self.now_us = 0
+        self.effects = []
+        self.connections = {}
+        self.numbers = 0
+        self.give(m.Started(stored))
+        for index in replicas:
+            self.come(index)
+
+    def give(self, given, after_us=1_000):
+        self.now_us += after_us
+        self.effects += self.service.handle(given, self.now_us)
+
+    def come(self, index, incarnation=1, remembers=NOTHING, has=0, cnt=0, full=False):
+        self.numbers += 1
+        self.connections[index] = self.numbers
+        self.give(m.Connected(self.numbers))
+        hello = Hello(Role.PROXY, incarnation, f"r0/proxy-{index}")
+        self.give(m.Received(self.numbers, (hello, remembers, Status(has, cnt, int(full)))))
+
+    def say(self, index, *messages):
+        self.give(m.Received(self.connections[index], messages))
+
+    def answer(self):
+        """All that are connected say that they are alive."""
+        for index in self.connections:
+            self.say(index, Status(self.service.chain.number, 0, Disk.WORKS))
+
+    def go(self, index, answer=True):
+        self.give(m.Disconnected(self.connections.pop(index), "broken"))
+        if answer:
+            self.answer()
+
+    def lose_power(self, indices="012"):
+        """All at once: nobody is left to answer."""
+        for index in indices:
+            self.go(index, answer=False)
+        for index in indices:
+            self.grace_ends(index)
+
+    def logged(self, event):
+        return [each for each in self.effects if isinstance(each, m.Log) and each.event == event]
+
+    def grace_ends(self, index):
+        self.give(m.TimerFired(("grace", f"r0/proxy-{index}")), 200_000)
+
+    @property
+    def chain(self):
+        """ "012" are members, "01+2" has 2 joining."""
+        chain = self.service.chain
+        members = "".join(name[-1] for name in chain.members)
+        return members + (f"+{chain.joining[-1]}" if chain.joining else "")
+
+    def told(self, index):
+        number = self.connections[index]
+        found = [
+            message
+            for effect in self.effects
+            if isinstance(effect, m.Send) and effect.connection == number
+            for message in effect.messages
+            if isinstance(message, Configuration)
+        ]
+        return found[-1] if found else None
+
+
+def test_the_first_configuration_waits_for_all_replicas_and_has_them_in_order():
+    bench = Bench(replicas="20")
+    assert bench.told("0") is None
+    bench.come("1")
+    assert bench.chain == "012"
+    assert [bench.told(index).number for index in "012"] == [1, 1, 1]
+
+
+def test_it_does_not_wait_for_ever():
+    bench = Bench(replicas="21")
+    bench.give(m.TimerFired(("form",)), 2_000_000)
+    assert bench.chain == "12"
+    bench.come("0")
+    assert bench.chain == "12+0"
+
+
+def test_a_replica_is_removed_when_its_grace_is_over():
+    bench = Bench()
+    bench.go("1")
+    assert bench.chain == "012"
+    bench.grace_ends("1")
+    assert bench.chain == "02"
+    assert bench.told("2").number == 2
+
+
+def test_a_replica_that_comes_back_as_the_same_process_stays():
+    bench = Bench()
+    bench.go("1")
+    bench.come("1")
+    bench.grace_ends("1")
+    assert bench.chain == "012"
+    assert bench.told("1").number == 1
+
+
+def test_a_replica_that_comes_back_as_another_process_joins_at_the_end():
+    bench = Bench()
+    bench.go("1")
+    bench.come("1", incarnation=2)
+    assert bench.chain == "02+1"
+    bench.give(m.Received(bench.connections["1"], (Joined(bench.told("1").number),)))
+    assert bench.chain == "021"
+
+
+def test_replicas_join_one_at_a_time():
+    bench = Bench()
+    for index in "01":
+        bench.go(index)
+        bench.come(index, incarnation=2)
+    assert bench.chain == "2+0"
+    bench.give(m.Received(bench.connections["0"], (Joined(bench.told("0").number),)))
+    assert bench.chain == "20+1"
+
+
+def test_a_token_of_an_earlier_configuration_is_void():
+    bench = Bench()
+    bench.go("1")
+    bench.come("1", incarnation=2)
+    number = bench.told("1").number
+    bench.go("0")
+    bench.grace_ends("0")
+    bench.give(m.Received(bench.connections["1"], (Joined(number),)))
+    assert bench.chain == "2+1"
+
+
+def test_only_who_is_joining_can_have_joined():
+    bench = Bench()
+    bench.go("1")
+    bench.come("1", incarnation=2)
+    bench.give(m.Received(bench.connections["2"], (Joined(bench.told("2").number),)))
+    assert bench.chain == "02+1"
+
+
+def test_the_last_member_is_never_removed_and_the_chain_begins_anew_with_it():
+    bench = Bench()
+    for index in "012":
+        bench.go(index)
+        bench.grace_ends(index)
+    assert bench.chain == "2"
+    bench.come("0", incarnation=2)
+    assert bench.chain == "2+0"
+    number = bench.told("0").number
+    bench.come("2", incarnation=2)
+    assert bench.chain == "2+0", "the third one may have more"
+    bench.give(m.TimerFired(("anew",)), 2_000_000)
+    assert bench.chain == "0+2"
+    assert bench.told("0").began == number + 1
+
+
+def test_nothing_is_told_before_it_is_on_disk():
+    bench = Bench(storage="disk")
+    assert bench.chain == "012"
+    assert bench.told("0") is None
+    (append,) = [effect for effect in bench.effects if isinstance(effect, m.Append)]
+    assert append.messages[0].number == 1
+    bench.give(m.Synced(1))
+    assert bench.told("0").number == 1
+
+
+def test_it_goes_on_from_its_disk():
+    rows = tuple(Replica(index, Standing.MEMBER, 1) for index in (2, 1))
+    stored = [m.StoredSegment(3, (Configuration(1, 1, rows), Configuration(7, 1, rows)))]
+    bench = Bench(storage="disk", stored=stored, replicas="21")
+    assert bench.chain == "21"
+    (append,) = [effect for effect in bench.effects if isinstance(effect, m.Append)]
+    assert (append.segment, append.messages[0].number) == (4, 7)
+    assert m.Rewrite((3,), ()) in bench.effects
+    bench.give(m.Synced(1))
+    assert bench.told("2").number == 7
+    bench.grace_ends("1")
+    assert bench.chain == "21"
+
+
+def test_without_a_disk_it_takes_the_newest_that_all_replicas_together_remember():
+    """A replica that was removed long ago remembers a chain with itself in it: it must not decide."""
+    old, new = (tuple(Replica(index, Standing.MEMBER, 1) for index in each) for each in [(0, 1, 2), (1, 2)])
+    bench = Bench(replicas="")
+    bench.come("0", remembers=Configuration(3, 1, old))
+    assert bench.chain == ""
+    bench.come("1", remembers=Configuration(5, 1, new))
+    bench.come("2", remembers=Configuration(4, 1, new))
+    assert bench.chain == "12+0"
+    assert bench.told("1").number > 5
+
+
+@pytest.mark.parametrize("remembered", [NOTHING, Configuration(7, 1, (Replica(0, Standing.MEMBER, 1),))])
+def test_without_a_disk_its_numbers_are_beyond_all_of_its_earlier_lives(remembered):
+    bench = Bench(replicas="", start=2)
+    bench.come("0", remembers=remembered, has=remembered.number)
+    for index in "12":
+        bench.come(index)
+    told = bench.told("0")
+    assert told.number > 2 * NUMBERS_A_LIFE
+    assert told.began == (remembered.began or told.number), "the memory of the chain is what it was"
+
+
+def test_what_this_life_has_told_is_not_taken_for_an_earlier_one():
+    bench = Bench(start=1)
+    number = bench.service.chain.number
+    bench.go("2")
+    bench.grace_ends("2")
+    bench.come("2", remembers=Configuration(number, number, (Replica(2, Standing.MEMBER, 1),)))
+    assert bench.chain == "01+2"
+
+
+def test_nobody_is_removed_before_another_member_shows_that_it_goes_on():
+    """Or a chain of one that never was would be waited for."""
+    bench = Bench()
+    bench.go("0", answer=False)
+    bench.grace_ends("0")
+    assert bench.chain == "012"
+    bench.answer()
+    assert bench.chain == "12"
+
+
+def test_who_answers_in_the_very_microsecond_of_a_loss_goes_on():
+    bench = Bench()
+    bench.go("0", answer=False)
+    status = Status(bench.service.chain.number, 0, Disk.WORKS)
+    bench.give(m.Received(bench.connections["1"], (status,)), after_us=0)
+    bench.grace_ends("0")
+    assert bench.chain == "12"
+
+
+def test_a_member_that_comes_back_with_its_disk_stays_where_it_is():
+    bench = Bench()
+    bench.go("0")
+    bench.come("0", incarnation=2, has=1, cnt=5)
+    assert bench.chain == "012"
+    assert bench.told("1") == Configuration(
+        2, 1, tuple(Replica(index, Standing.MEMBER, 2 if index == 0 else 1) for index in range(3))
+    )
+
+
+def test_after_a_loss_of_power_those_that_come_back_with_their_disks_go_on_without_the_others():
+    bench = Bench()
+    bench.lose_power()
+    assert bench.chain == "012"
+    bench.come("1", incarnation=2, has=1)
+    bench.answer()
+    assert bench.chain == "1"
+    bench.come("0", incarnation=2, has=1)
+    assert bench.chain == "1+0"
+    assert bench.logged("chain_began_anew") == []
+
+
+def test_a_disk_from_before_the_chain_began_anew_is_none():
+    bench = Bench()
+    bench.lose_power()
+    for index in "012":
+        bench.come(index, incarnation=2)
+    began = bench.told("0").began
+    assert bench.chain == "0+1"
+    bench.say("1", Joined(bench.told("1").number))
+    bench.lose_power("01")
+    bench.come("1", incarnation=3, has=began - 1, cnt=9)
+    assert bench.chain == "01+2"
+
+
+def test_what_only_an_absent_member_can_have_is_waited_for_until_the_operator_gives_it_up():
+    bench = Bench()
+    for index in "01":
+        bench.go(index)
+        bench.grace_ends(index)
+    assert bench.chain == "2"
+    bench.lose_power("2")
+    for index, cnt in (("0", 3), ("1", 5)):
+        bench.come(index, incarnation=2, has=1, cnt=cnt)
+        bench.grace_ends("2")
+    assert bench.chain == "2+0"
+    bench.give(m.GiveUp("r0/proxy-2"))
+    assert bench.chain == "1+0"
+    assert bench.told("1").began == bench.service.chain.number - 1 > 1
+    (line,) = bench.logged("chain_began_anew")
+    assert (line.fields["replica"], line.fields["committed"]) == ("r0/proxy-1", 5)
+    bench.come("2", incarnation=2, has=3, cnt=50)
+    assert bench.chain == "1+0"
+
+
+def test_who_is_there_cannot_be_given_up():
+    bench = Bench()
+    bench.give(m.GiveUp("r0/proxy-2"))
+    assert bench.chain == "012"
+
+
+def test_a_replica_whose_disk_is_full_leaves_the_chain_and_joins_when_there_is_room():
+    bench = Bench()
+    bench.say("0", Status(1, 0, Disk.FULL))
+    assert bench.chain == "12"
+    bench.say("0", Status(1, 0, Disk.WORKS))
+    assert bench.chain == "12+0"
+
+
+def test_the_last_one_with_a_full_disk_stays_until_another_has_room():
+    bench = Bench()
+    for index in "012":
+        bench.say(index, Status(1, 0, Disk.FULL))
+    assert bench.chain == "2"
+    bench.say("1", Status(1, 0, Disk.WORKS))
+    assert bench.chain == "2+1"
+    bench.say("1", Joined(bench.told("1").number))
+    assert bench.chain == "1"

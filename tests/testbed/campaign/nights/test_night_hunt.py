@@ -1,0 +1,60 @@
+"""A suite's entry that hunts: it goes on from night to night, and what it found fails the night."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.campaigns.campaign import Failure, State
+from experiments.campaigns.nights import NightRun
+from experiments.hunting.huntdir import HUNTS, HuntDirectory
+from experiments.records.json_files import read_json, write_json
+from testbed.campaign.nights.night_hunt import SAID_MAX, concluded
+from tests.testbed.campaign.night_fixtures import Nights
+
+RUN = NightRun(name="hunted r0", entry="hunted", experiment="tiny", backend="simulator", seed=1)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> HuntDirectory:
+    made = HuntDirectory(tmp_path / "hunt")
+    made.make()
+    return made
+
+
+def found(directory: HuntDirectory, number: int) -> None:
+    folder = directory.findings / f"{number:02d}-lost"
+    folder.mkdir()
+    write_json(folder / "finding.json", {"said": f"{number} events were lost", "signature": str(number)})
+
+
+def test_a_hunt_that_found_nothing_has_passed(directory: HuntDirectory) -> None:
+    made = concluded(RUN, directory, 12.3456)
+    assert (made.state, made.verdict, made.failure, made.problem) == (State.DONE, "passed", None, None)
+    assert made.duration_s == 12.346
+
+
+def test_what_a_hunt_found_fails_the_run_and_says_how_to_replay_it(directory: HuntDirectory) -> None:
+    for number in range(1, SAID_MAX + 3):
+        found(directory, number)
+    made = concluded(RUN, directory, 1.0)
+    assert (made.verdict, made.failure) == ("failed", Failure.EXPECTATION)
+    assert made.problem is not None
+    said = made.problem.split("; ")
+    assert said[:SAID_MAX] == [f"{number} events were lost" for number in range(1, SAID_MAX + 1)]
+    assert said[SAID_MAX] == "and 2 more"
+    assert said[-1].startswith(f"cutset hunt --replay {directory.findings}/")
+
+
+@pytest.mark.slow
+def test_a_night_hunts_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    nights = Nights(tmp_path)
+    nights.suite("name: hunted, hunt: 10s, set: {duration: 16s}")
+    assert nights.run() == 0
+    [run] = nights.record.runs
+    assert (run.verdict, run.run) == ("passed", None)
+    [folder] = (tmp_path / "runs" / HUNTS).iterdir()
+    first = read_json(folder / "progress.json")
+    assert first["runs"] > 0
+    assert ("hunted r0", ["properties"]) in nights.cases()
+    assert nights.run("--date", "2026-11-22") == 0
+    assert read_json(folder / "progress.json")["runs"] > first["runs"]

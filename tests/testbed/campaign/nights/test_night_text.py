@@ -1,0 +1,81 @@
+"""What a night says of itself in the end: worst first, an entry a line."""
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+from experiments.campaigns.campaign import Failure, Headline, State
+from experiments.campaigns.nights import NightDirectory
+from experiments.records.run_record import Outcome
+from experiments.suite import read_suite
+from testbed.campaign.nights.night_options import HISTORY, NightOptions
+from testbed.campaign.nights.night_text import replay_command, show_night
+from tests.campaigns import night_record, night_run
+
+BUSY = {"verdict": "invalid", "failure": Failure.FIDELITY, "problem": "busy"}
+PASSED = {"state": State.DONE, "verdict": "passed", "duration_s": 61.0}
+DONE = night_run("link-failure", **PASSED, headline=Headline(79_990.4, 34.4))
+PEAK = night_run("throughput", **PASSED, experiment="throughput")
+RUNS = (
+    DONE,
+    night_run("link-failure", 1, **PASSED | BUSY),
+    night_run("link-failure", 2, **PASSED | BUSY),
+    replace(PEAK, **BUSY, allow_failure=True),
+    night_run("nemesis", state=State.SKIPPED, problem="no time left"),
+)
+USUAL = NightOptions(jobs=1, out=Path("runs"), history=HISTORY, site=None, hooks=(), hooks_always=())
+RECORD = night_record(*RUNS, outcome=Outcome.COMPLETED)
+
+
+def test_the_end_of_a_night_is_a_screen(capsys):
+    directory = NightDirectory.of(Path("runs"), date(2026, 11, 21), "quick")
+    record = replace(RECORD, findings=("link-failure latency.p99_ms: 30 ms, then 34 ms",))
+    show_night(directory, record, read_suite("quick"), Path("history/site/index.html"), USUAL)
+    lines = [line for line in capsys.readouterr().out.splitlines() if "replay: " not in line]
+    assert lines == [
+        "night        1 got worse, 2 failed",
+        "runs         1 passed, 3 invalid, 1 left out; 5 in all",
+        "worse        link-failure latency.p99_ms: 30 ms, then 34 ms",
+        "failed       link-failure: 2 of 3: invalid: busy",
+        "failed       throughput: invalid (allowed): busy",
+        "page         history/site/index.html",
+        "results      runs/nights/2026-11-21-quick/junit.xml",
+        "record       runs/nights/2026-11-21-quick/night.json",
+    ]
+
+
+def test_a_night_that_was_interrupted_says_how_to_go_on(capsys):
+    directory = NightDirectory.of(Path("runs"), date(2026, 11, 21), "quick")
+    interrupted = replace(RECORD, outcome=Outcome.INTERRUPTED)
+    show_night(directory, interrupted, read_suite("quick"), None, USUAL)
+    said = capsys.readouterr().out
+    assert said.startswith("night        interrupted\n")
+    assert "go on with   cutset nightly quick --date 2026-11-21 --resume\n" in said
+    asked = NightOptions(
+        jobs=2,
+        out=Path("../my runs"),
+        history=Path("../h"),
+        site=Path("/srv/page"),
+        hooks=("mail --to ada",),
+        hooks_always=("log",),
+        keep="50GB",
+    )
+    show_night(directory, interrupted, replace(read_suite("quick"), named="my suite.yaml"), None, asked)
+    assert (
+        "go on with   cutset nightly 'my suite.yaml' --date 2026-11-21 --resume --jobs 2 --out '../my runs'"
+        " --history ../h --site /srv/page --keep 50GB --hook 'mail --to ada' --hook-always log\n"
+    ) in capsys.readouterr().out
+
+
+def test_one_run_of_a_sweep_is_replayed_by_itself():
+    assert replay_command(PEAK, read_suite("quick")).endswith(
+        "--set sweep=null --set repeat=null --seed 11 --on local"
+    )
+
+
+def test_a_run_is_replayed_with_the_links_that_its_entry_asks_for(tmp_path):
+    suite = tmp_path / "small.yaml"
+    entry = "{name: cut, experiment: link-failure, links: relay}"
+    suite.write_text(f"suite: small\nbudget: 1min\nentries: [{entry}]\n")
+    run = replace(DONE, entry="cut")
+    assert replay_command(run, read_suite(str(suite))).endswith(" --links relay --seed 11 --on local")

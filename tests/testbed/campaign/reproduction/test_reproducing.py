@@ -1,0 +1,441 @@
+"""An archived run is made again from what stands in it; what it claims then holds, or does not."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.timelines import summary
+from experiments.campaigns.sweepdir import SweepDirectory
+from experiments.loader import load_experiment
+from experiments.records.rundir import RunDirectory
+from testbed.cli import main
+from testbed.planning import make_plan
+from testbed.runner.run_control import write_plan
+from testbed.sweeps import plain
+from tests.testbed.campaign.repacking import repacked
+from tests.testbed.runner.live import CUTSET, PROJECT, write_experiment
+from topologies.loader import load_topology
+
+VIRTUAL = "on: simulator\ncaptures: none\nexpect: [events.lost == 0]\n"
+NAME = "20260314T020000Z-letters-0a1b2c"
+POST = """\
+name: post
+needs: [{program: no-such-broker, get: apt-get install no-such-broker}]
+contract: {published: sent, since: subscription, order: stream, delivery: at-most-once}
+roles: {publisher: {traits: [publisher], run: [no-such-broker]}}
+"""
+LETTERS = """\
+name: letters
+topology: two-regions
+system: ./post.yaml
+roles: {publisher: 1}
+workload: {event_size: 40B, rate: 1/s}
+duration: 1s
+"""
+
+
+def archive_of(folder: Path, *options: str, faults: str) -> Path:
+    """A run that was made, analysed and packed in a folder of its own, and the folder's other files gone."""
+    made = folder / "made"
+    made.mkdir()
+    experiment = write_experiment(made, faults=faults)
+    assert main.run(["run", str(experiment), "--out", str(made / "runs"), *options]) == 0
+    [run] = (made / "runs").iterdir()
+    assert main.run(["export", str(run), "-o", str(folder / "archive.tar.zst")]) == 0
+    shutil.rmtree(made)
+    return folder / "archive.tar.zst"
+
+
+@pytest.fixture(scope="module")
+def virtual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return archive_of(tmp_path_factory.mktemp("virtual"), faults=VIRTUAL)
+
+
+@pytest.fixture
+def archive(virtual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """It, at a colleague's, whose working directory has nothing else."""
+    monkeypatch.chdir(tmp_path)
+    return Path(shutil.copy(virtual, tmp_path / "tiny.tar.zst"))
+
+
+def reproduce(archive: Path, *options: str) -> int:
+    return main.run(["reproduce", str(archive), *options])
+
+
+def the_repeats() -> SweepDirectory:
+    [path] = Path("runs").iterdir()
+    return SweepDirectory.open(path)
+
+
+def plant(figure: str, value: object) -> Any:
+    """A change of the directory: claims.json claims something else."""
+
+    def change(run: Path) -> None:
+        said = json.loads((run / "claims.json").read_text())
+        next(each for each in said["claims"] if each["figure"] == figure)["value"] = value
+        (run / "claims.json").write_text(json.dumps(said))
+
+    return change
+
+
+def verdicts(said: str) -> dict[str, str]:
+    """The verdict of each claim that is shown."""
+    rows = re.findall(r"^  (\S+) .* (HOLDS|DIFFERS|UNDECIDED)(?:: .*)?$", said, re.MULTILINE)
+    return dict(rows)
+
+
+@pytest.mark.slow
+def test_a_run_in_virtual_time_comes_to_exactly_the_same(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reproduce(archive) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(
+        "archived: tiny, seed 1, in virtual time, passed\n"
+        "here: 1 passed; 1 in all, with the archive's plan and seed\n"
+        "machine and versions: as there\n"
+    )
+    assert set(verdicts(said).values()) == {"HOLDS"}
+    last = r"reproduced: all \d+ claims hold exactly, in virtual time, and 6 files of deliveries are the same"
+    assert re.fullmatch(f"{last} to the byte", said.splitlines()[-1])
+    directory = the_repeats()
+    [run] = directory.read().runs
+    assert (run.seed, run.verdict) == (1, "passed")
+    assert directory.run_of(run).summary_json.is_file()
+    assert {path.name for path in Path.cwd().iterdir()} == {"tiny.tar.zst", "runs"}
+
+
+@pytest.mark.slow
+def test_what_is_not_as_it_was_archived_differs(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert reproduce(archive, "--repeat", "2") == 0
+    resume = ("--repeat", "2", "--resume", str(the_repeats().path))
+
+    repacked(archive, plant("events.delivered", 7))
+    capsys.readouterr()
+    assert reproduce(archive, *resume) == 1
+    said = capsys.readouterr().out
+    assert re.search(r"^  events\.delivered +7 +[\d,]+ +DIFFERS$", said, re.MULTILINE)
+    assert re.fullmatch(r"not reproduced: 1 of \d+ claims differ", said.splitlines()[-1])
+
+    shutil.rmtree("forged")
+
+    def forge(run: Path) -> None:
+        path = run / "deliveries" / "r1-client-0.deliveries"
+        path.write_bytes(path.read_bytes()[:-40])
+
+    repacked(archive, forge)
+    assert reproduce(archive, *resume) == 1
+    said = capsys.readouterr().out
+    assert "  deliveries/r1-client-0.deliveries: is not as it was archived\n" in said
+    assert said.endswith(" claims differ, 1 of 6 files of deliveries differ\n")
+
+
+@pytest.mark.slow
+def test_a_reproduction_that_was_torn_goes_on(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert reproduce(archive, "--repeat", "2") == 0
+    directory = the_repeats()
+    content = json.loads(directory.sweep_json.read_text())
+    content["runs"][1] |= {"state": "pending", "verdict": None}
+    directory.sweep_json.write_text(json.dumps(content))
+    kept = directory.run_of(directory.read().runs[0]).summary_json.stat().st_mtime_ns
+    capsys.readouterr()
+    assert reproduce(archive, "--resume", str(directory.path)) == 2
+    assert capsys.readouterr().err == (
+        f"cutset: --resume {directory.path}: cannot go on: it began with --on simulator --repeat 2"
+        " and seed 1\n"
+    )
+    assert reproduce(archive, "--repeat", "2", "--resume", directory.name) == 0
+    said = capsys.readouterr()
+    assert "1 of 2 runs to go\n" in said.err
+    assert said.out.splitlines()[-1].startswith("reproduced: ")
+    assert directory.run_of(directory.read().runs[0]).summary_json.stat().st_mtime_ns == kept
+
+    def other(run: Path) -> None:
+        record = json.loads((run / "run.json").read_text())
+        record["plan"]["duration_us"] += 1
+        (run / "run.json").write_text(json.dumps(record))
+
+    repacked(archive, other)
+    assert reproduce(archive, "--repeat", "2", "--resume", directory.name) == 2
+    assert f"cannot go on: it is none of {archive}\n" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_other_seeds_are_planned_anew_and_may_differ(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reproduce(archive, "--seed", "5", "--repeat", "3", "--within", "50") == 0
+    said = capsys.readouterr().out
+    assert "here: 3 passed; 3 in all, planned anew for seeds 5 to 7\n" in said
+    assert re.fullmatch(r"reproduced: all \d+ claims hold", said.splitlines()[-1])
+    directory = the_repeats()
+    records = [directory.run_of(run).read_run() for run in directory.read().runs]
+    assert [record.plan.seed for record in records] == [5, 6, 7]
+    assert len({record.plan.processes[0].seed for record in records}) == 3
+    assert {link.forward.delay_us for link in records[0].plan.links if link.kind == "wan"} == {5_000}
+
+
+def test_other_seeds_need_what_is_planned_as_it_was(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    faster = changed_record(lambda record: record["plan"].update(duration_us=1_000_000))
+    assert reproduce(repacked(archive, faster), "--seed", "5") == 2
+    said = f"cutset: --seed: {archive} was planned otherwise than it is planned now: take its own seed\n"
+    assert capsys.readouterr().err == said
+    assert not list(Path.cwd().glob("runs/*"))
+
+
+@pytest.mark.slow
+def test_what_is_other_about_machine_and_versions_is_said_in_a_line(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def older(run: Path) -> None:
+        record = json.loads((run / "run.json").read_text())
+        record["versions"]["python"] = "3.9.1"
+        record["machine"] |= {"memory_bytes": 3 << 29, "hostname": "elsewhere"}
+        (run / "run.json").write_text(json.dumps(record))
+
+    assert reproduce(repacked(archive, older)) == 0
+    [line] = [each for each in capsys.readouterr().out.splitlines() if each.startswith("otherwise")]
+    assert "versions.python 3.9.1 -> 3." in line
+    assert "machine.memory_bytes 1.5 GiB -> " in line
+    assert "machine.hostname elsewhere -> " in line
+
+
+@pytest.mark.slow
+def test_what_no_repeat_measured_is_undecided(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert reproduce(archive, "--on", "simulator", "--repeat", "1") == 0
+    directory = the_repeats()
+    content = json.loads(directory.sweep_json.read_text())
+    content["runs"][0] |= {"verdict": "invalid"}
+    directory.sweep_json.write_text(json.dumps(content))
+    capsys.readouterr()
+    assert reproduce(archive, "--repeat", "1", "--resume", directory.name) == 1
+    said = capsys.readouterr().out
+    why = "no repeat was measured"
+    assert re.search(rf"^  all \d+ claims are UNDECIDED: {why}$", said, re.MULTILINE)
+    assert said.endswith("not reproduced: none of 1 repeats could be relied on\n")
+
+
+OF_A_BUSY_MACHINE = {"latency", "convergence", "fidelity"}
+"""What may be far off where others have the processors, beyond what four repeats show: times."""
+
+
+@pytest.fixture(scope="module")
+def _however_busy() -> Iterator[None]:
+    """How busy this machine was invalidates no run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(summary, "machine_problems", lambda record, metadata: [])
+        yield
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory, _however_busy: None) -> Path:
+    """The archive of a run of real processes."""
+    settings = ("--set", "workload.rate=200/s", "--set", "captures={where: [hosts]}")
+    return archive_of(tmp_path_factory.mktemp("real"), *settings, faults="")
+
+
+@pytest.mark.network
+def test_a_small_run_of_real_processes_holds_and_a_planted_number_does_not(
+    real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    archive = Path(shutil.copy(real, tmp_path))
+    options = ("--repeat", "4", "--within", "50")
+    capsys.readouterr()
+    code = reproduce(archive, *options)
+    said = capsys.readouterr().out
+    here = "here: 4 passed; 4 in all"
+    assert f"archived: tiny, seed 1, with real processes, passed\n{here}" in said
+    found = verdicts(said)
+    assert {"verdict", "events.lost", "throughput.events_per_s", "latency.p50_ms"} <= found.keys()
+    off = {figure for figure, verdict in found.items() if verdict != "HOLDS"}
+    assert {figure.partition(".")[0] for figure in off} <= OF_A_BUSY_MACHINE
+    assert code == (1 if off else 0)
+    assert off or re.fullmatch(r"reproduced: all \d+ claims hold", said.splitlines()[-1])
+
+    directory = the_repeats()
+    repeats = [directory.run_of(run).read_run() for run in directory.read().runs]
+    assert [record.seed for record in repeats] == [1] * 4
+    assert [record.plan.workload["rate_per_s"] for record in repeats] == [200] * 4
+    assert all(record.captures and record.links != "simulator" for record in repeats)
+
+    repacked(archive, plant("throughput.events_per_s", 5.0))
+    assert reproduce(archive, *options, "--resume", directory.name) == 1
+    said = capsys.readouterr().out
+    now_off = {figure for figure, verdict in verdicts(said).items() if verdict != "HOLDS"}
+    assert now_off == off | {"throughput.events_per_s"}
+    total = len(off) + 1
+    assert re.fullmatch(rf"not reproduced: {total} of \d+ claims differ", said.splitlines()[-1])
+
+
+@pytest.mark.network
+def test_one_that_was_interrupted_says_how_it_goes_on(
+    real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    archive = Path(shutil.copy(real, tmp_path))
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    command = [*CUTSET, "reproduce", str(archive), "--repeat", "2"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert any(line.startswith("[1/2] ") for line in process.stderr), "the first repeat ended"
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    directory = the_repeats()
+    assert directory.read().runs[0].verdict in {"passed", "invalid"}  # that process knows when it was busy
+    [going_on] = re.findall(r"^interrupted: go on with `cutset (.*)`$", said, re.MULTILINE)
+    assert main.run(shlex.split(going_on)) == 1  # two repeats are too few to decide anything
+    assert [run.verdict for run in directory.read().runs][1:] == ["passed"]
+
+
+def test_an_archive_that_was_cut_off_is_refused(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = archive.read_bytes()
+    archive.write_bytes(content[: len(content) // 2])
+    assert reproduce(archive) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"cutset: {archive}: is damaged, or no packed run: ")
+    assert [path.name for path in Path.cwd().iterdir()] == [archive.name]
+
+
+def changed_record(change: Any) -> Any:
+    def forge(run: Path) -> None:
+        record = json.loads((run / "run.json").read_text())
+        change(record)
+        (run / "run.json").write_text(json.dumps(record))
+
+    return forge
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda run: (run / "claims.json").unlink(),
+            "claims nothing that could be reproduced: it has no claims.json",
+        ),
+        (lambda run: (run / "claims.json").write_text("[1"), "claims.json: is not JSON"),
+        (lambda run: (run / "claims.json").write_text("{}"), "claims.json: claims: holds no claims"),
+        (plant("events.lost", [0]), "is no claim: a figure with its value, its bar and its tolerance"),
+        (
+            changed_record(lambda record: record.update(shell={"with_faults": True})),
+            "was made at the prompt of `cutset shell`: what was done by hand cannot be made again",
+        ),
+        (
+            changed_record(lambda record: record["plan"].update(system="sprinkle")),
+            "there is no system sprinkle here: did you mean sprinkler?",
+        ),
+        (
+            changed_record(lambda record: record["plan"].update(experiment="../../tiny")),
+            "is no name of a file or folder: it leads elsewhere",
+        ),
+        (changed_record(lambda record: record["plan"].pop("links")), "run.json: plan.links: "),
+    ],
+    ids=["no claims", "no JSON", "none", "no number", "shell", "system", "leads elsewhere", "no plan"],
+)
+def test_what_cannot_be_made_again_is_said_in_a_line_and_nothing_starts(
+    archive: Path, capsys: pytest.CaptureFixture[str], change: Any, said: str
+) -> None:
+    assert reproduce(repacked(archive, change)) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("cutset: ")
+    assert said in line
+    assert not list(Path.cwd().glob("runs/*"))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["nope.tar.zst"], "nope.tar.zst: there is no such packed run"),
+        (["nope"], "nope: there is no such run"),
+        (["tiny.tar.zst", "--point", "1-r0"], "--point: tiny.tar.zst is a single run"),
+        (["tiny.tar.zst", "--on", "mars"], "--on: there is no backend mars"),
+        (["tiny.tar.zst", "--resume", "nope"], "nope: there is no such run"),
+        (["tiny.tar.zst", "--repeat", "0"], "0 is not in the range 1<=x<=1000"),
+    ],
+)
+def test_what_is_not_there_is_bad_input(
+    archive: Path, capsys: pytest.CaptureFixture[str], given: list[str], said: str
+) -> None:
+    assert archive.name == "tiny.tar.zst"
+    assert main.run(["reproduce", *given]) == 2
+    assert said in capsys.readouterr().err
+    assert not Path("runs").exists()
+
+
+def test_a_run_that_was_not_analysed_claims_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main.run(["run", str(write_experiment(tmp_path, faults=VIRTUAL)), "--no-analyze"]) == 0
+    capsys.readouterr()
+    assert main.run(["reproduce", "latest"]) == 2
+    assert "claims nothing that could be reproduced: it was not analysed" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_of_a_sweep_one_run_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sweep = "sweep: {workload.rate: [100/s, 200/s]}\n"
+    archive = archive_of(tmp_path, faults=sweep + VIRTUAL)
+    capsys.readouterr()
+    assert reproduce(archive) == 2
+    names = "1-rate-100-s-r0, 2-rate-200-s-r0"
+    assert f"is a sweep: name one of its runs with --point: {names}" in capsys.readouterr().err
+    assert reproduce(archive, "--point", "3") == 2
+    assert reproduce(archive, "--point", "2-rate-200-s-r0") == 0
+    [run] = the_repeats().read().runs
+    assert the_repeats().run_of(run).read_run().plan.workload["rate_per_s"] == 200
+
+
+@pytest.fixture
+def letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    """A run of a system of programs, as far as making it again looks at it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "post.yaml").write_text(POST)
+    (tmp_path / "letters.yaml").write_text(LETTERS)
+    experiment = load_experiment(str(tmp_path / "letters.yaml"))
+    topology = load_topology(experiment.topology)
+    plan = make_plan(experiment, topology, seed=None, links_kind="auto")
+    run = RunDirectory(tmp_path / "made" / NAME)
+    run.make()
+    write_plan(run, plan, {"experiment": plain(experiment), "topology": plain(topology)})
+    run.summary_json.write_text(json.dumps({"verdict": "passed"}))
+    return run
+
+
+def test_programs_that_are_not_installed_are_named_before_anything_starts(
+    letters: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reproduce(letters.path) == 3
+    lacks = "post needs what is not installed: `no-such-broker` (apt-get install no-such-broker)"
+    assert lacks in capsys.readouterr().err
+    assert not list(Path.cwd().glob("runs/*"))
+
+
+def test_programs_that_nobody_here_knows_start_only_if_they_are_trusted(
+    letters: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = json.loads(letters.run_json.read_text())
+    record["plan"]["programs"]["roles"]["publisher"]["run"] = ["another-broker"]
+    letters.run_json.write_text(json.dumps(record))
+    assert reproduce(letters.path) == 2
+    said = capsys.readouterr().err
+    assert "would start other programs than post has here: --trust-programs runs what it says" in said
+    assert reproduce(letters.path, "--trust-programs") == 3
+    assert "needs what is not installed" in capsys.readouterr().err

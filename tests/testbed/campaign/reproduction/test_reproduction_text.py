@@ -1,0 +1,132 @@
+"""What is said of a run that was made again: how to go on, what is other here, what follows."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis.claims import Claim
+from analysis.reproduction import Judged, Verdict
+from experiments.campaigns.campaign import State
+from experiments.campaigns.sweepdir import SweepDirectory, runs
+from experiments.records.run_record import MachineRecord, RunRecord, record_from_json
+from testbed.campaign.reproduction.archived_run import ArchivedRun
+from testbed.campaign.reproduction.reproduction_text import (
+    NAMED_MAX,
+    Reproduced,
+    differences,
+    last_line,
+    show_interrupted,
+    show_reproduced,
+)
+from tests.analysis.timelines.world import run_json
+from tests.campaigns import sweep_record
+
+HOLDS, DIFFERS, UNDECIDED = Verdict.HOLDS, Verdict.DIFFERS, Verdict.UNDECIDED
+RUNS = [replace(run, state=State.DONE, verdict="passed") for run in runs({}, 3, 7)]
+
+
+def record() -> RunRecord:
+    return record_from_json(run_json())
+
+
+def reproduced(*judged: Judged, measured: int = 3) -> Reproduced:
+    claimed = (*(each.claim for each in judged), Claim("run", "tiny", None, 0.0))
+    return Reproduced(
+        archived=ArchivedRun("a.tar.zst", record(), claimed, {}),
+        directory=SweepDirectory(Path("runs/again")),
+        record=sweep_record(*RUNS),
+        judged=judged,
+        measured=measured,
+        exact=False,
+        changed=(),
+        seeds=(),
+        here=None,
+    )
+
+
+def judged(figure: str, verdict: Verdict, value: object = 0, *, why: str = "") -> Judged:
+    return Judged(Claim(figure, value, None, 0.0), verdict, value, why=why)
+
+
+def test_the_command_that_goes_on_can_be_pasted_whatever_the_paths_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_interrupted(["my run.tar.zst", "--repeat", "3"], SweepDirectory(Path("my runs/tiny")))
+    assert capsys.readouterr().out == (
+        "interrupted: go on with `cutset reproduce 'my run.tar.zst' --repeat 3 --resume 'my runs/tiny'`\n"
+    )
+
+
+def test_what_is_other_here_stands_in_a_line() -> None:
+    there = record()
+    assert differences(there, there) == "machine and versions: as there"
+    commit = "0123456789abcdef0123-changed"
+    here = replace(there, commit=commit, machine=MachineRecord("here", 4, 8 << 30), links="netem")
+    said = differences(there, here)
+    assert said.startswith("otherwise than there: ")
+    assert "commit " in said
+    assert " -> 0123456789-changed, " in said
+    assert "machine.memory_bytes " in said
+    assert " -> 8.0 GiB" in said
+    assert f"links {there.links} -> netem" in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "said"),
+    [
+        ([HOLDS, HOLDS], "reproduced: all 2 claims hold"),
+        ([HOLDS, DIFFERS], "not reproduced: 1 of 2 claims differ"),
+        ([HOLDS, UNDECIDED], "not reproduced: 1 of 2 claims are undecided"),
+        ([DIFFERS, UNDECIDED], "not reproduced: 1 of 2 claims differ, 1 of 2 claims are undecided"),
+        ([], "not reproduced: nothing is claimed that could be judged"),
+    ],
+)
+def test_the_last_line_says_what_follows(verdicts: list[Verdict], said: str) -> None:
+    found = reproduced(*(judged(f"events.a{n}", verdict) for n, verdict in enumerate(verdicts)))
+    assert last_line(found) == said
+    assert found.reproduced == said.startswith("reproduced")
+
+
+def test_what_differs_comes_first_and_what_is_no_headline_is_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_reproduced(
+        reproduced(
+            judged("fidelity.links.r0-r1.loss", HOLDS),
+            judged("events.lost", HOLDS),
+            judged("fidelity.capture_drops", DIFFERS),
+            judged("recovery.cut.switch_s", UNDECIDED, why="1 of 3 repeats have this figure"),
+            judged("verdict", DIFFERS, "passed"),
+        )
+    )
+    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert [line.split()[0] for line in table[1:5]] == [
+        "verdict",
+        "fidelity.capture_drops",
+        "recovery.cut.switch_s",
+        "events.lost",
+    ]
+    assert table[3].endswith("UNDECIDED: 1 of 3 repeats have this figure")
+    assert table[5:] == ["  and 1 more that hold"]
+
+
+def test_so_much_that_differs_is_shown_and_the_rest_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    show_reproduced(reproduced(*(judged(f"measures.a{n}", DIFFERS) for n in range(NAMED_MAX + 2))))
+    said = capsys.readouterr().out
+    assert said.count(" DIFFERS\n") == NAMED_MAX
+    assert "  and 2 more that do not hold\n" in said
+    assert "not judged: 1 that tell of the archived run alone" in said
+
+
+def test_digits_that_make_the_difference_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    claim = Claim("latency.mean_ms", 13.000001, None, 0.0)
+    show_reproduced(reproduced(Judged(claim, DIFFERS, 13.000002)))
+    assert "latency.mean_ms  13.000001  13.000002  DIFFERS" in capsys.readouterr().out
+
+
+def test_names_from_elsewhere_are_shown_as_far_as_they_can_be(capsys: pytest.CaptureFixture[str]) -> None:
+    show_reproduced(reproduced(judged("events.\x1b[2J", DIFFERS, "\x1b[31mred")))
+    assert "\x1b[2J" not in (said := capsys.readouterr().out)
+    assert "\x1b[31mred" not in said

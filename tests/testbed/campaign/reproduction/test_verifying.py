@@ -1,0 +1,233 @@
+"""A run is verified from its captures; a changed packet, number, verdict, claim or table is found."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from experiments.records.rundir import RunDirectory
+from testbed.cli import main
+from tests.analysis.inspect.packets.small_run import around_the_cut
+from tests.testbed.campaign.repacking import repacked
+
+NAME = "20260314T020000Z-around-the-cut-0a1b2c"
+
+
+@pytest.fixture
+def run(tmp_path) -> RunDirectory:
+    return around_the_cut().write(tmp_path / "made" / NAME)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    """A colleague's folder."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+def unpacked(run: RunDirectory, here: Path) -> Path:
+    """As a colleague has it who looked at it: commands that only read have been there, too."""
+    archive = packed(run, here)
+    for command in ("report", "packets"):
+        assert main.run([command, str(archive)]) == 0
+    return here / "runs" / NAME
+
+
+def packed(run: RunDirectory, here: Path) -> Path:
+    archive = here / "run.tar.zst"
+    assert main.run(["export", str(run.path), "-o", str(archive), "--force"]) == 0
+    return archive
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_a_run_claims_follows_from_its_captures_and_stays_as_it_is(run, here, capsys):
+    archive = packed(run, here)
+    assert main.run(["verify", str(archive)]) == 0
+    assert [path.name for path in here.iterdir()] == ["run.tar.zst"]
+    assert main.run(["analyze", str(archive)]) in {0, 1}
+    before = contents(here / "runs")
+    assert main.run(["verify", NAME]) == 0
+    assert contents(here / "runs") == before
+    said = capsys.readouterr().out
+    assert "files held against their hashes" in said
+    assert "verified: everything holds" in said
+
+
+def test_a_run_that_came_in_no_archive_is_verified_without_hashes(run, capsys):
+    assert main.run(["verify", str(run.path)]) == 0
+    assert "has no hashes" not in capsys.readouterr().out
+
+
+def test_one_bit_of_one_packet_is_found(run, here, capsys):
+    capture = unpacked(run, here) / "captures" / "r3-proxy-0-eth0.pcap"
+    content = bytearray(capture.read_bytes())
+    content[-1] ^= 1
+    capture.write_bytes(content)
+    assert main.run(["verify", NAME]) == 1
+    assert "captures/r3-proxy-0-eth0.pcap: is not as it was packed" in capsys.readouterr().out
+
+
+def test_a_packet_that_was_left_out_before_packing_is_found_by_what_it_changes(run, here, capsys):
+    capture = run.captures / "r3-proxy-0-eth0.pcap"
+    capture.write_bytes(capture.read_bytes()[:24])  # a file without packets
+    assert main.run(["verify", str(packed(run, here))]) == 1
+    said = capsys.readouterr().out
+    assert "is not as it was packed" not in said, "the hashes are of what was packed"
+    assert "claimed" in said
+
+
+def test_one_packet_is_found_by_what_it_changes_though_the_hashes_were_made_after_it(run, here, capsys):
+    capture = run.captures / "r2-r3@r2.pcap"
+    content = capture.read_bytes()
+    *_, last = packets_of(content)
+    capture.write_bytes(content[:last])
+    assert main.run(["verify", str(packed(run, here))]) == 1
+    said = capsys.readouterr().out
+    assert "is not as it was packed" not in said
+    assert "fidelity.links.r2-r3.lost.cut: claimed 3, found 2" in said
+    assert "table fidelity: is not what the captures give" in said
+
+
+def test_one_packet_that_came_at_another_time_is_found_by_what_it_changes(run, here, capsys):
+    capture = run.captures / "r2-r3@r3.pcap"
+    content = bytearray(capture.read_bytes())
+    *_, last = packets_of(content)
+    seconds = content[last : last + 4]
+    content[last : last + 4] = (int.from_bytes(seconds, sys.byteorder) + 1).to_bytes(4, sys.byteorder)
+    capture.write_bytes(content)
+    assert main.run(["verify", str(packed(run, here))]) == 1
+    said = capsys.readouterr().out
+    assert "is not as it was packed" not in said
+    assert "fidelity.links.r2-r3.delay_p99_ms: claimed " in said
+
+
+def packets_of(capture: bytes) -> Iterator[int]:
+    """Where the packets of a capture begin, each with its header."""
+    at = 24
+    while at < len(capture):
+        yield at
+        at += 16 + int.from_bytes(capture[at + 8 : at + 12], sys.byteorder)
+
+
+def test_one_number_is_found_though_the_hashes_were_made_after_it(run, here, capsys):
+    summary = run.read_summary()
+    summary["fidelity"]["capture_drops"] = 7
+    run.summary_json.write_text(json.dumps(summary))
+    assert main.run(["verify", str(packed(run, here))]) == 1
+    said = capsys.readouterr().out
+    assert "fidelity.capture_drops: claimed 7, found 0" in said
+
+
+def test_one_number_of_the_archives_claims_is_found_though_no_hash_is_held_against_it(run, here, capsys):
+    def forge(place: Path) -> None:
+        said = json.loads((place / "claims.json").read_text())
+        next(each for each in said["claims"] if each["figure"] == "events.lost")["value"] = 3
+        (place / "claims.json").write_text(json.dumps(said))
+
+    found = run.read_summary()["events"]["lost"]
+    assert found != 3
+    assert main.run(["verify", str(repacked(packed(run, here), forge))]) == 1
+    said = capsys.readouterr().out
+    assert f"claims.json: events.lost is 3, and should be {found}" in said
+    assert "claimed" not in said, "summary.json is as it was"
+
+
+def test_a_verdict_is_a_claim(run, here, capsys):
+    summary = run.read_summary()
+    found = summary["verdict"]
+    summary["verdict"] = "passed" if found != "passed" else "failed"
+    run.summary_json.write_text(json.dumps(summary))
+    assert main.run(["verify", str(packed(run, here))]) == 1
+    assert f"verdict: claimed {summary['verdict']}, found {found}" in capsys.readouterr().out
+
+
+def test_what_is_missing_and_what_was_not_packed_is_named(run, here, capsys):
+    place = unpacked(run, here)
+    (place / "captures" / "another.pcap").write_bytes(b"")
+    gone = place / "captures" / "r0-r1@r0.pcap"
+    gone.unlink()
+    assert main.run(["verify", NAME]) == 1
+    said = capsys.readouterr().out
+    assert "captures/another.pcap: was not packed" in said
+    assert f"{gone.relative_to(place)}: was packed, and is not there" in said
+
+
+@pytest.mark.parametrize("left", ["captures", "summary.json"])
+def test_nothing_can_be_verified_without_captures_or_claims(run, here, capsys, left):
+    if left == "captures":
+        archive = here / "run.tar.zst"
+        assert main.run(["export", str(run.path), "--no-captures", "-o", str(archive)]) == 0
+        named = str(archive)
+    else:
+        run.summary_json.unlink()
+        named = str(run.path)
+    assert main.run(["verify", named]) == 2
+    assert len(capsys.readouterr().err.splitlines()) <= 2
+
+
+def test_the_archive_describes_itself(run, here):
+    assert main.run(["packets", str(packed(run, here))]) == 0
+    place = here / "runs" / NAME
+    graph = {
+        each["@id"]: each for each in json.loads((place / "ro-crate-metadata.json").read_text())["@graph"]
+    }
+    assert graph["ro-crate-metadata.json"]["about"] == {"@id": "./"}
+    named = {part["@id"] for part in graph["./"]["hasPart"]}
+    assert named == {
+        str(path.relative_to(place))
+        for path in place.rglob("*")
+        if path.is_file() and path.name != "ro-crate-metadata.json" and path.suffix != ".index"
+    }
+    assert graph["captures/r3-proxy-0-eth0.pcap"]["encodingFormat"] == "application/vnd.tcpdump.pcap"
+    assert graph["#run"]["instrument"] == {"@id": "#cutset"}
+    claimed = {each["figure"]: each for each in json.loads((place / "claims.json").read_text())["claims"]}
+    assert claimed["verdict"]["value"] == run.read_summary()["verdict"]
+    assert claimed["events.lost"]["tolerance"] == 0
+
+
+def test_what_stands_below_runs_is_not_taken_for_an_archive_of_the_same_name(run, here, capsys):
+    archive = packed(run, here)
+    assert main.run(["report", str(archive)]) == 0
+
+    def forge(place: Path) -> None:
+        (place / "run.json").write_text((place / "run.json").read_text().replace('"seed": 1', '"seed":  1'))
+
+    assert main.run(["verify", str(repacked(archive, forge))]) == 1
+    assert "run.json: is not as it was packed" in capsys.readouterr().out
+
+
+def test_an_archive_without_hashes_is_not_verified(run, here, capsys):
+    archive = repacked(packed(run, here), lambda place: (place / "ro-crate-metadata.json").unlink())
+    assert main.run(["verify", str(archive)]) == 1
+    assert "has no hashes" in capsys.readouterr().out
+
+
+def test_claims_and_tables_are_held_against_the_captures(run, here, capsys):
+    def forge(place: Path) -> None:
+        said = json.loads((place / "claims.json").read_text())
+        next(each for each in said["claims"] if each["figure"] == "verdict")["value"] = "excellent"
+        (place / "claims.json").write_text(json.dumps(said))
+        path = place / "analysis" / "fidelity.parquet"
+        table = pq.read_table(path)
+        pq.write_table(table.set_column(0, "link", pa.array(["r0-r9"] * table.num_rows)), path)
+
+    assert main.run(["verify", str(repacked(packed(run, here), forge))]) == 1
+    said = capsys.readouterr().out
+    assert "claims.json: verdict is excellent, and should be" in said
+    assert "table fidelity: is not what the captures give" in said
+
+
+def test_an_index_of_somebody_elses_is_neither_packed_nor_unpacked(run, here):
+    archive = packed(run, here)
+    assert list(run.captures.glob("*.index"))
+    assert main.run(["packets", str(archive)]) == 0
+    indices = [path.name for path in (here / "runs" / NAME / "captures").glob("*.index")]
+    assert indices == [], "no command that needs none has made one"

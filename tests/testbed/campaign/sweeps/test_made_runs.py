@@ -1,0 +1,111 @@
+"""Runs for a caller: what they leave when the place where they run breaks, or the user ends them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.campaigns.campaign import Failure
+from experiments.loader import read_experiment
+from experiments.records.run_record import Times
+from experiments.records.rundir import RunDirectory
+from testbed.backends.backend import Follow
+from testbed.backends.simulator import Simulator
+from testbed.campaign.sweeps import made_runs
+from testbed.campaign.sweeps.made_runs import MadeRun, make_runs, write_report
+from testbed.campaign.texts.progress import TerseFollower
+from testbed.errors import MachineError, TestbedError
+from testbed.run_selection import RunSelection
+from testbed.runner.run_control import RunResult
+from tests.testbed.runner.live import write_experiment
+
+VIRTUAL = "on: simulator\ncaptures: none\nsweep: {workload.rate: [100/s, 200/s]}\nrepeat: 3\n"
+
+
+class Breaking(Simulator):
+    """A place that breaks in its own way after each run."""
+
+    def __init__(self, break_: Callable[[RunDirectory], RunResult]) -> None:
+        self._break = break_
+
+    def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
+        """See `Backend`."""
+        super().carry_out(run, follow)
+        return self._break(run)
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[MadeRun]]:
+    """Two runs of the tiny experiment, where each ends so; unless given, well."""
+
+    def make(
+        break_: Callable[[RunDirectory], RunResult] | None = None, *, analyze: bool = True
+    ) -> list[MadeRun]:
+        @contextmanager
+        def open_backend(_name: str, _say: Callable[[str], None]) -> Iterator[Simulator]:
+            yield Breaking(break_) if break_ else Simulator()
+
+        monkeypatch.setattr(made_runs, "open_backend", open_backend)
+        path = write_experiment(tmp_path, faults=VIRTUAL)
+        file = read_experiment(str(path), ["duration=1s"], ("sweep", "repeat"))
+        chosen = RunSelection.of(file, backend=None, links="relay", seed=7, repeat=2)
+        return list(make_runs(chosen, tmp_path / "runs", analyze=analyze, follow=TerseFollower("tiny")))
+
+    return make
+
+
+def raising(error: BaseException) -> Callable[[RunDirectory], RunResult]:
+    def break_(_run: RunDirectory) -> RunResult:
+        raise error
+
+    return break_
+
+
+def test_each_has_the_next_seed_and_says_how_to_make_it_again(made: Callable[..., list[MadeRun]]) -> None:
+    runs = made()
+    assert [(run.seed, run.repetition, run.verdict) for run in runs] == [(7, 0, "passed"), (8, 1, "passed")]
+    assert [run.failure for run in runs] == [None, None]
+    assert runs[1].replay.endswith(
+        "tiny.yaml --set duration=1s --set sweep=null --seed 8 --repeat 1 --on simulator --links relay"
+    )
+
+
+@pytest.mark.slow
+def test_a_report_is_written_when_it_is_asked_for(made: Callable[..., list[MadeRun]]) -> None:
+    run = made()[0]
+    assert run.report is None
+    write_report(run, TerseFollower("tiny"))
+    assert run.report == run.directory.report_html
+
+
+def test_without_an_analysis_a_run_that_came_to_its_end_is_fine(made: Callable[..., list[MadeRun]]) -> None:
+    run = made(analyze=False)[0]
+    assert (run.summary, run.verdict, run.failure) == (None, "completed", None)
+    write_report(run, TerseFollower("tiny"))
+    assert run.report is None
+
+
+def test_one_that_breaks_is_made_with_its_problem(made: Callable[..., list[MadeRun]]) -> None:
+    runs = made(raising(TestbedError("the sandbox ended")))
+    assert [(run.summary, run.problem) for run in runs] == [(None, "the sandbox ended")] * 2
+    assert runs[0].failure is Failure.HARNESS
+    assert runs[0].why == "the sandbox ended"
+
+
+def test_one_that_was_never_measured_says_so(made: Callable[..., list[MadeRun]]) -> None:
+    def unmeasured(run: RunDirectory) -> RunResult:
+        return RunResult(replace(run.read_run(), times=Times()), by_user=False)
+
+    assert made(unmeasured)[0].problem == "it ended before time 0"
+
+
+def test_a_machine_that_is_not_up_to_it_ends_them_all(made: Callable[..., list[MadeRun]]) -> None:
+    with pytest.raises(MachineError, match="no tcpdump"):
+        made(raising(MachineError("no tcpdump")))
+
+
+def test_the_user_ends_them_all(made: Callable[..., list[MadeRun]]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        made(lambda run: RunResult(run.read_run(), by_user=True))

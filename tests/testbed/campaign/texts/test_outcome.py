@@ -1,0 +1,83 @@
+"""The summary on standard output."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.records.run_record import Outcome, Phase, RunRecord
+from experiments.records.rundir import RunDirectory
+from testbed.campaign.texts.outcome import show_outcome
+from tests.run_json import SMALL
+
+RUN = RunDirectory(Path("runs/x"))
+ENDED = RunRecord(SMALL, phase=Phase.COLLECTED, outcome=Outcome.COMPLETED)
+SUMMARY: dict[str, Any] = {
+    "verdict": "failed",
+    "fidelity": {
+        "valid": False,
+        "reasons": ["capture drops: 3"],
+        "notes": ["recovery.cut: catch_up_s: too late"],
+    },
+    "events": {
+        "published": 4_800_000,
+        "delivered": 38_400_000,
+        "lost": 1,
+        "duplicated": 0,
+        "out_of_order": None,
+        "corrupted": 0,
+    },
+    "throughput": {"events_per_s": 79_998.4, "bytes_per_s": 799_984.0},
+    "latency": {"p50_ms": 84.25, "p95_ms": 101.0, "p99_ms": 1432.6, "max_ms": None},
+    "recovery": {"cut": {"detect_s": 0.512, "switch_s": 0.98, "catch_up_s": None, "settled_s": 1.5}},
+    "expectations": [{"text": "recovery.cut.switch_s <= 0.5", "value": 0.98, "held": False}],
+}
+
+
+def shown(
+    capsys: pytest.CaptureFixture[str], problems: list[str], summary: dict[str, Any] | None
+) -> list[str]:
+    show_outcome(RUN, replace(ENDED, problems=tuple(problems)), summary)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_whole_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, ["r1/proxy-0 ended unexpectedly"], SUMMARY) == [
+        "problem      r1/proxy-0 ended unexpectedly",
+        "verdict      failed",
+        "fidelity     invalid",
+        "             capture drops: 3",
+        "events       4,800,000 published, 38,400,000 deliveries; "
+        "1 lost, 0 duplicated, unknown out of order, 0 corrupted",
+        "throughput   79,998 events/s at a client",
+        "latency      p50 84.2 ms, p95 101 ms, p99 1,433 ms, max unknown ms",
+        "after cut    noticed 0.512 s, events flow again 0.98 s, latency settled 1.5 s",
+        "expected     recovery.cut.switch_s <= 0.5: NOT HELD (0.98)",
+        "note         recovery.cut: catch_up_s: too late",
+        "report       runs/x/report.html",
+        "summary      runs/x/summary.json",
+    ]
+
+
+def test_by_how_much_several_clocks_may_be_wrong_is_said_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    latency = {"p50_ms": 84.25, "bar_ms": 0.024, "bar_max_ms": 0.0335}
+    said = "latency      p50 84.2 ms (clocks: ±0.024 ms, at most ±0.0335 ms)"
+    assert said in shown(capsys, [], {**SUMMARY, "latency": latency})
+
+
+def test_a_run_that_somebody_ended_is_not_called_crashed(capsys: pytest.CaptureFixture[str]) -> None:
+    crashed = {**SUMMARY, "verdict": "crashed"}
+    show_outcome(RUN, replace(ENDED, outcome=Outcome.INTERRUPTED), crashed)
+    assert "verdict      interrupted: it was ended before its time" in capsys.readouterr().out.splitlines()
+    assert "verdict      crashed" in shown(capsys, [], crashed)
+
+
+def test_without_an_analysis_what_the_run_knows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, [], None) == ["run          completed (collected)", "captures     runs/x/captures"]
+
+
+def test_what_publishers_took_along_is_told_beside_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    events = {**SUMMARY["events"], "unacknowledged": 12}
+    [line] = [each for each in shown(capsys, [], {**SUMMARY, "events": events}) if each.startswith("events")]
+    assert line.endswith("0 corrupted; 12 missing of publishers that died before the answer")

@@ -1,0 +1,73 @@
+"""What a user sees of a run that goes on."""
+
+from typing import Any
+
+import pytest
+
+from testbed.campaign.texts.progress import PlainFollower, Situation
+
+ZERO_NS = 1_700_000_000_000_000_000
+SECOND_NS = 1_000_000_000
+
+
+def change(direction: str, at_s: float = 19.0, state: str = "blackhole") -> dict[str, Any]:
+    requested_ns = ZERO_NS + round(at_s * SECOND_NS)
+    return {
+        "did": "change",
+        "fault": "cut",
+        "link": "r2-r3",
+        "direction": direction,
+        "state": state,
+        "requested_ns": requested_ns,
+        "applied_ns": requested_ns + 1,
+    }
+
+
+@pytest.fixture
+def situation() -> Situation:
+    there = Situation()
+    there.take({"did": "phase", "phase": "running"})
+    there.take({"did": "running", "zero_ns": ZERO_NS, "duration_us": 60_000_000})
+    return there
+
+
+def test_the_line_shows_elapsed_of_total_and_events_a_second(situation: Situation) -> None:
+    situation.take({"did": "progress", "events_per_s": 79_812, "delivered": 1})
+    text = " ".join(situation.text(ZERO_NS + 23 * SECOND_NS).split())
+    assert text == "running 23 of 60 s 79,812 events/s"
+
+
+def test_elapsed_time_stays_within_the_run(situation: Situation) -> None:
+    assert situation.elapsed_s(ZERO_NS - SECOND_NS) == 0
+    assert situation.elapsed_s(ZERO_NS + 61 * SECOND_NS) == 60
+
+
+def test_both_directions_of_a_change_are_one_line(situation: Situation) -> None:
+    lines = [situation.take(change(direction)) for direction in ("forward", "backward")]
+    assert lines == ["  19.0 s  cut: r2-r3 blackhole", None]
+
+
+def test_the_same_link_changing_again_is_another_line(situation: Situation) -> None:
+    situation.take(change("forward"))
+    assert situation.take(change("forward", at_s=41, state="up")) == "  41.0 s  cut: r2-r3 up"
+
+
+def test_problems_are_shown_as_they_come(situation: Situation) -> None:
+    assert situation.take({"did": "problem", "text": "the relay died"}) == "problem: the relay died"
+
+
+def test_plain_lines_are_few(capsys: pytest.CaptureFixture[str]) -> None:
+    with PlainFollower() as follow:
+        follow({"did": "phase", "phase": "building"})
+        follow({"did": "phase", "phase": "running"})
+        follow({"did": "running", "zero_ns": ZERO_NS, "duration_us": 60_000_000})
+        for count in range(1000):
+            follow({"did": "progress", "events_per_s": count, "delivered": count})
+            follow({})
+        follow({"did": "phase", "phase": "draining"})
+    said = capsys.readouterr()
+    assert said.out == ""
+    lines = said.err.splitlines()
+    assert lines[0] == "building the network and starting the nodes"
+    assert lines[-1] == "draining"
+    assert len(lines) < 10

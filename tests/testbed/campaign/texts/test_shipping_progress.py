@@ -1,0 +1,120 @@
+"""What a user sees of files that come from machines."""
+
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from testbed.campaign.texts import progress as shown
+from testbed.campaign.texts.progress import LiveFollower, PlainFollower
+from testbed.campaign.texts.shipping_progress import MachineFiles, ShippedSoFar
+from testbed.machines.shipping.result import Progress, State
+
+MB = 10**6
+
+
+def progress(
+    state: State, got_mb: float, of_mb: float = 300, machine: str = "h0", note: str = ""
+) -> dict[str, object]:
+    return Progress(
+        machine, state, round(got_mb * MB), round(of_mb * MB), round(got_mb * MB / 10), 12, note
+    ).as_message()
+
+
+def test_a_machines_text_says_how_much_is_here_how_fast_and_how_long_it_will_take() -> None:
+    files = MachineFiles("h0")
+    for second in range(5):
+        files.take(progress(State.SHIPPING, 20 * second), second)
+    assert " ".join(files.text.split()) == "h0 shipping 80 of 300 MB 20 MB/s 11 s left"
+
+
+def test_the_rate_is_that_of_the_last_seconds() -> None:
+    files = MachineFiles("h0")
+    for second, got_mb in enumerate([0, 100, 100, 100, 100, 100, 103]):
+        files.take(progress(State.SHIPPING, got_mb), second)
+    assert files.rate_bytes_per_s == 1 * MB
+
+
+def test_before_anything_is_known_nothing_is_claimed() -> None:
+    files = MachineFiles("h0")
+    files.take(progress(State.CONNECTING, 0, 0), 1.0)
+    assert " ".join(files.text.split()) == "h0 connecting"
+
+
+def test_what_breaks_and_what_ends_is_said_once() -> None:
+    so_far = ShippedSoFar()
+    messages = [
+        progress(State.SHIPPING, 10),
+        progress(State.WAITING, 10, note="the connection is lost"),
+        progress(State.WAITING, 10, note="the connection is lost"),
+        progress(State.SHIPPING, 20),
+        progress(State.SHIPPED, 300),
+    ]
+    assert [so_far.take(message, 0.0) for message in messages] == [
+        None,
+        "h0: trying again: the connection is lost; 290 MB are left there",
+        None,
+        None,
+        "h0: all its files are here: 300 MB, sent as 30 MB",
+    ]
+
+
+def test_a_machine_that_is_given_up_leaves_a_line_that_says_what_it_has() -> None:
+    so_far = ShippedSoFar()
+    line = so_far.take(progress(State.GIVEN_UP, 100, note="h0: cannot be reached"), 0.0)
+    assert line == "h0: given up: h0: cannot be reached; 200 MB are left there"
+
+
+def test_plain_lines_say_what_ends_and_once_in_a_while_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shown, "time", SimpleNamespace(monotonic=lambda: 1000.0))  # it stands still
+    with PlainFollower() as follow:
+        for got_mb in range(0, 300, 10):
+            follow(progress(State.SHIPPING, got_mb))
+        follow(progress(State.SHIPPED, 300))
+    passing, last = capsys.readouterr().err.splitlines()
+    assert "h0" in passing
+    assert last == "h0: all its files are here: 300 MB, sent as 30 MB"
+
+
+def test_on_a_terminal_every_machine_that_is_waited_for_has_a_bar() -> None:
+    follow = LiveFollower()
+    follow(progress(State.SHIPPING, 100))
+    follow(progress(State.SHIPPING, 50, machine="h1"))
+    follow(progress(State.SHIPPED, 300, machine="h2"))
+    _, *bars = follow._progress.tasks
+    assert [(bar.completed, bar.total, bar.visible) for bar in bars] == [
+        (100 * MB, 300 * MB, True),
+        (50 * MB, 300 * MB, True),
+        (300 * MB, 300 * MB, False),
+    ]
+
+
+@pytest.mark.parametrize("kind", [PlainFollower, LiveFollower])
+def test_a_run_is_followed_while_machines_come_up_in_other_threads(
+    kind: type[PlainFollower | LiveFollower],
+) -> None:
+    """Machines that ship tell of themselves in threads of their own."""
+    machines = 3000
+    follow, done = kind(), threading.Event()
+
+    def ship() -> None:
+        try:
+            for number in range(machines):
+                follow(progress(State.CONNECTING, 0, 0, machine=f"h{number}"))
+        finally:
+            done.set()
+
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread = threading.Thread(target=ship)
+        thread.start()
+        while not done.is_set():
+            follow({})
+        thread.join()
+    finally:
+        sys.setswitchinterval(interval_s)
+    assert len(follow._situation.shipped.machines) == machines

@@ -1,0 +1,36 @@
+"""How much disk captures will take."""
+
+from dataclasses import replace
+
+from experiments.loader import load_experiment
+from experiments.planned.plan import Plan
+from testbed.capturing.capture_size import capture_bytes_per_s, disk_needed_bytes
+from testbed.planning import make_plan
+from topologies.loader import load_topology
+
+PLAIN = ("roles={proxy: 1, driver: 1, client: 2}", "workload.rate=20000/s")
+
+
+def plan(*overrides: str) -> Plan:
+    experiment = load_experiment("link-failure", (*PLAIN, *overrides))
+    return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="relay")
+
+
+def test_a_plain_job_is_estimated_as_it_was_measured() -> None:
+    assert 25e6 < capture_bytes_per_s(plan()) < 40e6  # measured: 28 MB/s
+
+
+def test_no_captures_need_no_disk() -> None:
+    assert disk_needed_bytes(plan("captures=none")) == 0
+
+
+def test_a_longer_or_a_busier_run_needs_more() -> None:
+    needed = disk_needed_bytes(plan())
+    assert disk_needed_bytes(plan("duration=120s")) > needed
+    assert disk_needed_bytes(plan("workload.rate=80000/s")) > needed
+    assert disk_needed_bytes(plan("roles.client=8")) > needed
+
+
+def test_cut_packets_need_less() -> None:
+    heavy = plan("workload.event_size=1kB")
+    assert disk_needed_bytes(replace(heavy, snaplen_bytes=128)) < disk_needed_bytes(heavy) / 10

@@ -1,0 +1,120 @@
+"""Captures: whole to the last packet, honest about their ends."""
+
+import json
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.planned.plan import CapturePlan
+from experiments.records import capture_parts
+from testbed.capturing.capture_commands import CONFINED, CapturePoint, tcpdump_command
+from testbed.capturing.captures import has_all, parse_counts
+from testbed.sandbox import run_in_sandbox
+from tests.testbed.capturing import FRAME_BYTES, FRAMES, ROTATIONS
+
+NANOSECOND_MAGIC = 0xA1B23C4D
+
+
+def test_a_capture_in_a_host_enters_its_namespace_first() -> None:
+    point = CapturePoint(CapturePlan("r2-gw-eth0.pcap", host="r2-gw"), "/proc/7/ns/net", "eth0")
+    command = tcpdump_command(point, Path("c/r2-gw-eth0.pcap"), snaplen_bytes=None, root=False)
+    assert command[:3] == ["nsenter", "--net=/proc/7/ns/net", "--"]
+    assert command[3] == "setpriv"
+    assert command[3 + len(CONFINED)] == "tcpdump"
+    assert "-Z" not in command
+
+
+def test_root_stays_root_so_that_its_files_are_its_own() -> None:
+    point = CapturePoint(CapturePlan("x.pcap"), None, "l1a")
+    command = tcpdump_command(point, Path("x.pcap"), snaplen_bytes=128, root=True)
+    assert command[len(CONFINED)] == "tcpdump"
+    assert command[command.index("-Z") + 1] == "root"
+    assert command[command.index("-s") + 1] == "128"
+
+
+def test_a_watched_capture_begins_a_new_part_every_second() -> None:
+    point = CapturePoint(CapturePlan("x.pcap", in_parts=True), None, "l1a")
+    command = tcpdump_command(point, Path("50%/x.pcap"), snaplen_bytes=None, root=False)
+    assert command[command.index("-G") + 1] == "1"
+    assert command[-1] == "50%%/x.pcap.parts/%s.pcap"
+
+
+def test_counts_are_read_from_what_tcpdump_says() -> None:
+    said = "tcpdump: listening on eth0\n1 packet captured\n12 packets received by filter\n"
+    said += "3 packets dropped by kernel\n"
+    assert parse_counts(said) == (1, 3)
+
+
+def test_counts_of_a_capture_that_said_nothing_are_unknown() -> None:
+    assert parse_counts("tcpdump: listening on eth0") == (None, None)
+
+
+def test_a_capture_has_all_when_it_has_what_had_arrived_when_it_was_first_asked() -> None:
+    first = "tcpdump: 90 packets captured, 100 packets received by filter, 3 packets dropped by kernel\n"
+    assert not has_all("tcpdump: listening on eth0\n")
+    assert not has_all(first)
+    assert not has_all(first + "tcpdump: 98 packets capt")
+    assert has_all(
+        first + "tcpdump: 97 packets captured, 105 packets received by filter, 3 packets dropped by kernel\n"
+    )
+
+
+def capture(directory: Path, what: str) -> dict[str, Any]:
+    result = run_in_sandbox([sys.executable, "-m", "tests.testbed.capturing", str(directory), what])
+    assert result.returncode == 0, result.stderr
+    answer: dict[str, Any] = json.loads(result.stdout)
+    assert answer["again"] == []
+    return answer
+
+
+def records(file: Path) -> list[tuple[int, int]]:
+    """Captured and original length of each record."""
+    data, offset, lengths = file.read_bytes(), 24, []
+    assert struct.unpack_from("<I", data)[0] == NANOSECOND_MAGIC
+    while offset < len(data):
+        kept, length = struct.unpack_from("<8xII", data, offset)
+        lengths.append((kept, length))
+        offset += 16 + kept
+    return lengths
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("what", ["whole", "held up"])
+def test_every_packet_up_to_the_last_is_in_the_file_even_if_tcpdump_is_behind(
+    tmp_path: Path, what: str
+) -> None:
+    answer = capture(tmp_path, what)
+    assert answer["problems"] == []
+    [result] = answer["results"]
+    assert (result["packets"], result["kernel_drops"]) == (FRAMES, 0)
+    assert records(tmp_path / "point.pcap") == [(FRAME_BYTES, FRAME_BYTES)] * FRAMES
+
+
+@pytest.mark.network
+def test_a_capture_that_is_killed_is_a_problem_and_its_counts_are_unknown(tmp_path: Path) -> None:
+    answer = capture(tmp_path, "killed")
+    assert answer["problems"] == ["the capture point.pcap ended by itself (-9): it said nothing"]
+    assert answer["results"][0]["packets"] is None
+    assert (tmp_path / "point.pcap").exists()
+
+
+@pytest.mark.network
+def test_a_capture_that_cannot_listen_says_why(tmp_path: Path) -> None:
+    answer = capture(tmp_path, "nowhere")
+    assert len(answer["problems"]) == 1
+    assert "none.pcap did not start: tcpdump: nowhere0: " in answer["problems"][0]
+
+
+@pytest.mark.network
+def test_parts_joined_are_byte_for_byte_what_one_file_would_hold(tmp_path: Path) -> None:
+    answer = capture(tmp_path, "parts")
+    assert answer["problems"] == []
+    watched, beside = answer["results"]
+    assert watched["packets"] == beside["packets"] > 0
+    assert (watched["kernel_drops"], beside["kernel_drops"]) == (0, 0)
+    assert len(capture_parts.parts(tmp_path / "point.pcap.parts")) > ROTATIONS
+    capture_parts.join_all(tmp_path)
+    assert (tmp_path / "point.pcap").read_bytes() == (tmp_path / "beside.pcap").read_bytes()

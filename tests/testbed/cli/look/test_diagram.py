@@ -1,0 +1,120 @@
+"""`cutset diagram`: what it writes, what it says, and what it refuses in one line."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from experiments.records.rundir import RunDirectory
+from testbed.cli.main import run as cutset
+from tests.analysis.pages.report.report_scenario import Scenario
+from tests.analysis.pages.report.synthetic_run import write_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """An analysed run with a link failure at 19 s. Not to be changed."""
+    return write_run(tmp_path_factory.mktemp("diagrams"))
+
+
+def drawn(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """What a command says that succeeds."""
+    assert cutset(["diagram", *arguments]) == 0
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+def test_around_a_fault_it_shows_what_the_fault_did(
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cut.svg"
+    out, err = drawn([str(run.path), "--around", "cut", "-o", str(path)], capsys)
+    assert out.startswith(f"diagram      {path} (")
+    assert out.endswith("messages between 3 hosts)\n")
+    others = "what is about other streams (s0, s1, s3)"
+    assert f"left out     {others}, of which s3 was disturbed too: --stream 3 shows it\n" in err
+    picture = path.read_text()
+    assert "SUBSCRIBE s2 after" in picture
+    assert "cut r2\u2013r3" in picture
+    assert 'class="cross"' in picture
+
+
+def test_a_time_is_drawn_into_the_runs_figures(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = drawn([str(run.path), "--from", "18", "--to", "18.2", "--region", "r1"], capsys)
+    path = run.figure("diagram-18.000-18.200-r1", "svg")
+    assert str(path) in out
+    assert "r1-client-0" in path.read_text()
+
+
+@pytest.mark.parametrize("stream", ["3", "s3", "r3"])
+def test_around_a_fault_another_stream_can_be_asked_for(
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str], stream: str
+) -> None:
+    path = tmp_path / "s3.svg"
+    drawn([str(run.path), "--around", "cut", "--stream", stream, "--output", str(path)], capsys)
+    picture = path.read_text()
+    assert "SUBSCRIBE s3 after" in picture
+    assert "SUBSCRIBE s2" not in picture
+    shown = " ".join(re.findall(r'command">([^<]*)<', picture))
+    assert shown == f"cutset diagram {run.path} --around cut --stream 3"
+
+
+def test_filters_narrow_it(run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.svg"
+    asked = ["--from", "18", "--to", "18.2", "--host", "r0/proxy-0", "--type", "events", "--stream", "0"]
+    drawn([str(run.path), *asked, "--output", str(path)], capsys)
+    picture = path.read_text()
+    assert "NOTIFY" not in picture
+    assert "EVENTS s1" not in picture
+    assert "EVENTS s0" in picture
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What a refused command says."""
+    assert cutset(["diagram", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "say either --from and --to, or --around"),
+        (["--from", "3"], "say either --from and --to, or --around"),
+        (["--around", "cut", "--from", "3", "--to", "4"], "say either --from and --to, or --around"),
+        (["--from", "4", "--to", "3"], "--from 4 is not before --to 3"),
+        (["--around", "cutt"], "did you mean cut?"),
+        (["--from", "18", "--to", "19", "--host", "r0-proxy-9"], "no such host: known are"),
+        (["--from", "18", "--to", "19", "--type", "gossip"], "no such type of message"),
+        (["--from", "18", "--to", "19", "--stream", "9"], "no such stream"),
+        (["--from", "18", "--to", "19", "--region", "r7"], "no such region: known are r0"),
+        (["--from", "1", "--to", "2"], "holds no such messages"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(
+    run: RunDirectory, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in refused([str(run.path), *arguments], capsys)
+
+
+def test_a_picture_is_svg_and_goes_where_a_directory_is(
+    run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [str(run.path), "--around", "cut", "--output"]
+    assert "should end in .svg" in refused([*asked, str(tmp_path / "a.png")], capsys)
+    assert "its directory is not there" in refused([*asked, str(tmp_path / "none" / "a.svg")], capsys)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_without_captures_has_nothing_to_draw(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path, Scenario(captures=False))
+    assert "it was run without captures" in refused([str(run.path), "--around", "cut"], capsys)
+
+
+def test_an_older_analysis_can_be_made_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path, Scenario(crashed=True))
+    asked = [str(run.path), "--from", "1", "--to", "2"]
+    assert f"`cutset analyze {run.path}` makes it" in refused(asked, capsys)

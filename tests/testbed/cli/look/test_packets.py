@@ -1,0 +1,345 @@
+"""`cutset packets`: what it shows of a small run around a cut, to the letter."""
+
+import gzip
+import json
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.inspect.packets.lines import AGAIN_KEYS
+from analysis.inspect.packets.objects import CONTENT, KEYS, RAW
+from analysis.pipeline import analyze_here
+from experiments.records.json_files import read_json
+from experiments.records.rundir import RunDirectory
+from testbed.cli.main import run as cutset
+from tests.analysis.inspect.packets.small_run import around_the_cut
+
+HEAD = "      time s  from                  to                   delay ms    bytes  message"
+HELLO = "    4.901000  r2-driver-0        -> r2-proxy-0              2.000       28  HELLO"
+PUBLISH = (
+    "    4.940000  r2-driver-0        -> r2-proxy-0              2.000      138  PUBLISH s2 requests [1..10]"
+    "  (retransmitted)"
+)
+PUBLISHED = (
+    "    4.942500  r2-proxy-0         -> r2-driver-0             2.000       32  PUBLISHED s2 [1..10]"
+    " request 1"
+)
+EVENTS = "    4.945000  r2-proxy-0         -> r3-proxy-0             17.000      146  EVENTS s2 [1..10]"
+HEARTBEAT = "    4.945000  r2-proxy-0         -> r3-proxy-0             17.000       20  ADVERTISEMENT s2 10"
+SUBSCRIBE = "    4.960250  r3-client-0        -> r3-proxy-0              2.000       20  SUBSCRIBE s2 after 0"
+CUT = "    5.000000  ---- cut r2-r3 ----"
+LOST = (
+    "    5.010000  r2-proxy-0         -> r3-proxy-0               lost      146  EVENTS s2 [11..20]"
+    "  (retransmitted)"
+)
+RESTORE = "    9.000000  ---- restore r2-r3 ----"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    return around_the_cut().write(tmp_path_factory.mktemp("runs") / "a-run")
+
+
+@pytest.fixture
+def shown(run, capsys):
+    """What the command writes to standard output, as lines; it must succeed."""
+
+    def show(*options: str, of: RunDirectory = run) -> list[str]:
+        assert cutset(["packets", str(of.path), *options]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    return show
+
+
+def test_messages_are_lines_in_order_of_time_with_faults_between(run, capsys):
+    assert cutset(["packets", str(run.path)]) == 0
+    said = capsys.readouterr()
+    lines = [HEAD, HELLO, PUBLISH, PUBLISHED, EVENTS, HEARTBEAT, SUBSCRIBE, CUT, LOST, RESTORE]
+    assert said.out.splitlines() == lines
+    assert said.err == "7 messages, 1 lost, 2 retransmitted\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        ("--from 4.945 --to 4.96", [EVENTS, HEARTBEAT]),
+        ("--from -1 --to 4.94", [HELLO]),
+        ("--around cut --span 50ms", [SUBSCRIBE, CUT, LOST]),
+        ("--from 4.945s --to 4960ms", [EVENTS, HEARTBEAT]),
+        ("--around cut --span 0.05", [SUBSCRIBE, CUT, LOST]),
+        ("--host r2/driver-0 --to 5", [HELLO, PUBLISH, PUBLISHED]),
+        ("--host r2-driver-0 --host r3-client-0 --to 5", [HELLO, PUBLISH, PUBLISHED, SUBSCRIBE]),
+        ("--region r3 --to 5", [EVENTS, HEARTBEAT, SUBSCRIBE]),
+        ("--link r2-r3 --to 5", [EVENTS, HEARTBEAT]),
+        ("--type events --to 5", [EVENTS]),
+        ("--stream s2 --type events --to 5", [EVENTS]),
+        ("--stream r2 --type events --to 5", [EVENTS]),
+        ("--stream 2 --seq 10..10 --to 5", [PUBLISHED, EVENTS, HEARTBEAT]),
+        ("--seq 11.. --from 5 --to 6", [CUT, LOST]),
+        ("--lost --from 5 --to 6", [CUT, LOST]),
+        ("--limit 2", [HELLO, PUBLISH]),
+    ],
+)
+def test_filters_narrow(shown, options, lines):
+    assert shown(*options.split()) == [HEAD, *lines]
+
+
+def test_when_nothing_matches_that_is_said(run, capsys):
+    assert cutset(["packets", str(run.path), "--type", "follow", "--to", "1"]) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (HEAD + "\n", "no message matches\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--limit 6", "6 messages, 0 lost, 1 retransmitted; stopped at --limit 6: there are more\n"),
+        ("--limit 7", "7 messages, 1 lost, 2 retransmitted\n"),
+        ("--raw --limit 1", "1 message, 0 lost, 0 retransmitted; stopped at --limit 1: there are more\n"),
+        ("--retransmissions --limit 1", "1 repetition of 1 segment; stopped at --limit 1: there are more\n"),
+    ],
+)
+def test_where_a_limit_kept_some_back_the_count_says_so(run, capsys, options, said):
+    assert cutset(["packets", str(run.path), *options.split()]) == 0
+    assert capsys.readouterr().err == said
+
+
+def test_on_a_terminal_what_went_wrong_is_coloured(shown, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    coloured = shown("--from", "4.94")
+    assert f"\x1b[31m{LOST}\x1b[0m" in coloured
+    assert f"\x1b[33m{PUBLISH}\x1b[0m" in coloured
+    assert SUBSCRIBE in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in "".join(shown())
+
+
+def test_json_is_an_object_a_line_with_the_documented_keys(shown):
+    rows = [json.loads(line) for line in shown("--json")]
+    assert len(rows) == 7
+    for row in rows:
+        assert list(row)[: len(KEYS)] == list(KEYS)
+        assert set(row) <= KEYS.keys() | CONTENT.keys()
+    assert rows[-1] == {
+        "t": 5.01, "t_ns": 1_700_000_005_010_000_000, "from": "r2-proxy-0", "to": "r3-proxy-0",
+        "link": "r2-r3", "type": "EVENTS", "within": None, "label": "EVENTS s2 [11..20]",
+        "stream": 2, "first_seq": 11,
+        "last_seq": 20, "bytes": 146, "fate": "lost", "delay_ms": None, "bar_ms": None,
+        "retransmitted": True, "sent": 5.01, "left": 5.01, "arrived": None, "complete": None,
+        "src": "10.2.0.2", "sport": 40_001,
+        "dst": "10.3.0.2", "dport": 7000, "connection": 0, "stream_offset": 166, "kind": 0, "count": 10,
+        "covered": 10, "payload_length": 100,
+    }  # fmt: skip
+    assert (rows[0]["delay_ms"], rows[0]["link"], rows[0]["stream"]) == (2.0, None, None)
+    assert rows[4]["advertised"] == [{"stream": 2, "cnt": 10}]
+
+
+def test_every_key_is_explained(capsys):
+    assert cutset(["packets", "--json-keys"]) == 0
+    said = capsys.readouterr().out
+    for keys in (KEYS, CONTENT, RAW, AGAIN_KEYS):
+        for key, meaning in keys.items():
+            assert any(line.split(maxsplit=1) == [key, meaning] for line in said.splitlines())
+
+
+RAW_SUBSCRIBE = f"""\
+{HEAD}
+{SUBSCRIBE}
+                r3-client-0-eth0, in 1 packet
+                      0  00 00 00 10              length               16 bytes
+                      4  01                       version              1
+                      5  03                       type                 3 SUBSCRIBE
+                      6  00 00                    flags                0
+                      8  00 00 00 02              stream               2
+                     12  00 00 00 00 00 00 00 00  cnt                  0 seq
+"""
+
+
+def test_raw_shows_the_bytes_of_every_field(shown):
+    assert shown("--raw", "--type", "subscribe", "--to", "5") == RAW_SUBSCRIBE.splitlines()
+
+
+def test_raw_puts_a_message_together_that_came_in_several_packets(shown):
+    (row,) = (json.loads(line) for line in shown("--raw", "--json", "--lost"))
+    assert list(row)[-3:] == list(RAW)
+    assert (row["capture"], row["packets"]) == ("r2-proxy-0-eth0", 2)
+    payload = row["fields"][-1]
+    assert (payload["offset"], payload["name"], payload["value"], payload["unit"]) == (
+        46,
+        "payload",
+        100,
+        "bytes",
+    )
+    assert bytes.fromhex(payload["bytes"]) == b"".join(b"02%08d" % seq for seq in range(11, 21))
+
+
+def test_long_payloads_are_cut_short_for_people(shown):
+    lines = shown("--raw", "--lost", "--limit", "1")
+    assert lines[-2].startswith("                    102  ")
+    assert lines[-1] == "                         … 36 bytes more (--json has them)"
+
+
+def test_compressed_captures_have_the_same_bytes(shown, tmp_path):
+    small = around_the_cut()
+    run = RunDirectory(tmp_path / "a-run")
+    for capture in small.content["plan"]["captures"]:
+        capture["file"] += ".gz"
+    for name in list(small.records):
+        small.records[f"{name}.pcap.gz"] = small.records.pop(name)
+    small.write(run.path)
+    for capture in run.captures.glob("*.gz"):
+        assert capture.read_bytes()[:2] != b"\x1f\x8b"
+        capture.write_bytes(gzip.compress(capture.read_bytes()))
+    analyze_here(run, progress=lambda _: None)
+    assert shown("--raw", "--to", "5", of=run) == shown("--raw", "--to", "5")
+
+
+AGAIN = """\
+      time s       first s   after ms  nth  seen at                                 \
+from                  to                     from byte    bytes  carries
+    4.955000      4.940000     15.000    2  r2-driver-0, r2-proxy-0                 \
+r2-driver-0        -> r2-proxy-0                   128       38  PUBLISH s2 requests [1..10]
+    5.000000  ---- cut r2-r3 ----
+    5.260000      5.010000    250.000    2  r2-proxy-0                              \
+r2-proxy-0         -> r3-proxy-0                   166      146  EVENTS s2 [11..20]
+    9.000000  ---- restore r2-r3 ----
+"""
+
+
+def test_retransmissions_are_listed_once_with_who_saw_them(run, capsys):
+    assert cutset(["packets", str(run.path), "--retransmissions"]) == 0
+    said = capsys.readouterr()
+    assert said.out == AGAIN
+    assert said.err == "2 repetitions of 2 segments\n"
+
+
+def test_retransmissions_as_json_have_the_documented_keys(shown):
+    rows = [json.loads(line) for line in shown("--retransmissions", "--json", "--link", "r2-r3")]
+    assert [list(row) for row in rows] == [list(AGAIN_KEYS)]
+    (row,) = rows
+    assert (row["t"], row["first"], row["after_ms"], row["nth"], row["hosts"]) == (
+        5.26,
+        5.01,
+        250,
+        2,
+        ["r2-proxy-0"],
+    )
+    (message,) = row["messages"]
+    assert (message["label"], message["fate"]) == ("EVENTS s2 [11..20]", "lost")
+
+
+@pytest.fixture(scope="module")
+def long_run(run, tmp_path_factory):
+    """So many messages that no pipe holds their lines."""
+    long = RunDirectory(tmp_path_factory.mktemp("runs") / "long-run")
+    long.table("transfers").mkdir(parents=True)
+    long.run_json.write_text(run.run_json.read_text())
+    rows = pa.concat_tables([pq.read_table(run.table("transfers"))] * 1000).sort_by("t_ns")
+    pq.write_table(rows, long.table("transfers") / "part-all.parquet")
+    return long
+
+
+@pytest.mark.parametrize("options", ["", "--json"])
+def test_when_the_reader_leaves_it_ends_quietly(long_run, options):
+    start = "from testbed.cli.main import main; main()"
+    command = f"{sys.executable} -c '{start}' packets {long_run.path} {options} | head -1"
+    ended = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], check=False, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert len(ended.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--link r2-r9", "cutset: --link r2-r9: no such link between regions: known are r0-r1, r2-r3"),
+        ("--around nothing", "cutset: --around nothing: no such fault: known are cut, restore"),
+        ("--stream 9", "cutset: --stream 9: no such stream: known are 0 (r0), 1 (r1), 2 (r2), 3 (r3)"),
+        ("--around cut --to 5", "--around says the time already: leave --from and --to out"),
+        ("--span 5", "--span is how long before and after a fault: add --around FAULT"),
+        ("--raw --retransmissions", "--raw and --retransmissions cannot be had at once"),
+        ("--pcap x --json", "--pcap writes packets, whole: leave --format json and --limit out"),
+        ("--at r2-proxy-0", "--at is the place whose packets --pcap takes: add --pcap FILE"),
+        (
+            "--pcap x --at r2-r3",
+            "cutset: --at r2-r3: no such place with a capture: known are r0-proxy-0, r0-proxy-1, ",
+        ),
+        ("--from 5 --to 5", "--from 5 is not before --to 5"),
+        ("--from 300", "cutset: --from 300: this run ended at "),
+        ("--around cut --span 0", "--span 0 is no time before and after a fault, as 0.5"),
+        ("--from 1 --from 2", "Invalid value for '--from': is given 2 times, and has one value"),
+        ("--to 1 --to 2", "Invalid value for '--to': is given 2 times"),
+        ("--around cut --around restore", "Invalid value for '--around': is given 2 times"),
+        ("--around cut --span 1 --span 2", "Invalid value for '--span': is given 2 times"),
+        ("--limit 1 --limit 2", "Invalid value for '--limit': is given 2 times"),
+        ("--seq 1 --seq 2", "Invalid value for '--seq': is given 2 times"),
+        ("--pcap a --pcap b", "Invalid value for '--pcap': is given 2 times"),
+        ("--from soon", "soon is no number of seconds, as 19.4 or 200ms"),
+        ("--seq 7..3", "7..3 is no range of sequence numbers, as 48210..48341"),
+        (
+            "--pcap /nowhere/x.pcapng",
+            "--pcap /nowhere/x.pcapng: cannot be written: No such file or directory",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(run, capsys, options, said):
+    assert cutset(["packets", str(run.path), *options.split()]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert said in captured.err
+
+
+@pytest.mark.parametrize("command", [["packets"], ["follow", "r2", "5"], ["diagram", "--around", "cut"]])
+def test_a_simulated_run_has_no_packets_to_look_into(run, tmp_path, capsys, command):
+    simulated = RunDirectory(tmp_path / "simulated")
+    simulated.table("transfers").mkdir(parents=True)
+    simulated.run_json.write_text(json.dumps(read_json(run.run_json) | {"simulation": {"virtual_s": 10}}))
+    name, *rest = command
+    assert cutset([name, str(simulated.path), *rest]) == 2
+    assert "was simulated and has no packets: the same experiment with `--on local`" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_run_without_captures_has_no_messages_and_says_so(run, tmp_path, capsys):
+    bare = RunDirectory(tmp_path / "bare")
+    bare.table("transfers").mkdir(parents=True)
+    content = read_json(run.run_json)
+    content["captures"] = content["plan"]["captures"] = []
+    bare.run_json.write_text(json.dumps(content))
+    assert cutset(["packets", str(bare.path), "--to", "1"]) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (HEAD + "\n", "no messages: this run has no captures of hosts\n")
+
+
+def test_a_run_that_is_not_analysed_says_what_to_do(run, tmp_path, capsys):
+    bare = RunDirectory(tmp_path / "bare")
+    bare.make()
+    bare.run_json.write_text(run.run_json.read_text())
+    assert cutset(["packets", str(bare.path)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == f"cutset: {bare.path}: is not analysed yet: `cutset analyze {bare.path}` does it\n"
+
+
+SLOW = ("pandas", "pyspark", "pyarrow.dataset", "scapy")
+SHOW_SLOW = f"""
+import sys
+from testbed.cli.main import run
+assert run(["packets", *sys.argv[1:]]) == 0
+print([name for name in {SLOW} if name in sys.modules])
+"""
+
+
+@pytest.mark.parametrize(
+    "options", ["--link r2-r3 --stream 2 --seq 1.. --lost", "--raw --region r2", "--retransmissions"]
+)
+def test_what_is_slow_to_import_is_not(run, options):
+    command = [sys.executable, "-c", SHOW_SLOW, str(run.path), *options.split()]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert said.splitlines()[-1] == "[]"

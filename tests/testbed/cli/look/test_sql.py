@@ -1,0 +1,217 @@
+"""`cutset sql`: answers as people and programs get them, and a prompt."""
+
+import csv
+import io
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from experiments.records.rundir import RunDirectory
+from testbed.cli import main
+from testbed.cli.look.sql_prompt import completions, statements
+from tests.analysis.inspect.packets.small_run import around_the_cut
+
+LOST = "SELECT sender, receiver, length, fate FROM transfers WHERE fate = 'lost'"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> RunDirectory:
+    return around_the_cut().write(tmp_path_factory.mktemp("runs") / "a-run")
+
+
+def test_rows_are_a_table(run, capsys):
+    assert main.run(["sql", str(run.path), LOST]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "sender      receiver    length  fate",
+        "----------  ----------  ------  ----",
+        "r2-proxy-0  r3-proxy-0     146  lost",
+        "(1 row)",
+    ]
+
+
+def test_a_long_table_is_shown_in_part_and_says_so(run, capsys):
+    assert main.run(["sql", str(run.path), "SELECT range AS n FROM range(1000)"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 203
+    assert lines[-1] == "(1000 rows, the first 200 are shown: --format csv gives all)"
+
+
+def test_rows_are_csv_with_lists_and_bytes_as_text(run, capfdbinary):
+    query = "SELECT name, publishers, CAST('ab' AS BLOB) AS bytes, NULL AS nothing FROM streams ORDER BY name"
+    assert main.run(["sql", str(run.path), query, "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capfdbinary.readouterr().out.decode())))
+    assert len(rows) == 4
+    assert rows[0] == {"name": "r0", "publishers": '["r0"]', "bytes": "6162", "nothing": ""}
+
+
+def test_rows_are_lines_of_json(run, capfdbinary):
+    assert main.run(["sql", str(run.path), LOST, "--format", "json"]) == 0
+    [line] = capfdbinary.readouterr().out.splitlines()
+    assert json.loads(line) == {
+        "sender": "r2-proxy-0",
+        "receiver": "r3-proxy-0",
+        "length": 146,
+        "fate": "lost",
+    }
+
+
+def test_rows_are_a_parquet_file(run, tmp_path, capsys):
+    output = tmp_path / "lost.parquet"
+    assert main.run(["sql", str(run.path), LOST, "--format", "parquet", "--output", str(output)]) == 0
+    assert capsys.readouterr().out.strip() == str(output)
+    assert pq.read_table(output).to_pylist()[0]["fate"] == "lost"
+
+
+def test_a_question_may_be_longer_than_a_file_name_can_be(run, capsys):
+    long = " UNION ALL ".join(["SELECT 1 AS one"] * 300)
+    assert main.run(["sql", str(run.path), long]) == 0
+    assert "(300 rows" in capsys.readouterr().out
+
+
+def test_a_question_can_come_from_a_file(run, tmp_path, capsys):
+    (tmp_path / "lost.sql").write_text(LOST)
+    assert main.run(["sql", str(run.path), "--file", str(tmp_path / "lost.sql")]) == 0
+    assert "(1 row)" in capsys.readouterr().out
+
+
+def test_questions_come_from_standard_input(run):
+    asked = subprocess.run(
+        [sys.executable, "-m", "testbed.cli.main", "sql", str(run.path)],
+        input=f"SELECT 1 AS one;\n-- and; another\n{LOST};",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": str(Path.cwd())},
+    )
+    assert asked.stdout.count("(1 row)") == 2, asked.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["no-such-run", "SELECT 1"], 2, "there is no such run"),
+        (["SELECT 1"], 2, "which run?"),
+        (["RUN", "SELECT nothing FROM packets"], 1, "nothing"),
+        (["RUN", "SELECT 1", "--format", "parquet"], 2, "--output FILE"),
+        (["RUN", "SELECT 1", "--output", "/no/such/folder/x"], 2, "its directory is not there"),
+        (["RUN", "SELECT 1", "--file", "/dev/null"], 2, "has the question already"),
+    ],
+)
+def test_what_is_wrong_is_a_line(run, capsys, arguments, code, said):
+    assert main.run(["sql", *(str(run.path) if each == "RUN" else each for each in arguments)]) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert "Traceback" not in error
+
+
+def test_a_name_cannot_write_to_the_terminal(run, capsys):
+    assert main.run(["sql", str(run.path), "SELECT chr(27) || '[2J' || chr(8238) AS name"]) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+def test_questions_end_with_semicolons_outside_of_quotes_and_comments():
+    text = "SELECT ';' AS a; /* ; */ SELECT 'it''s;' -- ;\n, \";\" ;; SELECT 3"
+    assert list(statements(text)) == ["SELECT ';' AS a", "/* ; */ SELECT 'it''s;' -- ;\n, \";\"", "SELECT 3"]
+
+
+def test_tab_knows_tables_and_the_columns_of_those_that_were_named():
+    assert completions("SELECT * FROM ", "de") == ["decoding", "deliveries"]
+    assert completions("SELECT * FROM latency WHERE ", "p9") == ["p95_ms", "p99_ms"]
+    assert "during(" in completions("SELECT * FROM packets WHERE ", "dur")
+
+
+class Terminal:
+    """A prompt in a terminal of its own."""
+
+    def __init__(self, run: RunDirectory, state: Path) -> None:
+        self._leader, follower = os.openpty()
+        self._unread = ""
+        own = {"XDG_STATE_HOME": str(state), "PYTHONPATH": str(Path.cwd()), "TERM": "dumb"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "testbed.cli.main", "sql", str(run.path)],
+            stdin=follower,
+            stdout=follower,
+            stderr=follower,
+            start_new_session=True,
+            env=os.environ | own,
+        )
+        os.close(follower)
+
+    def type(self, text: str) -> None:
+        os.write(self._leader, text.encode())
+
+    def read_until(self, said: str) -> None:
+        """Read what it shows, until it has shown this."""
+        end = time.monotonic() + 60
+        while said not in self._unread and time.monotonic() < end:
+            if select.select([self._leader], [], [], 1)[0]:
+                self._unread += os.read(self._leader, 4096).decode()
+        assert said in self._unread
+        self._unread = self._unread.partition(said)[2]
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._leader)
+
+
+def test_the_prompt_answers_says_what_is_wrong_and_goes_on(run, tmp_path):
+    with closing(Terminal(run, tmp_path)) as terminal:
+        for typed, said in (
+            ("SELEC 1;\n", "syntax error"),
+            ("SELECT count(*) AS regions\nFROM streams;\n", "(1 row)"),
+            ("tables\n", "fidelity"),
+        ):
+            terminal.read_until("cutset> ")
+            terminal.type(typed)
+            terminal.read_until(said)
+        terminal.read_until("cutset> ")
+        terminal.type("quit\n")
+        assert terminal.process.wait(timeout=60) == 0
+    assert "FROM streams;" in (tmp_path / "cutset/sql-history").read_text()
+
+
+@pytest.mark.parametrize(
+    ("question", "code", "said"),
+    [
+        ("SELEC 1", 1, 'syntax error at or near "SELEC"'),
+        ("TABLE nowhere", 1, "nowhere"),
+        ("COPY runs TO 'rows.csv'", 1, "disabled"),
+        ("", 2, "the question is empty"),
+        (" ", 2, "the question is empty"),
+        ("--outptu", 2, "No such option '--outptu'"),
+        ("no-such-run", 2, "there is no such run"),
+    ],
+)
+def test_what_is_wrong_with_the_last_argument_is_said(
+    run, capsys, monkeypatch, tmp_path, question, code, said
+):
+    monkeypatch.chdir(tmp_path)
+    assert main.run(["sql", str(run.path), question]) == code
+    assert said in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("question", ["TABLE runs", "-- of all\nSELECT 1", "/* of all */ SELECT 1"])
+def test_a_question_may_begin_with_any_word_or_a_comment(run, capsys, question):
+    assert main.run(["sql", str(run.path), question]) == 0
+    assert "(1 row)" in capsys.readouterr().out
+
+
+def test_each_of_several_questions_is_answered(run, capsys, tmp_path):
+    assert main.run(["sql", str(run.path), "SELECT 1 AS a; SELECT 2 AS b;"]) == 0
+    assert capsys.readouterr().out.split() == ["a", "-", "1", "(1", "row)", "b", "-", "2", "(1", "row)"]
+    output = ["--output", str(tmp_path / "rows.csv"), "--format", "csv"]
+    assert main.run(["sql", str(run.path), "SELECT 1; SELECT 2", *output]) == 2
+    assert "--output is for one question, and there are 2" in capsys.readouterr().err

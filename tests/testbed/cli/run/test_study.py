@@ -1,0 +1,211 @@
+"""`cutset study`: what it shows, what it leaves, and what is said of parameters that fit none."""
+
+import json
+import math
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from testbed.cli.main import run
+
+SMALL = ["--set", "nodes=300"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A study of two seeds on one processor, and what it said."""
+    out = tmp_path_factory.mktemp("studies")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("testbed.campaign.sweeps.study.side_by_side", lambda nodes: 1)
+        assert run(["study", "scribe-groups", *SMALL, "--repeat", "2", "--out", str(out)]) == 0
+    [directory] = out.iterdir()
+    return directory
+
+
+def test_it_lists_the_studies(capsys):
+    assert run(["study"]) == 0
+    assert "scribe-groups " in capsys.readouterr().out
+
+
+def test_each_seed_has_its_tables_and_numbers(made):
+    for seed in ("1", "2"):
+        folder = made / "seeds" / seed
+        numbers = json.loads((folder / "numbers.json").read_text())
+        groups = pq.read_table(folder / "groups.parquet").to_pydict()
+        nodes = pq.read_table(folder / "nodes.parquet").to_pydict()
+        assert groups["size"] == [int(300 * rank**-1.25 + 0.5) for rank in range(1, len(groups["size"]) + 1)]
+        assert min(groups["size"]) >= 11
+        assert sum(groups["edges"]) == sum(nodes["entries"])
+        assert min(groups["rad"]) >= 0.9
+        assert numbers["members"] == sum(groups["size"])
+        links = pq.read_table(folder / "links.parquet").to_pydict()
+        assert numbers["scribe_packets"] == sum(links["scribe"]) + 2 * sum(groups["edges"])
+        assert sum(links["ip"]) < sum(links["naive"])
+
+
+def test_seeds_differ_and_the_same_seed_gives_the_same(made, tmp_path):
+    assert run(["study", "scribe-groups", *SMALL, "--seed", "2", "--out", str(tmp_path)]) == 0
+    [again] = tmp_path.iterdir()
+
+    def delays(directory, seed):
+        return pq.read_table(directory / "seeds" / seed / "members.parquet")
+
+    assert delays(again, "2").equals(delays(made, "2"))
+    assert not delays(made, "1").equals(delays(made, "2"))
+
+
+def test_the_page_has_the_papers_numbers_beside_ours_and_figures(made):
+    page = (made / "report.html").read_text()
+    assert "2,489,824" in page
+    assert "Delay penalty by group" in page
+    names = {path.name for path in (made / "figures").iterdir()}
+    assert {"figure-7.png", "figure-8.svg", "figure-9.png", "figure-10.png"} <= names
+
+
+def test_a_study_that_was_interrupted_goes_on(made, capsys):
+    (made / "seeds" / "2" / "numbers.json").unlink()
+    assert run(["study", "--resume", str(made)]) == 0
+    assert (made / "seeds" / "2" / "numbers.json").exists()
+    assert "seed 1:" not in capsys.readouterr().err
+
+
+def entries_of(directory):
+    return pq.read_table(directory / "seeds" / "1" / "nodes.parquet")["entries"].to_numpy()
+
+
+def test_the_bottleneck_remover_bounds_entries_and_collapse_saves_some(made, tmp_path):
+    def entries(study, *more):
+        out = tmp_path / study
+        assert run(["study", study, *SMALL, *more, "--out", str(out)]) == 0
+        [directory] = out.iterdir()
+        return entries_of(directory)
+
+    assert entries("scribe-groups-bounded", "--set", "entries_max=12").max() <= 12 < entries_of(made).max()
+    long, collapsed = (
+        entries(study, "--set", "groups=50")
+        for study in ("scribe-small-groups", "scribe-small-groups-collapse")
+    )
+    assert np.mean(collapsed) < np.mean(long)
+
+
+def made_once(tmp_path, *asked):
+    assert run(["study", *asked, "--out", str(tmp_path)]) == 0
+    [directory] = tmp_path.iterdir()
+    return directory / "seeds" / "1"
+
+
+def test_growth_by_load_makes_trees_flatter_and_bounds_entries(tmp_path):
+    folder = made_once(tmp_path, "scribe-depth", "--set", "nodes=600", "--set", "entries_max=40")
+    rows = pq.read_table(folder / "depths.parquet").to_pylist()
+    base, bounded = ([row for row in rows if row["c"] == c] for c in (0, 40))
+    assert [row["subscribers"] for row in base] == [1, 2, 5, 10, 20, 50, 100, 200, 500, 600]
+    assert base[-1]["tree"] == bounded[-1]["tree"] == 600
+    assert max(row["entries_most"] for row in bounded if row["subscribers"] <= 200) == 41
+    assert bounded[-1]["entries_most"] < base[-1]["entries_most"]  # children that know no other way are kept
+    assert all(low["mean"] < high["mean"] for low, high in zip(bounded[:4], base[:4], strict=True))
+
+
+def test_only_leaves_hang_higher_by_growth_so_that_a_tree_of_all_nodes_is_as_deep_as_its_routes(tmp_path):
+    """The draft's rules (3.4.1): a join ends at the first node of its route that is in the tree."""
+    folder = made_once(tmp_path, "scribe-depth", "--set", "nodes=2000")
+    found = pq.read_table(folder / "depths.parquet").to_pylist()
+    base, grown = (row for row in found if row["subscribers"] == 2000)
+    assert base["lifted"] == base["full"] == 0
+    assert grown["full"] >= 2
+    assert 75 < grown["lifted"] < 500  # those that came when there was room
+    assert grown["lifted_inner"] <= grown["lifted"] // 100
+    assert grown["inner"] == pytest.approx(base["inner"], rel=0.05)
+    assert base["mean"] - grown["mean"] < 0.5 < grown["mean"] - math.log(2000, 75)
+
+
+def test_an_overlay_by_joins_is_like_one_made_at_once(tmp_path):
+    folder = made_once(tmp_path, "scribe-joins", "--set", "nodes=150", "--set", "routes=500")
+    numbers = json.loads((folder / "numbers.json").read_text())
+    assert numbers["wrong_leaf_sets"] == numbers["missed_joins"] == numbers["missed_at_once"] == 0
+    routes = pq.read_table(folder / "routes.parquet").to_pandas().groupby("made")
+    hops, took = routes["hops"].mean(), routes["took_us"].sum()
+    assert hops["joins"] == pytest.approx(hops["at once"], rel=0.05)
+    assert took["joins"] == pytest.approx(took["at once"], rel=0.15)
+    entries = pq.read_table(folder / "tables.parquet").to_pandas().groupby("made")["entries"].mean()
+    assert entries["joins"] == pytest.approx(entries["at once"], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["scribe-gruops"], "did you mean scribe-groups?"),
+        (["scribe-groups", "--set", "nods=3"], "did you mean nodes?"),
+        (["scribe-groups", "--set", "nodes=3"], "nodes: should be from 32"),
+        (["scribe-groups", "--set", "nodes=many"], "nodes: "),
+        (["scribe-groups", "--set", "nodes"], "should be NAME=VALUE"),
+        (["--resume", "."], "study.json"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(asked, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(["study", *asked]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_events_come_in_spite_of_churn_and_a_cut(tmp_path):
+    small = ["--set", "nodes=64", "--set", "topics=3", "--set", "duration=60s", "--set", "session_min_min=60"]
+    folder = made_once(tmp_path, "scribe-churn", *small)
+    rows = pq.read_table(folder / "scenarios.parquet").to_pylist()
+    assert [(row["session_min"], row["variant"]) for row in rows] == [
+        (minutes, variant) for minutes in (60, 120, 0) for variant in ("exactly-once", "best-effort")
+    ]
+    cut, cut_best_effort = rows[-2:]
+    assert cut["came"] == cut["due"] > cut_best_effort["came"] > 0
+    assert all(row["maintenance_per_s"] > 0 for row in rows)
+
+
+def test_events_contact_every_zone_they_affect_once_while_peers_come(tmp_path):
+    small = ["--set", "peers=40", "--set", "subscriptions=80", "--set", "events=500"]
+    assert run(["study", "meghdoot-uniform", *small, "--out", str(tmp_path)]) == 0
+    [directory] = tmp_path.iterdir()
+    folder = directory / "seeds" / "1"
+    numbers = json.loads((folder / "numbers.json").read_text())
+    assert numbers["checked"] == 5
+    assert numbers["missed"] == numbers["repeats"] == numbers["strays"] == 0
+    events = pq.read_table(folder / "events.parquet").to_pydict()
+    assert len(events["visited"]) == 500
+    assert events["peers"] == sorted(events["peers"])
+    assert all(1 <= visited <= there for visited, there in zip(*events.values(), strict=True))
+    peers = pq.read_table(folder / "peers.parquet").to_pydict()
+    assert len(peers["received"]) == 40
+    assert sum(pq.read_table(folder / "zones.parquet")["degree"].to_pylist()) == 40
+    assert sum(peers["subscriptions"]) >= 80
+    assert "figure 9a" in (directory / "report.html").read_text()
+
+
+def test_the_basic_algorithm_repeats_visits(tmp_path):
+    small = ["--set", "peers=20", "--set", "subscriptions=60", "--set", "events=300"]
+    small += ["--set", "propagation=basic", "--out", str(tmp_path)]
+    assert run(["study", "meghdoot-stocks", *small]) == 0
+    [directory] = tmp_path.iterdir()
+    assert json.loads((directory / "seeds" / "1" / "numbers.json").read_text())["repeats"] > 0
+
+
+def test_the_more_matching_costs_the_more_zones_are_split(tmp_path):
+    small = ["--set", "peers=30", "--set", "subscriptions=60", "--set", "events=300"]
+    zones = []
+    for cost in ("0", "1000"):
+        folder = made_once(tmp_path / cost, "meghdoot-uniform", *small, "--set", f"match_cost={cost}")
+        zones.append(len(pq.read_table(folder / "zones.parquet")))
+    assert zones[0] < zones[1]
+
+
+def test_every_variant_has_the_same_events_when_peers_fail(tmp_path):
+    small = ["--set", "peers=30", "--set", "subscriptions=90", "--set", "after_s=5"]
+    assert run(["study", "meghdoot-failures", *small, "--out", str(tmp_path)]) == 0
+    [directory] = tmp_path.iterdir()
+    events = pq.read_table(directory / "seeds" / "1" / "events.parquet").to_pandas()
+    assert set(events.groupby("variant").size()) == {200}
+    assert events.wanted.sum() > 0
+    assert events[events.at_s < 0].missed.sum() == 0
+    numbers = json.loads((directory / "seeds" / "1" / "numbers.json").read_text())
+    assert numbers["alive mirror"] == numbers["alive no copies"] == 27

@@ -1,0 +1,63 @@
+"""What a machine of the lab can be short of: a port that somebody else has, room on its disk."""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from io import FileIO
+
+import pytest
+
+from tests.testbed.machines.labs.machine import ENVIRONMENT, LabMachine
+from tests.testbed.machines.labs.observation import mounts_of
+
+HOLD_UDP_PORT = """\
+import socket, sys
+holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+holder.bind(("0.0.0.0", int(sys.argv[1])))
+print("held", flush=True)
+sys.stdin.read()
+"""
+ROOM_BYTES = 8 << 20
+"""For what others write while a folder is filled."""
+
+
+@contextlib.contextmanager
+def occupied_udp_port(machine: LabMachine, port: int) -> Iterator[None]:
+    """Somebody else on it has this UDP port; nobody has it afterwards."""
+    holder = subprocess.Popen(
+        machine.inside(["python3", "-c", HOLD_UDP_PORT, str(port)]),
+        env=ENVIRONMENT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with holder:  # which ends with its input, and nsenter only after it
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        yield
+
+
+def limit_folder(machine: LabMachine, size_bytes: int) -> None:
+    """Let no more than this fit below the inventory's folder: a small disk there, or the one that is there
+    already made smaller or larger (it cannot be made smaller than what is on it).
+    """
+    size = f"size={size_bytes}"
+    mounted = machine.folder in {where for where, _ in mounts_of(machine.pid)}
+    kind = ["-o", f"remount,{size}"] if mounted else ["-t", "tmpfs", "-o", f"{size},mode=755", "tmpfs"]
+    machine.run(["mkdir", "-p", machine.folder])
+    machine.run(["mount", *kind, machine.folder])
+
+
+def fill_folder(machine: LabMachine) -> None:
+    """Let nothing more fit there. It must have been limited before."""
+    disk = os.statvfs(machine.path(machine.folder))
+    limit_folder(machine, (disk.f_blocks - disk.f_bfree) * disk.f_frsize + ROOM_BYTES)
+    filler = machine.path(f"{machine.folder}/filler").open("ab", buffering=0)
+    with filler, pytest.raises(OSError, match=r"No space left on device"):
+        _write_for_ever(filler, bytes(disk.f_frsize))
+
+
+def _write_for_ever(file: FileIO, piece: bytes) -> None:
+    """Raises OSError in the end."""
+    while True:
+        file.write(piece)

@@ -1,0 +1,138 @@
+"""The program that unpacks our code on a machine, run here: what it takes, and what it leaves behind."""
+
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from testbed.machines.archive import pack
+from testbed.machines.software import trusted_folders, unpacking
+from testbed.machines.software.deploy import sent_program
+from testbed.machines.ssh import time_limit
+
+FILES = {"node/__init__.py": b"", "node/core/a.py": b"A = 1\n"}
+
+
+def unpack(
+    folder: Path, content: bytes, *, sha256: str | None = None, size: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the program as it runs on a machine."""
+    arguments = [str(folder), sha256 or hashlib.sha256(content).hexdigest(), str(size or len(content))]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", sent_program(time_limit, trusted_folders, unpacking), *arguments],
+        input=content,
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def test_an_archive_is_unpacked_under_its_hash_and_asked_for_only_once(tmp_path: Path) -> None:
+    content = pack(FILES)
+    assert unpack(tmp_path / "c" / "code", content).stdout.split() == ["want", "unpacked"]
+    (target,) = (tmp_path / "c" / "code").iterdir()
+    assert target.name == hashlib.sha256(content).hexdigest()
+    assert {name: (target / name).read_bytes() for name in FILES} == FILES
+    assert unpack(tmp_path / "c" / "code", content).stdout.split() == ["have"]
+
+
+@pytest.mark.parametrize("problem", ["cut short", "other bytes"])
+def test_what_did_not_come_whole_leaves_nothing(tmp_path: Path, problem: str) -> None:
+    content = pack(FILES)
+    came = content[:-9] if problem == "cut short" else content[:-9] + bytes(9)
+    done = unpack(tmp_path / "code", came, sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+    assert done.returncode == 1
+    assert f"{len(came)} of {len(content)} bytes" in done.stderr
+    assert list((tmp_path / "code").iterdir()) == []
+
+
+def test_what_was_unpacked_before_the_machine_was_started_again_is_replaced(tmp_path: Path) -> None:
+    content = pack(FILES)
+    unpack(tmp_path / "code", content)
+    (target,) = (tmp_path / "code").iterdir()
+    (target / unpacking.UNPACKED_IN).write_text("another boot\n")
+    (target / "node/core/a.py").write_text("")  # it never reached the disk
+    assert unpack(tmp_path / "code", content).stdout.split() == ["want", "unpacked"]
+    assert (target / "node/core/a.py").read_bytes() == FILES["node/core/a.py"]
+    assert sorted(path.name for path in tmp_path.glob("code/*")) == [target.name]
+    assert not (target / "before").exists()
+
+
+@pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "a/../../outside"])
+def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w:gz") as tar:
+        entry = tarfile.TarInfo(name)
+        entry.size = 1
+        tar.addfile(entry, io.BytesIO(b"x"))
+    done = unpack(tmp_path / "code", plain.getvalue())
+    assert done.returncode == 1
+    assert "no plain file of ours" in done.stderr
+    assert [path.name for path in tmp_path.rglob("*")] == ["code"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to somebody else, which only root may")
+@pytest.mark.parametrize("whose", ["home", "home/cutset", "home/cutset/code"])
+def test_a_folder_that_is_somebody_elses_or_below_one_is_refused(tmp_path: Path, whose: str) -> None:
+    (tmp_path / "home/cutset/code").mkdir(parents=True)
+    os.chown(tmp_path / whose, 65534, 65534)
+    done = unpack(tmp_path / "home/cutset/code", pack(FILES))
+    assert done.returncode == 1
+    assert f"{tmp_path / whose} is somebody else's" in done.stderr
+    assert list((tmp_path / "home/cutset/code").iterdir()) == []
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to somebody else, which only root may")
+def test_nothing_is_made_below_a_folder_of_somebody_else(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    os.chown(tmp_path / "home", 65534, 65534)
+    assert unpack(tmp_path / "home/cutset/code", pack(FILES)).returncode == 1
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to somebody else, which only root may")
+def test_who_logged_in_may_own_the_folder_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir()
+    os.chown(tmp_path / "home", 65534, 65534)
+    monkeypatch.setenv("SUDO_UID", "65534")
+    assert unpack(tmp_path / "home/cutset/code", pack(FILES)).returncode == 0
+
+
+@pytest.mark.parametrize("place", ["way", "way/cutset"])
+def test_a_folder_that_others_can_change_is_refused_unless_it_is_sticky(tmp_path: Path, place: str) -> None:
+    (tmp_path / "way/cutset").mkdir(parents=True)
+    (tmp_path / place).chmod(0o777)
+    done = unpack(tmp_path / "way/cutset/code", pack(FILES))
+    assert done.returncode == 1
+    assert f"`chmod go-w {tmp_path / place}`" in done.stderr
+    (tmp_path / place).chmod(0o1777)
+    assert unpack(tmp_path / "way/cutset/code", pack(FILES)).returncode == 0
+
+
+def test_the_folder_itself_is_refused_even_if_it_is_sticky(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code").chmod(0o1777)
+    assert "can be changed by others" in unpack(tmp_path / "code", pack(FILES)).stderr
+
+
+def test_a_link_on_the_way_leads_where_it_may_lead(tmp_path: Path) -> None:
+    (tmp_path / "there/cutset").mkdir(parents=True)
+    (tmp_path / "here").symlink_to("there")
+    assert unpack(tmp_path / "here/cutset/code", pack(FILES)).returncode == 0
+    (tmp_path / "there").chmod(0o777)
+    done = unpack(tmp_path / "here/cutset/code", pack(FILES))
+    assert f"`chmod go-w {tmp_path / 'there'}`" in done.stderr
+
+
+def test_links_that_go_in_a_circle_are_an_error_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    done = unpack(tmp_path / "one/cutset/code", pack(FILES))
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,95 @@
+"""Connections that do not come about, each said in words."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import paramiko
+import pytest
+
+from testbed.machines.inventory import Machine
+from testbed.machines.ssh.connection_errors import error_clause
+from testbed.machines.ssh.ssh import UnreachableError, connect
+from tests.testbed.machines.test_findings import machine
+
+TIMEOUT_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home without keys or configuration, and no agent."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+
+
+def here(listening: socket.socket) -> Machine:
+    return machine(0, control="127.0.0.1", port=listening.getsockname()[1])
+
+
+def problem(machine: Machine) -> str:
+    """Why it cannot be reached."""
+    with pytest.raises(UnreachableError) as raised:
+        connect(machine, timeout_s=TIMEOUT_S)
+    place = f"h0: cannot be reached by SSH at {machine.control}:{machine.port}: "
+    assert str(raised.value).startswith(place)
+    return str(raised.value).removeprefix(place)
+
+
+@contextmanager
+def answering(words: bytes) -> Iterator[socket.socket]:
+    """A server that says this to the first who comes, and closes the connection."""
+
+    def answer() -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(words)
+            connection.shutdown(socket.SHUT_WR)
+            with suppress(ConnectionError):  # it has heard enough
+                while connection.recv(1 << 10):
+                    pass
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(TIMEOUT_S)
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield server
+        thread.join()
+
+
+def test_a_port_that_nobody_has() -> None:
+    with socket.socket() as bound:  # and does not listen
+        bound.bind(("127.0.0.1", 0))
+        assert problem(here(bound)) == "nothing listens there (connection refused)"
+
+
+@pytest.mark.parametrize("words", [b"", b"220 mail.example.org ESMTP\r\n" * 200], ids=["mute", "mail"])
+def test_a_server_of_something_else(words: bytes) -> None:
+    with answering(words) as server:
+        assert problem(here(server)) == "what answers there is no SSH server, or one with too much to do"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (TimeoutError("timed out"), "no answer (timed out)"),
+        (OSError(113, "No route to host"), "No route to host"),
+        (socket.gaierror(-2, "Name or service not known"), "Name or service not known"),
+        (EOFError(), "it was closed without a word"),
+        (
+            paramiko.ChannelException(2, "Connect failed"),
+            "the machine before it on the way cannot connect to it (Connect failed)",
+        ),
+        (paramiko.SSHException("no\x1b[31m kex"), "no?[31m kex"),
+        (
+            paramiko.ssh_exception.NoValidConnectionsError(
+                {("::1", 22): OSError(113, "No route to host"), ("127.0.0.1", 22): ConnectionRefusedError()}
+            ),
+            "No route to host, nothing listens there (connection refused)",
+        ),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_what_else_may_happen(error: Exception, words: str) -> None:
+    assert error_clause(error) == words

@@ -1,0 +1,168 @@
+"""SSH to real servers: who logs in how, and connections that break."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import MachineError
+from testbed.machines.inventory import Machine, load_inventory
+from testbed.machines.ssh.ssh import Connection, UnreachableError, connect
+from tests.testbed.leftovers import wait_until
+from tests.testbed.machines.lab import Lab
+from tests.testbed.machines.labs.keys import Key
+from tests.testbed.machines.labs.logging_in import log_in, wait_until_nobody_is_logged_in
+
+pytestmark = [pytest.mark.network, pytest.mark.machines, pytest.mark.usefixtures("own_home")]
+
+
+def write_private_key(path: Path, key: Key) -> Path:
+    path.touch(0o600)
+    path.write_bytes(key.private)
+    return path
+
+
+def agent_answers() -> bool:
+    """ssh-add(1): 1 where the agent has no key, 2 where there is none."""
+    return subprocess.run(["ssh-add", "-l"], capture_output=True, check=False).returncode == 1
+
+
+# Who logs in.
+
+
+def test_a_key_that_the_machine_does_not_take_is_refused_with_no_password_tried(
+    pair: Lab, machine: Machine, tmp_path: Path
+) -> None:
+    (pair.home / ".ssh/id_ed25519").rename(tmp_path / "aside")  # it is tried of itself
+    said = len(pair["h0"].log())
+    try:
+        stranger = write_private_key(tmp_path / "stranger", Key.new())
+        with pytest.raises(MachineError, match="takes none of our keys"):
+            log_in(pair, machine, key=stranger)
+    finally:
+        (tmp_path / "aside").rename(pair.home / ".ssh/id_ed25519")
+    wait_until_nobody_is_logged_in(pair)  # the server has written down what became of it
+    tried = pair["h0"].log()[said:]
+    assert "Failed publickey" in tried
+    assert "password" not in tried
+
+
+def test_a_machine_on_the_way_that_takes_none_of_our_keys_is_named(
+    pair: Lab, machine: Machine, through_h1: None
+) -> None:
+    pair.know("h1")
+    config = pair.home / ".ssh/config"
+    config.write_text(config.read_text().replace("root@", "nobody-there@"))
+    who = f"nobody-there@{pair['h1'].control}"
+    with pytest.raises(MachineError, match=rf"^h0: on the way there, .*: {who} takes none of our keys"):
+        log_in(pair, machine)
+
+
+@pytest.mark.parametrize("content", [b"no key\n", b"\x93\xff\x00"])
+def test_a_file_that_holds_no_key_is_not_taken_for_a_machine_that_is_down(
+    pair: Lab, machine: Machine, tmp_path: Path, content: bytes
+) -> None:
+    (pair.home / ".ssh/id_ed25519").rename(tmp_path / "aside")  # it is tried of itself
+    (tmp_path / "key").write_bytes(content)
+    try:
+        with pytest.raises(MachineError, match=r"^h0: .*key"):
+            log_in(pair, machine, key=tmp_path / "key")
+        with pytest.raises(MachineError, match="takes none of our keys"):
+            log_in(pair, machine, key=None)
+    finally:
+        (tmp_path / "aside").rename(pair.home / ".ssh/id_ed25519")
+
+
+def test_a_key_with_a_passphrase_is_refused_without_asking_for_it(
+    pair: Lab, machine: Machine, tmp_path: Path
+) -> None:
+    locked = write_private_key(tmp_path / "locked", pair.key)
+    subprocess.run(["ssh-keygen", "-q", "-p", "-N", "secret", "-f", locked], check=True)
+    (pair.home / ".ssh/id_ed25519").rename(tmp_path / "aside")
+    try:
+        with pytest.raises(MachineError, match="agent"):
+            log_in(pair, machine, key=locked)
+    finally:
+        (tmp_path / "aside").rename(pair.home / ".ssh/id_ed25519")
+
+
+def test_the_agents_key_logs_in(
+    pair: Lab, machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    socket, own = tmp_path / "agent", pair.home / ".ssh/id_ed25519"
+    with subprocess.Popen(["ssh-agent", "-D", "-a", socket], stdout=subprocess.DEVNULL) as agent:
+        try:
+            monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
+            wait_until(agent_answers, "the agent")
+            subprocess.run(["ssh-add", "-q", own], check=True)
+            own.rename(tmp_path / "aside")
+            with log_in(pair, machine, key=None) as connection:
+                assert connection.run(["hostname"]).stdout == b"h0\n"
+        finally:
+            if not own.exists():
+                (tmp_path / "aside").rename(own)
+            agent.terminate()
+
+
+# Root.
+
+
+@pytest.mark.parametrize("sudo", [True, False])
+def test_an_ordinary_user_becomes_root_by_sudo_or_not_but_is_never_asked(lab_works: None, sudo: bool) -> None:
+    if shutil.which("sudo") is None:
+        pytest.skip("sudo is not installed")
+    with (
+        Lab(1, user="cutset", sudo=sudo) as lab,
+        log_in(lab, load_inventory(lab.inventory).machines[0]) as connection,
+    ):
+        assert connection.run(["id", "-u"]).stdout == b"1500\n"
+        as_root = connection.run(["id", "-u"], root=True)
+    assert (as_root.code, as_root.stdout) == ((0, b"0\n") if sudo else (1, b""))
+
+
+# Broken connections.
+
+
+def test_a_connection_that_breaks_is_said_to_be_lost(connection: Connection, pair: Lab) -> None:
+    with connection.open(["sleep", "60"]) as process:
+        pair["h0"].kill_connections()
+        with pytest.raises(UnreachableError):
+            process.read(1)
+    with pytest.raises(UnreachableError, match=r"^h0: "):
+        connection.run(["true"])
+    assert not connection.alive
+    pair["h0"].end("sleep 60")
+
+
+def test_a_command_during_which_the_connection_breaks_has_not_ended(
+    connection: Connection, pair: Lab
+) -> None:
+    with pytest.raises(UnreachableError):
+        connection.run(["sh", "-c", "kill -9 $PPID; sleep 60"])
+    pair["h0"].end("sleep 60")
+
+
+@pytest.mark.parametrize("change", [{"user": "no-such-user"}, {"host_key": Key.new().fingerprint}])
+def test_a_refused_login_leaves_no_connection(pair: Lab, machine: Machine, change: dict[str, str]) -> None:
+    with pytest.raises(MachineError):
+        log_in(pair, machine, **change)
+    wait_until_nobody_is_logged_in(pair)
+
+
+def test_a_machine_that_is_silently_cut_off_is_unreachable_until_it_is_back(
+    pair: Lab, machine: Machine
+) -> None:
+    pair["h0"].cut_control()
+    try:
+        with pytest.raises(UnreachableError, match=r"^h0: cannot be reached"):
+            pair.on_controller(lambda: connect(machine, timeout_s=1.0))
+    finally:
+        pair["h0"].restore_control()
+    with log_in(pair, machine) as again:
+        assert again.run(["hostname"]).stdout == b"h0\n"
+
+
+def test_a_machine_without_a_server_is_unreachable(pair: Lab, machine: Machine) -> None:
+    with pytest.raises(UnreachableError, match=r"^h0: cannot be reached by SSH at .*:2222"):
+        log_in(pair, machine, port=2222)

@@ -1,0 +1,80 @@
+"""What is started on a machine ends though nothing comes from who started it, and nothing is taken."""
+
+import contextlib
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from testbed.capturing import icmp
+from testbed.machines import examination, remote_cleanup, run_folders
+from testbed.machines.agent import files
+from testbed.machines.software import trusted_folders, unpacking
+from testbed.machines.software.deploy import sent_program
+from testbed.machines.ssh import time_limit
+
+IMPORTED = (time_limit, files, trusted_folders, run_folders, icmp)
+PATIENCE_S = "0.2"
+BOUND_S = 30.0
+AGENT = """
+import sys
+from testbed.machines.agent import __main__ as agent
+agent.PATIENCE_S = float(sys.argv.pop())
+agent.main(sys.argv[1:])
+"""
+
+
+def left_alone(program: str, *arguments: str, given: bytes = b"") -> tuple[int, bytes]:
+    """The exit code of a program whose input stays open after what it is given, and what it said."""
+    command = [sys.executable, "-c", program, *arguments, PATIENCE_S]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(given)
+        process.stdin.flush()
+        try:
+            code = process.wait(BOUND_S)
+        finally:
+            process.kill()
+        return code, process.stdout.read()
+
+
+@pytest.mark.parametrize("module", [examination, remote_cleanup])
+def test_a_program_to_which_no_request_comes_is_ended(module: object) -> None:
+    code, said = left_alone(sent_program(*IMPORTED, module))  # type: ignore[arg-type]
+    assert (code, said) == (-signal.SIGALRM, b"")
+
+
+def test_an_archive_that_does_not_go_on_is_waited_for_no_longer_and_leaves_nothing(tmp_path: Path) -> None:
+    code, said = left_alone(
+        sent_program(*IMPORTED, unpacking), str(tmp_path / "code"), "0" * 64, "1000", given=b"some"
+    )
+    assert (code, said) == (-signal.SIGALRM, b"want\n")
+    assert list((tmp_path / "code").iterdir()) == []
+
+
+def test_a_supervisor_that_is_not_told_its_run_is_not_started(tmp_path: Path) -> None:
+    code, _ = left_alone(AGENT, "start", str(tmp_path / "run"), given=b'{"run": ')
+    assert code == -signal.SIGALRM
+    assert not (tmp_path / "run").exists()
+
+
+def test_who_is_attached_and_takes_nothing_is_let_go(tmp_path: Path) -> None:
+    def talk() -> None:
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(ConnectionError):
+            connection.sendall(bytes(8 << 20))  # more than pipes hold
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / files.SOCKET))
+        listener.listen()
+        listener.settimeout(BOUND_S)
+        talking = threading.Thread(target=talk)
+        talking.start()
+        code, _ = left_alone(AGENT, "attach", str(tmp_path))
+        talking.join()
+    assert code == -signal.SIGALRM
