@@ -2,8 +2,8 @@
 
 How many processes of a role come or go, in which regions, and when: at a rate, spread over a time, all at
 once, or each after a lifetime. Which process does what and when follows from the seed
-(`experiments.planned.churn_schedule`), as concrete changes in the plan. One process alone is a fault: join, leave,
-kill, restart.
+(`experiments.planned.churn_schedule`), as concrete changes in the plan. One
+process alone is a fault: join, leave, kill, restart.
 """
 
 from collections.abc import Iterator, Sequence

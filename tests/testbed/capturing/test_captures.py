@@ -13,7 +13,7 @@ from experiments.records import capture_parts
 from testbed.capturing.capture_commands import CONFINED, CapturePoint, tcpdump_command
 from testbed.capturing.captures import has_all, parse_counts
 from testbed.sandbox import run_in_sandbox
-from tests.testbed.capturing import FRAME_BYTES, FRAMES, ROTATIONS
+from tests.testbed.capturing.captured_frames import FRAME_BYTES, FRAMES, ROTATIONS
 
 NANOSECOND_MAGIC = 0xA1B23C4D
 
@@ -63,7 +63,9 @@ def test_a_capture_has_all_when_it_has_what_had_arrived_when_it_was_first_asked(
 
 
 def capture(directory: Path, what: str) -> dict[str, Any]:
-    result = run_in_sandbox([sys.executable, "-m", "tests.testbed.capturing", str(directory), what])
+    result = run_in_sandbox(
+        [sys.executable, "-m", "tests.testbed.capturing.captured_frames", str(directory), what]
+    )
     assert result.returncode == 0, result.stderr
     answer: dict[str, Any] = json.loads(result.stdout)
     assert answer["again"] == []

@@ -5,8 +5,8 @@ meanwhile, or whose parts are joined, goes on where it was, and rows are those t
 Three forms are known:
 
 - plain files are read to their last whole record, and gone on with when there is more;
-- folders of parts (`experiments.records.capture_parts`) part by part: a part is there once the next one was begun,
-  the last one once a file says that nothing follows;
+- folders of parts (`experiments.records.capture_parts`) part by part: a part is there once the next one
+  was begun, the last one once a file says that nothing follows;
 - compressed files are unpacked once they were the same at two looks.
 
 Captures are only ever added to. One that gets shorter, or is another than the one that was read (told by a

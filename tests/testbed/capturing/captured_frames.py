@@ -1,4 +1,4 @@
-"""Runs in a sandbox for `test_captures`: `python -m tests.testbed.capturing DIRECTORY WHAT` captures one end
+"""Runs in a sandbox for `test_captures`: `python -m tests.testbed.capturing.captured_frames DIRECTORY WHAT` captures one end
 of a pair of interfaces, on which nothing but our frames is sent.
 """
 
