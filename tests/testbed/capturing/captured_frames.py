@@ -1,5 +1,5 @@
-"""Runs in a sandbox for `test_captures`: `python -m tests.testbed.capturing.captured_frames DIRECTORY WHAT` captures one end
-of a pair of interfaces, on which nothing but our frames is sent.
+"""Runs in a sandbox for `test_captures`: `python -m tests.testbed.capturing.captured_frames DIRECTORY WHAT`
+captures one end of a pair of interfaces, on which nothing but our frames is sent.
 """
 
 import asyncio

@@ -10,7 +10,7 @@ from testbed.errors import MachineError
 from testbed.machines.checks import ExaminedMachine, check_disk_space, needed_bytes
 from testbed.machines.facts import Folder
 from testbed.machines.placement import place
-from tests.testbed.capturing.captured_frames.test_capture_size import plan
+from tests.testbed.capturing.test_capture_size import plan
 from tests.testbed.machines.test_findings import FIT, inventory, machine
 
 MACHINES = inventory(*(machine(number) for number in range(4)))
