@@ -59,8 +59,7 @@ class Contract:
     `sent-then-acknowledged` there is one record for each, and events that were not acknowledged when their
     publisher died may be missing. survives: kinds of faults (`cut`, `kill`…) through which the promise holds;
     None: all kinds. Events published during another fault may be missing. settle_us: how long a publication,
-    a
-    subscription or a repaired link may take to have an effect before it counts.
+    a subscription or a repaired link may take to have an effect before it counts.
     """
 
     published: Published = "acknowledged"
@@ -84,8 +83,7 @@ class Marked:
     """How packets show the events, which carry markers (`node.core.marker`), of a system of programs.
 
     seen: in clear text, in TCP connections or UDP datagrams of any port; also in TLS, if programs log the
-    keys
-    of their connections; or never, for the reason `why` (encrypted, compressed).
+    keys of their connections; or never, for the reason `why` (encrypted, compressed).
     """
 
     seen: Seen = "clear"
@@ -193,21 +191,16 @@ class Reading:
 
     carries: messages that carry events, the usual one first. placeholder: the `kind` of those that replace
     collected events. publish: the message by which a publisher hands over its events and the reply that
-    numbers
-    them; the same name twice if the publisher numbers them itself. asks: messages that request events.
-    rerouted: those of them that a server sends when it changes to another route. noticed: log entries for a
-    detected fault. moved: log entry of a server that takes a stream from another one. membership: log entries
-    about the set of replicas; the first one lists it completely. routed: messages that carry another one to
-    the
-    node responsible for a key. visits: messages that carry an event through the part of a space that it
-    affects
-    and to its subscribers; none if events affect no such part. relayed: log entries for the start and end of
-    a
-    peer's traffic through a third host. key_of: the key by which messages name a stream or its topic instead
-    of
-    its number. heartbeat: a message that only shows that its sender is alive, if it lists no counters. ranks:
-    messages that are sent continuously, the least informative first; in diagrams, messages that carry events
-    follow them, then all others. colours: of messages in diagrams, by the names of
+    numbers them; the same name twice if the publisher numbers them itself. asks: messages that request
+    events. rerouted: those of them that a server sends when it changes to another route. noticed: log entries
+    for a detected fault. moved: log entry of a server that takes a stream from another one. membership: log
+    entries about the set of replicas; the first one lists it completely. routed: messages that carry another
+    one to the node responsible for a key. visits: messages that carry an event through the part of a space
+    that it affects and to its subscribers; none if events affect no such part. relayed: log entries for the
+    start and end of a peer's traffic through a third host. key_of: the key by which messages name a stream or
+    its topic instead of its number. heartbeat: a message that only shows that its sender is alive, if it
+    lists no counters. ranks: messages that are sent continuously, the least informative first; in diagrams,
+    messages that carry events follow them, then all others. colours: of messages in diagrams, by the names of
     `analysis.inspect.diagram.canvas`.
     """
 
@@ -234,8 +227,7 @@ class Wait:
 
     us: all attempts together. parameter: the name of the one that sets the wait of one attempt, as in
     `Parameters`. is_relayed: a reply may have to come through a third host. A topology with a greater round
-    trip
-    is refused (`experiments.checks`).
+    trip is refused (`experiments.checks`).
     """
 
     parameter: str
@@ -298,22 +290,18 @@ def _never(parameters: Mapping[str, Any]) -> bool:
 class System:
     """A system and its code: a dataclass of parameters, a machine for each role, codec, reading.
 
-    report: builds additional sections of its runs' reports (`analysis.pages.report.sections`).
-    roles_problem: why a region cannot have this number of processes per role, or None. promise: the contract
-    with the given complete parameters, if it depends on them; the declared one holds for the defaults.
-    waits: limits on round trips with the given parameters. is_durable: whether acknowledged events survive,
-    on
-    disk, a power failure of all nodes that have them. studies: experiments with very many machines (`Study`)
-    by
-    name, or a reference to them. distributions: installed packages that its nodes import, by their names in
-    package indexes; other machines get them together with the code.
-    event_limit_bytes: the largest event; None: no limit of its own.
-    promise_limits: parameters that limit the promise, such as retention: beyond them less is promised.
-    batching: periods during which outgoing messages accumulate: longer periods mean fewer messages.
-    times: microseconds after which processes act, if these derive from several parameters.
+    report: builds additional sections of its runs' reports (`analysis.pages.report.sections`). roles_problem:
+    why a region cannot have this number of processes per role, or None. promise: the contract with the given
+    complete parameters, if it depends on them; the declared one holds for the defaults. waits: limits on
+    round trips with the given parameters. is_durable: whether acknowledged events survive, on disk, a power
+    failure of all nodes that have them. studies: experiments with very many machines (`Study`) by name, or a
+    reference to them. distributions: installed packages that its nodes import, by their names in package
+    indexes; other machines get them together with the code. event_limit_bytes: the largest event; None: no
+    limit of its own. promise_limits: parameters that limit the promise, such as retention: beyond them less
+    is promised. batching: periods during which outgoing messages accumulate: longer periods mean fewer
+    messages. times: microseconds after which processes act, if these derive from several parameters.
     remembers: for how many microseconds a silent subscriber's request is retained; None: without limit.
-    copies: how many further servers keep a subscriber's request.
-    All functions take the parameters.
+    copies: how many further servers keep a subscriber's request. All functions take the parameters.
     """
 
     declared: Declared

@@ -43,20 +43,16 @@ LENGTH_BITS = 64  # of the longest part
 class RecordKind(IntEnum):
     """Kinds of records. DELIVERED: received by a client. PUBLISHED: acknowledged to a driver, or sent by it,
     according to the contract. ACKNOWLEDGED: the system has what a driver sent and recorded as PUBLISHED
-    before.
-    SESSION: the process started; `first_seq` counts its earlier starts.
+    before. SESSION: the process started; `first_seq` counts its earlier starts.
 
     TOMBSTONE: a client received a placeholder for `count` collected events. SPARSE: it received `count`
-    events,
-    and placeholders for the others of the `covered` sequence numbers. EPOCH: the following events belong to
-    another epoch of the stream (`node.core.epochs`), whose first one comes after `first_seq`.
+    events, and placeholders for the others of the `covered` sequence numbers. EPOCH: the following events
+    belong to another epoch of the stream (`node.core.epochs`), whose first one comes after `first_seq`.
 
     SUBSCRIBING, SUBSCRIBED, UNSUBSCRIBING, UNSUBSCRIBED: a client requested a stream or its end, and received
     the confirmation. `first_seq` is the first event that it will receive, or no longer receive; 0 if it
-    cannot
-    know. Another SUBSCRIBED reports it as soon as it is known. Only for systems that deliver from a
-    subscription
-    on.
+    cannot know. Another SUBSCRIBED reports it as soon as it is known. Only for systems that deliver from a
+    subscription on.
     """
 
     DELIVERED = 0

@@ -26,8 +26,7 @@ ROWS_BYTES_MAX = 64 << 20
 
 class EventValues:
     """The events of one stream, numbered from 0. stream, streams: this stream takes every `streams`-th quote
-    or
-    row, so that a run's streams together have all; after the last one the first follows again.
+    or row, so that a run's streams together have all; after the last one the first follows again.
 
     rows: those of the stream, possibly packed, if the workload's events are rows of a file.
     """

@@ -62,8 +62,7 @@ class Started:
     """The process runs. The first input, once.
 
     stored: the segments of its log, in order; they are read from disk during iteration, so iterate once and
-    at
-    once. Iteration raises StorageError (`node.core.errors`) if the log is damaged. New segments must have
+    at once. Iteration raises StorageError (`node.core.errors`) if the log is damaged. New segments must have
     greater numbers.
     """
 
@@ -138,8 +137,7 @@ class StorageFailed:
     """The disk is full and accepts nothing for now. Appended data is retained and tried again.
 
     The next Synced reports that it works again. Until then append as little as possible and acknowledge
-    nothing.
-    A broken disk ends the process instead.
+    nothing. A broken disk ends the process instead.
     """
 
     problem: str
@@ -160,8 +158,7 @@ class GiveUp:
 @value
 class Go:
     """Drivers begin at `start_us`, which may be slightly in the past or future. late_us: how long after time
-    0
-    of the run that is, for a process that is started later.
+    0 of the run that is, for a process that is started later.
     """
 
     start_us: int
@@ -314,8 +311,7 @@ class Rewrite:
     """Replace whole segments by these messages, atomically.
 
     segments: adjacent ones, in order, all before that of the last Append. They become one with the first
-    one's
-    number; without messages they are deleted. Executed after all earlier and before all later Appends.
+    one's number; without messages they are deleted. Executed after all earlier and before all later Appends.
     """
 
     segments: Sequence[int]
@@ -387,6 +383,5 @@ class Machine(Protocol):
 
     def check(self) -> None:
         """Assert the invariants between two inputs, limits of memory included. Raises AssertionError that
-        names
-        the violation. It costs time and changes nothing; virtual time calls it now and then.
+        names the violation. It costs time and changes nothing; virtual time calls it now and then.
         """

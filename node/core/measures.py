@@ -65,8 +65,7 @@ class BlockReader:
 
     def read(self, data: bytes) -> Iterator[tuple[Sequence[str], int, memoryview]]:
         """Yield the blocks of rows in `data`, which follows the bytes read so far: the name and its columns,
-        the
-        number of rows, and their cells, times first. An incomplete block is left for the next call.
+        the number of rows, and their cells, times first. An incomplete block is left for the next call.
 
         Raises ValueError if the data is not such a file.
         """

@@ -61,8 +61,7 @@ class Field:
     """A fixed field: `format` is one of `WIDTHS`, big-endian on the wire.
 
     `values` names its possible values. `columns` are the columns of the analysis' table of messages that hold
-    it:
-    by default the one with its own name.
+    it: by default the one with its own name.
     """
 
     format: str

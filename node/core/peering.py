@@ -38,8 +38,7 @@ class PeeringLimits:
     """Limits of dialing, silence and sending.
 
     silence_us: the shortest limit of any peer, and the longest interval between checks. burst_bytes: handed
-    to
-    one connection before it must report that it can take more. overdraft_bytes: of small messages beyond
+    to one connection before it must report that it can take more. overdraft_bytes: of small messages beyond
     that.
     """
 
@@ -56,8 +55,7 @@ class PeeringMachine(Generic[C]):
     """A machine with peers.
 
     `channels` has those that greeted, by name; `connections` all, by number; `dialers` those of the peers to
-    be
-    connected. `timers` maps the machine's own timers to their handlers; others go to `timer_fired`.
+    be connected. `timers` maps the machine's own timers to their handlers; others go to `timer_fired`.
     """
 
     frame_limit_bytes = FRAME_LIMIT_BYTES
@@ -230,8 +228,7 @@ class PeeringMachine(Generic[C]):
         """Keep connections with exactly these processes among those that this side dials.
 
         Connections to others that this side dialled are closed once all data is sent; those that the peer
-        dialled
-        stay open.
+        dialled stay open.
         """
         wanted = {target.peer: target for target in targets}
         for peer in [peer for peer in self.dialers if peer not in wanted]:

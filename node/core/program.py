@@ -16,10 +16,8 @@ class Readiness:
     """Conditions under which a program counts as ready: all that are given; none: as soon as it runs.
 
     port: it accepts connections there, at its own address. line: a regular expression that a line of its
-    output
-    matches. http: an address that answers with a status below 400. command: exits with code 0; repeated until
-    it
-    does. is_told: a client of `cutset_client` reports it.
+    output matches. http: an address that answers with a status below 400. command: exits with code 0;
+    repeated until it does. is_told: a client of `cutset_client` reports it.
     """
 
     port: str = ""
@@ -46,8 +44,7 @@ class Stopping:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Resource limits. memory_bytes: writable memory of each of its processes. processors: how many it may
-    run
-    on. storage_bytes: the size of its /var/lib, which then is a file system of its own.
+    run on. storage_bytes: the size of its /var/lib, which then is a file system of its own.
     """
 
     memory_bytes: int | None = None
@@ -61,8 +58,7 @@ class Program:
     folder.
 
     is_client: it uses `cutset_client`, which records what it published and received. keeps_storage: its
-    /var/lib
-    is preserved for its next start. user: the user that it runs as; "": the user of the sandbox.
+    /var/lib is preserved for its next start. user: the user that it runs as; "": the user of the sandbox.
     """
 
     run: tuple[str, ...]
@@ -93,11 +89,10 @@ class Program:
 @dataclass(frozen=True, slots=True)
 class Need:
     """A required program (`kind` program), Python module (`module`) or package of Node.js (`package`), and
-    how
-    to get it.
+    how to get it.
 
-    version: the command that prints the version of a program; the distribution's name of a module.
-    at_least: the required version of a program, as numbers separated by points; "": any.
+    version: the command that prints the version of a program; the distribution's name of a module. at_least:
+    the required version of a program, as numbers separated by points; "": any.
     """
 
     kind: Literal["program", "module", "package"]

@@ -9,8 +9,7 @@ from node.core.specification import NodeSpec, Subscription
 
 class Schedule:
     """Schedule of one node. `start_us`: when publishers begin, once known; `zero_us`: time 0 of the run,
-    which
-    is earlier for a process that is started later. `is_stopped`: nothing new is published.
+    which is earlier for a process that is started later. `is_stopped`: nothing new is published.
     """
 
     def __init__(self, spec: NodeSpec) -> None:

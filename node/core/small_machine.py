@@ -22,8 +22,8 @@ TICK = ("tick",)
 class SmallMachine:
     """One node. `peers` has the open connections that this one keeps, by name; `ready` reports Ready once.
 
-    `schedule` has the time at which publishers begin, and whether they publish nothing new.
-    port: on which peers listen. tick_us: between two calls of `tick`.
+    `schedule` has the time at which publishers begin, and whether they publish nothing new. port: on which
+    peers listen. tick_us: between two calls of `tick`.
     """
 
     frame_limit_bytes = 1 << 20

@@ -25,8 +25,7 @@ class Subscription:
     """A subscription that a subscriber makes (`on`) or ends at a time of the run.
 
     number: the topic; for a subscription by content, the subscriber's own number for it. ranges: by content,
-    the
-    lowest and the highest value of each attribute.
+    the lowest and the highest value of each attribute.
     """
 
     at_us: int
@@ -53,8 +52,7 @@ class NodeSpec:
     """Specification of one process. Paths and namespace are for the runner; the machine sees the rest.
 
     members: all processes that it may need to know, itself included; if peers discover each other
-    (`Trait.PEER`)
-    only its first contact, and none if it is the first peer.
+    (`Trait.PEER`) only its first contact, and none if it is the first peer.
     """
 
     name: str

@@ -70,8 +70,7 @@ def workload(*, uniform: bool, stocks: int = 100, skew: float = 1.0, seed: int =
     """Return the attributes, events and templates of a plan's workload.
 
     uniform: events are drawn uniformly instead of quotes; subscriptions are the same. skew: of the popularity
-    of
-    stocks. seed: of the quotes; with the default they are the same in all runs.
+    of stocks. seed: of the quotes; with the default they are the same in all runs.
     """
     quotes = {"stocks": stocks, "skew": skew, "seed": seed}
     return {
@@ -85,8 +84,7 @@ def workload(*, uniform: bool, stocks: int = 100, skew: float = 1.0, seed: int =
 class Quotes:
     """Quotes of all stocks. rows: a quote each, in order of time, with a column for each of `ATTRIBUTES`.
     by_stock: the row numbers of each stock, from the most popular stock on; starts, sizes: each stock's part
-    of
-    it. popularity: of the stocks, cumulative.
+    of it. popularity: of the stocks, cumulative.
     """
 
     rows: Floats

@@ -23,8 +23,7 @@ Ints = npt.NDArray[np.int64]
 @dataclass(frozen=True, slots=True)
 class Predicate:
     """Condition on an attribute. share: a part of all its values. equal: one value. below, above: up to or
-    from
-    a value. between: from one value to another. fixed: from low to high.
+    from a value. between: from one value to another. fixed: from low to high.
     """
 
     kind: Literal["share", "equal", "below", "above", "between", "fixed"]
