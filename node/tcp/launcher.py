@@ -1,23 +1,22 @@
-"""Forks node processes and keeps account of them: `python -m node.tcp.launcher`.
+"""Forks and supervises node processes: `python -m node.tcp.launcher`.
 
-Everything that a node needs is imported once, here; then a node costs one fork. The launcher itself runs no
-event loop and no thread, so that forking is safe. It takes JSON lines on standard input,
+The launcher imports all modules of nodes once; then a node costs one fork. It runs no event loop and no
+thread, so that forking is safe. It reads JSON lines on standard input,
 
-    {"do": "start", "node": NodeSpec}       fork a process; again after its end to restart it
-    {"do": "go", "start_ns": T, "late_us": L}  drivers begin at that CLOCK_REALTIME instant, L after time 0
-    {"do": "stop_drivers"}                  drivers publish nothing new
-    {"do": "give_up", "process": N}         the operator says that it will not come back
-    {"do": "finish"}                        all nodes flush, close and exit
-    {"do": "took", "descriptor": D}         what was said to suspend is held elsewhere now, and closed here
+  {"do": "start", "node": NodeSpec}       fork a process; again after its end to restart it
+  {"do": "go", "start_ns": T, "late_us": L}  drivers begin at that CLOCK_REALTIME instant, L after time 0
+  {"do": "stop_drivers"}                  drivers publish nothing new
+  {"do": "give_up", "process": N}         the operator declares that it will not come back
+  {"do": "finish"}                        all nodes flush, close and exit
+  {"do": "took", "descriptor": D}         the receiver of "suspends" has a copy; it is closed here
 
-A node with a "program" is a process that minds that program (`node.programs`), any other one of ours. All but
-"start" are for all nodes, or with a "name" for one (a driver started again). Each leads a process group, for
-signals from whoever knows its pid: they need not wait until the launcher gets a processor. It gives
-JSON lines on standard output, each with the node's name: started (pid), ready, progress (published and
+A node with a "program" is a process that supervises that program (`node.programs`), any other one runs a
+machine. All requests but "start" go to all nodes, or with a "name" to one (a restarted driver). Each node
+leads a process group, so that signals can be sent to its pid without waiting for the launcher. The launcher
+writes JSON lines on standard output, each with the node's name: started (pid), ready, progress (published and
 delivered: the last sequence number by stream; silent: nothing more will be published), suspends (descriptor:
-here, the listener of what it suspends, `node.tcp.sync_filter`), failed (problem: where and what its code
-raised), exited (code or signal, time_ns).
-The end of standard input ends all nodes and the launcher.
+here, the listener for suspended calls, `node.tcp.sync_filter`), failed (problem: where and what its code
+raised), exited (code or signal, time_ns). The end of standard input ends all nodes and the launcher.
 """
 
 import gc
@@ -44,7 +43,7 @@ COULD_NOT_RUN = 70  # EX_SOFTWARE of sysexits.h
 
 @dataclass(slots=True)
 class Child:
-    """A node process that runs."""
+    """A running node process."""
 
     name: str
     pid: int
@@ -52,18 +51,20 @@ class Child:
 
 
 class Launcher:
-    """The children, and the loop that waits for them and for what is asked."""
+    """The children, and the loop that waits for them and for requests."""
 
     def __init__(self, asked: int, answers: int) -> None:
         self._asked = asked
         self._answers = answers
         self._children: dict[str, Child] = {}
         self._line = b""
-        self._listeners: set[int] = set()  # that nobody took yet; open, so that their numbers mean no others
+        self._listeners: set[int] = (
+            set()
+        )  # not yet taken by the receiver; open, so that their numbers are not reused
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> None:
-        """Until standard input ends."""
+        """Serve requests until standard input ends."""
         wakeup, notify = os.pipe()
         for end in (wakeup, notify):
             os.set_blocking(end, False)
@@ -124,7 +125,7 @@ class Launcher:
         if pid == 0:
             ours.close()
             self._be_child(given, theirs)
-        os.setpgid(pid, pid)  # before anybody is told of it
+        os.setpgid(pid, pid)  # before its pid is reported
         theirs.close()
         ours.setblocking(False)
         self._children[name] = Child(name, pid, ours)
@@ -132,7 +133,7 @@ class Launcher:
         self._say({"did": "started", "name": name, "pid": pid})
 
     def _be_child(self, given: dict[str, Any], control: socket.socket) -> None:
-        """Never returns. What goes wrong is said on standard error, which is the run's own log."""
+        """Run the node in the child; never return. Errors go to standard error, the run's own log."""
         code = COULD_NOT_RUN
         try:
             os.setpgid(0, 0)
@@ -157,7 +158,7 @@ class Launcher:
             os._exit(code)
 
     def _pass_on(self, child: Child) -> bool:
-        """One message of a child to standard output; false if there is none."""
+        """Forward one message of a child to standard output; return False if there is none."""
         try:
             data, descriptors, _, _ = socket.recv_fds(child.control, MESSAGE_BYTES_MAX, 1)
         except (BlockingIOError, ConnectionError):
@@ -173,12 +174,12 @@ class Launcher:
         return False
 
     def _listen_no_more(self, child: Child) -> None:
-        """Idempotent: the end of its socket and the end of the child may come in either order."""
+        """Stop reading from a child. Idempotent: its socket and its process may end in either order."""
         if child.name in {key.data for key in self._selector.get_map().values()}:
             self._selector.unregister(child.control)
 
     def _reap(self) -> None:
-        """Say who ended, after passing on the last things that it said."""
+        """Report ended children, after forwarding their last messages."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -207,17 +208,17 @@ class Launcher:
 
 
 def _suspend_syncs(control: socket.socket) -> None:
-    """Of the calling process; its listener goes to the launcher. Raises OSError."""
+    """Suspend the syncs of the calling process and send the listener to the launcher. Raises OSError."""
     listener = suspend_syncs()
     socket.send_fds(control, [b"listener"], [listener])
     os.close(listener)
 
 
 def main() -> None:
-    """Fork on demand until standard input ends. Ctrl-C is for the one who runs us: the nodes end in order."""
+    """Fork on request until standard input ends. Ctrl-C is left to the caller: the nodes end in order."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.collect()
-    gc.freeze()  # what is imported stays shared between the children
+    gc.freeze()  # imported modules stay shared between the children
     Launcher(sys.stdin.fileno(), sys.stdout.fileno()).run()
 
 
