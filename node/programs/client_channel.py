@@ -1,10 +1,10 @@
-"""The words between a minder and the client in its program: JSON objects over a socket that has a name.
+"""Channel between a minder and the client in its program: JSON objects over a named socket.
 
-The socket is in the abstract namespace, which is the host's network namespace's own (unix(7)): no path can
-be too long, and nothing stays behind. To the client go {"do": "go", "start_ns", "late_us"}, {"do":
-"stop_drivers"} and {"do": "finish"}, also those that were said before it came; from it come {"did": "ready"},
-{"did": "log", "event", "fields"} and {"did": "progress", "published", "delivered", "silent"}. One client at a
-time: another one takes its place.
+The socket is in the abstract namespace, which each network namespace has for itself (unix(7)): no path can be
+too long, and nothing stays behind. The client receives {"do": "go", "start_ns", "late_us"}, {"do":
+"stop_drivers"} and {"do": "finish"}, also those sent before it connected; it sends {"did": "ready"}, {"did":
+"log", "event", "fields"} and {"did": "progress", "published", "delivered", "silent"}. There is one client at
+a time: a new one replaces it.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ WAITING_MAX = 4
 
 
 class ClientChannel:
-    """The minder's side. heard: is called with each message of the client."""
+    """The minder's side. heard: called with each message of the client."""
 
     def __init__(self, heard: Callable[[Mapping[str, Any]], None]) -> None:
         self.name = f"cutset-{os.getpid()}"
@@ -33,14 +33,14 @@ class ClientChannel:
         asyncio.get_running_loop().add_reader(self._listening, self._accept)
 
     def say(self, message: Mapping[str, Any]) -> None:
-        """To the client that is there, and to those that come."""
+        """Send a message to the current client, and to each client that connects later."""
         data = json.dumps(message).encode()
         self._said.append(data)
         if self._client is not None:
             self._send(self._client, data)
 
     def close(self) -> None:
-        """No more words. Idempotent."""
+        """Close the channel. Idempotent."""
         self._drop()
         asyncio.get_running_loop().remove_reader(self._listening)
         self._listening.close()
@@ -69,7 +69,7 @@ class ClientChannel:
         try:
             client.send(data)
         except (BlockingIOError, ConnectionError):
-            return  # a client that is stopped, or going: its end will be seen
+            return  # a client that is stopped or ending: its end will be detected
 
     def _drop(self) -> None:
         if self._client is not None:
