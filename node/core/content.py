@@ -73,7 +73,7 @@ class Attribute:
     def _number(self, text: str) -> float:
         if self.kind == "string" and self.labels:
             if text not in self.labels:
-                raise ValueError(f"{text!r:.40} is not one of its {len(self.labels)} values")
+                raise ValueError(f"{text!r:.40} is none of its {len(self.labels)} values")
             return self.labels.index(text)
         if self.kind == "string":
             try:

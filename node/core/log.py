@@ -145,7 +145,7 @@ def decode_frames(codec: Codec, frames: Iterable[memoryview]) -> list[Any]:
             messages.extend(codec.decode(each) for each in frames_in(bytes(frame), len(frame)))
         except RemoteProtocolError as error:
             raise StorageError(
-                f"record {len(messages) + 1} is not a message of this version: {error}"
+                f"record {len(messages) + 1} is no message of this version: {error}"
             ) from error
     return messages
 
