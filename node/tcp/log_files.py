@@ -85,8 +85,8 @@ class FileSystem:
 SUFFIX = ".log"
 ASIDE = ".new"  # of a rewrite that is not yet in place
 REMEDY = (
-    "There are segments behind it, so this is no crash but damage. Put the file back from a copy; or move "
-    "the folder away, and this process starts empty and takes what it can from its peers"
+    "Later segments exist, so the file is damaged, not cut by a crash. Restore it from a copy; or move the "
+    "folder away: then the process starts empty and recovers from its peers"
 )
 Operation = m.Append | m.Rewrite
 T = TypeVar("T")

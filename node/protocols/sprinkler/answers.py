@@ -66,7 +66,7 @@ class Answers:
         elif len(waiting) < OPEN_REQUESTS:
             waiting.append(OpenRequest(request))
         else:
-            self._drop(channel, "asks for more than it reads")
+            self._drop(channel, "requests more than it reads")
 
     def serve(self, channel: Channel) -> None:
         """Continue the channel's answers when it has room again."""

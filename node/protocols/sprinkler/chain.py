@@ -167,7 +167,7 @@ class Replication:
             if state is not None and counter.cnt > state.cnt:
                 fields = {"stream": counter.stream, "cnt": counter.cnt, "own": state.cnt}
                 self._node.log("follower_ahead", "error", peer=channel.name, **fields)
-                reason = f"FOLLOW says {counter.cnt} events; the predecessor has {state.cnt}"
+                reason = f"FOLLOW reports {counter.cnt} events; the predecessor has {state.cnt}"
                 self._node.refuse(channel, Refusal.UNEXPECTED, reason, counter.stream)
                 return True
         return False

@@ -164,7 +164,7 @@ class Head:
     def _hold(self, channel: Channel, message: Publish) -> None:
         """Hold a publication until the recovery ends, up to a limit."""
         if self._held_bytes + len(message.payload) > HELD_LIMIT_BYTES or len(self._held) >= HELD_LIMIT:
-            reason = f"{self._node.name} is taking its streams back"
+            reason = f"{self._node.name} is recovering its streams"
             self._node.put_off(channel, message, Refusal.HISTORY_FULL, reason)
             return
         self._held.append((channel, message))

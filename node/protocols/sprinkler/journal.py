@@ -46,7 +46,7 @@ from node.protocols.sprinkler.parameters import Parameters
 from node.protocols.sprinkler.publications import Publications
 
 SEGMENT_RECORDS = 4096  # so that processing a segment of small batches is bounded, too
-FULL_REASON = "the disk takes nothing more for now"
+FULL_REASON = "the disk accepts no more data for now"
 
 
 class Volatile:
@@ -197,7 +197,7 @@ class Journal(Volatile):
     def _replay_batch(self, batch: Events | SparseEvents, segment: int) -> None:
         stream = self._history.streams.get(batch.stream)
         if stream is None:
-            raise StorageError(f"segment {segment} has stream {batch.stream}, which this run does not")
+            raise StorageError(f"segment {segment} has stream {batch.stream}, which is not in this run")
         if last_seq(batch) <= stream.cnt:
             return
         if batch.first_seq > stream.cnt + 1:
