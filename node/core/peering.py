@@ -303,7 +303,9 @@ class PeeringMachine(Generic[C]):
 
     def _greeted(self, channel: C, greeting: Greeting) -> None:
         if channel.dialled not in {None, greeting.name}:
-            self.reject(channel, f"dialled {channel.dialled}, but {greeting.name} answered", is_malformed=False)
+            self.reject(
+                channel, f"dialled {channel.dialled}, but {greeting.name} answered", is_malformed=False
+            )
             self.drop(channel, "another process answered", abort=False)
             return
         channel.greeted(greeting)
