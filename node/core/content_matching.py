@@ -57,10 +57,10 @@ class EventIndex:
             events.append(among)
             found += len(among)
             if found >= together:
-                yield _together(subscriptions, events)
+                yield _concatenate(subscriptions, events)
                 subscriptions, events, found = [], [], 0
         if subscriptions:
-            yield _together(subscriptions, events)
+            yield _concatenate(subscriptions, events)
 
     def _candidates(self, low: Floats, high: Floats, everything: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """Return first and end positions, in the order of each attribute, of the events within each range."""
@@ -73,7 +73,7 @@ class EventIndex:
         return first, np.maximum(first, end)
 
 
-def _together(subscriptions: Sequence[int], events: Sequence[Ints]) -> tuple[Ints, Ints]:
+def _concatenate(subscriptions: Sequence[int], events: Sequence[Ints]) -> tuple[Ints, Ints]:
     return np.repeat(np.array(subscriptions, np.int64), [len(each) for each in events]), np.concatenate(
         events
     )

@@ -78,7 +78,7 @@ class PeeringMachine(Generic[C]):
         self.channels: dict[str, C] = {}
         self.connections: dict[int, C] = {}
         self.dialers: dict[str, Dialer] = {}
-        self.timers: dict[m.Timer, Callable[[], None]] = {SILENCE: self._look_for_silence}
+        self.timers: dict[m.Timer, Callable[[], None]] = {SILENCE: self._check_silence}
         self._greeting: Greeting
         self._sizes_bytes = codec.sizes_bytes
         self._limits = limits
@@ -385,7 +385,7 @@ class PeeringMachine(Generic[C]):
 
     # --- Silence
 
-    def _look_for_silence(self) -> None:
+    def _check_silence(self) -> None:
         """Abort connections whose peer has been silent for too long; schedule the next check.
 
         If this runs late, this process was not reading: that time does not count as the peers' silence.
@@ -394,13 +394,15 @@ class PeeringMachine(Generic[C]):
         for channel in list(self.connections.values()):
             channel.heard_us = channel.heard_us + late_us if channel.is_read else self.now_us
             silent_us = self.now_us - channel.heard_us
-            if silent_us >= self._patience_us(channel):
+            if silent_us >= self._silence_limit_us(channel):
                 self.log("peer_silent", "warning", peer=channel.name, silent_ms=silent_us // 1000)
                 self.drop(channel, "silent")
-        ends_us = [channel.heard_us + self._patience_us(channel) for channel in self.connections.values()]
+        ends_us = [
+            channel.heard_us + self._silence_limit_us(channel) for channel in self.connections.values()
+        ]
         self._watch_silence(min([*ends_us, self.now_us + self._limits.silence_us]))
 
-    def _patience_us(self, channel: C) -> int:
+    def _silence_limit_us(self, channel: C) -> int:
         """Return the longest silence of a peer; before it answers the greeting, at least a dial timeout."""
         silence_us = self.silence_us(channel)
         return silence_us if channel.has_answered else max(silence_us, self._limits.pauses.timeout_us)

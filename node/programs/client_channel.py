@@ -23,8 +23,8 @@ class ClientChannel:
 
     def __init__(self, heard: Callable[[Mapping[str, Any]], None]) -> None:
         self.name = f"cutset-{os.getpid()}"
-        self._heard = heard
-        self._said: list[bytes] = []
+        self._on_message = heard
+        self._sent: list[bytes] = []
         self._client: socket.socket | None = None
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listening.bind("\0" + self.name)
@@ -35,7 +35,7 @@ class ClientChannel:
     def say(self, message: Mapping[str, Any]) -> None:
         """Send a message to the current client, and to each client that connects later."""
         data = json.dumps(message).encode()
-        self._said.append(data)
+        self._sent.append(data)
         if self._client is not None:
             self._send(self._client, data)
 
@@ -51,7 +51,7 @@ class ClientChannel:
         client.setblocking(False)
         self._client = client
         asyncio.get_running_loop().add_reader(client, self._read)
-        for data in self._said:
+        for data in self._sent:
             self._send(client, data)
 
     def _read(self) -> None:
@@ -63,7 +63,7 @@ class ClientChannel:
         if not data:
             self._drop()
             return
-        self._heard(json.loads(data))
+        self._on_message(json.loads(data))
 
     def _send(self, client: socket.socket, data: bytes) -> None:
         try:

@@ -75,7 +75,7 @@ class Minder:
     async def run(self) -> int:
         """Run until the program has ended; return the exit code."""
         loop = asyncio.get_running_loop()
-        channel = ClientChannel(self._client_said)
+        channel = ClientChannel(self._client_reported)
         try:
             env = self._start(channel.name)
         except (OSError, ValueError, LookupError, subprocess.SubprocessError) as error:
@@ -84,13 +84,13 @@ class Minder:
         self._watch = ReadyWatch(self._program.ready, self._spec.address, env, str(self._launch.folder))
         self._output = Output(self.log, self._watch.saw_line)
         self._control.setblocking(False)
-        loop.add_reader(self._control, self._heard, channel)
+        loop.add_reader(self._control, self._read_control, channel)
         assert self._process.stdout is not None
         os.set_blocking(self._process.stdout.fileno(), False)
         loop.add_reader(self._process.stdout, self._read_output)
         ending = os.pidfd_open(self._process.pid)
         loop.add_reader(ending, self._ended.set)
-        self._do(self._tell_when_ready())
+        self._start_task(self._report_when_ready())
         await self._end()
         loop.remove_reader(ending)
         os.close(ending)
@@ -128,7 +128,7 @@ class Minder:
         self.log(Log("started", {"run": list(self._program.run), "pid": self._process.pid}))
         return env
 
-    async def _tell_when_ready(self) -> None:
+    async def _report_when_ready(self) -> None:
         try:
             await self._watch.wait()
         except NotReadyError as error:
@@ -140,7 +140,7 @@ class Minder:
             return
         self._is_ready = True
         self.log(Log("ready", {}))
-        self._post({"did": "ready"})
+        self._send({"did": "ready"})
 
     async def _end(self) -> None:
         """Wait for the program's end; stop the program on a finish request or if it does not become ready."""
@@ -151,14 +151,14 @@ class Minder:
         if not self._ended.is_set() and self._program.is_client and not self._problem:
             await asyncio.wait((gone,), timeout=CLIENT_ENDS_S)
         if not self._ended.is_set():
-            self._ask_to_end()
+            self._send_stop_signal()
             await asyncio.wait((gone,), timeout=self._program.stop.grace_us / 1e6)
         if not self._ended.is_set():
             self.log(Log("killed", {"after_us": self._program.stop.grace_us}, "warning"))
             self._process.kill()
             await gone
 
-    def _ask_to_end(self) -> None:
+    def _send_stop_signal(self) -> None:
         """Signal the whole group; this process ignores the signal."""
         number = signal.Signals[f"SIG{self._program.stop.signal}"]
         if number == signal.SIGKILL:
@@ -182,9 +182,9 @@ class Minder:
 
     def _fail(self, problem: str) -> None:
         self.log(Log("failed", {"problem": problem}, "error"))
-        self._post({"did": "failed", "problem": problem})
+        self._send({"did": "failed", "problem": problem})
 
-    def _heard(self, channel: ClientChannel) -> None:
+    def _read_control(self, channel: ClientChannel) -> None:
         try:
             data = self._control.recv(MESSAGE_BYTES_MAX)
         except BlockingIOError:
@@ -198,7 +198,7 @@ class Minder:
             self._is_finishing = True
             self._given_up.set()
 
-    def _client_said(self, message: Mapping[str, Any]) -> None:
+    def _client_reported(self, message: Mapping[str, Any]) -> None:
         match message["did"]:
             case "ready":
                 self._watch.was_told()
@@ -211,7 +211,7 @@ class Minder:
                 ]
                 progress = Progress(counts[0], counts[1], silent=bool(message["silent"]))
                 for report in progress_reports(progress):
-                    self._post(report)
+                    self._send(report)
 
     def _read_output(self) -> None:
         assert self._process.stdout is not None
@@ -220,12 +220,12 @@ class Minder:
                 self._output.feed(data)
             asyncio.get_running_loop().remove_reader(self._process.stdout)
 
-    def _do(self, work: Any) -> None:
+    def _start_task(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _post(self, message: Mapping[str, Any]) -> None:
+    def _send(self, message: Mapping[str, Any]) -> None:
         """Send to the launcher. If it does not read, the message is lost: progress is cumulative and the log
         has the rest.
         """

@@ -26,7 +26,7 @@ class ReadyWatch:
         self._wanted, self._address = wanted, address
         self._env, self._folder = env, folder
         self._pattern = re.compile(wanted.line) if wanted.line else None
-        self._line, self._told = asyncio.Event(), asyncio.Event()
+        self._line, self._reported = asyncio.Event(), asyncio.Event()
         self._waiting = ""
 
     def saw_line(self, text: str) -> None:
@@ -36,7 +36,7 @@ class ReadyWatch:
 
     def was_told(self) -> None:
         """Handle the client's report that it is ready."""
-        self._told.set()
+        self._reported.set()
 
     async def wait(self) -> None:
         """Wait until ready. Raises NotReadyError at the timeout."""
@@ -67,7 +67,7 @@ class ReadyWatch:
         if wanted.command:
             steps.append((f"{' '.join(wanted.command)} does not end with code 0", _until(self._succeeds)))
         if wanted.is_told:
-            steps.append(("its client did not report it", self._told.wait()))
+            steps.append(("its client did not report it", self._reported.wait()))
         return steps
 
     async def _accepts(self, port: int) -> bool:

@@ -28,7 +28,7 @@ Watch = Callable[[Address, Address, Sequence[Any]], None]
 """Observes messages as they are sent: sender, receiver, messages."""
 
 
-def _look_away(_address: Address, _time_us: int, _effect: m.Effect) -> None:
+def _ignore(_address: Address, _time_us: int, _effect: m.Effect) -> None:
     """Ignore the effect."""
 
 
@@ -49,7 +49,7 @@ class FlatNetwork:
     `reaches` may be set at any time to cut routes, and `watch` to observe sent messages.
     """
 
-    def __init__(self, delay_us: Delay, told: Told = _look_away) -> None:
+    def __init__(self, delay_us: Delay, told: Told = _ignore) -> None:
         self.clock = Clock()
         self.nodes: dict[Address, FlatNode] = {}
         self.reaches: Reaches | None = None
@@ -80,7 +80,7 @@ class FlatNetwork:
     def call(self, address: Address, act: Callable[[Any, int], Sequence[Any]]) -> None:
         """Call `act` with a node's machine, and execute the effects that it returns."""
         node = self.nodes[address]
-        self._carry_out(node, act(node.machine, self.clock.now_us))
+        self._execute(node, act(node.machine, self.clock.now_us))
 
     def run(self, until_us: int) -> None:
         """Advance virtual time."""
@@ -95,7 +95,7 @@ class FlatNetwork:
 
     def _give(self, node: FlatNode, given: PeerInput) -> None:
         if not node.is_finished:
-            self._carry_out(node, node.machine.handle(given, self.clock.now_us))
+            self._execute(node, node.machine.handle(given, self.clock.now_us))
 
     def _arrive(self, sent: tuple[Address, Address, Sequence[Any]]) -> None:
         source, target, messages = sent
@@ -105,7 +105,7 @@ class FlatNetwork:
                 back_us = self._delay_us(target, source)
                 self.clock.at(self.clock.now_us + back_us, self._refuse, (source, target))
             return
-        self._carry_out(node, node.machine.handle(ReceivedFrom(source, messages), self.clock.now_us))
+        self._execute(node, node.machine.handle(ReceivedFrom(source, messages), self.clock.now_us))
 
     def _refuse(self, between: tuple[Address, Address]) -> None:
         source, target = between
@@ -120,7 +120,7 @@ class FlatNetwork:
 
     # --- Effects
 
-    def _carry_out(self, node: FlatNode, effects: Sequence[Any]) -> None:
+    def _execute(self, node: FlatNode, effects: Sequence[Any]) -> None:
         now_us, at, reaches = self.clock.now_us, self.clock.at, self.reaches
         for effect in effects:
             kind = type(effect)

@@ -59,7 +59,7 @@ class Pipe:
         "_left_us",
         "_out",
         "_pending",
-        "_told_us",
+        "_progress_until_us",
         "_unread",
         "delay_us",
         "target",
@@ -75,7 +75,7 @@ class Pipe:
         self._arrived_us = 0.0  # keeps the order of arrival
         self._pending = 0  # deliveries that wait for the receiver's port
         self._flight = 0  # events planned for an earlier flight are void
-        self._told_us = 0  # until when the other end is notified of parts
+        self._progress_until_us = 0  # until when the other end is notified of parts
         self._unread = 0  # bytes that arrived and were not read
         self._awaited: Callable[[Any], None] | None = None
         self._discarded = False
@@ -93,18 +93,18 @@ class Pipe:
             self._left_us = left_us
         at_us = int(self._left_us) + self.delay_us
         if takes_us > PROGRESS_US:
-            self._tell_progress(self._left_us, self.delay_us, (0, given))
+            self._schedule_progress(self._left_us, self.delay_us, (0, given))
         self._clock.at(at_us, self._reach, (size_bytes, on_wire, given))
 
     def when_room(self, action: Callable[[Any], None]) -> None:
         """Call `action(None)` once, when little unsent data is left and the receiver's window is open."""
         self._awaited = action
-        self._look_for_room(None)
+        self._check_room(None)
 
     def read(self, size_bytes: int) -> None:
         """Note that the receiver has read this much of its unread data."""
         self._unread -= size_bytes
-        self._look_for_room(None)
+        self._check_room(None)
 
     def leave_unread(self, size_bytes: int) -> None:
         """Note that the receiver leaves this much unread for now."""
@@ -123,15 +123,15 @@ class Pipe:
         """Deliver this to the other end as soon as possible; used after `discard`."""
         self._clock.at(self._clock.now_us + self.delay_us, self._hurried, given)
 
-    def _tell_progress(self, sent_us: float, delay_us: int, part: tuple[int, m.Input]) -> None:
+    def _schedule_progress(self, sent_us: float, delay_us: int, part: tuple[int, m.Input]) -> None:
         """Notify the other end of parts until a message is sent, and `delay_us` longer.
 
         Notifications for earlier messages count, too. part: the message's flight, and the message.
         """
-        at_us = max(self._told_us, self._clock.now_us + delay_us) + PROGRESS_US
+        at_us = max(self._progress_until_us, self._clock.now_us + delay_us) + PROGRESS_US
         end_us = int(sent_us) + delay_us
         if at_us < end_us:
-            self._told_us = end_us
+            self._progress_until_us = end_us
             self._clock.at(at_us, self._progressed, (at_us, end_us, part))
 
     def _progressed(self, progress: Progress) -> None:
@@ -171,12 +171,12 @@ class Pipe:
     def _hurried(self, given: m.Input) -> None:
         self._deliver(self.target, given, 0)
 
-    def _look_for_room(self, _: Any) -> None:
+    def _check_room(self, _: Any) -> None:
         if self._awaited is None or self._unread >= WINDOW_BYTES:
             return
         room_us = int(self._left_us - LOW_WATER_BYTES * self._out.us_per_byte)
         if room_us > self._clock.now_us:
-            self._clock.at(room_us, self._look_for_room, None)
+            self._clock.at(room_us, self._check_room, None)
             return
         self._offer_room()
 
@@ -241,7 +241,7 @@ class WidePipe(Pipe):
         self._cut_links += 1
         if link in self._links:
             self._flight += 1
-            self._told_us = 0
+            self._progress_until_us = 0
             self._held.extendleft(reversed(self._flying))
             self._flying.clear()
             self._queued_bytes = sum(parcel[0] for parcel in self._held)
@@ -301,7 +301,7 @@ class WidePipe(Pipe):
         self._passed_us[stage] = done_us
         if done_us > now_us + PROGRESS_US:
             further_us = sum(each.delay_us for each in self._links[stage:]) + self._in.delay_us
-            self._tell_progress(done_us, further_us, (flight, parcel[2]))
+            self._schedule_progress(done_us, further_us, (flight, parcel[2]))
         self._clock.at(int(done_us), self._through, step)
 
     def _through(self, step: Step) -> None:
@@ -312,7 +312,7 @@ class WidePipe(Pipe):
         if stage == 0:
             self._queued_bytes -= parcel[0]
             if self._awaited is not None:
-                self._look_for_room(None)
+                self._check_room(None)
         now_us = self._clock.now_us
         at_us = now_us + self._links[stage].travels_us(now_us)
         if at_us < self._reached_us[stage]:  # noqa: PLR1730
@@ -343,6 +343,6 @@ class WidePipe(Pipe):
                 break  # a link that loses everything: the peer's silence is noticed earlier
         return late_us
 
-    def _look_for_room(self, _: Any) -> None:
+    def _check_room(self, _: Any) -> None:
         if self._awaited is not None and self._unread < WINDOW_BYTES and self._queued_bytes < LOW_WATER_BYTES:
             self._offer_room()

@@ -73,7 +73,7 @@ class Network:
         self.trace: list[TraceEntry] = []
         self.disks = Disks(self.clock, self._give, seed)
         record, clock = observer.record, self.clock
-        self._carry: dict[type, Carry] = {
+        self._handlers: dict[type, Carry] = {
             m.Send: self._connections.send,
             m.SetTimer: self._set_timer,
             m.Record: lambda node, effect: record(node, clock.now_us, effect),
@@ -92,7 +92,7 @@ class Network:
             m.ResumeReading: lambda _, effect: self._connections.resume_reading(effect.connection),
         }
         for see in ((self._tracing(trace_limit),) if trace_limit else ()) + ((sent,) if sent else ()):
-            self._carry[m.Send] = self._shown(see, self._carry[m.Send])
+            self._handlers[m.Send] = self._observed(see, self._handlers[m.Send])
         for name in self._specs if start else ():
             self.start(name)
 
@@ -204,7 +204,7 @@ class Network:
             node.waiting.append((None, given, 0))
             return
         node.given = given
-        carry = self._carry
+        carry = self._handlers
         try:
             for effect in node.machine.handle(given, self.clock.now_us + node.ahead_us):
                 carry[type(effect)](node, effect)
@@ -214,7 +214,7 @@ class Network:
             text = failure_text(error, node.machine)
             raise NodeFailureError(f"{node.spec.name} failed: {text}") from error
 
-    def _shown(self, sent: Sent, send: Carry) -> Carry:
+    def _observed(self, sent: Sent, send: Carry) -> Carry:
         ends = self._connections.ends
 
         def show(node: Node, effect: m.Send) -> None:

@@ -88,7 +88,7 @@ class Adapter:
         self._storage = self._open_storage(storage)
         self._unstored = 0  # Append effects of a process without storage
         self._running_crc: dict[tuple[bool, int], int] = {}  # by whether published, and stream
-        self._carry: dict[type, Callable[[Any], None]] = {
+        self._handlers: dict[type, Callable[[Any], None]] = {
             m.Listen: self._listen,
             m.Connect: self._connect,
             m.Send: self._send,
@@ -107,7 +107,7 @@ class Adapter:
             m.Finished: lambda _: self.finished.set(),
         }
         if sent is not None:
-            self._carry[m.Send] = lambda effect: self._send_and_show(effect, sent)
+            self._handlers[m.Send] = lambda effect: self._send_and_observe(effect, sent)
 
     def start(self) -> None:
         """Give the machine its first input, with what is stored. Raises StorageError if that is damaged."""
@@ -116,7 +116,7 @@ class Adapter:
     def give(self, given: m.Input) -> None:
         """Give the machine an input, and execute its effects."""
         for effect in self._machine.handle(given, now_us()):
-            self._carry[type(effect)](effect)
+            self._handlers[type(effect)](effect)
         if self._records:
             self._surroundings.record(b"".join(self._records))
             self._records.clear()
@@ -223,7 +223,7 @@ class Adapter:
         if connection is not None:
             connection.send(effect.messages)
 
-    def _send_and_show(self, effect: m.Send, sent: Callable[[m.Send], None]) -> None:
+    def _send_and_observe(self, effect: m.Send, sent: Callable[[m.Send], None]) -> None:
         self._send(effect)
         sent(effect)
 

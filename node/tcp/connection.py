@@ -63,7 +63,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._full = False
         self._awaited = False
-        self._deaf = False
+        self._discards_input = False
         self._part_s = (
             0.0  # when a part arrived first or was last reported; 0: the last bytes completed a message
         )
@@ -83,14 +83,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """See asyncio.BufferedProtocol."""
-        return self._buffer.room() if not self._deaf else memoryview(bytearray(UNREAD_BYTES))
+        return self._buffer.room() if not self._discards_input else memoryview(bytearray(UNREAD_BYTES))
 
     def buffer_updated(self, nbytes: int) -> None:
         """Decode complete messages; those before an invalid one still count.
 
         During a long message, the owner is notified periodically: a peer that sends one is not silent.
         """
-        if self._deaf:
+        if self._discards_input:
             return
         messages: list[Any] = []
         problem, decode = "", self._codec.decode
@@ -98,17 +98,17 @@ class Connection(asyncio.BufferedProtocol):
             for frame in self._buffer.filled(nbytes):
                 messages.append(decode(frame))
         except RemoteProtocolError as error:
-            self._deaf = True
+            self._discards_input = True
             problem = str(error)
         if messages:
             self._part_s = 0.0
             self._owner.received(self, messages)
         elif not problem:
-            self._part_came()
+            self._part_received()
         if problem:
             self._owner.malformed(self, problem)
 
-    def _part_came(self) -> None:
+    def _part_received(self) -> None:
         """Notify the owner of a part of a message every `PROGRESS_S` until the message is complete."""
         now_s = time.monotonic()
         if not self._part_s:
@@ -177,7 +177,7 @@ class Connection(asyncio.BufferedProtocol):
         if abort:
             self._abort(self._transport)
         elif not self._transport.is_closing():
-            self._deaf = True
+            self._discards_input = True
             self._transport.write_eof()
             self._transport.resume_reading()
             asyncio.get_running_loop().call_later(LINGER_S, self._transport.close)

@@ -54,8 +54,8 @@ class Launcher:
     """The children, and the loop that waits for them and for requests."""
 
     def __init__(self, asked: int, answers: int) -> None:
-        self._asked = asked
-        self._answers = answers
+        self._requests_fd = asked
+        self._reports_fd = answers
         self._children: dict[str, Child] = {}
         self._line = b""
         self._listeners: set[int] = (
@@ -70,7 +70,7 @@ class Launcher:
             os.set_blocking(end, False)
         signal.set_wakeup_fd(notify, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._selector.register(self._asked, selectors.EVENT_READ, "asked")
+        self._selector.register(self._requests_fd, selectors.EVENT_READ, "asked")
         self._selector.register(wakeup, selectors.EVENT_READ, "ended")
         try:
             while True:
@@ -79,24 +79,24 @@ class Launcher:
                         os.read(wakeup, READ_BYTES)
                         self._reap()
                     elif key.data == "asked":
-                        if not self._read_asked():
+                        if not self._read_requests():
                             return
                     elif key.data in self._children:
-                        self._pass_on(self._children[key.data])
+                        self._forward(self._children[key.data])
         finally:
             for child in self._children.values():
                 os.killpg(child.pid, signal.SIGKILL)
 
-    def _read_asked(self) -> bool:
-        data = os.read(self._asked, READ_BYTES)
+    def _read_requests(self) -> bool:
+        data = os.read(self._requests_fd, READ_BYTES)
         *lines, self._line = (self._line + data).split(b"\n")
         if len(self._line) > LINE_BYTES_MAX:
             raise ValueError(f"a line of more than {LINE_BYTES_MAX} bytes on standard input")
         for line in lines:
-            self._do(json.loads(line))
+            self._execute(json.loads(line))
         return bool(data)
 
-    def _do(self, message: dict[str, Any]) -> None:
+    def _execute(self, message: dict[str, Any]) -> None:
         match message["do"]:
             case "start":
                 self._fork(message["node"])
@@ -107,9 +107,9 @@ class Launcher:
                 data = json.dumps(message).encode()
                 for child in self._children.values():
                     if message.get("name", child.name) == child.name:
-                        self._tell(child, data)
+                        self._send(child, data)
 
-    def _tell(self, child: Child, data: bytes) -> None:
+    def _send(self, child: Child, data: bytes) -> None:
         try:
             child.control.send(data)
         except (BlockingIOError, ConnectionError):
@@ -124,15 +124,15 @@ class Launcher:
         pid = os.fork()
         if pid == 0:
             ours.close()
-            self._be_child(given, theirs)
+            self._run_child(given, theirs)
         os.setpgid(pid, pid)  # before its pid is reported
         theirs.close()
         ours.setblocking(False)
         self._children[name] = Child(name, pid, ours)
         self._selector.register(ours, selectors.EVENT_READ, name)
-        self._say({"did": "started", "name": name, "pid": pid})
+        self._report({"did": "started", "name": name, "pid": pid})
 
-    def _be_child(self, given: dict[str, Any], control: socket.socket) -> None:
+    def _run_child(self, given: dict[str, Any], control: socket.socket) -> None:
         """Run the node in the child; never return. Errors go to standard error, the run's own log."""
         code = COULD_NOT_RUN
         try:
@@ -146,8 +146,8 @@ class Launcher:
             for listener in self._listeners:
                 os.close(listener)
             nothing = os.open(os.devnull, os.O_RDWR)
-            os.dup2(nothing, self._asked)
-            os.dup2(nothing, self._answers)
+            os.dup2(nothing, self._requests_fd)
+            os.dup2(nothing, self._reports_fd)
             if given.get("slow_disk"):
                 _suspend_syncs(control)
             code = (run_node if given.get("program") is None else run_program)(given, control)
@@ -157,7 +157,7 @@ class Launcher:
         finally:
             os._exit(code)
 
-    def _pass_on(self, child: Child) -> bool:
+    def _forward(self, child: Child) -> bool:
         """Forward one message of a child to standard output; return False if there is none."""
         try:
             data, descriptors, _, _ = socket.recv_fds(child.control, MESSAGE_BYTES_MAX, 1)
@@ -165,15 +165,15 @@ class Launcher:
             return False
         if descriptors:
             self._listeners.update(descriptors)
-            self._say({"did": "suspends", "name": child.name, "descriptor": descriptors[0]})
+            self._report({"did": "suspends", "name": child.name, "descriptor": descriptors[0]})
             return True
         if data:
             self._write(data)
             return True
-        self._listen_no_more(child)
+        self._unregister(child)
         return False
 
-    def _listen_no_more(self, child: Child) -> None:
+    def _unregister(self, child: Child) -> None:
         """Stop reading from a child. Idempotent: its socket and its process may end in either order."""
         if child.name in {key.data for key in self._selector.get_map().values()}:
             self._selector.unregister(child.control)
@@ -189,22 +189,22 @@ class Launcher:
                 return
             child = next(child for child in self._children.values() if child.pid == pid)
             time_ns = time.time_ns()
-            while self._pass_on(child):
+            while self._forward(child):
                 pass
-            self._listen_no_more(child)
+            self._unregister(child)
             child.control.close()
             del self._children[child.name]
             code = os.waitstatus_to_exitcode(status)
             ended = {"code": code, "signal": None} if code >= 0 else {"code": None, "signal": -code}
-            self._say({"did": "exited", "name": child.name, **ended, "time_ns": time_ns})
+            self._report({"did": "exited", "name": child.name, **ended, "time_ns": time_ns})
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _report(self, message: dict[str, Any]) -> None:
         self._write(json.dumps(message, separators=(",", ":")).encode())
 
     def _write(self, line: bytes) -> None:
         data = memoryview(line + b"\n")
         while data:
-            data = data[os.write(self._answers, data) :]
+            data = data[os.write(self._reports_fd, data) :]
 
 
 def _suspend_syncs(control: socket.socket) -> None:

@@ -124,8 +124,8 @@ class LogFiles:
         paths = sorted(self.folder.glob(f"*{SUFFIX}"))
         self._segments = []
         for path in paths[:-1]:
-            self._keep(path, self._header(path))
-        return self._mend(paths[-1]) if paths else []
+            self._register(path, self._header(path))
+        return self._repair(paths[-1]) if paths else []
 
     def read(self) -> Iterator[m.StoredSegment]:
         """Yield the stored segments, in order, one in memory at a time. Raises StorageError on damage."""
@@ -183,14 +183,14 @@ class LogFiles:
             raise StorageError(f"{path}: no whole header. {REMEDY}")
         return header
 
-    def _keep(self, path: Path, header: log.SegmentHeader) -> None:
+    def _register(self, path: Path, header: log.SegmentHeader) -> None:
         """Register a segment; delete one that a rewrite, interrupted by a crash, has replaced."""
         if self._segments and header.first <= self._segments[-1].last:
             self._files.unlink(path)
         else:
             self._segments.append(header)
 
-    def _mend(self, path: Path) -> list[str]:
+    def _repair(self, path: Path) -> list[str]:
         """Truncate and close the last segment, or remove it if it has no header."""
         data = path.read_bytes()
         found = _checked(path, lambda: log.scan(data, self._limit_bytes))
@@ -211,7 +211,7 @@ class LogFiles:
                 self._files.sync(descriptor)
             finally:
                 os.close(descriptor)
-        self._keep(path, found.header)
+        self._register(path, found.header)
         return cut
 
     # --- Operations

@@ -87,7 +87,7 @@ class _Node:
             return 0
         problem = failure_text(self._failure, self._machine)
         self.log(m.Log("failed", {"problem": problem}, "error"))
-        self._post({"did": "failed", "problem": problem})
+        self._send({"did": "failed", "problem": problem})
         raise self._failure
 
     async def _run(self) -> None:
@@ -95,7 +95,7 @@ class _Node:
         storage = Path(self._spec.storage) if self._spec.storage is not None else None
         codec = codec_of(self._spec.system) or Codec([])
         if self._spec.watches:
-            self._watching = Watching(self._spec.watches, codec, self._tell_surely)
+            self._watching = Watching(self._spec.watches, codec, self._send_reliably)
         self._adapter = Adapter(
             self._machine,
             codec,
@@ -107,16 +107,16 @@ class _Node:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._failed)
         self._control.setblocking(False)
-        loop.add_reader(self._control.fileno(), self._heard)
+        loop.add_reader(self._control.fileno(), self._read_control)
         try:
             self._adapter.start()
         except StorageError as error:
             self.log(m.Log("storage_damaged", {"problem": str(error)}, "error"))
             raise
-        self._tell_progress()
+        self._report_progress()
         await self._adapter.finished.wait()
         self._progress.cancel()
-        self._post_progress()
+        self._send_progress()
         loop.remove_reader(self._control.fileno())
         await self._adapter.close()
 
@@ -142,9 +142,9 @@ class _Node:
 
     def ready(self) -> None:
         """Report to the launcher that the node is ready."""
-        self._post({"did": "ready"})
+        self._send({"did": "ready"})
 
-    def _heard(self) -> None:
+    def _read_control(self) -> None:
         try:
             data = self._control.recv(MESSAGE_BYTES_MAX)
         except BlockingIOError:
@@ -163,24 +163,24 @@ class _Node:
                 self._progress_period_s = PROGRESS_PERIOD_S
                 self._progress.cancel()
                 self._adapter.give(m.StopDrivers())
-                self._tell_progress()
+                self._report_progress()
             case "give_up":
                 self._adapter.give(m.GiveUp(message["process"]))
             case "finish":
                 self._adapter.give(m.Finish())
 
-    def _tell_progress(self) -> None:
+    def _report_progress(self) -> None:
         """Report now, and periodically from now on. An exception of the machine ends the node."""
         loop = asyncio.get_running_loop()
-        self._progress = loop.call_later(self._progress_period_s, self._tell_progress)
-        self._post_progress()
+        self._progress = loop.call_later(self._progress_period_s, self._report_progress)
+        self._send_progress()
 
-    def _post_progress(self) -> None:
+    def _send_progress(self) -> None:
         assert self._machine is not None
         for report in progress_reports(self._machine.progress()):
-            self._post(report)
+            self._send(report)
 
-    def _post(self, message: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         """Send to the launcher. If it does not read, the message is lost: progress is cumulative and the log
         has the rest.
         """
@@ -191,11 +191,11 @@ class _Node:
         except (BlockingIOError, ConnectionError):
             return
 
-    def _tell_surely(self, message: dict[str, Any]) -> bool:
+    def _send_reliably(self, message: dict[str, Any]) -> bool:
         """Send the launcher a message that must not be lost; return False if it does not read."""
         _, writable, _ = select.select([], [self._control], [], TELL_S)
         if writable:
-            self._post(message)
+            self._send(message)
         return bool(writable)
 
 

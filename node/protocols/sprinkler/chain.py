@@ -76,13 +76,13 @@ class Replication:
         self.successor: Channel | None = None  # it has sent FOLLOW in this configuration
         self._waiting: dict[str, tuple[Channel, Follow]] = {}  # FOLLOW of configurations not yet known here
         self._below: dict[int, int] = {}  # by stream, the counters of the successors
-        self._told: dict[int, int] = {}  # by stream, the last counter sent to the predecessor
+        self._reported: dict[int, int] = {}  # by stream, the last counter sent to the predecessor
         self._token_held = False  # and everything before it is stored
         self._awaited: dict[int, int] | None = (
             None  # by stream, the counters at the token, until they are stored
         )
         self._token_passed = False
-        self._has_told_whole = False  # the successor was notified that the region's stream is complete
+        self._whole_sent = False  # the successor was notified that the region's stream is complete
         self._cursors = Subscribers(node.history, node.send, node.stored)
         self._changed: dict[int, None] = {}  # streams that `advance` must check
 
@@ -128,7 +128,7 @@ class Replication:
             "following a replica that is not the predecessor"
         )
         self._predecessor, self.follows = channel, False
-        self._told.clear()
+        self._reported.clear()
         streams = self._node.history.streams
         counters = tuple([Counter(stream, state.cnt) for stream, state in streams.items()])
         self._node.send(channel, Follow(self.chain.number, counters))
@@ -140,7 +140,7 @@ class Replication:
         if self.successor is not None:
             self._cursors.forget(self.successor)
             self.successor = None
-            self._has_told_whole = False
+            self._whole_sent = False
 
     # --- Messages along the chain
 
@@ -237,8 +237,8 @@ class Replication:
             self._node.send(channel, *publications.take_unsent(min(fitting, PUBLICATIONS_AT_ONCE)))
         if all_sent:
             self._cursors.serve(channel)
-        if not self._has_told_whole:
-            self._tell_whole(channel)
+        if not self._whole_sent:
+            self._send_whole(channel)
         joins = self.chain.joining is not None and self._may_pass_token()
         if joins and all_sent and self._cursors.is_level(channel):
             assert channel.name == self.chain.joining, "a token for a replica that does not join"
@@ -246,12 +246,12 @@ class Replication:
             self._node.send(channel, Token(self.chain.number))
             self._node.log("token_passed", to=channel.name, configuration=self.chain.number)
 
-    def _tell_whole(self, channel: Channel) -> None:
+    def _send_whole(self, channel: Channel) -> None:
         whole_at = self._node.whole_at()
         if whole_at is None or not self._cursors.have_passed(channel, whole_at):
             return
         assert self.successor is channel, "WHOLE for a replica that does not follow"
-        self._has_told_whole = True
+        self._whole_sent = True
         self._node.send(channel, Whole(self.chain.number))
 
     def advance(self) -> None:
@@ -277,8 +277,8 @@ class Replication:
             if reach > state.committed:
                 node.history.commit(stream, reach)
                 node.committed(stream)
-            if self.follows and reach > self._told.get(stream, 0):
-                self._told[stream] = reach
+            if self.follows and reach > self._reported.get(stream, 0):
+                self._reported[stream] = reach
                 told.append(Counter(stream, reach))
         if told and self._predecessor is not None:
             self._node.send(self._predecessor, Stored(tuple(told)))

@@ -48,14 +48,14 @@ class ChainPosition:
         ]
         self.belonged = 0  # the last configuration that the replica's state belonged to
         self._whole = -1  # the last configuration in which the region's streams were known to be complete
-        self._whole_at: dict[int, int] = {}  # the counters then, or when this process began
+        self._complete_at: dict[int, int] = {}  # the counters then, or when this process began
 
     def restored(self) -> None:
         """Restore the position from disk."""
         configuration, whole = self._proxy.journal.configuration, self._proxy.journal.whole
         self.belonged = configuration.number if configuration is not None else 0
         self._whole = whole.configuration if whole is not None else -1
-        self._whole_at = self._reached()
+        self._complete_at = self._reached()
 
     def taken_back(self) -> None:
         """Note that the region's streams are complete: this replica has all their events, possibly none.
@@ -65,14 +65,14 @@ class ChainPosition:
         chain = self._proxy.chain.chain
         if not self._is_whole(chain):
             self._whole = chain.number
-            self._whole_at = self._reached()
+            self._complete_at = self._reached()
             self._proxy.journal.write(Whole(chain.number))
 
     def whole_at(self) -> Mapping[int, int] | None:
         """Return the counters of the region's streams when they became complete; None: not known to be
         complete.
         """
-        return self._whole_at if self._is_whole(self._proxy.chain.chain) else None
+        return self._complete_at if self._is_whole(self._proxy.chain.chain) else None
 
     def _reached(self) -> dict[int, int]:
         return {stream: self._proxy.history.streams[stream].cnt for stream in self._proxy.own}
@@ -93,7 +93,7 @@ class ChainPosition:
             self._drop_uncommitted()
         if belongs:
             self.belonged = chain.number
-            self._remember()
+            self._record_configuration()
         proxy.chain.configured(chain if belongs else Chain(chain.number, chain.began))
         if belongs and is_anew and proxy.head is not None:
             proxy.head.leave()
@@ -104,7 +104,7 @@ class ChainPosition:
             proxy.head = None
         self._take_tail(is_tail=belongs and chain.tail == proxy.name)
 
-    def _remember(self) -> None:
+    def _record_configuration(self) -> None:
         told = self._proxy.chains.configuration(self._proxy.region)
         if told.number:
             self._proxy.journal.write(told)

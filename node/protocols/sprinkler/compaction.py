@@ -130,27 +130,27 @@ class Compaction:
         if segment.collected != collected:
             segment.collected = collected
             self._allowed_bytes -= segment.bytes
-            self._look(self._next - 1)
+            self._check_segment(self._next - 1)
 
-    def _look(self, at: int) -> None:
+    def _check_segment(self, at: int) -> None:
         """Rewrite a segment if little is left of it; merge it with the one before if both are small."""
         segment = self._segments[at]
         before = self._segments[at - 1] if at else None
-        left = list(self._left(segment, first=not at))
+        left = list(self._remaining(segment, first=not at))
         left_bytes = sum(map(record_bytes, left))
         if before is not None and before.bytes <= self._small_bytes and left_bytes <= self._small_bytes:
             numbers = (before.number, segment.number)
             merged = Segment(before.number)
             merged.absorb(before)
             merged.absorb(segment)
-            self._put(at - 1, at, numbers, merged)
+            self._rewrite(at - 1, at, numbers, merged)
         elif 2 * left_bytes <= segment.bytes:
             kept = Segment(segment.number)
             kept.absorb(segment)
-            self._put(at, at, (segment.number,), kept)
+            self._rewrite(at, at, (segment.number,), kept)
 
-    def _put(self, first: int, last: int, numbers: tuple[int, ...], segment: Segment) -> None:
-        left = tuple(self._left(segment, first=not first))
+    def _rewrite(self, first: int, last: int, numbers: tuple[int, ...], segment: Segment) -> None:
+        left = tuple(self._remaining(segment, first=not first))
         if not first:
             segment.follows.clear()
         segment.records = len(left)
@@ -160,7 +160,7 @@ class Compaction:
         self._segments[first : last + 1] = [segment] if left else []
         self._next = first + 1
 
-    def _left(self, segment: Segment, *, first: bool) -> Iterator[Any]:
+    def _remaining(self, segment: Segment, *, first: bool) -> Iterator[Any]:
         """Yield the messages of a segment if it were written now. The first one has nothing before it to
         truncate.
         """

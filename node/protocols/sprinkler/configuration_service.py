@@ -68,7 +68,7 @@ class ConfigurationService(Participant):
         self._segment = 0  # of the log
         self._appended = 0
         self._synced = 0
-        self._told = 0  # number of the last configuration that was sent
+        self._sent_number = 0  # number of the last configuration that was sent
         self._remember: dict[str, Configuration] = {}  # the last configuration that each replica has received
         self._statuses: dict[str, Status] = {}  # the last status of each connected replica
         self._losses = 0  # of replicas that belonged to the chain
@@ -81,7 +81,7 @@ class ConfigurationService(Participant):
             **{(role, Advertisement): self._heartbeat for role in Role},
             (Role.PROXY, Joined): self._joined,
             (Role.PROXY, Configuration): self._remembered,
-            (Role.PROXY, Status): self._told_status,
+            (Role.PROXY, Status): self._receive_status,
         }
 
     # --- Hooks
@@ -113,7 +113,7 @@ class ConfigurationService(Participant):
         self._given_up.discard(channel.name)
         if self._is_meant(channel):
             self._lost.pop(channel.name, None)
-        self._tell(channel)
+        self._send_configuration(channel)
 
     def lost(self, channel: Channel, reason: str) -> None:
         """Start the grace period of a lost replica of the chain, and check which members are present."""
@@ -122,28 +122,28 @@ class ConfigurationService(Participant):
             self._wait_for(channel.name, self.parameters.failure_grace_us)
             for name in self.chain.members:
                 if name in self.channels:
-                    self._tell(self.channels[name])
+                    self._send_configuration(self.channels[name])
 
     def timer_fired(self, timer: m.Timer) -> None:
         """Handle the end of a replica's grace period, or of the wait for the first replicas."""
         if timer == FORM:
             self._waits_for_all = False
             self._form()
-        self._consider()
+        self._decide_pending()
 
     def gave_up(self, given: m.GiveUp) -> None:
         """Handle the operator's decision that this process will not return."""
         if given.process in self.replicas and given.process not in self.channels:
             self.log("replica_given_up", "warning", region=self.region, replica=given.process)
             self._given_up.add(given.process)
-            self._consider()
+            self._decide_pending()
 
     def settle(self) -> None:
         """Send a new configuration to all connected processes, once it is on disk."""
-        if self.chain.number > self._told and self._synced >= self._appended:
-            self._told = self.chain.number
+        if self.chain.number > self._sent_number and self._synced >= self._appended:
+            self._sent_number = self.chain.number
             for channel in list(self.channels.values()):
-                self._tell(channel)
+                self._send_configuration(channel)
 
     def synced(self, appended: int) -> None:
         """Note how many decisions are on disk."""
@@ -151,7 +151,7 @@ class ConfigurationService(Participant):
 
     def is_ready(self) -> bool:
         """Return whether a configuration has been sent."""
-        return self._told > 0
+        return self._sent_number > 0
 
     # --- Messages of replicas
 
@@ -177,14 +177,14 @@ class ConfigurationService(Participant):
             self.log("replica_joined", region=self.region, replica=channel.name)
             members = (*chain.members, channel.name)
             self._decide(replace(chain, members=members, joining=None))
-            self._consider()
+            self._decide_pending()
 
-    def _told_status(self, channel: Channel, message: Status) -> None:
+    def _receive_status(self, channel: Channel, message: Status) -> None:
         """Store a replica's state and whether its disk works."""
         if channel.name in self.replicas:
             self._statuses[channel.name] = message
             self._form()
-            self._consider()
+            self._decide_pending()
 
     def _remembered(self, channel: Channel, message: Configuration) -> None:
         """Store the last configuration that a replica received, possibly from an earlier process of this
@@ -204,7 +204,7 @@ class ConfigurationService(Participant):
 
     # --- Decisions
 
-    def _consider(self) -> None:
+    def _decide_pending(self) -> None:
         """Make all pending decisions, one configuration after the other."""
         if not self.chain.number:
             return
@@ -238,12 +238,12 @@ class ConfigurationService(Participant):
             return
         newest = max([self._remember[name] for name in present], key=lambda told: told.number)
         if newest.number:
-            self._go_on_from(newest)
+            self._continue_from(newest)
             return
         incarnations = tuple([self.channels[name].incarnation for name in present])
         self._decide(Chain(self._used, self._used + 1, tuple(present), None, incarnations))
 
-    def _go_on_from(self, newest: Configuration) -> None:
+    def _continue_from(self, newest: Configuration) -> None:
         """Adopt the newest known configuration, if no replica can have continued in a later one."""
         known = {name: self._attendance(name) for name in self.replicas}
         chain = replace(chain_of(newest, self.replicas), number=max(newest.number, self._used))
@@ -281,9 +281,9 @@ class ConfigurationService(Participant):
 
     # --- Its own parts
 
-    def _tell(self, channel: Channel) -> None:
+    def _send_configuration(self, channel: Channel) -> None:
         """Send the last decision that is on disk. A later one is sent by `settle`."""
-        if self.chain.number and self._told == self.chain.number:
+        if self.chain.number and self._sent_number == self.chain.number:
             self.send(channel, configuration_of(self.chain, self.replicas))
 
     def _wait_for(self, name: str, wait_us: int) -> None:

@@ -95,13 +95,13 @@ class Dissemination:
         self._runs = False
         self._fanout = self._make_fanout()
         self._keeps = parameters.keep_fanout
-        self._retell_us = self._shuffle_us * (KEPT_SHUFFLES if self._keeps else 1)
+        self._renotify_us = self._shuffle_us * (KEPT_SHUFFLES if self._keeps else 1)
         self._tick_us: int | None = (
             None  # when the shuffle timer fires; None: all neighbours have the latest counters
         )
         self._grown: dict[int, None] = {}  # streams, in the order in which they grew since the last flush
         self._step = 0  # flushes so far
-        self._told: dict[Channel, int] = {}  # the flush up to which a neighbour has all counters
+        self._notified: dict[Channel, int] = {}  # the flush up to which a neighbour has all counters
         self._everything: Notify | None = None  # all counters as of the last flush, if they were sent
         self._quiet_us = 0  # until then only neighbours of the last flush are notified
         self._unreached: dict[int, int] = {}  # neighbours: consecutive ticks without a connection
@@ -119,14 +119,14 @@ class Dissemination:
         self._runs = True
         now_us, random, parameters = self._node.now_us, self._node.rng.random, self._node.parameters
         self._node.emit(m.SetTimer(GOSSIP, now_us + int(random() * parameters.gossip_period_us)))
-        self._tell_drawn(self._fanout.start(now_us))
+        self._notify_drawn(self._fanout.start(now_us))
 
     def stop(self) -> None:
         """Stop notifying, gossiping and answering."""
         self._runs = False
         self._tick_us = None
         self._fanout.stop()
-        self._told.clear()
+        self._notified.clear()
         self._answers.clear()
         self._node.emit(m.CancelTimer(SHUFFLE))
         self._node.emit(m.CancelTimer(GOSSIP))
@@ -140,7 +140,7 @@ class Dissemination:
     def lost(self, channel: Channel) -> None:
         """Drop a lost channel's requests, and notify another neighbour in its place."""
         self._answers.forget(channel)
-        self._told.pop(channel, None)
+        self._notified.pop(channel, None)
         if self._fanout.lost(channel):
             self._fill_targets()
 
@@ -148,13 +148,13 @@ class Dissemination:
         """Continue a channel's answers, and send it the counters that it missed meanwhile."""
         self._answers.serve(channel)
         if channel in self._fanout.targets:
-            self._tell_all(channel)
+            self._notify_all(channel)
 
     def timer_fired(self, timer: m.Timer) -> None:
         """Handle the end of a shuffle time or a gossip period; ignore other timers."""
         if timer == SHUFFLE and self._runs:
             self._tick_us = None
-            if self._tell_one():
+            if self._notify_one():
                 self._tick()
         elif timer == GOSSIP and self._runs:
             self._node.emit(m.SetTimer(GOSSIP, self._node.now_us + self._node.parameters.gossip_period_us))
@@ -175,14 +175,14 @@ class Dissemination:
             return
         grown, self._grown = self._grown, {}
         self._step += 1
-        self._tell_drawn(self._fanout.renew(self._node.now_us))
-        self._put_off()
+        self._notify_drawn(self._fanout.renew(self._node.now_us))
+        self._postpone_tick()
         self._everything = None
         if not self._fanout.targets:
             return
         cnt = self._store.cnt
         news = Notify(tuple([Counter(stream, cnt(stream)) for stream in grown]))
-        step, told, emit = self._step, self._told, self._node.emit
+        step, told, emit = self._step, self._notified, self._node.emit
         size_bytes, messages, offer = CODEC.size_bytes(news), (news,), self._fanout.offer
         for channel in self._fanout.targets:
             if channel.awaiting:
@@ -218,9 +218,9 @@ class Dissemination:
     def _tick(self) -> None:
         """Schedule the next check for neighbours that lack the latest counters."""
         if self._runs and self._tick_us is None:
-            self._tick_at(max(self._node.now_us + self._retell_us, self._quiet_us))
+            self._tick_at(max(self._node.now_us + self._renotify_us, self._quiet_us))
 
-    def _put_off(self) -> None:
+    def _postpone_tick(self) -> None:
         """Postpone that check: after a quiet time, or with a kept fanout by a fixed interval.
 
         The timer is moved once in a shuffle time, at most. So it does not fire during continuous traffic,
@@ -240,22 +240,22 @@ class Dissemination:
         self._tick_us = at_us
         self._node.emit(m.SetTimer(SHUFFLE, at_us))
 
-    def _tell_one(self) -> bool:
+    def _notify_one(self) -> bool:
         """Notify one neighbour that may lack the latest counters; return False if there is none left."""
-        left = [channel for channel in self._neighbours() if self._told.get(channel, 0) != self._step]
+        left = [channel for channel in self._neighbours() if self._notified.get(channel, 0) != self._step]
         busy = any(channel.awaiting for channel in left)
         while left:
             at = int(self._node.rng.random() * len(left))
             left[at], left[-1] = left[-1], left[at]
-            if self._tell_all(left.pop()):
+            if self._notify_all(left.pop()):
                 return True
         return busy
 
-    def _tell_all(self, channel: Channel) -> bool:
+    def _notify_all(self, channel: Channel) -> bool:
         """Send all counters to a neighbour that lacks the latest ones; return whether they were sent."""
-        if self._told.get(channel, 0) == self._step or channel.awaiting:
+        if self._notified.get(channel, 0) == self._step or channel.awaiting:
             return False
-        self._told[channel] = self._step
+        self._notified[channel] = self._step
         if self._everything is None:
             cnt = self._store.cnt
             self._everything = Notify(tuple([Counter(stream, cnt(stream)) for stream in self._streams]))
@@ -337,13 +337,13 @@ class Dissemination:
     def _fill_targets(self) -> None:
         """Draw the missing targets."""
         if self._runs:
-            self._tell_drawn(self._fanout.fill())
+            self._notify_drawn(self._fanout.fill())
 
-    def _tell_drawn(self, drawn: Iterable[Channel]) -> None:
+    def _notify_drawn(self, drawn: Iterable[Channel]) -> None:
         """Send all counters to new targets of the proxy: after a failover only it may have them."""
         if self._is_proxy:
             for channel in drawn:
-                self._tell_all(channel)
+                self._notify_all(channel)
 
     def _neighbours(self) -> list[Channel]:
         """Return the connected neighbours: a client's are its client connections, the proxy's those of its

@@ -288,9 +288,9 @@ class Head:
             return
         for stream, cnt in told.items():
             if cnt > self._node.history.streams[stream].cnt:
-                self._heard_of_more(name, stream, cnt)
+                self._note_surplus(name, stream, cnt)
 
-    def _heard_of_more(self, name: str, stream: int, cnt: int) -> None:
+    def _note_surplus(self, name: str, stream: int, cnt: int) -> None:
         """Begin an epoch if another process keeps reporting more than the owner has.
 
         A replaced head that has not been notified yet also reports more, but learns of it within two periods.
@@ -321,13 +321,13 @@ class Head:
         self._restoration, self.is_restoring = None, False
         self._node.emit(m.CancelTimer(RESTORE))
         for stream in self._own:
-            self._taken_back(stream, restoration)
+            self._recovered(stream, restoration)
         self._node.taken_back()
         held, self._held, self._held_bytes = self._held, [], 0
         for channel, message in held:
             self.add_local_event(channel, message)
 
-    def _taken_back(self, stream: int, restoration: Restoration) -> None:
+    def _recovered(self, stream: int, restoration: Restoration) -> None:
         assert self._node.history.streams[stream].cnt >= self.sources.furthest(stream), "others have more"
         self.sources.remove(stream)
         self._remember_time(stream)

@@ -95,15 +95,17 @@ class NumberIndex:
     def _find(self, keys: Numbers, hashes: Numbers) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return the slot of each key, and whether the key is in it; if not, the slot is empty."""
         slots = self._first_slots(hashes)
-        found, going_on = self._look(slots, keys)
+        found, going_on = self._compare(slots, keys)
         active = going_on.nonzero()[0]
         while len(active):
             at = slots[active] = next_slot(slots[active])
-            found[active], going_on = self._look(at, keys[active])
+            found[active], going_on = self._compare(at, keys[active])
             active = active[going_on]
         return slots, found
 
-    def _look(self, slots: NDArray[np.int64], keys: Numbers) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def _compare(
+        self, slots: NDArray[np.int64], keys: Numbers
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which keys are in these slots, and which slots have other keys."""
         taken = self._seqs[slots] != 0
         found = self._keys[slots] == keys
@@ -124,11 +126,11 @@ class NumberIndex:
             if not len(full):
                 break
             for segment in full.tolist():
-                self._relieve(segment)
+                self._make_room(segment)
         self._used += coming
-        self._put(keys, np.full(len(keys), NEW, np.int64), self._first_slots(hashes))
+        self._insert(keys, np.full(len(keys), NEW, np.int64), self._first_slots(hashes))
 
-    def _put(self, keys: Numbers, seqs: Seqs, slots: NDArray[np.int64]) -> None:
+    def _insert(self, keys: Numbers, seqs: Seqs, slots: NDArray[np.int64]) -> None:
         """Write distinct keys into the first empty slots from these on."""
         while len(keys):
             empty = np.nonzero(self._seqs[slots] == 0)[0]
@@ -138,7 +140,7 @@ class NumberIndex:
             waiting[empty] = self._keys[slots[empty]] != keys[empty]  # another key took the same slot
             keys, seqs, slots = keys[waiting], seqs[waiting], next_slot(slots[waiting])
 
-    def _relieve(self, segment: int) -> None:
+    def _make_room(self, segment: int) -> None:
         """Drop the segment's entries of removed events; split it if that is not enough."""
         place = slice(segment * SEGMENT, (segment + 1) * SEGMENT)
         kept = (self._seqs[place] > self.floor) | (self._seqs[place] == NEW)
@@ -147,7 +149,7 @@ class NumberIndex:
         self._used[segment] = len(keys)
         if len(keys) > FILLED // 2:
             self._split(segment, keys)
-        self._put(keys, seqs, self._first_slots(hash_of(keys)))
+        self._insert(keys, seqs, self._first_slots(hash_of(keys)))
 
     def _split(self, segment: int, keys: Numbers) -> None:
         """Divide the segment's part of the directory with a new segment."""

@@ -51,34 +51,34 @@ class Decision:
 def decide(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
     """Return the next change of a chain that has been formed. known: every replica of the region."""
     for name in chain.everyone:
-        decision = _about(name, chain, known)
+        decision = _decide_about(name, chain, known)
         if decision is not None:
             return decision
-    return _anew(chain, known) or _joins(chain, known)
+    return _re_form(chain, known) or _join(chain, known)
 
 
-def _about(name: str, chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
+def _decide_about(name: str, chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
     """Return the decision about a replica of the chain, if any."""
     replica = known[name]
     if replica.incarnation is None:
         why = "given up" if replica.is_given_up else "not connected"
-        return _without(name, why, chain, known) if replica.is_overdue or replica.is_given_up else None
+        return _remove(name, why, chain, known) if replica.is_overdue or replica.is_given_up else None
     if replica.status is None:
         return None
     if chain.has(name, replica.incarnation):
-        return _without(name, "disk full", chain, known) if replica.status.is_full else None
+        return _remove(name, "disk full", chain, known) if replica.status.is_full else None
     if name in chain.members and _has_state(replica.status, chain):
         at = chain.members.index(name)
         incarnations = (*chain.incarnations[:at], replica.incarnation, *chain.incarnations[at + 1 :])
         fields = {"replica": name, "configuration": replica.status.configuration}
         return Decision(replace(chain, incarnations=incarnations), "replica_returned", fields, "info")
-    return _without(name, "started again", chain, known)
+    return _remove(name, "started again", chain, known)
 
 
-def _without(name: str, why: str, chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
+def _remove(name: str, why: str, chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
     """Remove a replica, if another member continues."""
     since = known[name].lost
-    others = [known[other] for other in chain.members if other != name and _goes_on(chain, other, known)]
+    others = [known[other] for other in chain.members if other != name and _continues(chain, other, known)]
     if name in chain.members and not any(other.heard >= since for other in others):
         return None
     at = chain.everyone.index(name)
@@ -89,7 +89,7 @@ def _without(name: str, why: str, chain: Chain, known: Mapping[str, Attendance])
     return Decision(smaller, "replica_removed", {"replica": name, "why": why})
 
 
-def _goes_on(chain: Chain, name: str, known: Mapping[str, Attendance]) -> bool:
+def _continues(chain: Chain, name: str, known: Mapping[str, Attendance]) -> bool:
     """Return whether the replica's expected process is present and can store."""
     replica = known[name]
     return (
@@ -110,7 +110,7 @@ def is_whole(chain: Chain, known: Mapping[str, Attendance]) -> bool:
     )
 
 
-def _anew(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
+def _re_form(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
     """Re-form the chain, if no member has its state any more."""
     if not all(_is_lost(name, chain, known[name]) for name in chain.members):
         return None
@@ -149,7 +149,7 @@ def _committed(replica: Attendance) -> int:
     return replica.status.cnt if replica.status is not None else 0
 
 
-def _joins(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
+def _join(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
     """Let the next replica join behind the tail, one at a time."""
     if chain.joining is not None:
         return None

@@ -25,7 +25,7 @@ class RegionPaths:
 
     def __init__(self, node: Surroundings) -> None:
         self._node = node
-        self._told = message_of({})
+        self._paths = message_of({})
         self._changed = False
         self._is_tail = False
 
@@ -36,12 +36,12 @@ class RegionPaths:
 
     def learn(self, told: Paths) -> None:
         """Store the predecessor's paths."""
-        self._changed |= told != self._told
-        self._told = told
+        self._changed |= told != self._paths
+        self._paths = told
 
     def tell(self, channel: Channel) -> None:
         """Send the paths to a channel that has just opened, or that follows this replica from now on."""
-        self._node.send(channel, self._told)
+        self._node.send(channel, self._paths)
 
     def flush(self, successor: Channel | None, *, is_tail: bool) -> None:
         """Forward changed paths; called after every input."""

@@ -149,7 +149,7 @@ class Proxy(Participant):
                 self._position.take()
             self._connect()
         if region == self.region:
-            self._tell_status()
+            self._send_status()
 
     def _connect(self) -> None:
         """Connect with the processes that the present configurations require."""
@@ -282,12 +282,12 @@ class Proxy(Participant):
         for stream in self.journal.note_synced(appended):
             self.chain.grew(stream)
         if had_failed:
-            self._tell_status()
+            self._send_status()
 
     def storage_failed(self, given: m.StorageFailed) -> None:
         """Handle a full disk: this replica accepts nothing, and the chain continues without it if it can."""
         self.journal.note_failed()
-        self._tell_status()
+        self._send_status()
 
     def started(self) -> None:
         """Listen; without a service, take the position in the chain at once."""
@@ -304,7 +304,7 @@ class Proxy(Participant):
             self.drop(channel, "unknown proxy", abort=False)
             return
         if channel.role is Role.CONFIGURATION and channel is self.service_channel():
-            self._tell_service(channel)
+            self._report_to_service(channel)
         self.chain.opened(channel)
         self.tail.opened(channel)
         if channel.role is Role.PROXY and self.tail.is_active and not self.is_ours(channel.name):
@@ -422,13 +422,13 @@ class Proxy(Participant):
     def view_changed(self) -> None:
         """Do nothing: clients connect to the proxy by themselves."""
 
-    def _tell_service(self, channel: Channel) -> None:
+    def _report_to_service(self, channel: Channel) -> None:
         """Send the last known configuration, for a service that lost its disk, and then the status."""
         told = self.chains.configuration(self.region)
         self.send(channel, told if told.number else self.journal.configuration or told)
-        self._tell_status()
+        self._send_status()
 
-    def _tell_status(self) -> None:
+    def _send_status(self) -> None:
         service = self.service_channel()
         if service is not None:
             cnt = min(sum([self.history.streams[stream].committed for stream in self.own]), SEQ_MAX)

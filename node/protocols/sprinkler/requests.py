@@ -75,7 +75,7 @@ class Requests:
         self._came_us[channel] = self._node.now_us
         cnt = progress.cnt
         if batch.first_seq > cnt + 1:
-            self._keep_early(progress, batch)
+            self._store_early(progress, batch)
             return
         last = last_seq(batch)
         if last <= cnt:
@@ -133,7 +133,7 @@ class Requests:
         for progress in self.streams.values():
             if progress.notifier is channel:
                 progress.notifier = None
-            self._ask_again(progress, channel)
+            self._redirect_to_proxy(progress, channel)
 
     def proxy_opened(self) -> None:
         """Send the open requests to a (re)connected proxy."""
@@ -163,7 +163,7 @@ class Requests:
                 self.request_from_proxy(progress)
             elif now_us - since_us >= self._timeout_us:
                 self.timeouts += 1
-                self._ask_again(progress, stalled)
+                self._redirect_to_proxy(progress, stalled)
         proxy = self._node.proxy_channel()
         if self._advertised and proxy and now_us - self._advertised[0] >= self._timeout_us:
             counters, self._advertised = self._advertised[1], None
@@ -223,7 +223,7 @@ class Requests:
             early_bytes = sum([len(batch.payload) for batch in progress.early])
             assert progress.early_bytes == early_bytes, "wrong count of early bytes"
 
-    def _keep_early(self, progress: Progress, batch: Batch) -> None:
+    def _store_early(self, progress: Progress, batch: Batch) -> None:
         """Store requested events that arrived early. Those beyond the limit are requested again later."""
         if batch.first_seq >= progress.next:
             return  # not requested
@@ -251,7 +251,7 @@ class Requests:
         assert progress.cnt < progress.next, "delivered without a request"
         assert bool(progress.early) >= bool(progress.early_bytes), "bytes without batches"
 
-    def _ask_again(self, progress: Progress, channel: Channel) -> None:
+    def _redirect_to_proxy(self, progress: Progress, channel: Channel) -> None:
         """Request from the proxy what `channel` was asked for."""
         found = [entry for entry in progress.asked if entry.channel is channel]
         for entry in found:
