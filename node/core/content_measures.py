@@ -21,10 +21,11 @@ def event(stream: int, seq: int, values: Sequence[float]) -> Measure:
     return Measure(EVENT, {"stream": stream, "seq": seq} | _named(VALUE, values))
 
 
-def interest(kind: RecordKind, session: int, asked: Subscription) -> Measure:
+def interest(kind: RecordKind, session: int, subscription: Subscription) -> Measure:
     """Return the measure of a subscription requested, confirmed or ended; session: `NodeSpec.start`."""
-    bounds = _named(LOW, [low for low, _ in asked.ranges]) | _named(HIGH, [high for _, high in asked.ranges])
-    return Measure(INTEREST, {"kind": int(kind), "session": session, "number": asked.number} | bounds)
+    ranges = subscription.ranges
+    bounds = _named(LOW, [low for low, _ in ranges]) | _named(HIGH, [high for _, high in ranges])
+    return Measure(INTEREST, {"kind": int(kind), "session": session, "number": subscription.number} | bounds)
 
 
 def _named(name: str, values: Sequence[float]) -> dict[str, float]:

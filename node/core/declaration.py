@@ -144,9 +144,9 @@ class Declared:
         """Return the first error in the declaration, or None."""
         contract = self.contract
         for name, choices in CHOICES.items():
-            said = getattr(contract, name)
-            if said not in choices:
-                return f"contract.{name} should be one of {', '.join(choices)}, not {said!r:.40}"
+            value = getattr(contract, name)
+            if value not in choices:
+                return f"contract.{name} should be one of {', '.join(choices)}, not {value!r:.40}"
         if isinstance(contract.survives, str) or contract.settle_us < 0:
             return "contract.survives should list kinds of faults, and contract.settle_us not be negative"
         if contract.audience != "all" and contract.since != "subscription":

@@ -50,10 +50,10 @@ class Values(IntEnum):
 
     def __new__(cls, value: int, meaning: str = "") -> Self:
         """Create a value of the enumeration."""
-        made = int.__new__(cls, value)
-        made._value_ = value
-        made.meaning = meaning
-        return made
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,9 +83,9 @@ class SmallMachine:
         """Record what was published, delivered or subscribed: `count` events from `seq` on."""
         self.emit(m.Record(kind, stream, seq, count, count, payload))
 
-    def interest(self, kind: RecordKind, asked: Subscription) -> None:
+    def interest(self, kind: RecordKind, subscription: Subscription) -> None:
         """Record a change of a subscription by content."""
-        self.emit(content_measures.interest(kind, self.spec.start, asked))
+        self.emit(content_measures.interest(kind, self.spec.start, subscription))
 
     def measure(self, name: str, **values: float) -> None:
         """Record a measure of this system."""

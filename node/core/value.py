@@ -11,6 +11,6 @@ T = TypeVar("T")
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def value(made: type[T]) -> type[T]:
+def value(cls: type[T]) -> type[T]:
     """Return the class as a slotted, immutable dataclass, compared and hashed by its fields."""
-    return dataclass(slots=True, unsafe_hash=True)(made)
+    return dataclass(slots=True, unsafe_hash=True)(cls)

@@ -21,9 +21,9 @@ WAITING_MAX = 4
 class ClientChannel:
     """The minder's side. heard: called with each message of the client."""
 
-    def __init__(self, heard: Callable[[Mapping[str, Any]], None]) -> None:
+    def __init__(self, on_message: Callable[[Mapping[str, Any]], None]) -> None:
         self.name = f"cutset-{os.getpid()}"
-        self._on_message = heard
+        self._on_message = on_message
         self._sent: list[bytes] = []
         self._client: socket.socket | None = None
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -144,19 +144,19 @@ class Minder:
 
     async def _end(self) -> None:
         """Wait for the program's end; stop the program on a finish request or if it does not become ready."""
-        gone = asyncio.ensure_future(self._ended.wait())
-        asked = asyncio.ensure_future(self._given_up.wait())
-        await asyncio.wait((gone, asked), return_when=asyncio.FIRST_COMPLETED)
-        asked.cancel()
+        ended = asyncio.ensure_future(self._ended.wait())
+        stop_requested = asyncio.ensure_future(self._given_up.wait())
+        await asyncio.wait((ended, stop_requested), return_when=asyncio.FIRST_COMPLETED)
+        stop_requested.cancel()
         if not self._ended.is_set() and self._program.is_client and not self._problem:
-            await asyncio.wait((gone,), timeout=CLIENT_ENDS_S)
+            await asyncio.wait((ended,), timeout=CLIENT_ENDS_S)
         if not self._ended.is_set():
             self._send_stop_signal()
-            await asyncio.wait((gone,), timeout=self._program.stop.grace_us / 1e6)
+            await asyncio.wait((ended,), timeout=self._program.stop.grace_us / 1e6)
         if not self._ended.is_set():
             self.log(Log("killed", {"after_us": self._program.stop.grace_us}, "warning"))
             self._process.kill()
-            await gone
+            await ended
 
     def _send_stop_signal(self) -> None:
         """Signal the whole group; this process ignores the signal."""

@@ -57,9 +57,9 @@ def environment(spec: NodeSpec, launch: Launch, channel: str) -> dict[str, str]:
     if launch.key_log is not None:
         own[KEY_LOG_VARIABLE] = str(launch.key_log)
     if launch.program.is_client:
-        told = launch.folder / CLIENT_FILE
-        told.write_text(json.dumps(client_words(spec, launch, channel)))
-        own[CLIENT_VARIABLE] = str(told)
+        client_file = launch.folder / CLIENT_FILE
+        client_file.write_text(json.dumps(client_words(spec, launch, channel)))
+        own[CLIENT_VARIABLE] = str(client_file)
     return {**given, **own, **launch.program.env}
 
 

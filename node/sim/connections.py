@@ -214,13 +214,13 @@ class Connections:
         if not end.open:
             return
         self._forget(end)
-        gone = m.Disconnected(end.other.number, CLOSED)
+        disconnected = m.Disconnected(end.other.number, CLOSED)
         if abort:
             end.outward.discard()
-            end.outward.hurry(gone)
+            end.outward.hurry(disconnected)
         else:
             end.outward.close()
-            end.outward.send(0, gone)
+            end.outward.send(0, disconnected)
 
     def reset(self, end: End) -> None:
         """Abort an established connection, as if both ends had received a RST."""

@@ -53,9 +53,9 @@ class Child:
 class Launcher:
     """The children, and the loop that waits for them and for requests."""
 
-    def __init__(self, asked: int, answers: int) -> None:
-        self._requests_fd = asked
-        self._reports_fd = answers
+    def __init__(self, requests_fd: int, reports_fd: int) -> None:
+        self._requests_fd = requests_fd
+        self._reports_fd = reports_fd
         self._children: dict[str, Child] = {}
         self._line = b""
         self._listeners: set[int] = (

@@ -34,7 +34,7 @@ _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class _Header(ctypes.Structure):
+class _CapabilityHeader(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
 
 
@@ -77,8 +77,8 @@ def give_up_all_but_reach(written: Iterable[Path], read: Iterable[Path]) -> None
     bound(frozenset())
     _, permitted, _ = _masks()
     _set(0, permitted, 0)
-    asked = [(path, os.R_OK | os.X_OK) for path in read] + [(path, os.W_OK | os.X_OK) for path in written]
-    reached = all(os.access(_existing(path), mode, effective_ids=True) for path, mode in asked)
+    checks = [(path, os.R_OK | os.X_OK) for path in read] + [(path, os.W_OK | os.X_OK) for path in written]
+    reached = all(os.access(_existing(path), mode, effective_ids=True) for path, mode in checks)
     _set(permitted, permitted, 0)
     give_up(frozenset() if reached else frozenset({CAP_DAC_OVERRIDE}))
 
@@ -95,7 +95,7 @@ def _mask(numbers: Iterable[int]) -> int:
 def _masks() -> tuple[int, int, int]:
     """Return the effective, permitted and inheritable capabilities of this thread. Raises OSError."""
     low_and_high = (_Sets * 2)()
-    _check(_libc.capget(ctypes.byref(_Header(_VERSION_3, 0)), low_and_high))
+    _check(_libc.capget(ctypes.byref(_CapabilityHeader(_VERSION_3, 0)), low_and_high))
     low, high = low_and_high
     return (
         low.effective | high.effective << 32,
@@ -109,7 +109,7 @@ def _set(effective: int, permitted: int, inheritable: int) -> None:
     low = [each & 0xFFFFFFFF for each in (effective, permitted, inheritable)]
     high = [each >> 32 for each in (effective, permitted, inheritable)]
     both = (_Sets * 2)(_Sets(*low), _Sets(*high))
-    _check(_libc.capset(ctypes.byref(_Header(_VERSION_3, 0)), both))
+    _check(_libc.capset(ctypes.byref(_CapabilityHeader(_VERSION_3, 0)), both))
 
 
 def _check(result: int) -> None:

@@ -23,7 +23,7 @@ GO_ON = signal.SIGRTMIN
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _PendingWatch:
     watch: Watch
     left: int
 
@@ -36,7 +36,7 @@ class Watching:
     def __init__(
         self, watches: Iterable[Watch], codec: Codec, tell: Callable[[dict[str, Any]], bool]
     ) -> None:
-        self._waiting = [_Waiting(watch, watch.times) for watch in watches]
+        self._waiting = [_PendingWatch(watch, watch.times) for watch in watches]
         self._codec = codec
         self._tell = tell
         self._zero_ns: int | None = None
@@ -55,6 +55,6 @@ class Watching:
             each.left -= sum(self._codec.holds(message, each.watch.sends) for message in effect.messages)
             if each.left <= 0:
                 self._waiting.remove(each)
-                told = self._tell({"did": "reached", "index": each.watch.index, "time_ns": time.time_ns()})
-                if told:
+                report = {"did": "reached", "index": each.watch.index, "time_ns": time.time_ns()}
+                if self._tell(report):
                     signal.sigwait({GO_ON})

@@ -267,7 +267,7 @@ class Replication:
         if node.name not in self.chain.everyone:
             return
         waits = self._waits_for_successor
-        told = []
+        counters = []
         for stream in changed:
             reach = node.stored(stream)
             if waits:
@@ -279,9 +279,9 @@ class Replication:
                 node.committed(stream)
             if self.follows and reach > self._reported.get(stream, 0):
                 self._reported[stream] = reach
-                told.append(Counter(stream, reach))
-        if told and self._predecessor is not None:
-            self._node.send(self._predecessor, Stored(tuple(told)))
+                counters.append(Counter(stream, reach))
+        if counters and self._predecessor is not None:
+            self._node.send(self._predecessor, Stored(tuple(counters)))
 
     @property
     def _waits_for_successor(self) -> bool:

@@ -105,9 +105,9 @@ class ChainPosition:
         self._take_tail(is_tail=belongs and chain.tail == proxy.name)
 
     def _record_configuration(self) -> None:
-        told = self._proxy.chains.configuration(self._proxy.region)
-        if told.number:
-            self._proxy.journal.write(told)
+        configuration = self._proxy.chains.configuration(self._proxy.region)
+        if configuration.number:
+            self._proxy.journal.write(configuration)
 
     def _prepare_to_join(self, chain: Chain) -> None:
         """Drop events that the chain may lack."""

@@ -54,9 +54,9 @@ class Segment:
                 span = (message.first_seq, message.first_seq)
                 self.publications[message.stream] = joined(self.publications.get(message.stream), span)
             case Follow(_, counters):
-                told = {counter.stream: counter.cnt for counter in counters}
-                self.truncate(told)
-                for stream, cnt in told.items():
+                cnts = {counter.stream: counter.cnt for counter in counters}
+                self.truncate(cnts)
+                for stream, cnt in cnts.items():
                     self.follows[stream] = min(cnt, self.follows.get(stream, cnt))
 
     def truncate(self, counters: Mapping[int, int]) -> None:
@@ -113,9 +113,9 @@ class Compaction:
 
     def truncated(self, counters: Iterable[Counter]) -> None:
         """Void events beyond these counters in all segments."""
-        told = {counter.stream: counter.cnt for counter in counters}
+        cnts = {counter.stream: counter.cnt for counter in counters}
         for segment in self._segments:
-            segment.truncate(told)
+            segment.truncate(cnts)
 
     def step(self, appended_bytes: int) -> None:
         """Check one segment if due, after `appended_bytes` were appended."""

@@ -236,7 +236,7 @@ class ConfigurationService(Participant):
         present = [name for name in self.replicas if name in self._statuses and name in self._remember]
         if self.chain.number or not present or (self._waits_for_all and len(present) < len(self.replicas)):
             return
-        newest = max([self._remember[name] for name in present], key=lambda told: told.number)
+        newest = max([self._remember[name] for name in present], key=lambda each: each.number)
         if newest.number:
             self._continue_from(newest)
             return

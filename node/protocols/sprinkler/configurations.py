@@ -118,15 +118,15 @@ class Chains:
         chain = self.chain(region)
         return configuration_of(chain if chain.number else Chain(0, 0), self.replicas(region))
 
-    def learn(self, region: str, told: Configuration) -> bool:
+    def learn(self, region: str, configuration: Configuration) -> bool:
         """Store a configuration from a region's service; return False if it is not newer, or is invalid."""
         names = self._proxies.get(region, [])
         known = self._chains.get(region)
-        if known is None or told.number <= known.number:
+        if known is None or configuration.number <= known.number:
             return False
-        if not all(replica.index < len(names) for replica in told.replicas):
+        if not all(replica.index < len(names) for replica in configuration.replicas):
             return False
-        self._chains[region] = chain_of(told, names)
+        self._chains[region] = chain_of(configuration, names)
         return True
 
     def targets_for(self, name: str, publishes: Iterable[str] = ()) -> list[Target]:
@@ -183,13 +183,13 @@ def static_chain(names: Sequence[str]) -> Chain:
     return Chain(0, 0, tuple(names), None, (0,) * len(names))
 
 
-def chain_of(told: Configuration, names: Sequence[str]) -> Chain:
+def chain_of(configuration: Configuration, names: Sequence[str]) -> Chain:
     """Convert a CONFIGURATION to names: `names` are the region's proxies in order of index."""
-    members = [replica for replica in told.replicas if replica.standing == Standing.MEMBER]
-    joining = [replica for replica in told.replicas if replica.standing == Standing.JOINING]
+    members = [replica for replica in configuration.replicas if replica.standing == Standing.MEMBER]
+    joining = [replica for replica in configuration.replicas if replica.standing == Standing.JOINING]
     return Chain(
-        told.number,
-        told.began,
+        configuration.number,
+        configuration.began,
         tuple(names[replica.index] for replica in members),
         names[joining[0].index] if joining else None,
         tuple(replica.incarnation for replica in members + joining),

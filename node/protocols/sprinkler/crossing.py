@@ -80,10 +80,10 @@ class Restoration:
         self.seen = Counter[int]()  # by stream, the largest counter that was reported
         self._awaited = {*regions, *served}
 
-    def heard(self, name: str, told: Mapping[int, int]) -> None:
+    def heard(self, name: str, counters: Mapping[int, int]) -> None:
         """Note that `name` has reported its counters of the own streams."""
         self._awaited.discard(name)
-        self.seen |= Counter(told)
+        self.seen |= Counter(counters)
 
     @property
     def unheard(self) -> Sequence[str]:

@@ -181,23 +181,23 @@ class Dissemination:
         if not self._fanout.targets:
             return
         cnt = self._store.cnt
-        news = Notify(tuple([Counter(stream, cnt(stream)) for stream in grown]))
-        step, told, emit = self._step, self._notified, self._node.emit
-        size_bytes, messages, offer = CODEC.size_bytes(news), (news,), self._fanout.offer
+        notify = Notify(tuple([Counter(stream, cnt(stream)) for stream in grown]))
+        step, notified, emit = self._step, self._notified, self._node.emit
+        size_bytes, messages, offer = CODEC.size_bytes(notify), (notify,), self._fanout.offer
         for channel in self._fanout.targets:
             if channel.awaiting:
                 continue  # it has no room now, and is notified when it has
             offer(channel)
-            if told.get(channel) == step - 1:
-                told[channel] = step
-            if not lacks(channel, news.counters):
+            if notified.get(channel) == step - 1:
+                notified[channel] = step
+            if not lacks(channel, notify.counters):
                 continue
             if channel.room_bytes > size_bytes:  # as `send` does, but the size is computed once for all
                 channel.room_bytes -= size_bytes
                 channel.sent_us = self._node.now_us
                 emit(m.Send(channel.connection, messages, size_bytes))
             else:
-                self._node.send(channel, news)
+                self._node.send(channel, notify)
 
     def keeps(self, channel: Channel) -> bool:
         """Return whether this neighbour stays one of the F because it requests events from this node."""

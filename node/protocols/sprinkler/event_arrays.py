@@ -76,9 +76,9 @@ def join_batches(batches: Sequence[Batch]) -> tuple[Events, Seqs]:
             part[end:] for part, end in zip(parts, ends, strict=True)
         ]
     count = sum([batch.count for batch in batches])
-    told = (last.kind, last.predicate, last.stream, batches[0].first_seq, count, last.event_bytes)
+    head = (last.kind, last.predicate, last.stream, batches[0].first_seq, count, last.event_bytes)
     seqs = [sequence_numbers(batch) for batch in batches]
-    return Events(*told, last.argument, last.time_us, b"".join(parts)), np.concatenate(seqs)
+    return Events(*head, last.argument, last.time_us, b"".join(parts)), np.concatenate(seqs)
 
 
 def take_events(batch: Events, seqs: Seqs, taken: NDArray[np.bool_]) -> Batch | None:
@@ -97,15 +97,15 @@ def take_events(batch: Events, seqs: Seqs, taken: NDArray[np.bool_]) -> Batch | 
         payload = _mixed(
             [event for event, is_taken in zip(unpack_batch(batch), taken.tolist(), strict=True) if is_taken]
         )
-    made: type[Batch] = Events
+    batch_type: type[Batch] = Events
     if numbers[-1] - batch.first_seq >= len(numbers):
-        made = SparseEvents
+        batch_type = SparseEvents
         reaches = numbers.copy()
         reaches[0] -= batch.first_seq - 1
         reaches[1:] -= numbers[:-1]
         payload = reaches.astype(">u4").tobytes() + payload
-    told = (batch.kind, batch.predicate, batch.stream, batch.first_seq, len(numbers), batch.event_bytes)
-    return made(*told, batch.argument, batch.time_us, payload)
+    head = (batch.kind, batch.predicate, batch.stream, batch.first_seq, len(numbers), batch.event_bytes)
+    return batch_type(*head, batch.argument, batch.time_us, payload)
 
 
 def _mixed(events: list[bytes]) -> bytes:

@@ -218,22 +218,22 @@ class Head:
         committed = self._node.history.streams[stream].committed
         if self._begun:
             self._log_epoch_began(stream, committed)
-        told: deque[Published] = deque()
-        teller: Channel | None = None
+        messages: deque[Published] = deque()
+        receiver: Channel | None = None
         pending = self._pending[stream]
         while pending:
             last, channel, published = next(iter(pending.values()))
             if last > committed:
                 break
             pending.popitem(last=False)
-            if channel is not teller and told and teller is not None:
-                self._node.send(teller, *told)
-                told.clear()
-            teller = channel
+            if channel is not receiver and messages and receiver is not None:
+                self._node.send(receiver, *messages)
+                messages.clear()
+            receiver = channel
             if channel is not None and self._node.channels.get(channel.name) is channel:
-                told.append(published)
-        if told and teller is not None:
-            self._node.send(teller, *told)
+                messages.append(published)
+        if messages and receiver is not None:
+            self._node.send(receiver, *messages)
 
     def _repeated(self, channel: Channel, known: Publication) -> None:
         last = known.first_seq + known.count - 1
@@ -279,14 +279,14 @@ class Head:
 
     def heard(self, name: str, counters: Iterable[Counter]) -> None:
         """Note the counters that `name` (a region, or a process) has of the own streams."""
-        told: dict[int, int] = {}
+        own_counters: dict[int, int] = {}
         for counter in counters:
             if counter.stream in self._own:
-                told[counter.stream] = max(counter.cnt, told.get(counter.stream, 0))
+                own_counters[counter.stream] = max(counter.cnt, own_counters.get(counter.stream, 0))
         if self._restoration is not None:
-            self._restoration.heard(name, told)
+            self._restoration.heard(name, own_counters)
             return
-        for stream, cnt in told.items():
+        for stream, cnt in own_counters.items():
             if cnt > self._node.history.streams[stream].cnt:
                 self._note_surplus(name, stream, cnt)
 

@@ -140,9 +140,6 @@ class Refused:
     reason: Annotated[str, Tail("text", "for users")]
 
 
-# --- Region-level protocol (3.2)
-
-
 CODEC = Codec(
     (
         Layout(Hello, 1),

@@ -47,10 +47,10 @@ class Neighbourhood:
         place = self.known(row)
         if place is None:
             return None
-        said = self.members[place]
-        spoke = self._places.get(name)
-        is_proxy = spoke is not None and self.members[spoke].role == "proxy"
-        return place if said.name == name or (said.role == "proxy" and is_proxy) else None
+        member = self.members[place]
+        sender_place = self._places.get(name)
+        is_proxy = sender_place is not None and self.members[sender_place].role == "proxy"
+        return place if member.name == name or (member.role == "proxy" and is_proxy) else None
 
     def known(self, row: Neighbour) -> int | None:
         """Return the position of a row's member, which is added if unknown; None if the list is full."""

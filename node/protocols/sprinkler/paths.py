@@ -34,10 +34,10 @@ class RegionPaths:
         assert all(len(set(path)) == len(path) for path in paths.values()), "a region twice in a path"
         self.learn(message_of(paths))
 
-    def learn(self, told: Paths) -> None:
+    def learn(self, paths: Paths) -> None:
         """Store the predecessor's paths."""
-        self._changed |= told != self._paths
-        self._paths = told
+        self._changed |= paths != self._paths
+        self._paths = paths
 
     def tell(self, channel: Channel) -> None:
         """Send the paths to a channel that has just opened, or that follows this replica from now on."""

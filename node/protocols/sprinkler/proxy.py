@@ -424,8 +424,8 @@ class Proxy(Participant):
 
     def _report_to_service(self, channel: Channel) -> None:
         """Send the last known configuration, for a service that lost its disk, and then the status."""
-        told = self.chains.configuration(self.region)
-        self.send(channel, told if told.number else self.journal.configuration or told)
+        known = self.chains.configuration(self.region)
+        self.send(channel, known if known.number else self.journal.configuration or known)
         self._send_status()
 
     def _send_status(self) -> None:

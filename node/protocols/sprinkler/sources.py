@@ -127,11 +127,11 @@ class Sources:
         by_stream: dict[int, list[int]] = {}
         for counter in counters:
             by_stream.setdefault(counter.stream, []).append(counter.cnt)
-        for stream, told in by_stream.items():
+        for stream, cnts in by_stream.items():
             source = self._sources.get(stream)
             if source is None:
                 continue
-            *ends, cnt = sorted(told)
+            *ends, cnt = sorted(cnts)
             before = source.offers.get(proxy) or Offer(proxy, 0, 0)
             earlier = self._earlier(source, before, cnt, now_us)
             source.offers[proxy] = Offer(proxy, cnt, earlier, before.path, tuple(ends))

@@ -153,6 +153,3 @@ class Answered:
     next: Annotated[int, Field("Q", SEQ, "next of the REQUEST")]
     last: Annotated[int, Field("Q", SEQ, "the last event of the answer: cnt of the REQUEST, or less")]
     cnt: Annotated[int, Field("Q", SEQ, "the sender's own cnt")]
-
-
-# --- The replicated proxy (3.3)

@@ -55,12 +55,12 @@ class Workload:
         if rate_per_s is None and not given.get("closed_loop"):
             raise ValueError("workload: neither rate_per_s nor closed_loop")
         collect = Collect()
-        if asked := given.get("collect"):
+        if rule := given.get("collect"):
             collect = Collect(
-                Predicate[asked["predicate"].upper()],
-                asked["argument"],
-                asked.get("every_us", 0),
-                asked.get("one_of", 0),
+                Predicate[rule["predicate"].upper()],
+                rule["argument"],
+                rule.get("every_us", 0),
+                rule.get("one_of", 0),
             )
         return cls(given["event_size_bytes"], rate_per_s, collect, given.get("keys"))
 
