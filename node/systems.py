@@ -1,8 +1,8 @@
-"""The systems under test that are known here, and their code.
+"""Known systems under test and their code.
 
-Those that ship with Cutset; those of installed packages, by the entry point group `cutset.systems`; and those
-of modules that the user names (`--system-module`), which child processes are told by their environment.
-Nothing in an experiment or in a run directory leads to code.
+These are the systems that ship with Cutset, those of installed packages by the entry point group
+`cutset.systems`, and those of modules that the user names (`--system-module`), which child processes get
+through their environment. Nothing in an experiment or in a run directory leads to code.
 """
 
 import importlib
@@ -32,15 +32,15 @@ MODULES_VARIABLE = "CUTSET_SYSTEM_MODULES"
 """Absolute paths of the user's files, as in PATH."""
 ATTRIBUTE = "SYSTEM"
 SENT_FOLDER = "own_systems"
-"""Beside the packages, in what is sent to other machines: the files that the user named here."""
+"""Folder beside the packages, in the code sent to other machines: the files that the user named here."""
 
 
 class UnknownSystemError(ValueError):
-    """A module that was named declares no system, or cannot be imported."""
+    """A named module declares no system, or cannot be imported."""
 
 
 def add_module(path: Path) -> None:
-    """Let a file's system be known, here and in processes that are started from now on.
+    """Make a file's system known, here and in processes started from now on.
 
     Raises UnknownSystemError if it declares none.
     """
@@ -52,25 +52,27 @@ def add_module(path: Path) -> None:
 
 
 def module_files() -> tuple[Path, ...]:
-    """The files that the user named, here or, on another machine, where this one was sent from."""
+    """Return the files that the user named, here or on the machine that sent this code."""
     named = [Path(each) for each in os.environ.get(MODULES_VARIABLE, "").split(os.pathsep) if each]
     return (*sorted((Path(__file__).resolve().parents[1] / SENT_FOLDER).glob("*.py")), *named)
 
 
 def is_sent(system: str) -> bool:
-    """Whether a system's code is among what is sent to other machines: ours, or a file of the user's."""
+    """Return whether a system's code is sent to other machines: it ships with Cutset or is a file of the
+    user.
+    """
     own = {_of_file(path).declared.name for path in module_files()}
     return system in {*(ours.declared.name for ours in OURS), *own}
 
 
 def distributions_of(system: str) -> tuple[str, ...]:
-    """Installed packages that a system's nodes import besides those that ours do."""
+    """Return the additional installed packages that a system's nodes import."""
     return systems()[system].distributions if system in systems() else ()
 
 
 @cache
 def systems() -> dict[str, System]:
-    """All systems that are known, by name; the user's own before installed ones, those before ours."""
+    """Return all known systems by name. User files override installed packages, which override ours."""
     found = {system.declared.name: system for system in OURS}
     for entry in entry_points(group=GROUP):
         system = _of_package(entry)
@@ -82,43 +84,43 @@ def systems() -> dict[str, System]:
 
 
 def oldest() -> Declared:
-    """What a run directory that declares no system is of: there was only one when it was written."""
+    """Return the system of a run directory without a declaration: there was only one when it was written."""
     return SPRINKLER.declared
 
 
 def codec_of(system: str) -> "Codec | None":
-    """How a system's messages stand on the wire; None if that is not known."""
+    """Return the codec of a system's messages; None if it is unknown."""
     known = systems().get(system)
     codec: Codec | None = resolve(known.codec) if known else None
     return codec
 
 
 def codecs() -> "dict[str, Codec]":
-    """The codecs of all systems that have one."""
+    """Return the codecs of all systems that have one."""
     return {name: codec for name in systems() if (codec := codec_of(name)) is not None}
 
 
 def reading_of(system: str) -> Reading | None:
-    """How the analysis reads a system; None if that is not known."""
+    """Return how the analysis reads a system; None if it is unknown."""
     known = systems().get(system)
     reading: Reading | None = resolve(known.reading) if known else None
     return reading
 
 
 def report_of(system: str) -> Any:
-    """What makes the sections that a system adds to reports; None if there is none."""
+    """Return the code that builds a system's sections of reports; None if there is none."""
     known = systems().get(system)
     return resolve(known.report) if known else None
 
 
 def studies_of(system: str) -> Mapping[str, Study]:
-    """The studies of a known system, by name."""
+    """Return the studies of a known system, by name."""
     found: Mapping[str, Study] | None = resolve(systems()[system].studies)
     return found or {}
 
 
 def load_machines(system: str) -> None:
-    """Import all that a system's processes need, so that those forked from this one have it."""
+    """Import all modules of a system's processes, so that processes forked from this one share them."""
     if system in systems():
         codec_of(system)
         for machine in systems()[system].machines.values():
@@ -126,7 +128,7 @@ def load_machines(system: str) -> None:
 
 
 def build_machine(spec: "NodeSpec", rng: "Randomness") -> "Machine":
-    """The machine of this node; raises ValueError for a system or role that does not exist."""
+    """Build the machine of a node. Raises ValueError if its system or role does not exist."""
     system = systems().get(spec.system)
     if system is None:
         raise ValueError(f"{spec.name}: unknown system {spec.system}")
@@ -137,7 +139,7 @@ def build_machine(spec: "NodeSpec", rng: "Randomness") -> "Machine":
 
 
 def resolve(code: Any) -> Any:
-    """An object, or what a reference leads to."""
+    """Return an object, or the object that a reference names."""
     if not isinstance(code, str):
         return code
     module, _, attribute = code.partition(":")
@@ -145,7 +147,7 @@ def resolve(code: Any) -> Any:
 
 
 def _of_package(entry: EntryPoint) -> System:
-    """Raises UnknownSystemError if the package cannot be imported, too: it is none of ours."""
+    """Load the system of an installed package. Raises UnknownSystemError, also if it cannot be imported."""
     where = f"{entry.value} of the installed package {entry.dist.name if entry.dist else '?'}"
     try:
         system = entry.load()
@@ -160,7 +162,7 @@ def _of_file(path: Path) -> System:
 
 @cache
 def _module(path: Path) -> ModuleType:
-    """A file as a module, under its own name: its references may lead into itself."""
+    """Import a file as a module under its own name, because its references may name it."""
     known = sys.modules.get(path.stem)
     if known is not None and known.__file__ == str(path):
         return known

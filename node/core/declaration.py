@@ -1,11 +1,10 @@
-"""What a system under test says of itself, so that nothing else has to know its names.
+"""Declaration of a system under test, so that no other code needs to know its names.
 
-`Declared` is plain data: it is copied into the plan and run.json, and whoever plans, watches, checks or draws
-a run asks it for *traits* of roles and for the *contract*. `System` is `Declared` with the code that it
-names: parameters, machines, codec, reading. Code stands as an object, or as a reference,
-"package.module:attribute", which `node.systems` follows when it is needed, so that nothing imports machines
-in order to validate a file. A reference is only ever taken from a system that is installed or named by the
-user, never from an experiment or from a run directory.
+`Declared` is plain data: it is copied into the plan and run.json. Planner, monitor, checkers and figures
+query it for *traits* of roles and for the *contract*. `System` is `Declared` with the code that it names:
+parameters, machines, codec, reading. Code is an object or a reference, "package.module:attribute", which
+`node.systems` resolves when it is needed, so that validating a file imports no machines. References are taken
+only from a system that is installed or named by the user, never from an experiment or a run directory.
 """
 
 import re
@@ -15,19 +14,19 @@ from enum import StrEnum
 from typing import Any, Literal, Self, get_args
 
 NAME = re.compile("[a-z][a-z0-9_-]{0,29}", re.ASCII)
-"""Of systems and roles: it stands in names of hosts, of files and in commands."""
+"""Names of systems and roles; they occur in host names, file names and commands."""
 
 
 class Trait(StrEnum):
-    """What a role does in a run. A role may have several."""
+    """Function of a role in a run. A role may have several."""
 
-    PUBLISHER = "publisher"  # publishes the workload's events, and writes down what it published
-    SUBSCRIBER = "subscriber"  # takes events, and writes down which
-    SERVER = "server"  # takes events from publishers and passes them on to others
-    REPLICATED = "replicated"  # several of a region hold the same
-    COORDINATOR = "coordinator"  # decides who is a replica; carries no events
-    TRANSIENT = "transient"  # may come and go while others run
-    PEER = "peer"  # finds the others by itself, through one that it is told of
+    PUBLISHER = "publisher"  # publishes the workload's events and records them
+    SUBSCRIBER = "subscriber"  # receives events and records them
+    SERVER = "server"  # receives events from publishers and forwards them
+    REPLICATED = "replicated"  # several processes of a region hold the same state
+    COORDINATOR = "coordinator"  # decides which processes are replicas; carries no events
+    TRANSIENT = "transient"  # may start and stop while others run
+    PEER = "peer"  # discovers the others through one peer whose address it is given
 
 
 Published = Literal["acknowledged", "sent", "sent-then-acknowledged"]
@@ -47,20 +46,20 @@ CHOICES = {
         ("delivery", Delivery),
     )
 }
-"""What a contract may say."""
+"""Permitted values of a contract."""
 AUDIENCES: Mapping[str, Audience] = {"stream": "all", "topics": "topic", "content": "content"}
-"""Who gets the events of each kind of workload, where a system takes several."""
+"""The audience for each kind of workload, if a system supports several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What a system promises: who gets what, in which order, how often, and through which faults.
+    """Promises of a system: audience, order and repetition of deliveries, and the faults it survives.
 
-    published: what a publisher's record says, that the system has an event or that it was sent; with
-    `sent-then-acknowledged` each by a record of its own, and what was not acknowledged when its publisher
-    died need not come. survives: kinds of faults (`cut`, `kill`…) through which the promise holds; None:
-    any. What is published while another fault acts need not come. settle_us: how long what has been
-    published, subscribed or mended may be under way before it counts.
+    published: what a publisher's record means, that the system has an event or that the event was sent; with
+    `sent-then-acknowledged` there is one record for each, and events that were not acknowledged when their
+    publisher died may be missing. survives: kinds of faults (`cut`, `kill`…) through which the promise holds;
+    None: all kinds. Events published during another fault may be missing. settle_us: how long a publication,
+    a subscription or a repaired link may take to have an effect before it counts.
     """
 
     published: Published = "acknowledged"
@@ -72,7 +71,7 @@ class Contract:
     settle_us: int = 2_000_000
 
     def holds_through(self, kind: str) -> bool:
-        """Whether a fault of this kind is no excuse."""
+        """Return whether the promise holds through a fault of this kind."""
         return self.survives is None or kind in self.survives
 
 
@@ -81,10 +80,10 @@ Seen = Literal["clear", "tls", "never"]
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """How the packets of a system of programs show its events, which carry markers (`node.core.marker`).
+    """How packets show the events, which carry markers (`node.core.marker`), of a system of programs.
 
-    seen: in the clear, in TCP connections or UDP datagrams of any port; there and in TLS, for whose
-    connections programs log their keys; or never, for the reason `why` (encrypted, compressed).
+    seen: in clear text, in TCP connections or UDP datagrams of any port; also in TLS, if programs log the
+    keys of their connections; or never, for the reason `why` (encrypted, compressed).
     """
 
     seen: Seen = "clear"
@@ -95,7 +94,7 @@ class Marked:
 class Declared:
     """A system as plan, run.json and analysis know it. roles: the traits of each, in the order of hosts.
 
-    marked: how its packets show events, of a system of programs; None where messages are its own.
+    marked: how packets of a system of programs show events; None if the system has its own messages.
     """
 
     name: str
@@ -103,19 +102,19 @@ class Declared:
     contract: Contract = field(default_factory=Contract)
     workloads: tuple[str, ...] = ("stream",)
     ports: tuple[str, ...] = ("port",)  # names of the parameters that are ports of its servers
-    streams_max: int | None = 1  # of a region; None: any number
+    streams_max: int | None = 1  # per region; None: any number
     marked: Marked | None = None
 
     def having(self, *traits: str) -> tuple[str, ...]:
-        """The roles that have any of these traits."""
+        """Return the roles that have any of these traits."""
         assert set(traits) <= set(Trait), traits
         return tuple(role for role, its in self.roles.items() if set(its) & set(traits))
 
     @property
     def by_host(self) -> bool:
-        """Whether those who take events pass them on themselves.
+        """Whether subscribers forward events themselves.
 
-        Then what came to a host need not be delivered there, and paths lead from host to host.
+        Then an event that reached a host need not be delivered there, and paths lead from host to host.
         """
         return any({Trait.SUBSCRIBER, Trait.SERVER} <= set(traits) for traits in self.roles.values())
 
@@ -126,26 +125,28 @@ class Declared:
 
     @property
     def logs_keys(self) -> bool:
-        """Whether its programs are to log the keys of their TLS connections, which show its events."""
+        """Whether its programs must log the keys of their TLS connections, which show its events."""
         return self.marked is not None and self.marked.seen == "tls"
 
     def has(self, role: str, *traits: str) -> bool:
-        """Whether a role has any of these traits; one that the system does not have has none."""
+        """Return whether a role has any of these traits; False for an unknown role."""
         return bool(set(self.roles.get(role, ())) & set(traits))
 
     def taking(self, workload: str) -> Self:
-        """With a kind of workload; who gets an event follows from it where the system takes several."""
+        """Return the declaration for one kind of workload, which sets the audience if the system supports
+        several.
+        """
         if len(self.workloads) < 2:
             return self
         return replace(self, contract=replace(self.contract, audience=AUDIENCES[workload]))
 
     def problem(self) -> str | None:
-        """What is wrong with what a system says of itself, or None."""
+        """Return the first error in the declaration, or None."""
         contract = self.contract
         for name, choices in CHOICES.items():
-            said = getattr(contract, name)
-            if said not in choices:
-                return f"contract.{name} should be one of {', '.join(choices)}, not {said!r:.40}"
+            value = getattr(contract, name)
+            if value not in choices:
+                return f"contract.{name} should be one of {', '.join(choices)}, not {value!r:.40}"
         if isinstance(contract.survives, str) or contract.settle_us < 0:
             return "contract.survives should list kinds of faults, and contract.settle_us not be negative"
         if contract.audience != "all" and contract.since != "subscription":
@@ -164,12 +165,12 @@ class Declared:
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a plan."""
+        """Return the declaration as it stands in a plan."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """The inverse of `to_json`. Raises KeyError, TypeError or ValueError if it is none."""
+        """Parse the result of `to_json`. Raises KeyError, TypeError or ValueError on invalid input."""
         contract = {**given["contract"]}
         survives = contract.get("survives")
         contract["survives"] = None if survives is None else tuple(map(str, survives))
@@ -188,21 +189,19 @@ class Declared:
 class Reading:
     """How the analysis reads a system's messages and logs. Names are those of its messages on the wire.
 
-    carries: messages that carry events, the usual one first: they arrive where they came in, and were sent
-    where they left. placeholder: the `kind` of those that stand for events which are gone.
-    publish: the message by which a publisher hands its events over, and the answer that gives them their
-    numbers; the same name twice where the publisher numbers them itself. asks: messages by which one asks for
-    events. rerouted: those of them that a server sends when it takes another way. noticed: what logs say when
-    a fault was noticed. moved: what logs say when a server takes a stream from another one. membership: what
-    logs say about who the replicas are, the first of which says it all. routed: messages that
-    carry another one to where a key leads, whoever that is. visits: messages by which an event goes over the
-    part of a space that it affects, and to those who asked for it; none where events affect no such part.
-    relayed: what logs say when a peer is sent
-    everything through another host, and when no more. key_of: the key by which messages name a stream, or
-    its topic, that do not say its number. heartbeat: a message that only says that its sender lives, where it
-    lists no counters. ranks: messages that are sent all the time, from the least telling to the most; those
-    that carry events follow them in diagrams, then all others. colours: of
-    messages in diagrams, by the names of `analysis.inspect.diagram.canvas`.
+    carries: messages that carry events, the usual one first. placeholder: the `kind` of those that replace
+    collected events. publish: the message by which a publisher hands over its events and the reply that
+    numbers them; the same name twice if the publisher numbers them itself. asks: messages that request
+    events. rerouted: those of them that a server sends when it changes to another route. noticed: log entries
+    for a detected fault. moved: log entry of a server that takes a stream from another one. membership: log
+    entries about the set of replicas; the first one lists it completely. routed: messages that carry another
+    one to the node responsible for a key. visits: messages that carry an event through the part of a space
+    that it affects and to its subscribers; none if events affect no such part. relayed: log entries for the
+    start and end of a peer's traffic through a third host. key_of: the key by which messages name a stream or
+    its topic instead of its number. heartbeat: a message that only shows that its sender is alive, if it
+    lists no counters. ranks: messages that are sent continuously, the least informative first; in diagrams,
+    messages that carry events follow them, then all others. colours: of messages in diagrams, by the names of
+    `analysis.inspect.diagram.canvas`.
     """
 
     carries: tuple[str, ...] = ()
@@ -224,11 +223,11 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """How long nodes wait for an answer from any other before they act as if there were none.
+    """How long nodes wait for a reply from any other node before they assume that none will come.
 
-    us: all attempts together, of which there are so many. parameter: the name of the one that says how long
-    an attempt waits, as in `Parameters`. is_relayed: an answer may have to come through a third host. A
-    topology with a greater round trip is refused (`experiments.checks`).
+    us: all attempts together. parameter: the name of the one that sets the wait of one attempt, as in
+    `Parameters`. is_relayed: a reply may have to come through a third host. A topology with a greater round
+    trip is refused (`experiments.checks`).
     """
 
     parameter: str
@@ -246,7 +245,7 @@ class Study:
     """An experiment with very many machines in virtual time, which no plan lists one by one.
 
     parameters: a dataclass with the defaults. carry_out: a function of (parameters,
-    `node.core.study.Surroundings`). page: a function of `analysis.pages.study.results.Results` that makes a
+    `node.core.study.Surroundings`). page: a function of `analysis.pages.study.results.Results` that returns a
     `study_page.Content`.
     """
 
@@ -257,12 +256,12 @@ class Study:
 
 
 def _any_roles(counts: Mapping[str, int]) -> str | None:
-    """No region is refused."""
+    """Accept any region."""
     return None
 
 
 def _no_waits(parameters: Mapping[str, Any]) -> Iterable[Wait]:
-    """Any round trip will do."""
+    """Return no waits: any round trip is accepted."""
     return ()
 
 
@@ -283,29 +282,26 @@ def _any_size(parameters: Mapping[str, Any]) -> int | None:
 
 
 def _never(parameters: Mapping[str, Any]) -> bool:
-    """Everything is kept in memory alone."""
+    """Return False: all state is in memory only."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A system and its code: a dataclass of parameters, what builds the machine of each role, codec, reading.
+    """A system and its code: a dataclass of parameters, a machine for each role, codec, reading.
 
-    report: what makes the sections that its runs' reports have besides (`analysis.pages.report.sections`).
-    roles_problem: why a region cannot have so many processes of each role, or None. promise: the contract
-    with these parameters, all of them, where that depends on them; what is declared is that of the defaults.
-    waits: with these parameters, what no round trip may be longer than. is_durable: whether, with these
-    parameters, what was acknowledged survives that all who have it lose power, on their disks.
-    studies: experiments with very many machines (`Study`), by name, or a reference to them. distributions:
-    installed packages that its nodes import, by their names in package indexes; other machines get them
-    together with the code.
-    event_limit_bytes: with these parameters, how large an event may be; None: as large as any.
-    promise_limits: parameters that limit what is promised, as how much is kept: beyond them it is less.
-    batching: periods in which what is to be sent gathers: the longer they are, the fewer messages there are.
-    times: with these parameters, after how many microseconds processes act, where that follows from several.
-    remembers: with these parameters, for how many microseconds what a subscriber asked for is remembered
-    while nothing comes from it; None: for ever.
-    copies: with these parameters, how many servers, besides one, keep what a subscriber asked for.
+    report: builds additional sections of its runs' reports (`analysis.pages.report.sections`). roles_problem:
+    why a region cannot have this number of processes per role, or None. promise: the contract with the given
+    complete parameters, if it depends on them; the declared one holds for the defaults. waits: limits on
+    round trips with the given parameters. is_durable: whether acknowledged events survive, on disk, a power
+    failure of all nodes that have them. studies: experiments with very many machines (`Study`) by name, or a
+    reference to them. distributions: installed packages that its nodes import, by their names in package
+    indexes; other machines get them together with the code. event_limit_bytes: the largest event; None: no
+    limit of its own. promise_limits: parameters that limit the promise, such as retention: beyond them less
+    is promised. batching: periods during which outgoing messages accumulate: longer periods mean fewer
+    messages. times: microseconds after which processes act, if these derive from several parameters.
+    remembers: for how many microseconds a silent subscriber's request is retained; None: without limit.
+    copies: how many further servers keep a subscriber's request. All functions take the parameters.
     """
 
     declared: Declared
@@ -328,7 +324,7 @@ class System:
     copies: Callable[[Mapping[str, Any]], int] = _one_copy
 
     def problem(self) -> str | None:
-        """What is wrong with the declaration, or None."""
+        """Return the first error in the declaration, or None."""
         if (found := self.declared.problem()) is not None:
             return found
         if not (isinstance(self.parameters, type) and is_dataclass(self.parameters)):
@@ -341,17 +337,17 @@ class System:
             "promise_limits": self.promise_limits,
             "batching": self.batching,
         }
-        for of, named in named_in.items():
+        for option, named in named_in.items():
             if unknown := [name for name in named if name not in known]:
-                return f"{of}: there is no parameter {unknown[0]!r:.40}"
+                return f"{option}: there is no parameter {unknown[0]!r:.40}"
         if unknown := [role for role in self.declared.roles if role not in self.machines]:
             return f"role {unknown[0]} has no machine"
         if self.codec is None:
-            return "it has no codec: its nodes could not say anything"
+            return "it has no codec, so its nodes cannot send messages"
         return self._reading_problem()
 
     def _reading_problem(self) -> str | None:
-        """Whether the reading names messages that there are, where both stand here as objects."""
+        """Return why the reading names an unknown message, if codec and reading are given as objects."""
         layouts = getattr(self.codec, "by_name", None)
         if layouts is None or not isinstance(self.reading, Reading):
             return None
@@ -370,5 +366,5 @@ class System:
         if len(set(publish)) == 2:
             columns = {name: {each.columns[0] for each in layouts[name].fields} for name in publish}
             if lacking := [name for name in publish if "request" not in columns[name]]:
-                return f"reading: {lacking[0]} has no column request, by which an answer is told from others"
+                return f"reading: {lacking[0]} has no column request, which identifies the reply"
         return None

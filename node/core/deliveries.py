@@ -1,13 +1,13 @@
-"""The record of deliveries: what a client got and what a driver knows to be published, batch by batch.
+"""Record of deliveries: the events that a client received, or that a driver knows to be published, by batch.
 
 A file is a 16-byte header and fixed records of 40 bytes, all big-endian. Batches keep the publisher's
 boundaries, so that a driver's records and a client's match one to one: same stream, first sequence number,
-count and CRC. A record that a crash cut short is left out by readers and cut off by a writer that goes on
-with the file. `RECORD_FIELDS` also reads as a NumPy dtype; NumPy itself is not needed here.
+count and CRC. Readers skip a record that a crash cut short; a writer that continues the file truncates it.
+`RECORD_FIELDS` also reads as a NumPy dtype; NumPy itself is not needed here.
 
-`joined_crc` gives the CRC-32 of two parts from the CRCs of each, so that bytes are read once, although they
-count twice. Appending n zero bytes to a message multiplies its CRC, as a polynomial over GF(2), by x to the
-power 8n; the CRC of the second part is then added. As `crc32_combine` of zlib, which Python does not offer.
+`joined_crc` computes the CRC-32 of two parts from the CRC of each, so that bytes that count twice are read
+once. Appending n zero bytes to a message multiplies its CRC, as a polynomial over GF(2), by x to the power
+8n; the CRC of the second part is then added. This is `crc32_combine` of zlib, which Python does not offer.
 Bits are reflected, as in all of CRC-32: the highest one is x to the power 0.
 """
 
@@ -29,7 +29,7 @@ RECORD_FIELDS: Sequence[tuple[str, str]] = (
     (
         "running_crc",
         ">u4",
-    ),  # the same over all that this writer published, or got, of this stream since its session began
+    ),  # the same over all bytes that this writer published or received of this stream in its session
     ("kind", ">u4"),  # RecordKind
     ("covered", ">u4"),  # sequence numbers from first_seq on; more than count where events were collected
 )
@@ -41,17 +41,17 @@ LENGTH_BITS = 64  # of the longest part
 
 
 class RecordKind(IntEnum):
-    """DELIVERED: by a client. PUBLISHED: acknowledged to a driver, or sent by it, as the contract says.
-    ACKNOWLEDGED: the system has what a driver sent and put down as PUBLISHED then. SESSION: the process
-    started, after as many earlier starts as `first_seq` says.
+    """Kinds of records. DELIVERED: received by a client. PUBLISHED: acknowledged to a driver, or sent by it,
+    according to the contract. ACKNOWLEDGED: the system has what a driver sent and recorded as PUBLISHED
+    before. SESSION: the process started; `first_seq` counts its earlier starts.
 
-    TOMBSTONE: a client got a placeholder for `count` collected events. SPARSE: it got `count` events, and
-    placeholders for the others of the `covered` sequence numbers. EPOCH: the events that follow are of
-    another epoch of the stream (`node.core.epochs`), whose first one comes after `first_seq`.
+    TOMBSTONE: a client received a placeholder for `count` collected events. SPARSE: it received `count`
+    events, and placeholders for the others of the `covered` sequence numbers. EPOCH: the following events
+    belong to another epoch of the stream (`node.core.epochs`), whose first one comes after `first_seq`.
 
-    SUBSCRIBING, SUBSCRIBED, UNSUBSCRIBING, UNSUBSCRIBED: a client asked for a stream, or that it ends, and
-    was told that it is so. `first_seq` is the first event that it is to get, or not to get any more; 0 where
-    it cannot know. Another SUBSCRIBED says it as soon as it knows. Only of systems that deliver from a
+    SUBSCRIBING, SUBSCRIBED, UNSUBSCRIBING, UNSUBSCRIBED: a client requested a stream or its end, and received
+    the confirmation. `first_seq` is the first event that it will receive, or no longer receive; 0 if it
+    cannot know. Another SUBSCRIBED reports it as soon as it is known. Only for systems that deliver from a
     subscription on.
     """
 
@@ -83,12 +83,12 @@ class DeliveryRecord:
 
 
 def encode_file_header() -> bytes:
-    """What a new file starts with."""
+    """Return the header of a new file."""
     return HEADER.pack(MAGIC, VERSION, RECORD.size)
 
 
 def encode_record(record: DeliveryRecord) -> bytes:
-    """The record as it stands in the file, RECORD.size bytes."""
+    """Encode a record as RECORD.size bytes."""
     return RECORD.pack(
         record.stream,
         record.count,
@@ -102,16 +102,16 @@ def encode_record(record: DeliveryRecord) -> bytes:
 
 
 def whole_bytes(file_bytes: int) -> int:
-    """Length up to the end of the last whole record; 0 if the header is cut."""
+    """Return the length up to the end of the last whole record; 0 if the header is cut."""
     if file_bytes < HEADER.size:
         return 0
     return HEADER.size + (file_bytes - HEADER.size) // RECORD.size * RECORD.size
 
 
 def check_file_header(data: bytes) -> None:
-    """Raises ValueError if `data` does not start like a file of deliveries of this version."""
+    """Raise ValueError unless `data` starts like a file of deliveries of this version."""
     if len(data) < HEADER.size:
-        raise ValueError(f"{len(data)} bytes are no record of deliveries: its header has {HEADER.size}")
+        raise ValueError(f"{len(data)} bytes are not a record of deliveries: its header has {HEADER.size}")
     magic, version, record_bytes = HEADER.unpack_from(data)
     if magic != MAGIC or version != VERSION or record_bytes != RECORD.size:
         raise ValueError(
@@ -120,7 +120,9 @@ def check_file_header(data: bytes) -> None:
 
 
 def read_records(data: bytes) -> tuple[list[DeliveryRecord], int]:
-    """A file's whole records, and the number of torn bytes after them. Raises ValueError on a bad header."""
+    """Return a file's whole records and the number of torn bytes after them. Raises ValueError on a bad
+    header.
+    """
     check_file_header(data)
     end = whole_bytes(len(data))
     records = [
@@ -133,12 +135,12 @@ def read_records(data: bytes) -> tuple[list[DeliveryRecord], int]:
 
 
 def joined_crc(first: int, second: int, second_bytes: int) -> int:
-    """CRC-32 of a first part followed by a second one of `second_bytes`, from the CRC-32 of each."""
+    """Return the CRC-32 of two parts, the second of `second_bytes`, given the CRC-32 of each."""
     return _product(_shift(second_bytes), first) ^ second
 
 
 def _product(one: int, other: int) -> int:
-    """Of two polynomials, modulo CRC-32's."""
+    """Multiply two polynomials modulo CRC-32's."""
     product, power = 0, ONE
     while power:
         if one & power:
@@ -160,7 +162,7 @@ _SQUARES = _make_squares()
 
 @lru_cache(maxsize=256)
 def _shift(length: int) -> int:
-    """x to the power 8 * length."""
+    """Return x to the power 8 * length."""
     power, at = ONE, 0
     while length:
         if length & 1:

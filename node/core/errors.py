@@ -1,10 +1,10 @@
-"""The nodes' errors: who broke the protocol, and how.
+"""Errors of nodes: which side broke the protocol, and how.
 
-`RemoteProtocolError` is what a peer's bytes or messages raise; whoever reads from the network catches it,
-answers with REFUSED and closes that one connection. `LocalProtocolError` is raised towards our own caller,
-before anything is sent. `StorageError` is a log on disk that cannot be used. Bugs of a machine are
-assertions, or whatever else it raises: `failure_text` says in one line where and what, and `NodeFailureError`
-is raised for them in virtual time, where all machines share one process.
+A peer's bytes or messages raise `RemoteProtocolError`; the reader of the connection catches it, answers with
+REFUSED and closes that one connection. `LocalProtocolError` is raised to the caller before anything is sent.
+`StorageError` reports a log on disk that cannot be used. Bugs of a machine raise AssertionError or any other
+exception: `failure_text` describes it on one line. In virtual time, where all machines share one process,
+`NodeFailureError` is raised for them.
 """
 
 import sys
@@ -14,32 +14,34 @@ FAILURE_LENGTH_MAX = 300
 
 
 class ProtocolError(Exception):
-    """Something is not as the protocol has it."""
+    """A message or request violates the protocol."""
 
 
 class LocalProtocolError(ProtocolError):
-    """Our own side asked for something that the protocol does not allow."""
+    """This side requested something that the protocol does not permit."""
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer sent something that the protocol does not allow."""
+    """The peer sent something that the protocol does not permit."""
 
 
 class NodeFailureError(Exception):
-    """A process's own code raised: says which process, where and what."""
+    """A process's own code raised an exception. The text names the process, the place and the exception."""
 
 
 def failure_text(error: BaseException, machine: object = None) -> str:
-    """`FILE:LINE: ValueError: what it says`, on one line. The line is the innermost one of the file that
-    defines the machine's class, if it passed there, else where it was raised.
+    """Format an exception as `FILE:LINE: ValueError: message`, on one line.
+
+    The line is the innermost one of the file that defines the machine's class, if the traceback contains it,
+    else the line that raised.
     """
     module = sys.modules.get(type(machine).__module__)
     passed = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in passed if frame.filename == getattr(module, "__file__", None)]
     place = [f"{frame.filename}:{frame.lineno}" for frame in (own or passed)[-1:]]
-    said = " ".join(str(error).split())[:FAILURE_LENGTH_MAX]
-    return ": ".join(filter(None, (*place, type(error).__name__, said)))
+    message = " ".join(str(error).split())[:FAILURE_LENGTH_MAX]
+    return ": ".join(filter(None, (*place, type(error).__name__, message)))
 
 
 class StorageError(Exception):
-    """A log cannot be read or written: says which file, what is wrong with it, and what to do."""
+    """A log cannot be read or written. The text gives the file, the problem and what to do."""

@@ -1,16 +1,15 @@
-"""Frames: how messages stand in a byte stream, and how they are taken out again.
+"""Framing of messages in a byte stream.
 
-A frame is an 8-byte header, big-endian, and a body. Its length is bounded. What is in a body is not known
-here; see `node.core.message_layout`. Frames are given as memory views: nothing is copied.
+A frame is an 8-byte header, big-endian, and a body. Its length is bounded. The body is opaque here; see
+`node.core.message_layout`. Frames are returned as memory views: nothing is copied.
 
-`FrameBuffer` reads frames into memory of our own: what a socket gives is written where it stays. `room` is
-where the next bytes belong, `filled` gives the frames that became whole, as views of that memory. Frames that
-are kept (a proxy's history) keep their buffer, so nothing is copied between the socket and whoever keeps it.
-A buffer that is used up is replaced, and the beginning of an unfinished frame moves to the new one. Buffers
-start small and grow with what comes in at once, so an idle connection costs little. Large ones are mapped in
-huge pages where the kernel has them: a proxy keeps all that comes in, and getting its memory in small pages
-took a third of its time. Large ones are used again when nothing in them is kept any more, as with a client:
-fresh memory has to be cleared first.
+`FrameBuffer` owns the memory that a socket reads into. `room` returns the space for the next bytes, `filled`
+the frames that became complete, as views of that memory. Frames that are retained (a proxy's history) keep
+their buffer, so nothing is copied between the socket and the history. A full buffer is replaced, and the
+beginning of an unfinished frame moves to the new one. Buffers start small and grow with the bytes per read,
+so an idle connection costs little. Large ones are mapped in huge pages if the kernel has them: a proxy
+retains everything it receives, and allocating its memory in small pages took a third of its time. Large
+buffers without retained frames, as in a client, are used again, because fresh memory has to be zeroed first.
 """
 
 import contextlib
@@ -33,18 +32,18 @@ HEADER_FIELDS = (  # name, struct's format, unit, meaning
 HEADER = struct.Struct(">" + "".join(form for _, form, _, _ in HEADER_FIELDS))
 HEADER_BYTES = HEADER.size
 LENGTH_BYTES = 4  # the length field does not count itself
-FRAME_LIMIT_BYTES = 1 << 20  # default bound on a whole frame, header included
-ENVELOPE_BYTES = 1_024  # at most, of what stands around an application's content in a frame
+FRAME_LIMIT_BYTES = 1 << 20  # default limit of a whole frame, header included
+ENVELOPE_BYTES = 1_024  # at most; the fields around an application's content in a frame
 FIRST_BYTES = 4_096
 LARGEST_BYTES = 1 << 21  # unless a frame is larger
 MAPPED_FROM_BYTES = 1 << 21  # a huge page
-REUSED = 6  # large buffers of a connection that may come to be free again; of older ones only frames know
+REUSED = 6  # large buffers of a connection that may be used again; only frames refer to older ones
 GROWTH = 4
-FEW_READS = 16  # that fill a buffer: the next one is larger
+FEW_READS = 16  # reads that fill a buffer: if they do, the next one is larger
 
 
 class Frame(NamedTuple):
-    """One frame. `whole` has the header too, for passing the frame on as it came; `body` is a part of it."""
+    """One frame. `whole` includes the header, for forwarding the frame unchanged; `body` is a part of it."""
 
     type: int
     body: memoryview
@@ -52,14 +51,14 @@ class Frame(NamedTuple):
 
 
 def refuse_longer(content: bytes, limit_bytes: int) -> None:
-    """Raises ValueError if an application's content does not fit into a frame, whatever stands around it."""
+    """Raise ValueError if an application's content cannot fit into a frame."""
     most = limit_bytes - ENVELOPE_BYTES
     if len(content) > most:
         raise ValueError(f"content of {len(content):,} bytes is over the limit of {most:,}: cut it in pieces")
 
 
 def encode_header(message_type: int, body_bytes: int, limit_bytes: int = FRAME_LIMIT_BYTES) -> bytes:
-    """The header of a frame with a body of `body_bytes`. Raises LocalProtocolError if it is too long."""
+    """Encode the header of a frame with `body_bytes`. Raises LocalProtocolError if the frame is too long."""
     if HEADER_BYTES + body_bytes > limit_bytes:
         raise LocalProtocolError(
             f"a frame of {HEADER_BYTES + body_bytes} bytes is over the limit of {limit_bytes}"
@@ -68,7 +67,7 @@ def encode_header(message_type: int, body_bytes: int, limit_bytes: int = FRAME_L
 
 
 def read_header(view: memoryview, start: int, limit_bytes: int) -> tuple[int, int]:
-    """Length of the whole frame at `start`, and its type. Raises RemoteProtocolError."""
+    """Return the length of the whole frame at `start`, and its type. Raises RemoteProtocolError."""
     length, version, message_type, flags = HEADER.unpack_from(view, start)
     if version != VERSION:
         raise RemoteProtocolError(f"protocol version {version}, expected {VERSION}")
@@ -80,7 +79,7 @@ def read_header(view: memoryview, start: int, limit_bytes: int) -> tuple[int, in
 
 
 def frames_in(data: bytes | memoryview, limit_bytes: int = FRAME_LIMIT_BYTES) -> Iterator[Frame]:
-    """The frames that stand whole at the beginning of `data`, as views of it, up to an unfinished one.
+    """Yield the complete frames at the beginning of `data`, as views of it, up to an unfinished one.
 
     Raises RemoteProtocolError at the first bad header.
     """
@@ -95,7 +94,7 @@ def frames_in(data: bytes | memoryview, limit_bytes: int = FRAME_LIMIT_BYTES) ->
 
 
 class FrameBuffer:
-    """One connection's. After it raised, it is of no more use: the connection has to be closed."""
+    """The receive buffer of one connection. After it raises, the connection must be closed."""
 
     __slots__ = ("_end", "_large", "_limit_bytes", "_size", "_start", "_view", "_wanted")
 
@@ -103,13 +102,15 @@ class FrameBuffer:
         self._limit_bytes = limit_bytes
         self._size = FIRST_BYTES
         self._view = memoryview(bytearray(FIRST_BYTES))
-        self._large: deque[mmap.mmap] = deque()  # the latest, oldest first
+        self._large: deque[mmap.mmap] = deque()  # the latest ones, oldest first
         self._start = 0  # of the unfinished frame
-        self._end = 0  # of what was filled
-        self._wanted = HEADER_BYTES  # bytes from start on, before there is anything to do
+        self._end = 0  # of the filled part
+        self._wanted = (
+            HEADER_BYTES  # bytes from start on that are needed before a frame or header is complete
+        )
 
     def room(self) -> memoryview:
-        """Where the next bytes belong; never empty. Their number is then told to `filled`."""
+        """Return the space for the next bytes; never empty. The caller passes their number to `filled`."""
         if self._end == len(self._view) or self._start + self._wanted > len(self._view):
             held = self._view[self._start : self._end]
             view = memoryview(self._memory(max(self._size, self._wanted)))
@@ -118,9 +119,9 @@ class FrameBuffer:
         return self._view[self._end :]
 
     def filled(self, count: int) -> Iterator[Frame]:
-        """The frames that the next `count` bytes completed. Raises RemoteProtocolError at a bad header.
+        """Yield the frames that the next `count` bytes complete. Raises RemoteProtocolError at a bad header.
 
-        The iterator has to be used up before the next call of `room`.
+        The iterator must be exhausted before the next call of `room`.
         """
         self._end += count
         if count * FEW_READS >= self._size:
@@ -133,7 +134,7 @@ class FrameBuffer:
         self._wanted = read_header(view, self._start, self._limit_bytes)[0] if has_header else HEADER_BYTES
 
     def _memory(self, size: int) -> bytearray | mmap.mmap:
-        """Memory for a buffer. What is not used again is given back when the last frame in it is gone."""
+        """Return memory for a buffer. Memory that is not used again is freed with the last frame in it."""
         if size < MAPPED_FROM_BYTES:
             return bytearray(size)
         if self._large and len(self._large[0]) >= size and _references(self._large) == _UNUSED:
@@ -149,7 +150,7 @@ class FrameBuffer:
 
 
 def _references(large: deque[mmap.mmap]) -> int:
-    """To the first of these; every view of it is one more."""
+    """Return the number of references to the first buffer; each view of it is one."""
     return sys.getrefcount(large[0])
 
 

@@ -1,17 +1,17 @@
-"""The log on disk: how a machine's segments stand in files. Pure: bytes in, bytes out.
+"""Format of the log on disk: a machine's segments as files. Pure: bytes in, bytes out.
 
-A segment is one file: a header, records and, once nothing more will come, an end mark. A record is a frame of
-the protocol's codec behind a prefix with its length, its number within the segment and a CRC-32. The CRC goes
-on from that of the segment's header, so that what another file left in a reused block is no record. All
+A segment is one file: a header, records and, once it is complete, an end mark. A record is a frame of the
+protocol's codec after a prefix with its length, its number within the segment and a CRC-32. The CRC continues
+that of the segment's header, so that data of another file in a reused block is not taken for a record. All
 numbers are big-endian.
 
-    header    8 bytes magic, u32 version, u64 first, u64 last: the segments that this one stands for; u32 CRC
-    record    u32 bytes of the frame, u64 number from 1 on, u32 CRC of these two and the frame, the frame
-    end mark  a record with a frame of 0 bytes
+  header    8 bytes magic, u32 version, u64 first, u64 last: the segments that this one replaces; u32 CRC
+  record    u32 bytes of the frame, u64 number from 1 on, u32 CRC of these two and the frame, the frame
+  end mark  a record with a frame of 0 bytes
 
-`scan` reads a file up to the first byte that is not as it was written, and says where and what that is;
-nothing behind it is given. Whether that is the torn tail of a crash or damage follows from where it is: only
-the last segment may lack its end mark (`node.tcp.log_files`).
+`scan` reads a file up to the first invalid byte and reports its position and the problem; it ignores
+everything after it. The position decides whether that is the torn tail of a crash or damage: only the last
+segment may lack its end mark (`node.tcp.log_files`).
 """
 
 import struct
@@ -35,20 +35,22 @@ PREFIX_BYTES = PREFIX.size + CRC.size
 
 @dataclass(frozen=True, slots=True)
 class SegmentHeader:
-    """Which of the machine's segments are in this file: one, or several that were made one by a rewrite."""
+    """The machine's segments in this file: one, or several that a rewrite merged."""
 
     first: int
     last: int
 
     def encode(self) -> bytes:
-        """The header as it stands at the start of the file."""
+        """Encode the header at the start of the file."""
         data = HEADER.pack(MAGIC, VERSION, self.first, self.last)
         return data + CRC.pack(zlib.crc32(data))
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What is good in a segment's bytes: all before `end`. `problem` says what stands there, if anything."""
+    """The valid part of a segment's bytes: all before `end`. `problem` describes what follows it, if
+    anything.
+    """
 
     header: SegmentHeader | None
     frames: Sequence[memoryview]
@@ -58,7 +60,7 @@ class Scan:
 
 
 class RecordWriter:
-    """Makes the records of one segment, one after the other. `number` is the next one's."""
+    """Encodes the records of one segment in order. `number` is that of the next record."""
 
     def __init__(self, header: SegmentHeader, number: int = 1) -> None:
         self.number = number
@@ -67,11 +69,11 @@ class RecordWriter:
     def encode(
         self, codec: Codec, message: Any, limit_bytes: int = FRAME_LIMIT_BYTES
     ) -> list[bytes | memoryview]:
-        """A message's record as buffers, to be written one after the other."""
+        """Encode a message's record as buffers, to be written one after the other."""
         return self._record(codec.encode(message, limit_bytes))
 
     def encode_end(self) -> bytes:
-        """The end mark of the segment, after its last record."""
+        """Encode the end mark of the segment, after its last record."""
         return b"".join(self._record([]))
 
     def _record(self, frame: list[bytes | memoryview]) -> list[bytes | memoryview]:
@@ -86,9 +88,9 @@ class RecordWriter:
 def encode_segment(
     codec: Codec, header: SegmentHeader, messages: Iterable[Any], limit_bytes: int = FRAME_LIMIT_BYTES
 ) -> bytes:
-    """The bytes of a whole, closed segment with these messages.
+    """Encode a whole, closed segment with these messages.
 
-    limit_bytes: of a frame; LocalProtocolError is raised for a message that is longer.
+    limit_bytes: of a frame; LocalProtocolError is raised for a longer message.
     """
     writer = RecordWriter(header)
     records = [buffer for message in messages for buffer in writer.encode(codec, message, limit_bytes)]
@@ -96,9 +98,9 @@ def encode_segment(
 
 
 def scan_header(data: bytes | memoryview) -> SegmentHeader | None:
-    """The header at the start of a segment, None if it is not whole.
+    """Return the header at the start of a segment, or None if it is incomplete or corrupt.
 
-    Raises StorageError for one of another version.
+    Raises StorageError for another version.
     """
     if len(data) < HEADER_BYTES:
         return None
@@ -112,7 +114,7 @@ def scan_header(data: bytes | memoryview) -> SegmentHeader | None:
 
 
 def scan(data: bytes | memoryview, limit_bytes: int = FRAME_LIMIT_BYTES) -> Scan:
-    """The good part of a segment's bytes. `limit_bytes` bounds a frame. Raises as `scan_header`."""
+    """Return the valid part of a segment's bytes. `limit_bytes` bounds a frame. Raises as `scan_header`."""
     view = memoryview(data)
     header = scan_header(view)
     if header is None:
@@ -133,9 +135,9 @@ def scan(data: bytes | memoryview, limit_bytes: int = FRAME_LIMIT_BYTES) -> Scan
 
 
 def decode_frames(codec: Codec, frames: Iterable[memoryview]) -> list[Any]:
-    """The messages of a scan's frames; they own their bytes.
+    """Decode the messages of a scan's frames; they own their bytes.
 
-    Raises StorageError for a frame that is whole and yet no message: another version wrote it.
+    Raises StorageError for a complete frame that is not a message: another version wrote it.
     """
     messages: list[Any] = []
     for frame in frames:
@@ -151,7 +153,7 @@ def decode_frames(codec: Codec, frames: Iterable[memoryview]) -> list[Any]:
 def _record_at(
     view: memoryview, at: int, number: int, seed: int, limit_bytes: int
 ) -> tuple[memoryview | None, str]:
-    """The frame of the record at an offset, or what is wrong with it."""
+    """Return the frame of the record at an offset, or what is wrong with it."""
     start = at + PREFIX_BYTES
     if start > len(view):
         return None, f"record {number} at byte {at} is cut short"

@@ -1,24 +1,24 @@
-"""The sans-I/O interface: what a protocol's state machine takes in, and what it asks for.
+"""Sans-I/O interface: inputs and effects of a protocol's state machine.
 
-A machine is given inputs with the current time and returns effects, in the order in which they are to be
-carried out. It owns no clock, no socket, no process and no randomness of its own (a generator is injected).
-`node.tcp` carries the effects out over TCP and real time, `node.sim` in virtual time; the same inputs give
-the same effects.
+A machine receives inputs with the current time and returns effects, in the order in which they are to be
+executed. It owns no clock, socket, process or source of randomness (a generator is injected). `node.tcp`
+executes the effects over TCP and real time, `node.sim` in virtual time; the same inputs give the same
+effects.
 
-Connections are FIFO, reliable and named by numbers that the surroundings choose. Messages are the
-protocol's message objects: bytes are made and read by its codec, outside of the machine. Times are
-microseconds of a clock that never goes back.
+Connections are FIFO, reliable and identified by numbers that the caller chooses. Messages are the protocol's
+message objects: its codec encodes and decodes bytes outside of the machine. Times are microseconds of a
+monotonic clock.
 
-Flow control: a machine may hand a bounded burst to a connection at any time. With `AwaitWritable` it asks
-to be told (`Writable`, once) when that connection has taken nearly everything; until then it must not hand
-it bulk data.
+Flow control: a machine may send a bounded burst on a connection at any time. `AwaitWritable` requests a
+single `Writable` when that connection has taken nearly everything; until then the machine must not send it
+bulk data.
 
-Storage: what must survive the process goes to its log with `Append`, messages like those on the wire. A log
-is a row of segments that the machine numbers: it writes to the last one, begins the next one by naming a
-greater number, and may replace earlier ones with what is still of use in them (`Rewrite`). `Synced` says how
-many of its `Append` are on disk for good, `StorageFailed` that they are not for now; at the next start
-`Started.stored` gives everything back in order. A process without storage keeps nothing, and every `Append`
-counts as synced at once: whoever relies on it demands storage when it is made.
+Storage: a machine appends state that must survive the process to its log with `Append`, as messages like
+those on the wire. A log is a sequence of segments that the machine numbers: it writes to the last one, begins
+the next one with a greater number, and may replace earlier ones with their still useful contents (`Rewrite`).
+`Synced` reports how many `Append` effects are durable, `StorageFailed` that none can be stored for now; at
+the next start `Started.stored` returns everything in order. A process without storage keeps nothing, and
+every `Append` counts as synced at once: a machine that relies on storage must require it in its constructor.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,13 +35,13 @@ class Randomness(Protocol):
     """The generator that is injected into a machine; `random.Random` is one."""
 
     def random(self) -> float:
-        """A number, uniform in [0, 1)."""
+        """Return a number, uniform in [0, 1)."""
 
     def uniform(self, a: float, b: float) -> float:
-        """A number, uniform between a and b."""
+        """Return a number, uniform between a and b."""
 
     def randrange(self, start: int, /) -> int:
-        """An integer, uniform among 0 to start - 1."""
+        """Return an integer, uniform among 0 to start - 1."""
 
 
 # --- Inputs
@@ -49,7 +49,9 @@ class Randomness(Protocol):
 
 @value
 class StoredSegment:
-    """A segment of the log as an earlier process left it. What is not wholly on disk is not in it."""
+    """A segment of the log as an earlier process left it. Records that are not completely on disk are left
+    out.
+    """
 
     number: int
     messages: Sequence[Any]
@@ -59,9 +61,9 @@ class StoredSegment:
 class Started:
     """The process runs. The first input, once.
 
-    stored: the segments of its log, in order; read from disk while they are taken, so take them once and now.
-    Taking them raises StorageError (`node.core.errors`) where the log is damaged. New segments get greater
-    numbers than these.
+    stored: the segments of its log, in order; they are read from disk during iteration, so iterate once and
+    at once. Iteration raises StorageError (`node.core.errors`) if the log is damaged. New segments must have
+    greater numbers.
     """
 
     stored: Iterable[StoredSegment] = ()
@@ -69,7 +71,7 @@ class Started:
 
 @value
 class Connected:
-    """A connection is open: the answer to Connect(peer), or accepted (peer is None) from `address`."""
+    """A connection is open: the answer to Connect(peer), or accepted from `address` (peer is None)."""
 
     connection: int
     peer: str | None = None
@@ -78,7 +80,7 @@ class Connected:
 
 @value
 class ConnectFailed:
-    """Connect(peer) came to nothing. is_refused: the peer's host answers, and nobody listens there."""
+    """Connect(peer) failed. is_refused: the peer's host answers, but no process listens on the port."""
 
     peer: str
     reason: str
@@ -87,7 +89,7 @@ class ConnectFailed:
 
 @value
 class Received:
-    """Messages that came in together, in order; none: a part of a long one has come, so the peer is alive."""
+    """Messages that arrived together, in order; none: a part of a long one arrived, so the peer is alive."""
 
     connection: int
     messages: Sequence[Any]
@@ -95,7 +97,7 @@ class Received:
 
 @value
 class Malformed:
-    """The peer sent bytes that are no message. Nothing more will be read from this connection."""
+    """The peer sent bytes that are not a message. The connection is not read any more."""
 
     connection: int
     problem: str
@@ -103,7 +105,7 @@ class Malformed:
 
 @value
 class Disconnected:
-    """The connection is gone, not by our own Close."""
+    """The connection was lost, not closed by this machine's Close."""
 
     connection: int
     reason: str
@@ -118,24 +120,24 @@ class Writable:
 
 @value
 class TimerFired:
-    """The time of SetTimer has come."""
+    """A timer of SetTimer has expired."""
 
     timer: Timer
 
 
 @value
 class Synced:
-    """The first `appended` of all Append of this process are durable: they survive its host's crash."""
+    """The first `appended` Append effects of this process are durable: they survive its host's crash."""
 
     appended: int
 
 
 @value
 class StorageFailed:
-    """The disk takes nothing for now: it is full. What was to be appended is kept and tried again.
+    """The disk is full and accepts nothing for now. Appended data is retained and tried again.
 
-    The next Synced says that it works again. Until then hand it as little as possible, and promise nothing. A
-    disk that is broken rather than full ends the process instead.
+    The next Synced reports that it works again. Until then append as little as possible and acknowledge
+    nothing. A broken disk ends the process instead.
     """
 
     problem: str
@@ -143,20 +145,20 @@ class StorageFailed:
 
 @value
 class Nudge:
-    """An application has changed something through the machine's own methods: look again."""
+    """An application changed state through the machine's own methods: check for work."""
 
 
 @value
 class GiveUp:
-    """The operator says that a process of the run will not come back, and takes what is lost with it."""
+    """The operator declares that a process of the run will not return, and accepts the loss of its data."""
 
     process: str
 
 
 @value
 class Go:
-    """Drivers begin at `start_us`, which may be a little ahead or behind. late_us: how long after time 0 of
-    the run that is, for a process that is started later.
+    """Drivers begin at `start_us`, which may be slightly in the past or future. late_us: how long after time
+    0 of the run that is, for a process that is started later.
     """
 
     start_us: int
@@ -165,7 +167,7 @@ class Go:
 
 @value
 class StopDrivers:
-    """Drivers publish nothing new; what is under way is finished."""
+    """Drivers publish nothing new; operations in progress are finished."""
 
 
 @value
@@ -229,21 +231,21 @@ class AwaitWritable:
 
 @value
 class PauseReading:
-    """Take nothing more from this connection for now, so that its peer has to wait."""
+    """Stop reading from this connection for now, so that its peer has to wait."""
 
     connection: int
 
 
 @value
 class ResumeReading:
-    """Take what comes from this connection again."""
+    """Read from this connection again."""
 
     connection: int
 
 
 @value
 class Close:
-    """Close; no Disconnected follows. `abort` throws away what is not yet sent."""
+    """Close; no Disconnected follows. `abort` discards unsent data."""
 
     connection: int
     abort: bool = False
@@ -259,14 +261,14 @@ class SetTimer:
 
 @value
 class CancelTimer:
-    """Forget this timer, if it is set."""
+    """Cancel this timer, if it is set."""
 
     timer: Timer
 
 
 @value
 class Record:
-    """Put this into the record of deliveries, with the time at which it is written and the CRCs of its bytes.
+    """Write an entry to the record of deliveries, with the current time and the CRCs of its bytes.
 
     covered: the sequence numbers from first_seq on that it accounts for; more than `count` where events were
     collected. payload: the events' bytes, one after the other. mark: of `node.core.collection_marks`, for the
@@ -284,9 +286,9 @@ class Record:
 
 @value
 class Measure:
-    """Put down numbers that the system measures itself, with the time: `Measure("queue", {"events": 12})`.
+    """Record numbers that the system measures itself, with the time: `Measure("queue", {"events": 12})`.
 
-    They stand in summary.json below `measures.<name>.<value>`, for expectations and for the history.
+    They appear in summary.json below `measures.<name>.<value>`, for expectations and for the history.
     """
 
     name: str
@@ -297,7 +299,7 @@ class Measure:
 class Append:
     """Write these messages to the log, in order. Answered by Synced; several may be synced at once.
 
-    segment: where to; the same as that of the last Append, or a greater number.
+    segment: where to; that of the last Append, or a greater number.
     """
 
     segment: int
@@ -306,10 +308,10 @@ class Append:
 
 @value
 class Rewrite:
-    """Put these messages in the place of whole segments, all at once or not at all.
+    """Replace whole segments by these messages, atomically.
 
     segments: adjacent ones, in order, all before that of the last Append. They become one with the first
-    one's number; without messages they are gone. Done after every Append before it, before every later one.
+    one's number; without messages they are deleted. Executed after all earlier and before all later Appends.
     """
 
     segments: Sequence[int]
@@ -327,7 +329,7 @@ class Log:
 
 @value
 class Ready:
-    """This node does what its role demands; said once."""
+    """This node fulfils its role; reported once."""
 
 
 @value
@@ -357,10 +359,10 @@ Effect = (
 
 @value
 class Progress:
-    """How far a node got, by stream: the last sequence number acknowledged to it, and delivered to it. Where
-    events are for whom their content interests, no number says how many came: delivered is the count.
+    """Progress of a node: the last sequence numbers acknowledged to it and delivered to it, by stream. If
+    events go to subscribers by content, delivered is a count, because sequence numbers cannot show it.
 
-    silent: it publishes nothing more, and all that it published is acknowledged.
+    silent: it publishes nothing more, and everything it published is acknowledged.
     """
 
     published: Mapping[int, int] = field(default_factory=dict)
@@ -369,17 +371,17 @@ class Progress:
 
 
 class Machine(Protocol):
-    """What `node.tcp` and `node.sim` run."""
+    """State machine that `node.tcp` and `node.sim` run."""
 
-    frame_limit_bytes: int  # a longer frame is neither sent nor taken
+    frame_limit_bytes: int  # longer frames are neither sent nor accepted
 
     def handle(self, given: Input, now_us: int) -> Sequence[Effect]:
-        """Take one input at time `now_us`; returns what is to be done, in order."""
+        """Process one input at time `now_us` and return the effects, in order."""
 
     def progress(self) -> Progress:
-        """How far this node got."""
+        """Return the progress of this node."""
 
     def check(self) -> None:
-        """Assert what must hold between any two inputs, limits of memory among it: AssertionError says what
-        does not. It costs time and changes nothing; virtual time asks for it now and then.
+        """Assert the invariants between two inputs, limits of memory included. Raises AssertionError that
+        names the violation. It costs time and changes nothing; virtual time calls it now and then.
         """

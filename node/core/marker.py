@@ -1,8 +1,8 @@
-"""The marker at the beginning of an event's payload, by which any program's events are known again.
+"""Marker at the start of an event's payload, which identifies the events of any program.
 
 Big-endian: magic, stream, sequence number from 1 on, time of publication (CLOCK_REALTIME, nanoseconds), and
-the CRC-32 of all the payload, with this field as zero. Zeros follow up to the event's size. The standard
-library alone is needed here: `cutset_client` has this very file.
+the CRC-32 of the whole payload with this field as zero. Zeros pad the payload to the event's size. This
+module needs only the standard library: `cutset_client` contains this same file.
 """
 
 import struct
@@ -18,7 +18,7 @@ _NO_CRC = bytes(4)
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """What a payload says of itself. is_whole: its CRC is right."""
+    """Contents of a payload's marker. is_whole: its CRC is right."""
 
     stream: int
     seq: int
@@ -27,7 +27,7 @@ class Marker:
 
 
 def marked(stream: int, seq: int, size_bytes: int, time_ns: int) -> bytes:
-    """A payload of this size, which is at least MARKER_BYTES."""
+    """Return a payload of this size, which is at least MARKER_BYTES."""
     padding = bytes(size_bytes - MARKER_BYTES)
     head = MARKER.pack(MAGIC, stream, seq, time_ns, 0)
     crc = zlib.crc32(padding, zlib.crc32(head))
@@ -35,7 +35,7 @@ def marked(stream: int, seq: int, size_bytes: int, time_ns: int) -> bytes:
 
 
 def read_marker(payload: bytes) -> Marker | None:
-    """The marker of a payload; None if it has none."""
+    """Return the marker of a payload; None if it has none."""
     if len(payload) < MARKER_BYTES or payload[:4] != MAGIC:
         return None
     _, stream, seq, time_ns, crc = MARKER.unpack_from(payload)

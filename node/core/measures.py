@@ -1,8 +1,9 @@
-"""What a system measures itself, in columns: a file beside the record of deliveries.
+"""Measures of a system in columns: a file beside the record of deliveries.
 
-The file is a row of blocks, each whole or not there: a *schema* gives a number to a name and its columns, as
-JSON; *rows* are the times and then column after column, 64 bits each, big-endian. A writer that goes on with
-the file numbers anew. What a crash cut short is left out by readers. NumPy is not needed here.
+The file is a sequence of blocks, each complete or absent: a *schema* gives a number to a name and its
+columns, as JSON; *rows* are the times and then column after column, 64 bits each, big-endian. A writer that
+continues the file numbers schemas from 0 again. Readers ignore a block that a crash cut short. NumPy is not
+needed here.
 """
 
 import json
@@ -15,7 +16,7 @@ from sys import byteorder
 
 from node.core.machine import Measure
 
-MEASURES_SUFFIX = ".measures"  # of the file, in the place of that of the record of deliveries
+MEASURES_SUFFIX = ".measures"  # replaces the suffix of the record of deliveries
 HEAD = struct.Struct(">BII")  # kind of block, number of the schema, bytes of JSON or rows
 SCHEMA, ROWS = 0, 1
 NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
@@ -24,15 +25,15 @@ CELL_BYTES = 8
 
 
 class Columns:
-    """Writes what one process measures; knows which schemas stand in the file."""
+    """Encoder of one process's measures; knows which schemas the file contains."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, ...], int] = {}
 
     def encode(self, measured: Iterable[tuple[int, Measure]]) -> bytes:
-        """The blocks of measures with their times, in nanoseconds.
+        """Encode measures with their times, in nanoseconds, as blocks.
 
-        Raises ValueError for names that no path in summary.json can have, or far too many of them.
+        Raises ValueError for names that no path in summary.json can have, or for more than NAMES_MAX schemas.
         """
         found = []
         for schema, group in groupby(measured, lambda each: (each[1].name, *each[1].values)):
@@ -56,23 +57,23 @@ class Columns:
 
 
 class BlockReader:
-    """Reads a file's blocks, also of one that is still written: `read_bytes` of it were read so far."""
+    """Reader of a file's blocks, also while it is being written: `read_bytes` of it were read so far."""
 
     def __init__(self) -> None:
         self.read_bytes = 0
         self._schemas: dict[int, list[str]] = {}
 
     def read(self, data: bytes) -> Iterator[tuple[Sequence[str], int, memoryview]]:
-        """The blocks of rows in what follows: the name and its columns, how many rows, and their cells, times
-        first. What is not whole yet is left for the next time.
+        """Yield the blocks of rows in `data`, which follows the bytes read so far: the name and its columns,
+        the number of rows, and their cells, times first. An incomplete block is left for the next call.
 
-        Raises ValueError where it is no such file.
+        Raises ValueError if the data is not such a file.
         """
         view, at, begin = memoryview(data), 0, self.read_bytes
         while at + HEAD.size <= len(data):
             kind, number, size = HEAD.unpack_from(data, at)
             if kind not in (SCHEMA, ROWS) or (kind == ROWS and number not in self._schemas):
-                raise ValueError(f"at byte {begin + at} there is no block of measures")
+                raise ValueError(f"no block of measures at byte {begin + at}")
             at += HEAD.size
             length = size if kind == SCHEMA else size * len(self._schemas[number]) * CELL_BYTES
             if at + length > len(data):

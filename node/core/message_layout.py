@@ -1,25 +1,25 @@
-"""Message layouts: a message is a frozen dataclass whose annotations say how each field stands on the wire.
+"""Message layouts: a message is a frozen dataclass whose annotations define each field on the wire.
 
-    @dataclass(frozen=True, slots=True)
-    class Subscribe:
-        stream: Annotated[int, Field("I", "", "the stream")]
-        cnt: Annotated[int, Field("Q", "events", "how far the subscriber got")]
+  @dataclass(frozen=True, slots=True)
+  class Subscribe:
+      stream: Annotated[int, Field("I", "", "the stream")]
+      cnt: Annotated[int, Field("Q", "events", "how far the subscriber got")]
 
-`Layout` turns that one declaration into the encoder, the decoder and a table (`fields`, with offsets) from
-which the analysis gathers fields by the million and from which documentation and dissectors are made. Every
+`Layout` derives from that one declaration the encoder, the decoder and a table (`fields`, with offsets). The
+analysis extracts fields in bulk by this table; documentation and dissectors are generated from it. Every
 message has a head of fixed size and at most one tail, which fills the rest of the body: bytes, UTF-8 text,
-rows of one fixed layout, or another message of the same codec, its type (u8) before its body. Framing is not
-done here; see `node.core.framing`.
+rows of one fixed layout, or another message of the same codec, its type (u8) before its body. Framing is in
+`node.core.framing`.
 
-A message may say how it reads in one line, as phrases that come after its name. A phrase is left out where
-one of its values is not known, or is 0 and marked by `?`; `{a+n}` is the last of n numbers from a on:
+A message may define its one-line summary, as phrases that follow its name. A phrase is omitted if one of its
+values is unknown, or is 0 and marked by `?`; `{a+n}` is the last of n numbers from a on:
 
-        reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]", "{kind?}")
+    reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]", "{kind?}")
 
-A row says which column of the analysis' table of messages has such rows, if one does: those of its fields
-that this column's lists have, or its first one:
+A row may name the list column of the analysis' table of messages that holds such rows. The column holds those
+fields of the row that its lists have, or the first field:
 
-        column: ClassVar = "advertised"
+    column: ClassVar = "advertised"
 """
 
 import re
@@ -34,34 +34,34 @@ from node.core.errors import RemoteProtocolError
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, Frame, encode_header
 
 WIDTHS = {"B": 1, "H": 2, "I": 4, "Q": 8, "K": 16, "d": 8}
-"""Bytes of a field by its format: those of struct, and K for keys of 128 bits, which are numbers, too."""
-NESTED_MAX = 4  # messages within each other
+"""Bytes of a field by its format: struct's formats, and K for keys of 128 bits, which are numbers, too."""
+NESTED_MAX = 4  # messages nested in each other
 KEY = "K"
 DOUBLE = "d"
-KEY_SHOWN = 6  # hexadecimal digits by which people tell keys apart
-SEQ = "seq"  # the unit of sequence numbers, which `node.core.epochs` writes for people
+KEY_SHOWN = 6  # hexadecimal digits of a key shown to users
+SEQ = "seq"  # the unit of sequence numbers, which `node.core.epochs` formats
 ADDRESS = "IPv4"  # the unit of addresses that are numbers
 
 
 class Values(IntEnum):
-    """The values of a field by their names; each may say what it means: `LAST = 2, "only the last stay"`."""
+    """Named values of a field; each may have a meaning: `LAST = 2, "only the last stay"`."""
 
     meaning: str
 
     def __new__(cls, value: int, meaning: str = "") -> Self:
-        """A value of the enumeration."""
-        made = int.__new__(cls, value)
-        made._value_ = value
-        made.meaning = meaning
-        return made
+        """Create a value of the enumeration."""
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
     """A fixed field: `format` is one of `WIDTHS`, big-endian on the wire.
 
-    `values` names the values that it may have. `columns` are those of the analysis' table of messages that
-    hold it: the one of its own name, unless it says others.
+    `values` names its possible values. `columns` are the columns of the analysis' table of messages that hold
+    it: by default the one with its own name.
     """
 
     format: str
@@ -73,10 +73,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A list of u32 with which a bytes tail begins: as many as the head field `count` says.
+    """A list of u32 at the start of a bytes tail; the head field `count` gives its length.
 
-    It is only there if the head field `if_zero` is 0, where one is named. `column` of the analysis' table of
-    messages holds their sum, if it names one.
+    If `if_zero` names a head field, the list is present only if that field is 0. `column`, if given, is the
+    column of the analysis' table of messages that holds the sum.
     """
 
     name: str
@@ -89,10 +89,10 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What fills the rest of the body. Rows are dataclasses of fixed fields.
+    """The rest of a message's body. Rows are dataclasses of fixed fields.
 
-    `numbers` stand at the beginning of bytes. The codec leaves them in the bytes: nodes pass most batches on
-    unread. An empty tail has none, whatever the head says.
+    `numbers` are at the beginning of bytes. The codec leaves them in the bytes: nodes forward most batches
+    unread. An empty tail has none, whatever the head contains.
     """
 
     kind: Literal["bytes", "text", "rows", "message"]
@@ -115,7 +115,7 @@ class HeadField:
 
 
 class Layout:
-    """How one message (or one row) stands on the wire; built once per class, at import."""
+    """Layout of one message (or one row) on the wire; built once per class, at import."""
 
     def __init__(self, message: type, message_type: int = 0) -> None:
         hints = get_type_hints(message, include_extras=True)
@@ -136,27 +136,29 @@ class Layout:
         self.row = Layout(self.tail.row) if self.tail and self.tail.row else None
         self.reads: tuple[str, ...] = getattr(message, "reads", ())
         self.column: str = getattr(message, "column", "")
-        self.codec: Codec | None = None  # of a message that holds another one: where that is found
+        self.codec: Codec | None = (
+            None  # set if the message contains another one: the codec that finds its layout
+        )
         self._check: Callable[[Any], None] | None = getattr(message, "check", None)
         self.size_bytes = self._size_bytes()
-        """Length of a message's whole frame, without making it."""
+        """Return the length of a message's whole frame without encoding it."""
 
     def offset(self, name: str) -> int:
-        """Offset of a head field from the start of the body."""
+        """Return the offset of a head field from the start of the body."""
         return next(field.offset for field in self.fields if field.name == name)
 
     def column_of(self, name: str) -> str:
-        """The column of the table of messages in which a field, or the sum of numbers, stands."""
+        """Return the column of the table of messages that holds a field, or the sum of numbers."""
         known = {field.name: field.columns[0] for field in self.fields}
         numbers = self.tail.numbers if self.tail else ()
         return (known | {each.name: each.column for each in numbers if each.column}).get(name, name)
 
     def summed(self, column: str) -> bool:
-        """Whether numbers at the beginning of the tail are summed in this column: the first ones, then."""
+        """Return whether this column holds the sum of the first numbers of the tail."""
         return bool(self.tail and self.tail.numbers and self.tail.numbers[0].column == column)
 
     def encode(self, message: Any, limit_bytes: int = FRAME_LIMIT_BYTES) -> list[bytes | memoryview]:
-        """The frame as buffers to be written one after the other; a bytes tail is not copied."""
+        """Encode the frame as buffers to be written one after the other; a bytes tail is not copied."""
         head = self.head.pack(*self._values(message))
         if self.tail is None:
             return [encode_header(self.type, len(head), limit_bytes) + head]
@@ -165,7 +167,7 @@ class Layout:
         return [first, tail] if len(tail) else [first]
 
     def decode(self, body: memoryview, depth: int = 0) -> Any:
-        """The message in a frame's body, itself held by so many others.
+        """Decode the message in a frame's body, itself nested in `depth` others.
 
         Raises RemoteProtocolError. A bytes tail is a view of the body.
         """
@@ -183,7 +185,7 @@ class Layout:
         return message
 
     def _size_bytes(self) -> Callable[[Any], int]:
-        """The function `size_bytes`: which kind of tail there is, is decided once, not for every message."""
+        """Return the function `size_bytes`: the kind of tail is tested once, not for every message."""
         size = HEADER_BYTES + self.head.size
         if self.tail is None:
             return lambda message: size
@@ -202,7 +204,7 @@ class Layout:
         return self.codec.size_bytes(message)
 
     def _unpacked(self, values: tuple[Any, ...]) -> Iterable[Any]:
-        """Values as the message has them: keys as numbers."""
+        """Return values as the message has them: keys as numbers."""
         if not self._keys:
             return values
         found = list(values)
@@ -228,7 +230,7 @@ class Layout:
             return tuple([message(*unpacked(values)) for values in self.row.head.iter_unpack(tail)])
         if self.codec is not None:
             if not len(tail):
-                raise RemoteProtocolError(f"{self.name} without the message that it should hold")
+                raise RemoteProtocolError(f"{self.name} without its nested message")
             return self.codec.decode(Frame(tail[0], tail[1:], tail), depth + 1)
         if self.tail is None or self.tail.kind == "bytes":
             return tail
@@ -239,7 +241,7 @@ class Layout:
 
     @property
     def row_fields(self) -> tuple[HeadField, ...]:
-        """The table of a tail's rows; empty if it has none."""
+        """The table of a tail's rows; empty without rows."""
         return self.row.fields if self.row else ()
 
 
@@ -253,39 +255,39 @@ class Codec:
             raise TypeError("two messages have the same name")
         self._by_class = {layout.message: layout for layout in self.by_type.values()}
         self.sizes_bytes = {layout.message: layout.size_bytes for layout in self.by_type.values()}
-        """The functions that give the length of a whole frame, by the message's class."""
+        """The functions that return the length of a whole frame, by the message's class."""
         self._last: tuple[Any, int, list[bytes | memoryview]] = (None, 0, [])
         for layout in self.by_type.values():
             if layout.tail is not None and layout.tail.kind == "message":
                 layout.codec = self
 
     def encode(self, message: Any, limit_bytes: int = FRAME_LIMIT_BYTES) -> list[bytes | memoryview]:
-        """See `Layout.encode`. What goes to several peers one after the other is encoded once."""
+        """See `Layout.encode`. A message that is sent to several peers in a row is encoded once."""
         last, last_limit_bytes, buffers = self._last
         if message is last and limit_bytes == last_limit_bytes:
             return buffers
         layout = self._by_class[type(message)]
         buffers = layout.encode(message, limit_bytes)
-        if layout.row is not None:  # others are not, or keep a payload alive
+        if layout.row is not None:  # other messages are rarely repeated, or would keep a payload in memory
             self._last = message, limit_bytes, buffers
         return buffers
 
     def encode_body(self, message: Any) -> bytes:
-        """A message within another: its type, then its body."""
+        """Encode a nested message: its type, then its body."""
         layout = self._by_class[type(message)]
         head, *tail = layout.encode(message)
         return b"".join((bytes((layout.type,)), head[HEADER_BYTES:], *tail))
 
     def size_bytes(self, message: Any) -> int:
-        """Length of the message's whole frame, without making it."""
+        """Return the length of the message's whole frame without encoding it."""
         return self.sizes_bytes[type(message)](message)
 
     def holds(self, message: Any, name: str) -> bool:
-        """Whether a message has this name, or one within it has."""
+        """Return whether a message or one nested in it has this name."""
         return any(layout.name == name for layout, _ in self.within(message))
 
     def within(self, message: Any) -> Iterator[tuple[Layout, Any]]:
-        """A message with its layout, and then what it holds, from the outside in."""
+        """Yield a message with its layout, then each message nested in it, from the outside in."""
         layout = self._by_class.get(type(message))
         while layout is not None:
             yield layout, message
@@ -295,7 +297,7 @@ class Codec:
             layout = self._by_class.get(type(message))
 
     def decode(self, frame: Frame, depth: int = 0) -> Any:
-        """The frame's message, which stands within `depth` others; raises RemoteProtocolError."""
+        """Decode the frame's message, which is nested in `depth` others. Raises RemoteProtocolError."""
         layout = self.by_type.get(frame.type)
         if layout is None:
             raise RemoteProtocolError(f"unknown message type {frame.type}")
@@ -305,7 +307,7 @@ class Codec:
 
 
 def wire_name(message: type) -> str:
-    """A message's name in tables and logs: SPARSE_EVENTS for SparseEvents."""
+    """Return a message's name in tables and logs: SPARSE_EVENTS for SparseEvents."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", message.__name__).upper()
 
 
@@ -329,7 +331,7 @@ _ValuesOf = Callable[[Any], Iterable[Any]]
 
 
 def _with_keys(values: _ValuesOf, keys: tuple[int, ...]) -> _ValuesOf:
-    """The same values, but keys as bytes, for struct knows no numbers of their size."""
+    """Convert keys among these values to bytes, because struct has no numbers of their size."""
     if not keys:
         return values
 

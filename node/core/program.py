@@ -1,7 +1,7 @@
-"""Programs that are started as nodes, as plain data: what a file of a system says of each of its roles.
+"""Programs that run as nodes, as plain data: the description of each role in a system's file.
 
-In a plan, texts are templates still (`systems.rendering`); in what a process is told (`NodeSpec.program`)
-they are what these lead to. `node.programs` starts and minds what stands here, and knows no templates.
+In a plan, texts are still templates (`systems.rendering`); in `NodeSpec.program` they are rendered.
+`node.programs` starts and supervises these programs and knows no templates.
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ Signal = Literal["TERM", "INT", "QUIT", "HUP", "KILL", "USR1", "USR2"]
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """When a program counts as ready: all of these that are given; none: as soon as it runs.
+    """Conditions under which a program counts as ready: all that are given; none: as soon as it runs.
 
     port: it accepts connections there, at its own address. line: a regular expression that a line of its
-    output matches. http: an address that answers with a status below 400. command: ends with code 0; asked
-    again until it does. is_told: a client of `cutset_client` says so.
+    output matches. http: an address that answers with a status below 400. command: exits with code 0;
+    repeated until it does. is_told: a client of `cutset_client` reports it.
     """
 
     port: str = ""
@@ -29,13 +29,13 @@ class Readiness:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether anything is given."""
+        """Whether any condition is given."""
         return bool(self.port or self.line or self.http or self.command or self.is_told)
 
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """How a program is asked to end, and how long it may take before it is killed."""
+    """Signal that stops a program, and the time until it is killed."""
 
     signal: Signal = "TERM"
     grace_us: int = 5_000_000
@@ -43,8 +43,8 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """memory_bytes: of each of its processes, what it may write to. processors: how many it may run on.
-    storage_bytes: the size of its /var/lib, which then is a file system of its own.
+    """Resource limits. memory_bytes: writable memory of each of its processes. processors: how many it may
+    run on. storage_bytes: the size of its /var/lib, which then is a file system of its own.
     """
 
     memory_bytes: int | None = None
@@ -54,11 +54,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What runs as a role. run: the program and its arguments. files: texts by their names in its folder.
+    """A program that implements a role. run: the program and its arguments. files: texts by file name in its
+    folder.
 
-    is_client: it speaks with `cutset_client`, which writes down what it published and got. keeps_storage:
-    what it leaves in its /var/lib is there at its next start. user: on whose behalf it runs; "": whoever runs
-    the sandbox.
+    is_client: it uses `cutset_client`, which records what it published and received. keeps_storage: its
+    /var/lib is preserved for its next start. user: the user that it runs as; "": the user of the sandbox.
     """
 
     run: tuple[str, ...]
@@ -73,7 +73,7 @@ class Program:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """The inverse of `dataclasses.asdict`. Raises KeyError or TypeError if it is none."""
+        """Parse the result of `dataclasses.asdict`. Raises KeyError or TypeError on invalid input."""
         ready = given["ready"]
         return cls(
             **{
@@ -88,11 +88,11 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A program (`kind` program), Python module (`module`) or package of Node.js (`package`) that has to be
-    there, and how to get it.
+    """A required program (`kind` program), Python module (`module`) or package of Node.js (`package`), and
+    how to get it.
 
-    version: the command that prints its version, of a program; of a module, its distribution's name.
-    at_least: the version that is needed, of a program, as numbers with points between them; "": any.
+    version: the command that prints the version of a program; the distribution's name of a module. at_least:
+    the required version of a program, as numbers separated by points; "": any.
     """
 
     kind: Literal["program", "module", "package"]
@@ -104,7 +104,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """A system of programs: its file, for messages; its folder; what it needs; the program of each role."""
+    """A system of programs: its file, for messages; its folder and requirements; the program of each role."""
 
     file: str
     folder: str

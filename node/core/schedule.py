@@ -1,4 +1,4 @@
-"""What the plan asks of a node, as time goes on: how much it is to publish, and what it is to follow."""
+"""Schedule of a node: how much it publishes and what it subscribes to, by time."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,8 +8,8 @@ from node.core.specification import NodeSpec, Subscription
 
 
 class Schedule:
-    """Of one node. `start_us`: when publishers begin, once that is known; `zero_us`: time 0 of the run, which
-    was before that for a process that is started later. `is_stopped`: nothing new is published.
+    """Schedule of one node. `start_us`: when publishers begin, once known; `zero_us`: time 0 of the run,
+    which is earlier for a process that is started later. `is_stopped`: nothing new is published.
     """
 
     def __init__(self, spec: NodeSpec) -> None:
@@ -21,19 +21,19 @@ class Schedule:
         self._wanted: dict[int, Subscription] = {}
 
     def begin(self, go: Go) -> None:
-        """The start is known."""
+        """Set the start."""
         self.start_us, self.zero_us = go.start_us, go.start_us - go.late_us
 
     def due_events(self, now_us: int) -> int:
-        """How many events a publisher should have published by now, at the workload's rate."""
+        """Return how many events a publisher should have published by now, at the workload's rate."""
         if self.start_us is None or self.is_stopped:
             return 0
         return max(0, int((now_us - self.start_us) * self._spec.workload["rate_per_s"] / 1e6))
 
     def due_subscriptions(self, now_us: int) -> Iterator[Subscription]:
-        """What a subscriber asks for from now on, or no longer wants; each once, after the start.
+        """Yield the changes of subscriptions that are due since the start; each once.
 
-        Of one that is started later, what it should have by then.
+        A process that is started later receives only the state that it should have by then.
         """
         before = dict(self._wanted)
         while self.start_us is not None and self._asked < len(self._spec.subscriptions):

@@ -1,4 +1,4 @@
-"""What one node of a run is told about itself and the others, as plain data.
+"""Specification of one node of a run, as plain data: its own attributes and those of the others.
 
 The testbed writes it as a JSON object (`NodeSpec.from_json`); the protocols build their machines from it.
 """
@@ -22,10 +22,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a subscriber asks for (`on`) at a time of the run, or no longer wants.
+    """A subscription that a subscriber makes (`on`) or ends at a time of the run.
 
-    number: the topic; of a subscription by content the subscriber's own number of it. ranges: by content, the
-    lowest and the highest value that is wanted of each attribute.
+    number: the topic; for a subscription by content, the subscriber's own number for it. ranges: by content,
+    the lowest and the highest value of each attribute.
     """
 
     at_us: int
@@ -36,8 +36,9 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A message that a process is to tell of, standing still: its name, for the so-manieth time since a time
-    of the run. index: what it goes by.
+    """A message at which a process stops and reports: the `times`-th with a name since a time of the run.
+
+    index: identifies the watch.
     """
 
     index: int
@@ -48,10 +49,10 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """What one process is told. Paths and namespace are for what runs it; the machine sees the rest.
+    """Specification of one process. Paths and namespace are for the runner; the machine sees the rest.
 
-    members: all that it may have to know, itself as well; where peers find each other (`Trait.PEER`) only the
-    one through which it finds them, and none if it is the first of all.
+    members: all processes that it may need to know, itself included; if peers discover each other
+    (`Trait.PEER`) only its first contact, and none if it is the first peer.
     """
 
     name: str
@@ -65,26 +66,28 @@ class NodeSpec:
     address: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     workload: Mapping[str, Any] = field(default_factory=dict)
-    homes: tuple[str, ...] = ()  # of each stream, by its number, the region that owns it
-    publishers: tuple[tuple[str, ...], ...] = ()  # likewise who publishes on it: regions, single processes
-    subscriptions: tuple[Subscription, ...] = ()  # in order of time, of a workload that has them
-    rows: str = (
-        ""  # what its events are about, if that stands in a file: see `node.core.content.event_values`
-    )
-    start: int = 0  # how often this process was started before
+    homes: tuple[str, ...] = ()  # the region that owns each stream, by the stream's number
+    publishers: tuple[
+        tuple[str, ...], ...
+    ] = ()  # likewise the publishers of each stream: regions or single processes
+    subscriptions: tuple[Subscription, ...] = ()  # ordered by time, if the workload has any
+    rows: str = ""  # values of its events, if they come from a file: see `node.core.content.event_values`
+    start: int = 0  # number of earlier starts of this process
     netns: str | None = None  # path of the network namespace; None stays in the launcher's
     log: str | None = None
     deliveries: str | None = None
-    storage: str | None = None  # directory of what survives the process; None: nothing does
+    storage: str | None = None  # directory that survives the process; None: nothing does
     watches: tuple[
         Watch, ...
-    ] = ()  # what is to be done to a process when it, or this one, has sent something
-    slow_disk: bool = False  # whether its calls that wait for a disk are held back: `node.tcp.sync_filter`
-    program: Mapping[str, Any] | None = None  # what is started in place of a machine: `node.programs.launch`
+    ] = ()  # faults that are triggered when this or another process has sent something
+    slow_disk: bool = False  # whether its calls that sync a disk are delayed: `node.tcp.sync_filter`
+    program: Mapping[str, Any] | None = (
+        None  # a program that runs in place of a machine: `node.programs.launch`
+    )
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """From the JSON object; raises ValueError that names what is missing or unknown."""
+        """Parse the JSON object. Raises ValueError that names what is missing or unknown."""
         known = {f.name for f in fields(cls)}
         unknown = sorted(set(given) - known)
         if unknown:
@@ -104,11 +107,11 @@ class NodeSpec:
             raise ValueError(f"node specification of {given.get('name', '?')}: {error}") from error
 
     def owned_by(self, region: str) -> tuple[int, ...]:
-        """The streams that a region owns."""
+        """Return the streams that a region owns."""
         return tuple(stream for stream, home in enumerate(self.homes) if home == region)
 
     def published_by(self, member: Member | Self) -> tuple[int, ...]:
-        """The streams on which a process publishes, if its role publishes at all: its region's by default."""
+        """Return the streams on which a process publishes, if its role publishes: by default its region's."""
         who = {member.region, member.name}
         publishers = self.publishers or [(home,) for home in self.homes]
         return tuple(stream for stream, names in enumerate(publishers) if not who.isdisjoint(names))

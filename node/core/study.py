@@ -1,5 +1,5 @@
-"""What a study (`declaration.Study`) is given: a network of routers, randomness, where its tables go, and who
-is told how far it is.
+"""Context of a study (`declaration.Study`): a network of routers, randomness, output tables and a progress
+display.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ class RouterPaths(Protocol):
 
     @property
     def directions(self) -> int:
-        """How many link directions there are between routers."""
+        """Number of link directions between routers."""
 
     @property
     def delays_us(self) -> Ints:
@@ -26,39 +26,41 @@ class RouterPaths(Protocol):
 
     @property
     def mean_link_delay_us(self) -> float:
-        """Of all links between routers."""
+        """Mean delay of all links between routers."""
 
     def transit_links_of(self, router: int) -> Sequence[int]:
-        """Numbers of the links that join a transit router's domain to others."""
+        """Return the numbers of the links that join a transit router's domain to others."""
 
     def unicast_loads(self, sources: Ints, targets: Ints) -> Ints:
-        """Packets over each link direction when each source sends one to its target."""
+        """Return the packets over each link direction when each source sends one to its target."""
 
     def multicast_loads(self, sources: Sequence[int], groups: Ints, targets: Ints) -> Ints:
-        """The same when each group's source sends one to all of its targets."""
+        """Return the packets over each link direction when each group's source sends one to all of its
+        targets.
+        """
 
     def crossing(self, links: Sequence[int]) -> npt.NDArray[np.bool_]:
-        """From each router to each, whether the route crosses one of these links."""
+        """Return, for each pair of routers, whether the route crosses one of these links."""
 
 
 class Surroundings(Protocol):
-    """What one carrying out of a study is given; the same seed gives the same results."""
+    """Context of one execution of a study; the same seed gives the same results."""
 
     seed: int
     rng: Randomness
     generator: np.random.Generator
 
     def routers(self) -> RouterPaths:
-        """The network of the seed."""
+        """Return the network of the seed."""
 
     def write(self, table: str, columns: Mapping[str, Sequence[Any] | Ints]) -> None:
         """Add rows to a table."""
 
     def put(self, **numbers: float) -> None:
-        """Put down single numbers, by name."""
+        """Record single numbers, by name."""
 
     def processor_s(self) -> float:
-        """Seconds of the processor so far: for the speed of what was carried out, not for its results."""
+        """Return processor seconds so far: to measure speed, not for results."""
 
     def tell(self, doing: str, done: float) -> None:
-        """Say how far it is, from 0 to 1."""
+        """Report the current step and the progress, from 0 to 1."""

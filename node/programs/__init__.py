@@ -1,1 +1,3 @@
-"""Programs as nodes: a process in the host's namespaces that starts one, minds it, and ends with it."""
+"""Programs as nodes: a process in the host's namespaces that starts a program, supervises it, and ends with
+it.
+"""

@@ -1,10 +1,10 @@
-"""The words between a minder and the client in its program: JSON objects over a socket that has a name.
+"""Channel between a minder and the client in its program: JSON objects over a named socket.
 
-The socket is in the abstract namespace, which is the host's network namespace's own (unix(7)): no path can
-be too long, and nothing stays behind. To the client go {"do": "go", "start_ns", "late_us"}, {"do":
-"stop_drivers"} and {"do": "finish"}, also those that were said before it came; from it come {"did": "ready"},
-{"did": "log", "event", "fields"} and {"did": "progress", "published", "delivered", "silent"}. One client at a
-time: another one takes its place.
+The socket is in the abstract namespace, which each network namespace has for itself (unix(7)): no path can be
+too long, and nothing stays behind. The client receives {"do": "go", "start_ns", "late_us"}, {"do":
+"stop_drivers"} and {"do": "finish"}, also those sent before it connected; it sends {"did": "ready"}, {"did":
+"log", "event", "fields"} and {"did": "progress", "published", "delivered", "silent"}. There is one client at
+a time: a new one replaces it.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ WAITING_MAX = 4
 
 
 class ClientChannel:
-    """The minder's side. heard: is called with each message of the client."""
+    """The minder's side. heard: called with each message of the client."""
 
-    def __init__(self, heard: Callable[[Mapping[str, Any]], None]) -> None:
+    def __init__(self, on_message: Callable[[Mapping[str, Any]], None]) -> None:
         self.name = f"cutset-{os.getpid()}"
-        self._heard = heard
-        self._said: list[bytes] = []
+        self._on_message = on_message
+        self._sent: list[bytes] = []
         self._client: socket.socket | None = None
         self._listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listening.bind("\0" + self.name)
@@ -33,14 +33,14 @@ class ClientChannel:
         asyncio.get_running_loop().add_reader(self._listening, self._accept)
 
     def say(self, message: Mapping[str, Any]) -> None:
-        """To the client that is there, and to those that come."""
+        """Send a message to the current client, and to each client that connects later."""
         data = json.dumps(message).encode()
-        self._said.append(data)
+        self._sent.append(data)
         if self._client is not None:
             self._send(self._client, data)
 
     def close(self) -> None:
-        """No more words. Idempotent."""
+        """Close the channel. Idempotent."""
         self._drop()
         asyncio.get_running_loop().remove_reader(self._listening)
         self._listening.close()
@@ -51,7 +51,7 @@ class ClientChannel:
         client.setblocking(False)
         self._client = client
         asyncio.get_running_loop().add_reader(client, self._read)
-        for data in self._said:
+        for data in self._sent:
             self._send(client, data)
 
     def _read(self) -> None:
@@ -63,13 +63,13 @@ class ClientChannel:
         if not data:
             self._drop()
             return
-        self._heard(json.loads(data))
+        self._on_message(json.loads(data))
 
     def _send(self, client: socket.socket, data: bytes) -> None:
         try:
             client.send(data)
         except (BlockingIOError, ConnectionError):
-            return  # a client that is stopped, or going: its end will be seen
+            return  # a client that is stopped or ending: its end will be detected
 
     def _drop(self) -> None:
         if self._client is not None:

@@ -1,7 +1,7 @@
 """A program's own view of the machine: host name, /etc/hosts, /var/lib and /run (mount_namespaces(7)).
 
-Two instances of a program on one machine would otherwise share what they keep under fixed paths. All else is
-as outside. What the program needs and lies under a path that is covered is bound there again.
+Two instances of a program on one machine would otherwise share the files under fixed paths. Everything else
+is unchanged. Folders under a covered path that the program needs are mounted there again.
 """
 
 import ctypes
@@ -24,16 +24,16 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def hosts_text(members: Iterable[Member]) -> str:
-    """/etc/hosts: the hosts of a run by name."""
+    """Return the content of /etc/hosts: the hosts of a run by name."""
     lines = ["127.0.0.1 localhost", *(f"{member.address} {member.host}" for member in members)]
     return "\n".join(lines) + "\n"
 
 
 def enter_view(host: str, hosts: Path, storage: Path, kept: Sequence[Path]) -> None:
-    """Let the calling process, and all that it starts, see the machine as this host's.
+    """Give the calling process and its children the view of this host.
 
-    hosts: what is to be /etc/hosts. storage: what is to be /var/lib. kept: folders that stay where they are.
-    Raises OSError.
+    hosts: mounted as /etc/hosts. storage: mounted as /var/lib. kept: folders that stay at their paths. Raises
+    OSError.
     """
     _check(_libc.unshare(CLONE_NEWNS | CLONE_NEWUTS), "make namespaces")
     _mount(None, Path("/"), None, MS_REC | MS_PRIVATE)

@@ -1,4 +1,4 @@
-"""What a minder is told of the program that it starts: `NodeSpec.program`, as the testbed writes it."""
+"""Launch parameters of a program for its minder: `NodeSpec.program`, as the testbed writes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,10 +10,11 @@ from node.core.program import Program
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """folder: the program's own, where it starts and its files lie. python_path: where programs find
-    `cutset_client` and its modules. published, since: what the contract says of publishers' records, and from
-    when on subscribers are to get events. traits: of its role. key_log: the file in which it is to log the
-    keys of its TLS connections, if it is to. system: the folder of the system's file.
+    """Launch parameters of a program. folder: its own, in which it starts and its files are. python_path:
+    where programs find `cutset_client` and its modules. published, since: the contract's meaning of
+    publishers' records, and from when on subscribers must receive events. traits: of its role. key_log: the
+    file to which it must log the keys of its TLS connections; None: it need not. system: the folder of the
+    system's file.
     """
 
     program: Program
@@ -27,7 +28,7 @@ class Launch:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """Raises KeyError or TypeError if this is none."""
+        """Parse the JSON object. Raises KeyError or TypeError on invalid input."""
         return cls(
             Program.from_json(given["program"]),
             Path(given["folder"]),

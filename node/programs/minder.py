@@ -1,12 +1,12 @@
-"""The process that minds a program: it starts it in the host's namespaces, and ends with it.
+"""Minder: the process that starts a program in the host's namespaces, supervises it, and ends with it.
 
-It takes the place of a node process of ours: the launcher forks it, and hears from it that it is ready, how
-far its client is, and how it ended. It leads a process group of which the program and all that this starts
-are members, so that whoever kills, stops or continues a node does it to all of them at once. The program dies
-with it (prctl(2), PR_SET_PDEATHSIG), and it with the launcher.
+It replaces a node process with a machine: the launcher forks it and receives from it readiness, the progress
+of its client, and its end. It leads a process group that contains the program and its children, so that
+killing, stopping or continuing a node affects all of them at once. The program dies with the minder
+(prctl(2), PR_SET_PDEATHSIG), and the minder with the launcher.
 
-What the program leaves running when it ends falls to the minder (PR_SET_CHILD_SUBREAPER) and is killed. A
-program that ends by itself before it is asked to is a failure, whatever its exit code.
+Processes that the program leaves behind are adopted by the minder (PR_SET_CHILD_SUBREAPER) and killed. A
+program that ends without a request has failed, whatever its exit code.
 """
 
 import asyncio
@@ -41,12 +41,12 @@ PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 READ_BYTES = 1 << 16
 FAILED = 70  # EX_SOFTWARE of sysexits.h
 CLIENT_ENDS_S = 2.0
-"""A client that was told to finish ends by itself, or else is asked as its role says."""
+"""Time for a client to end by itself after finish, before its stop signal is sent."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def run_program(given: dict[str, Any], control: socket.socket) -> int:
-    """Run one program until it has ended; returns the exit code."""
+    """Run one program until it has ended; return the exit code."""
     spec = NodeSpec.from_json(given)
     assert spec.program is not None
     become(spec)
@@ -60,7 +60,7 @@ def run_program(given: dict[str, Any], control: socket.socket) -> int:
 
 
 class Minder:
-    """One program and what minds it."""
+    """One program under supervision."""
 
     def __init__(self, spec: NodeSpec, launch: Launch, control: socket.socket, log: Any) -> None:
         self._spec, self._launch, self._control, self._file = spec, launch, control, log
@@ -73,9 +73,9 @@ class Minder:
         self._process: subprocess.Popen[bytes]
 
     async def run(self) -> int:
-        """Until the program has ended; returns the exit code."""
+        """Run until the program has ended; return the exit code."""
         loop = asyncio.get_running_loop()
-        channel = ClientChannel(self._client_said)
+        channel = ClientChannel(self._client_reported)
         try:
             env = self._start(channel.name)
         except (OSError, ValueError, LookupError, subprocess.SubprocessError) as error:
@@ -84,13 +84,13 @@ class Minder:
         self._watch = ReadyWatch(self._program.ready, self._spec.address, env, str(self._launch.folder))
         self._output = Output(self.log, self._watch.saw_line)
         self._control.setblocking(False)
-        loop.add_reader(self._control, self._heard, channel)
+        loop.add_reader(self._control, self._read_control, channel)
         assert self._process.stdout is not None
         os.set_blocking(self._process.stdout.fileno(), False)
         loop.add_reader(self._process.stdout, self._read_output)
         ending = os.pidfd_open(self._process.pid)
         loop.add_reader(ending, self._ended.set)
-        self._do(self._tell_when_ready())
+        self._start_task(self._report_when_ready())
         await self._end()
         loop.remove_reader(ending)
         os.close(ending)
@@ -109,7 +109,7 @@ class Minder:
         self._file.write(log_line(line))
 
     def _start(self, channel: str) -> dict[str, str]:
-        """Start the program, in its view of the machine; returns its environment."""
+        """Start the program, in its view of the machine; return its environment."""
         hosts, storage = prepare(self._spec, self._launch)
         env = environment(self._spec, self._launch, channel)
         paths = [Path(each) for each in (sys.prefix, *self._launch.python_path.split(os.pathsep))]
@@ -128,11 +128,11 @@ class Minder:
         self.log(Log("started", {"run": list(self._program.run), "pid": self._process.pid}))
         return env
 
-    async def _tell_when_ready(self) -> None:
+    async def _report_when_ready(self) -> None:
         try:
             await self._watch.wait()
         except NotReadyError as error:
-            if self._spec.start:  # others may be out of reach now: it is for the run to go on with it
+            if self._spec.start:  # others may be unreachable now, so the run decides whether to continue
                 self.log(Log("not_ready", {"problem": str(error)}, "warning"))
                 return
             self._problem = str(error)
@@ -140,26 +140,26 @@ class Minder:
             return
         self._is_ready = True
         self.log(Log("ready", {}))
-        self._post({"did": "ready"})
+        self._send({"did": "ready"})
 
     async def _end(self) -> None:
-        """Wait for the program's end, and bring it about when that is asked for, or it does not get ready."""
-        gone = asyncio.ensure_future(self._ended.wait())
-        asked = asyncio.ensure_future(self._given_up.wait())
-        await asyncio.wait((gone, asked), return_when=asyncio.FIRST_COMPLETED)
-        asked.cancel()
+        """Wait for the program's end; stop the program on a finish request or if it does not become ready."""
+        ended = asyncio.ensure_future(self._ended.wait())
+        stop_requested = asyncio.ensure_future(self._given_up.wait())
+        await asyncio.wait((ended, stop_requested), return_when=asyncio.FIRST_COMPLETED)
+        stop_requested.cancel()
         if not self._ended.is_set() and self._program.is_client and not self._problem:
-            await asyncio.wait((gone,), timeout=CLIENT_ENDS_S)
+            await asyncio.wait((ended,), timeout=CLIENT_ENDS_S)
         if not self._ended.is_set():
-            self._ask_to_end()
-            await asyncio.wait((gone,), timeout=self._program.stop.grace_us / 1e6)
+            self._send_stop_signal()
+            await asyncio.wait((ended,), timeout=self._program.stop.grace_us / 1e6)
         if not self._ended.is_set():
             self.log(Log("killed", {"after_us": self._program.stop.grace_us}, "warning"))
             self._process.kill()
-            await gone
+            await ended
 
-    def _ask_to_end(self) -> None:
-        """The whole group, but for this process, which ignores it."""
+    def _send_stop_signal(self) -> None:
+        """Signal the whole group; this process ignores the signal."""
         number = signal.Signals[f"SIG{self._program.stop.signal}"]
         if number == signal.SIGKILL:
             self._process.kill()
@@ -182,15 +182,15 @@ class Minder:
 
     def _fail(self, problem: str) -> None:
         self.log(Log("failed", {"problem": problem}, "error"))
-        self._post({"did": "failed", "problem": problem})
+        self._send({"did": "failed", "problem": problem})
 
-    def _heard(self, channel: ClientChannel) -> None:
+    def _read_control(self, channel: ClientChannel) -> None:
         try:
             data = self._control.recv(MESSAGE_BYTES_MAX)
         except BlockingIOError:
             return
         if not data:
-            os.killpg(os.getpgrp(), signal.SIGKILL)  # the launcher is gone: nobody waits for us
+            os.killpg(os.getpgrp(), signal.SIGKILL)  # the launcher has ended: nothing waits for this process
         message = json.loads(data)
         if message["do"] in {"go", "stop_drivers", "finish"}:
             channel.say(message)
@@ -198,7 +198,7 @@ class Minder:
             self._is_finishing = True
             self._given_up.set()
 
-    def _client_said(self, message: Mapping[str, Any]) -> None:
+    def _client_reported(self, message: Mapping[str, Any]) -> None:
         match message["did"]:
             case "ready":
                 self._watch.was_told()
@@ -211,7 +211,7 @@ class Minder:
                 ]
                 progress = Progress(counts[0], counts[1], silent=bool(message["silent"]))
                 for report in progress_reports(progress):
-                    self._post(report)
+                    self._send(report)
 
     def _read_output(self) -> None:
         assert self._process.stdout is not None
@@ -220,13 +220,15 @@ class Minder:
                 self._output.feed(data)
             asyncio.get_running_loop().remove_reader(self._process.stdout)
 
-    def _do(self, work: Any) -> None:
+    def _start_task(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _post(self, message: Mapping[str, Any]) -> None:
-        """A launcher that does not read loses this: progress is cumulative, and the log has the rest."""
+    def _send(self, message: Mapping[str, Any]) -> None:
+        """Send to the launcher. If it does not read, the message is lost: progress is cumulative and the log
+        has the rest.
+        """
         with contextlib.suppress(BlockingIOError, ConnectionError):
             self._control.send(
                 json.dumps({**message, "name": self._spec.name}, separators=(",", ":")).encode()
@@ -234,7 +236,7 @@ class Minder:
 
 
 def becoming(program: Program) -> Callable[[], None]:
-    """What the forked child does before it becomes the program. Raises KeyError for an unknown user."""
+    """Return the function that prepares the forked child. Raises KeyError for an unknown user."""
     user = pwd.getpwnam(program.user) if program.user and os.geteuid() == 0 else None
     limits, own = program.limits, signal.Signals[f"SIG{program.stop.signal}"]
     processors = sorted(os.sched_getaffinity(0))[: limits.processors]
@@ -260,7 +262,7 @@ def becoming(program: Program) -> Callable[[], None]:
 
 
 def kill_children() -> None:
-    """Kill whatever this process has as children, again and again until it has none."""
+    """Kill the children of this process until none is left."""
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)

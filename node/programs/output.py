@@ -7,21 +7,21 @@ from node.core.machine import Log
 LINE_BYTES_MAX = 8192
 LAST_WORDS_MAX = 160
 OUTPUT_BYTES_MAX = 64 << 20
-"""Of one life of a program; the rest is left out, and that is said."""
+"""Limit for one process generation of a program; the rest is omitted and the log reports that."""
 
 
 class Output:
-    """Cuts what a program writes into lines. log: takes them. seen: is told each line, too."""
+    """Splits a program's output into lines. log: takes log lines. seen: called with each line."""
 
     def __init__(self, log: Callable[[Log], None], seen: Callable[[str], None]) -> None:
         self.last = ""
-        """The last line that was not empty, shortened: why a program ended stands there, as a rule."""
+        """The last non-empty line, shortened: it usually contains the reason for a program's end."""
         self._log, self._seen = log, seen
         self._rest = b""
         self._left_bytes = OUTPUT_BYTES_MAX
 
     def feed(self, data: bytes) -> None:
-        """Bytes as they come."""
+        """Process received bytes."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._line(line)
@@ -30,7 +30,7 @@ class Output:
             self._rest = self._rest[LINE_BYTES_MAX:]
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Process an unfinished last line at the end of the output."""
         if self._rest:
             self._line(self._rest)
             self._rest = b""
@@ -39,8 +39,8 @@ class Output:
         text = line.decode(errors="backslashreplace").rstrip("\r")
         self._seen(text)
         if text.strip():
-            said = "".join(each if each.isprintable() else " " for each in text).strip()
-            self.last = said if len(said) <= LAST_WORDS_MAX else f"{said[:LAST_WORDS_MAX]}…"
+            shown = "".join(each if each.isprintable() else " " for each in text).strip()
+            self.last = shown if len(shown) <= LAST_WORDS_MAX else f"{shown[:LAST_WORDS_MAX]}…"
         if self._left_bytes <= 0:
             return
         self._left_bytes -= len(line) + 1

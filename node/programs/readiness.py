@@ -1,4 +1,4 @@
-"""When a program counts as ready: by a port, its output, HTTP, a command, its client's word."""
+"""Readiness of a program: by a port, its output, HTTP, a command, or a report of its client."""
 
 import asyncio
 import re
@@ -14,30 +14,32 @@ STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})")
 
 
 class NotReadyError(Exception):
-    """A program was not ready in time; the message says what was waited for."""
+    """A program was not ready in time; the message names the unmet condition."""
 
 
 class ReadyWatch:
-    """Waits for all that a `Readiness` asks for. It is told of lines of output, and of the client's word."""
+    """Waits for all conditions of a `Readiness`. It is notified of lines of output and of the client's
+    report.
+    """
 
     def __init__(self, wanted: Readiness, address: str, env: Mapping[str, str], folder: str) -> None:
         self._wanted, self._address = wanted, address
         self._env, self._folder = env, folder
         self._pattern = re.compile(wanted.line) if wanted.line else None
-        self._line, self._told = asyncio.Event(), asyncio.Event()
+        self._line, self._reported = asyncio.Event(), asyncio.Event()
         self._waiting = ""
 
     def saw_line(self, text: str) -> None:
-        """A line of the program's output."""
+        """Handle a line of the program's output."""
         if self._pattern is not None and self._pattern.search(text):
             self._line.set()
 
     def was_told(self) -> None:
-        """The client says that it is ready."""
-        self._told.set()
+        """Handle the client's report that it is ready."""
+        self._reported.set()
 
     async def wait(self) -> None:
-        """Raises NotReadyError when time is over."""
+        """Wait until ready. Raises NotReadyError at the timeout."""
         limit_s = self._wanted.within_us / 1e6
         try:
             async with asyncio.timeout(limit_s):
@@ -65,7 +67,7 @@ class ReadyWatch:
         if wanted.command:
             steps.append((f"{' '.join(wanted.command)} does not end with code 0", _until(self._succeeds)))
         if wanted.is_told:
-            steps.append(("its client did not say so", self._told.wait()))
+            steps.append(("its client did not report it", self._reported.wait()))
         return steps
 
     async def _accepts(self, port: int) -> bool:
@@ -91,18 +93,18 @@ class ReadyWatch:
 
 
 async def _until(attempt: Callable[[], Awaitable[bool]]) -> None:
-    """Attempt it again and again: who calls limits the time."""
+    """Repeat an attempt until it succeeds: the caller limits the time."""
     while True:
         try:
             if await attempt():
                 return
         except (OSError, TimeoutError, EOFError):
-            pass  # not yet: the next attempt tells
+            pass  # not yet: the next attempt may succeed
         await asyncio.sleep(AGAIN_S)
 
 
 async def _answers(address: str) -> bool:
-    """Whether an HTTP address answers with a status below 400."""
+    """Return whether an HTTP address answers with a status below 400."""
     parts = urllib.parse.urlsplit(address)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
     try:

@@ -1,4 +1,4 @@
-"""What a program finds when it starts: folder, files, storage, environment, and what its client is told."""
+"""Environment of a program at its start: folder, files, storage, variables, and its client's parameters."""
 
 import json
 import os
@@ -16,19 +16,21 @@ from node.programs.launch import Launch
 from node.tcp.child import open_append
 
 CLIENT_VARIABLE = "CUTSET_CLIENT"
-"""Names the file that tells a client what it is."""
+"""Variable with the file that contains a client's parameters."""
 CLIENT_FILE = "client.json"
 HOSTS_FILE = "hosts"
 KEY_LOG_VARIABLE = "SSLKEYLOGFILE"
-"""By which Python's ssl, curl, Firefox and many others know where to log the keys of TLS connections."""
+"""Variable by which Python's ssl, curl, Firefox and many others know where to log the keys of TLS
+connections.
+"""
 NOT_HANDED_ON = ("CUTSET_", "PYTHON", "VIRTUAL_ENV")
-"""Beginnings of variables that are Cutset's own business."""
+"""Prefixes of variables that programs do not inherit."""
 
 
 def prepare(spec: NodeSpec, launch: Launch) -> tuple[Path, Path]:
     """Write a program's files, and begin a session in its record of deliveries.
 
-    Returns what is to be its /etc/hosts and its /var/lib. Raises OSError, and KeyError for an unknown user.
+    Returns the files for its /etc/hosts and /var/lib. Raises OSError, and KeyError for an unknown user.
     """
     folder, program = launch.folder, launch.program
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,7 +40,7 @@ def prepare(spec: NodeSpec, launch: Launch) -> tuple[Path, Path]:
         _begin_key_log(launch.key_log, program.user)
     storage = Path(spec.storage) if spec.storage is not None else folder / "storage"
     if not program.keeps_storage:
-        shutil.rmtree(storage, ignore_errors=True)  # there may be none
+        shutil.rmtree(storage, ignore_errors=True)  # it may not exist
     storage.mkdir(parents=True, exist_ok=True)
     hosts = folder / HOSTS_FILE
     hosts.write_text(hosts_text(spec.members))
@@ -49,21 +51,21 @@ def prepare(spec: NodeSpec, launch: Launch) -> tuple[Path, Path]:
 
 
 def environment(spec: NodeSpec, launch: Launch, channel: str) -> dict[str, str]:
-    """The program's environment: the machine's, less what is Cutset's own, and what its role says."""
+    """Return the program's environment: the machine's without Cutset's variables, and its role's."""
     given = {name: value for name, value in os.environ.items() if not name.startswith(NOT_HANDED_ON)}
     own = {"PYTHONPATH": launch.python_path, "PYTHONUNBUFFERED": "1", "HOME": str(launch.folder)}
     if launch.key_log is not None:
         own[KEY_LOG_VARIABLE] = str(launch.key_log)
     if launch.program.is_client:
-        told = launch.folder / CLIENT_FILE
-        told.write_text(json.dumps(client_words(spec, launch, channel)))
-        own[CLIENT_VARIABLE] = str(told)
+        client_file = launch.folder / CLIENT_FILE
+        client_file.write_text(json.dumps(client_words(spec, launch, channel)))
+        own[CLIENT_VARIABLE] = str(client_file)
     return {**given, **own, **launch.program.env}
 
 
 def _begin_key_log(path: Path, user: str) -> None:
-    """An empty file that nobody else can read. That of an earlier life is kept beside it: not every program
-    appends.
+    """Create an empty key log that only the program's user can read. The file of an earlier process
+    generation is renamed, because some programs do not append.
     """
     if path.exists():
         earlier = sum(1 for _ in path.parent.glob(f"{path.stem}*{path.suffix}"))
@@ -74,7 +76,7 @@ def _begin_key_log(path: Path, user: str) -> None:
 
 
 def client_words(spec: NodeSpec, launch: Launch, channel: str) -> Mapping[str, object]:
-    """What `cutset_client` is told: see `cutset_client.session`."""
+    """Return the parameters of `cutset_client`: see `cutset_client.session`."""
     return {
         "name": spec.name,
         "region": spec.region,

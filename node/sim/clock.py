@@ -1,8 +1,8 @@
-"""Virtual time: planned actions, in order of their time, and at the same time in order of their planning.
+"""Virtual time: planned actions run in order of time; those of the same time in the order of planning.
 
-An action is a function and the one argument that it will be called with: plain tuples, since a simulated
-second of a large system is millions of them. Those of one moment are in a list, and only moments on a heap:
-where delays are alike, thousands of messages arrive at once.
+An action is a function and its one argument: plain tuples, because a simulated second of a large system has
+millions of them. The actions of one moment are in a list, and the heap has only moments: with equal delays,
+thousands of messages arrive at the same time.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Action = Callable[[Any], None]
 
 
 class Clock:
-    """Time is in microseconds and moves only from one action to the next."""
+    """Virtual clock. Time is in microseconds and moves only from one action to the next."""
 
     __slots__ = ("_moments", "_planned", "_serial", "now_us")
 
@@ -24,7 +24,7 @@ class Clock:
         self._serial = 0
 
     def at(self, time_us: int, action: Action, argument: Any = None) -> None:
-        """Plan `action(argument)`; what is planned for the past happens now."""
+        """Plan `action(argument)`; an action planned for the past runs now."""
         self._serial += 1
         if time_us < self.now_us:  # noqa: PLR1730 - max() costs three times as much, millions of times
             time_us = self.now_us
@@ -36,15 +36,15 @@ class Clock:
             planned.append((action, argument))
 
     def run_until(self, time_us: int) -> None:
-        """Let everything happen that is planned up to and at `time_us`."""
+        """Run all actions planned up to and at `time_us`."""
         moments = self._moments
         while moments and moments[0] <= time_us:
             self.now_us = heappop(moments)
             for action, argument in self._planned.pop(self.now_us):
-                action(argument)  # what it plans for this moment is in a list of its own, after this one
+                action(argument)  # actions that it plans for this moment are in a new list, after this one
         self.now_us = max(self.now_us, time_us)
 
     @property
     def actions(self) -> int:
-        """How many were planned so far: the measure of a simulation's work."""
+        """Number of actions planned so far: the measure of a simulation's work."""
         return self._serial

@@ -1,7 +1,8 @@
-"""Connections between simulated processes, and the ports and links that they go through.
+"""Connections between simulated processes, and the ports and links that they cross.
 
-Opening a connection takes one round trip and needs both directions. The other end learns of a close in order,
-of an abort as soon as possible. A cut is of one direction between two regions, or two hosts of one.
+Opening a connection takes one round trip and needs both directions. The other end is notified of a close in
+order, of an abort as soon as possible. A cut affects one direction between two regions, or between two hosts
+of a region.
 """
 
 from collections.abc import Callable
@@ -36,7 +37,7 @@ class Connections:
         self._ports: dict[str, tuple[Port, Port]] = {}  # outward and inward, by host
         self._links: dict[Hop, LinkDirection] = {}
 
-    # --- What is done to the links
+    # --- Faults of links
 
     def cut(self, hop: Hop) -> None:
         """Cut one direction of a link; several cuts may hold at once."""
@@ -55,18 +56,20 @@ class Connections:
                 pipe.note_heal()
 
     def change(self, hop: Hop, line: Line) -> None:
-        """Change what a link does to what enters it from now on."""
+        """Change a link's parameters for traffic that enters it from now on."""
         self.link(hop).change(line)
 
     def link(self, hop: Hop) -> LinkDirection:
-        """The direction of a hop. Raises ValueError if there is none."""
+        """Return the direction of a hop. Raises ValueError if no link joins its ends."""
         link = self._links.get(hop)
         if link is None:
             link = self._links[hop] = LinkDirection(hop, self._wires.line(hop), self._random)
         return link
 
     def longest_wait(self) -> tuple[Hop, int] | None:
-        """The link for which what comes to it now waits longest, and for how many microseconds, if any."""
+        """Return the link with the longest queueing delay and that delay in microseconds, if any link has
+        one.
+        """
         waits = {hop: round(link.free_us - self._clock.now_us) for hop, link in self._links.items()}
         waiting = [(hop, wait_us) for hop, wait_us in waits.items() if wait_us > 0]
         return max(waiting, key=lambda each: each[1], default=None)
@@ -99,7 +102,7 @@ class Connections:
         self._clock.at(self._clock.now_us + delay_us, arrive)
 
     def _open(self, node: Node, other: Node, peer: str, ends_us: int) -> None:
-        """The SYN has arrived: the accepting end is open, the dialling one when the answer is there."""
+        """Handle the SYN: the accepting end is open; the dialling one will be when the answer arrives."""
         near, far = self._joined(node, other)
         near.dialled = peer
         far.outward.send(0, m.Connected(near.number, peer))
@@ -134,7 +137,7 @@ class Connections:
     # --- While it is open
 
     def send(self, node: Node, effect: m.Send) -> None:
-        """Carry out a Send; nothing happens on a connection that is closed."""
+        """Execute a Send; on a closed connection it has no effect."""
         end = self.ends.get(effect.connection)
         if end is None:
             return
@@ -155,7 +158,7 @@ class Connections:
             end.outward.when_room(tell)
 
     def arrived(self, end: End, given: m.Input, size_bytes: int) -> None:
-        """An input has arrived at this end; one that is not read waits, and takes up the window."""
+        """Deliver an input at this end; if the end is not read, the input waits and occupies the window."""
         if not end.open:
             return
         node = end.node
@@ -177,20 +180,20 @@ class Connections:
         kind = type(given)
         if kind is m.Disconnected:
             self._forget(end)
-            if end.dialled is not None:  # reset before the answer came
+            if end.dialled is not None:  # reset before the answer arrived
                 given = m.ConnectFailed(end.dialled, "reset")
         elif kind is m.Connected:
             end.dialled = None
         self._give(end.node, given)
 
     def pause_reading(self, number: int) -> None:
-        """Hold back what arrives at this end until `resume_reading`."""
+        """Hold back inputs at this end until `resume_reading`."""
         end = self.ends.get(number)
         if end is not None and end.held is None:
             end.held = []
 
     def resume_reading(self, number: int) -> None:
-        """Hand over what waits at this end, and read on."""
+        """Deliver the inputs that wait at this end, and resume reading."""
         end = self.ends.get(number)
         if end is not None and end.held is not None:
             self._clock.at(self._clock.now_us, self._read_on, end)
@@ -207,20 +210,20 @@ class Connections:
     # --- Closing
 
     def close(self, end: End, *, abort: bool) -> None:
-        """Close from this side; the other side learns of it in order, of an abort as soon as possible."""
+        """Close from this side; the other side is notified in order, of an abort as soon as possible."""
         if not end.open:
             return
         self._forget(end)
-        gone = m.Disconnected(end.other.number, CLOSED)
+        disconnected = m.Disconnected(end.other.number, CLOSED)
         if abort:
             end.outward.discard()
-            end.outward.hurry(gone)
+            end.outward.hurry(disconnected)
         else:
             end.outward.close()
-            end.outward.send(0, gone)
+            end.outward.send(0, disconnected)
 
     def reset(self, end: End) -> None:
-        """Abort a connection that stands, as if both ends had got a RST."""
+        """Abort an established connection, as if both ends had received a RST."""
         if end.open and end.dialled is None:
             self.close(end, abort=True)
             self._give(end.node, m.Disconnected(end.number, RESET))
@@ -251,7 +254,7 @@ class Connections:
         return ports
 
     def _route(self, here: HostAndRegion, there: HostAndRegion) -> tuple[LinkDirection, ...]:
-        """The links between two hosts; none within a region, unless the two may be kept apart."""
+        """Return the links between two hosts; none within a region, unless the two hosts may be separated."""
         if (here[0], there[0]) in self._wires.apart:
             return (self.link((here[0], there[0])),)
         return tuple(self.link(hop) for hop in self._wires.route(here[1], there[1]))

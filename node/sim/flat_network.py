@@ -1,11 +1,10 @@
 """A network without connections, in virtual time, for as many nodes as memory holds.
 
-It runs machines that reach their peers by address (`node.core.peers.peer_pool`): a message is one entry on
-the heap and arrives after the delay between two nodes, which is constant, so that what is sent to one node
-arrives in order. Nothing else takes time: no rates, no queues, no processors. Routes that are cut are
-silent; whoever sends to a node that is gone hears that it is unreachable, as from its host. What a node
-stores is on disk at once, and nobody is told so. `node.sim.sim_network` models TCP, for up to some thousand
-processes.
+It runs machines that reach their peers by address (`node.core.peers.peer_pool`). A message is one entry on the heap
+and arrives after the delay between two nodes, which is constant, so messages to one node arrive in order.
+Nothing else takes time: there are no rates, queues or processors. Cut routes are silent; a sender to a node
+that has ended receives Unreachable, as from the node's host. Storage is durable at once, without Synced.
+`node.sim.sim_network` models TCP, for up to some thousand processes.
 
 The same machines, seeds and faults give the same trace.
 """
@@ -30,15 +29,15 @@ from node.sim.storage import Disk
 Delay = Callable[[Address, Address], int]
 """Microseconds from one address to another."""
 Reaches = Callable[[Address, Address], bool]
-"""Whether a way between two addresses is not cut."""
+"""Returns whether the route between two addresses is not cut."""
 Told = Callable[[Address, int, m.Effect], None]
-"""Is told of a node's Record, Measure or Log: who, when, what."""
+"""Receives a node's Record, Measure or Log: address, time, effect."""
 Watch = Callable[[Address, Address, Sequence[Any]], None]
-"""Is told of messages that are sent: by whom, to whom, what."""
+"""Observes messages as they are sent: sender, receiver, messages."""
 
 
-def _look_away(_address: Address, _time_us: int, _effect: m.Effect) -> None:
-    """Nothing is kept."""
+def _ignore(_address: Address, _time_us: int, _effect: m.Effect) -> None:
+    """Ignore the effect."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,10 +54,10 @@ class FlatNode:
 class FlatNetwork:
     """All nodes. `sent` counts messages that were sent.
 
-    `reaches` may be set at any time to cut ways, and `watch` to see what is sent.
+    `reaches` may be set at any time to cut routes, and `watch` to observe sent messages.
     """
 
-    def __init__(self, delay_us: Delay, told: Told = _look_away) -> None:
+    def __init__(self, delay_us: Delay, told: Told = _ignore) -> None:
         self.clock = Clock()
         self.nodes: dict[Address, FlatNode] = {}
         self.reaches: Reaches | None = None
@@ -75,11 +74,11 @@ class FlatNetwork:
         self.clock.at(self.clock.now_us, self._begin, node)
 
     def add(self, address: Address, machine: PeerMachine) -> None:
-        """A node that has been running for long: it is not told to start."""
+        """Add a node that has been running for long: it receives no Started."""
         self.nodes[address] = FlatNode(address, machine, is_ready=True)
 
     def kill(self, address: Address) -> None:
-        """The node is gone at once, without a word."""
+        """End the node at once, without a notification."""
         self.nodes.pop(address).is_finished = True
 
     def give(self, address: Address, given: PeerInput) -> None:
@@ -87,12 +86,12 @@ class FlatNetwork:
         self._give(self.nodes[address], given)
 
     def call(self, address: Address, act: Callable[[Any, int], Sequence[Any]]) -> None:
-        """Let something be done with a node's machine, and carry out the effects that it returns."""
+        """Call `act` with a node's machine, and execute the effects that it returns."""
         node = self.nodes[address]
-        self._carry_out(node, act(node.machine, self.clock.now_us))
+        self._execute(node, act(node.machine, self.clock.now_us))
 
     def run(self, until_us: int) -> None:
-        """Let virtual time pass."""
+        """Advance virtual time."""
         self.clock.run_until(until_us)
 
     # --- Inputs
@@ -104,7 +103,7 @@ class FlatNetwork:
 
     def _give(self, node: FlatNode, given: PeerInput) -> None:
         if not node.is_finished:
-            self._carry_out(node, node.machine.handle(given, self.clock.now_us))
+            self._execute(node, node.machine.handle(given, self.clock.now_us))
 
     def _arrive(self, sent: tuple[Address, Address, Sequence[Any]]) -> None:
         source, target, messages = sent
@@ -114,7 +113,7 @@ class FlatNetwork:
                 back_us = self._delay_us(target, source)
                 self.clock.at(self.clock.now_us + back_us, self._refuse, (source, target))
             return
-        self._carry_out(node, node.machine.handle(ReceivedFrom(source, messages), self.clock.now_us))
+        self._execute(node, node.machine.handle(ReceivedFrom(source, messages), self.clock.now_us))
 
     def _refuse(self, between: tuple[Address, Address]) -> None:
         source, target = between
@@ -129,7 +128,7 @@ class FlatNetwork:
 
     # --- Effects
 
-    def _carry_out(self, node: FlatNode, effects: Sequence[Any]) -> None:
+    def _execute(self, node: FlatNode, effects: Sequence[Any]) -> None:
         now_us, at, reaches = self.clock.now_us, self.clock.at, self.reaches
         for effect in effects:
             kind = type(effect)

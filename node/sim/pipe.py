@@ -1,22 +1,22 @@
-"""One direction of a simulated connection: FIFO, delayed, as fast as what it goes through, and silent while
-a link that it crosses is cut.
+"""One direction of a simulated connection: FIFO, delayed, limited by the rates of ports and links, and silent
+while a link that it crosses is cut.
 
-It behaves as TCP does towards a machine: nothing is lost or reordered while the connection lives. Within a
-region a message occupies its sender's port and its receiver's, between regions the links from one to the
-other; it shares them with all that go through them, and its last bit is followed. Messages of a single
-segment do not wait for long messages of other connections at a port, as packets of several connections take
-turns there.
+To a machine it behaves like TCP: nothing is lost or reordered while the connection exists. Within a region a
+message occupies its sender's port and its receiver's; between regions it occupies the links from one to the
+other, which all traffic through them shares. The model tracks a message's last bit. Messages of a single
+segment do not wait for long messages of other connections at a port, because packets of several connections
+alternate there.
 
-Reading of the Sprinkler paper (5.2: 1 Gbit/s inside of a region, 10 Gbit/s between regions): what leaves a
-region does not share the rate of its host's port. Otherwise the tail's port alone, with the peers' share,
-would be over its rate at the fanout of 4 that the paper finds best. In emulated networks it does share it.
+Interpretation of the Sprinkler paper (5.2: 1 Gbit/s inside a region, 10 Gbit/s between regions): traffic that
+leaves a region does not share the rate of its host's port. Otherwise the tail's port alone, with the peers'
+share, would exceed its rate at the fanout of 4 that the paper finds best. In emulated networks it does share
+it.
 
-What is in flight when a link is cut, and what is handed over during the cut, arrives after it ends,
-`RETRANSMIT_US` later. Where only the other direction is cut, what is in flight still arrives, but nothing
-new is sent: acknowledgements do not come. A lost segment comes a round trip later, the last one of a message
-`RETRANSMIT_US` later. While a long message is under way, the other end hears that parts of it have come. Not
-modelled: congestion windows and slow start, acknowledgements' own bytes, queues
-that overflow.
+Data in flight when a link is cut, and data sent during the cut, arrives after the cut ends, `RETRANSMIT_US`
+later. If only the other direction is cut, data in flight still arrives, but nothing new is sent, because
+acknowledgements are missing. A lost segment arrives a round trip later, the last one of a message
+`RETRANSMIT_US` later. During a long message, the other end is notified of its parts. Not modelled: congestion
+windows and slow start, the bytes of acknowledgements, queues that overflow.
 """
 
 from collections import deque
@@ -27,17 +27,17 @@ from node.core import machine as m
 from node.sim.clock import Clock
 from node.sim.wires import SEGMENT_BYTES, LinkDirection, Port, wire_bytes
 
-RETRANSMIT_US = 200_000  # the kernel's least retransmission time-out
-LOW_WATER_BYTES = 65_536  # a pipe with less than this not sent can take more
-PROGRESS_US = 100_000  # how often the other end hears of parts of a message
-WINDOW_BYTES = 4 << 20  # that a process which does not read may leave in its kernel
+RETRANSMIT_US = 200_000  # the kernel's minimum retransmission timeout
+LOW_WATER_BYTES = 65_536  # a pipe with less unsent data than this can take more
+PROGRESS_US = 100_000  # interval of notifications about parts of a message
+WINDOW_BYTES = 4 << 20  # unread data of a process that its kernel accepts
 
 Parcel = tuple[int, int, m.Input]
-"""What travels: its bytes, those on the wire with headers, and the input."""
+"""A message in transit: its bytes, its bytes on the wire with headers, and the input."""
 Progress = tuple[int, int, tuple[int, m.Input]]
-"""When the other end next hears of a part, when it last does, and the flight and the message."""
+"""Times of the next and the last notification about parts, and the flight and the message."""
 Step = tuple[int, int, Parcel]
-"""Of a parcel between regions: in which flight, and which of the links comes next."""
+"""A parcel between regions: its flight, the index of its next link, the parcel."""
 Deliver = Callable[[Any, m.Input, int], None]
 """Takes the end, the input and its size in bytes."""
 
@@ -45,7 +45,7 @@ Deliver = Callable[[Any, m.Input, int], None]
 class Pipe:
     """Carries inputs from one end of a connection to the other, within a region. `target` is that end.
 
-    deliver: what happens at the other end.
+    deliver: called at the other end.
     """
 
     __slots__ = (
@@ -59,7 +59,7 @@ class Pipe:
         "_left_us",
         "_out",
         "_pending",
-        "_told_us",
+        "_progress_until_us",
         "_unread",
         "delay_us",
         "target",
@@ -71,17 +71,17 @@ class Pipe:
         self._out, self._in = ports
         self.delay_us = self._out.delay_us + self._in.delay_us
         self._deliver = deliver
-        self._left_us = 0.0  # when the last bit handed over so far has left the port
-        self._arrived_us = 0.0  # nothing overtakes
+        self._left_us = 0.0  # when the last bit sent so far has left the port
+        self._arrived_us = 0.0  # keeps the order of arrival
         self._pending = 0  # deliveries that wait for the receiver's port
-        self._flight = 0  # what is planned for an earlier flight does not take place
-        self._told_us = 0  # until when the other end hears of parts
+        self._flight = 0  # events planned for an earlier flight are void
+        self._progress_until_us = 0  # until when the other end is notified of parts
         self._unread = 0  # bytes that arrived and were not read
         self._awaited: Callable[[Any], None] | None = None
         self._discarded = False
 
     def send(self, size_bytes: int, given: m.Input) -> None:
-        """Hand over an input of this size, which arrives at the other end."""
+        """Send an input of this size, which arrives at the other end."""
         port = self._out
         now_us: float = self._clock.now_us
         on_wire = wire_bytes(size_bytes)
@@ -93,21 +93,21 @@ class Pipe:
             self._left_us = left_us
         at_us = int(self._left_us) + self.delay_us
         if takes_us > PROGRESS_US:
-            self._tell_progress(self._left_us, self.delay_us, (0, given))
+            self._schedule_progress(self._left_us, self.delay_us, (0, given))
         self._clock.at(at_us, self._reach, (size_bytes, on_wire, given))
 
     def when_room(self, action: Callable[[Any], None]) -> None:
-        """Call `action(None)` once, as soon as little waits to be sent and the receiver's window is open."""
+        """Call `action(None)` once, when little unsent data is left and the receiver's window is open."""
         self._awaited = action
-        self._look_for_room(None)
+        self._check_room(None)
 
     def read(self, size_bytes: int) -> None:
-        """The receiver has read so much of what it had left unread."""
+        """Note that the receiver has read this much of its unread data."""
         self._unread -= size_bytes
-        self._look_for_room(None)
+        self._check_room(None)
 
     def leave_unread(self, size_bytes: int) -> None:
-        """The receiver leaves so much unread for now."""
+        """Note that the receiver leaves this much unread for now."""
         self._unread += size_bytes
 
     def discard(self) -> None:
@@ -116,21 +116,22 @@ class Pipe:
         self._awaited = None
 
     def close(self) -> None:
-        """Nothing will be sent any more."""
+        """Stop waiting for room: nothing more will be sent."""
         self._awaited = None
 
     def hurry(self, given: m.Input) -> None:
-        """After `discard`: hand this to the other end as soon as possible."""
+        """Deliver this to the other end as soon as possible; used after `discard`."""
         self._clock.at(self._clock.now_us + self.delay_us, self._hurried, given)
 
-    def _tell_progress(self, sent_us: float, delay_us: int, part: tuple[int, m.Input]) -> None:
-        """The other end hears of parts until a message is sent, and `delay_us` longer, or of those of the
-        messages before it. part: the message's flight, and the message.
+    def _schedule_progress(self, sent_us: float, delay_us: int, part: tuple[int, m.Input]) -> None:
+        """Notify the other end of parts until a message is sent, and `delay_us` longer.
+
+        Notifications for earlier messages count, too. part: the message's flight, and the message.
         """
-        at_us = max(self._told_us, self._clock.now_us + delay_us) + PROGRESS_US
+        at_us = max(self._progress_until_us, self._clock.now_us + delay_us) + PROGRESS_US
         end_us = int(sent_us) + delay_us
         if at_us < end_us:
-            self._told_us = end_us
+            self._progress_until_us = end_us
             self._clock.at(at_us, self._progressed, (at_us, end_us, part))
 
     def _progressed(self, progress: Progress) -> None:
@@ -144,7 +145,7 @@ class Pipe:
             self._clock.at(at_us, self._progressed, (at_us, end_us, part))
 
     def _reach(self, parcel: Parcel) -> None:
-        """The last bit is at the receiver's port, which may still be busy with others'."""
+        """Handle the arrival of the last bit at the receiver's port, which other traffic may still occupy."""
         size_bytes, on_wire, given = parcel
         port = self._in
         now_us: float = self._clock.now_us
@@ -170,12 +171,12 @@ class Pipe:
     def _hurried(self, given: m.Input) -> None:
         self._deliver(self.target, given, 0)
 
-    def _look_for_room(self, _: Any) -> None:
+    def _check_room(self, _: Any) -> None:
         if self._awaited is None or self._unread >= WINDOW_BYTES:
             return
         room_us = int(self._left_us - LOW_WATER_BYTES * self._out.us_per_byte)
         if room_us > self._clock.now_us:
-            self._clock.at(room_us, self._look_for_room, None)
+            self._clock.at(room_us, self._check_room, None)
             return
         self._offer_room()
 
@@ -186,7 +187,7 @@ class Pipe:
 
 
 class WidePipe(Pipe):
-    """Between regions: over links that can be cut, slow and lossy.
+    """A pipe between regions: over links that can be cut, slow and lossy.
 
     links: those that it crosses, and those of the other direction.
     """
@@ -212,18 +213,18 @@ class WidePipe(Pipe):
     ) -> None:
         super().__init__(clock, ports, target, deliver)
         self._links, self._back = links
-        self._flying: deque[Parcel] = deque()  # what is on its way, in order
-        self._held: deque[Parcel] = deque()  # handed over after that, waiting for the links
+        self._flying: deque[Parcel] = deque()  # in flight, in order
+        self._held: deque[Parcel] = deque()  # sent later, waiting for the links
         self._queued_bytes = 0  # not yet through the first link
-        self._passed_us = [0.0] * len(self._links)  # nothing overtakes into a link,
-        self._reached_us = [0] * len(self._links)  # nor out of it
-        self._cut_links = 0  # how many of its links are cut, there or back
+        self._passed_us = [0.0] * len(self._links)  # keeps the order into a link,
+        self._reached_us = [0] * len(self._links)  # and out of it
+        self._cut_links = 0  # number of its links that are cut, in either direction
         for link in (*self._links, *self._back):
             link.pipes[self] = None
             self._cut_links += link.cuts > 0
 
     def delay_us_now(self) -> int:
-        """The one-way delay, as the links are now."""
+        """Return the current one-way delay."""
         return self.delay_us + sum(link.delay_at_us(self._clock.now_us) for link in self._links)
 
     def send(self, size_bytes: int, given: m.Input) -> None:
@@ -236,17 +237,17 @@ class WidePipe(Pipe):
             self._fly(parcel)
 
     def note_cut(self, link: LinkDirection) -> None:
-        """A direction of this pipe was cut: what is in flight has to be sent again."""
+        """Handle a cut of a link of this pipe: data in flight must be sent again."""
         self._cut_links += 1
         if link in self._links:
             self._flight += 1
-            self._told_us = 0
+            self._progress_until_us = 0
             self._held.extendleft(reversed(self._flying))
             self._flying.clear()
             self._queued_bytes = sum(parcel[0] for parcel in self._held)
 
     def note_heal(self) -> None:
-        """A cut has ended: if it was the last one, everything that waits is sent."""
+        """Handle the end of a cut: after the last one, all waiting data is sent."""
         self._cut_links -= 1
         if self._cut_links:
             return
@@ -264,8 +265,8 @@ class WidePipe(Pipe):
         self._queued_bytes = 0
 
     def hurry(self, given: m.Input) -> None:
-        """See `Pipe`. A reset does not cross a cut link and is not repeated: what the other end sends next is
-        answered by another one.
+        """Deliver this as soon as possible. A reset does not cross a cut link and is not repeated: a later
+        message of the other end triggers another one.
         """
         if self._cut_links:
             self._discarded = False
@@ -274,7 +275,7 @@ class WidePipe(Pipe):
             self._clock.at(self._clock.now_us + self.delay_us_now(), self._hurried, given)
 
     def leave_links(self) -> None:
-        """The connection is gone."""
+        """Detach a closed connection from its links."""
         for link in (*self._links, *self._back):
             link.pipes.pop(self, None)
 
@@ -286,7 +287,7 @@ class WidePipe(Pipe):
         self._clock.at(at_us, self._enter, (self._flight, 0, parcel))
 
     def _enter(self, step: Step) -> None:
-        """The last bit is at the beginning of a link."""
+        """Handle the arrival of the last bit at the beginning of a link."""
         flight, stage, parcel = step
         if flight != self._flight:
             return
@@ -300,18 +301,18 @@ class WidePipe(Pipe):
         self._passed_us[stage] = done_us
         if done_us > now_us + PROGRESS_US:
             further_us = sum(each.delay_us for each in self._links[stage:]) + self._in.delay_us
-            self._tell_progress(done_us, further_us, (flight, parcel[2]))
+            self._schedule_progress(done_us, further_us, (flight, parcel[2]))
         self._clock.at(int(done_us), self._through, step)
 
     def _through(self, step: Step) -> None:
-        """The last bit has entered the link: it travels."""
+        """Handle that the last bit has entered the link: its propagation begins."""
         flight, stage, parcel = step
         if flight != self._flight:
             return
         if stage == 0:
             self._queued_bytes -= parcel[0]
             if self._awaited is not None:
-                self._look_for_room(None)
+                self._check_room(None)
         now_us = self._clock.now_us
         at_us = now_us + self._links[stage].travels_us(now_us)
         if at_us < self._reached_us[stage]:  # noqa: PLR1730
@@ -324,14 +325,14 @@ class WidePipe(Pipe):
             self._clock.at(at_us + self._in.delay_us, self._land, step)
 
     def _land(self, step: Step) -> None:
-        """The last bit is there."""
+        """Handle the arrival of the last bit at the receiver."""
         flight, _, parcel = step
         if flight == self._flight:
             self._flying.popleft()
             self._deliver(self.target, parcel[2], parcel[0])
 
     def _lost_us(self, link: LinkDirection, size_bytes: int) -> int:
-        """How much later a message comes because of lost segments."""
+        """Return the additional delay of a message due to lost segments."""
         segments = 1 + size_bytes // SEGMENT_BYTES
         late_us = 0
         while link.loses(segments):
@@ -339,9 +340,9 @@ class WidePipe(Pipe):
             late_us += RETRANSMIT_US if is_last else 2 * self.delay_us_now()
             segments = 1
             if late_us > 60 * RETRANSMIT_US:
-                break  # a link that loses everything: the silence of the peer is noticed before
+                break  # a link that loses everything: the peer's silence is noticed earlier
         return late_us
 
-    def _look_for_room(self, _: Any) -> None:
+    def _check_room(self, _: Any) -> None:
         if self._awaited is not None and self._unread < WINDOW_BYTES and self._queued_bytes < LOW_WATER_BYTES:
             self._offer_room()

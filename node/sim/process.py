@@ -1,4 +1,4 @@
-"""A simulated process: its machine, what is known of it, and what it recorded and logged."""
+"""A simulated process: its machine, its state, its records and its log."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,8 +32,8 @@ class Node:
 class End:
     """One end of a connection. `open` until it was closed from this side, or the other's close arrived.
 
-    dialled: at the end that dialled, until the answer is there, the peer as it was asked for.
-    held: what came while this end is not read, with its sizes; None while it is read.
+    dialled: at the end that dialled, until the answer arrives, the requested peer. held: inputs, with sizes,
+    that arrived while this end is not read; None while it is read.
     """
 
     node: Node
@@ -47,7 +47,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class TraceEntry:
-    """A message that was handed to a connection."""
+    """A message that was sent on a connection."""
 
     time_us: int
     source: str
@@ -57,7 +57,7 @@ class TraceEntry:
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """Takes what nodes record, log and measure, and learns when they are ready and finished."""
+    """Receives nodes' records, log lines and measures, and is notified when they are ready and finished."""
 
     record: Callable[[Node, int, m.Record], None]
     log: Callable[[Node, int, m.Log], None]
@@ -67,22 +67,22 @@ class Observer:
 
 
 def keep_record(node: Node, time_us: int, record: m.Record) -> None:
-    """Append it to the node's own list."""
+    """Append the record to the node's own list."""
     node.records.append((time_us, record))
 
 
 def keep_log(node: Node, time_us: int, line: m.Log) -> None:
-    """Append it to the node's own list."""
+    """Append the line to the node's own list."""
     node.logs.append((time_us, line))
 
 
 def keep_measure(node: Node, time_us: int, measure: m.Measure) -> None:
-    """Append it to the node's own list."""
+    """Append the measure to the node's own list."""
     node.measures.append((time_us, measure))
 
 
 def ignore(_: Node) -> None:
-    """Do nothing: the node itself says that it is ready or finished."""
+    """Do nothing: the node's own attributes show that it is ready or finished."""
 
 
 KEEPING = Observer(keep_record, keep_log, keep_measure, ignore, ignore)

@@ -1,6 +1,6 @@
-"""How far apart very many nodes are, as arrays: hosts on the routers of a network, or points on a plane.
+"""Delays between very many nodes, as arrays: hosts on the routers of a network, or points on a plane.
 
-Nodes are numbered from 0 on; delays are microseconds, one way.
+Nodes are numbered from 0 on; delays are one-way, in microseconds.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ BLOCK = 16_000_000
 
 
 class Routers:
-    """Hosts that hang on routers by LAN links.
+    """Hosts connected to routers by LAN links.
 
     delays_us: from each router to each. routers: of each node. lan_us: of each LAN link.
     """
@@ -28,17 +28,17 @@ class Routers:
         self._rng = rng
 
     def delays_us(self, nodes: Ints, others: Ints) -> Ints:
-        """Between each node and the other one at the same place."""
+        """Return the delay between each node and the one at the same position in `others`."""
         between: Ints = self._delays_us[self.routers[nodes], self.routers[others]]
         return between.astype(np.int64) + self._lan_us
 
     def delay_between(self) -> Callable[[int, int], int]:
-        """From one node to another, for one pair after the other."""
+        """Return a function that gives the delay of one pair of nodes."""
         delays, routers, lan_us = memoryview(self._delays_us.data), self.routers.tolist(), self._lan_us
         return lambda a, b: delays[routers[a], routers[b]] + lan_us
 
     def nearest(self, nodes: Ints, candidates: Ints) -> Ints:
-        """For each node the nearest candidate; of several as near one by chance."""
+        """Return the nearest candidate for each node; ties are broken at random."""
         ordered = candidates[np.argsort(self.routers[candidates], kind="stable")]
         there, starts, counts = np.unique(self.routers[ordered], return_index=True, return_counts=True)
         here, asking = np.unique(self.routers[nodes], return_inverse=True)
@@ -50,7 +50,7 @@ class Routers:
         return found
 
     def in_any_order(self, count: int) -> npt.NDArray[np.float64]:
-        """So many numbers by chance."""
+        """Return `count` random numbers, to put nodes in a random order."""
         return self._rng.random(count)
 
 
@@ -63,13 +63,13 @@ class Plane:
         self._rng = rng
 
     def delays_us(self, nodes: Ints, others: Ints) -> Ints:
-        """Between each node and the other one at the same place."""
+        """Return the delay between each node and the one at the same position in `others`."""
         apart = np.linalg.norm(self._points[nodes] - self._points[others], axis=-1)
         delays: Ints = 1 + (apart * self._side_us).astype(np.int64)
         return delays
 
     def delay_between(self) -> Callable[[int, int], int]:
-        """From one node to another, for one pair after the other."""
+        """Return a function that gives the delay of one pair of nodes."""
         points, side_us = self._points.tolist(), self._side_us
 
         def delay_us(a: int, b: int) -> int:
@@ -79,10 +79,10 @@ class Plane:
         return delay_us
 
     def nearest(self, nodes: Ints, candidates: Ints) -> Ints:
-        """For each node the nearest candidate."""
+        """Return the nearest candidate for each node."""
         found: Ints = candidates[cKDTree(self._points[candidates]).query(self._points[nodes])[1]]
         return found
 
     def in_any_order(self, count: int) -> npt.NDArray[np.float64]:
-        """So many numbers by chance."""
+        """Return `count` random numbers, to put nodes in a random order."""
         return self._rng.random(count)

@@ -1,4 +1,4 @@
-"""No looking for cycles among hundreds of millions of objects that all stay."""
+"""Suspension of cyclic garbage collection for studies with hundreds of millions of permanent objects."""
 
 import gc
 from collections.abc import Iterator
@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Collect no garbage by cycles meanwhile.
+    """Disable cyclic garbage collection during the context.
 
-    A hundred thousand nodes live as long as their study, and messages are freed by their counts; looking
-    through all of them again and again took half of the time.
+    A hundred thousand nodes exist until their study ends, and messages are freed by reference counts;
+    scanning all objects repeatedly took half of the time.
     """
     was_on = gc.isenabled()
     gc.disable()

@@ -1,11 +1,11 @@
 """A simulated network: processes on hosts, connections between them, cuts, crashes; all in virtual time.
 
-It carries out the effects of the very machines that `node.tcp` runs. Everything that happens follows from
-the machines, their seeds and what is done to the network, so the same seed gives the same trace. Messages
-travel as objects, with the sizes that their frames would have. How they travel is in `node.sim.pipe`, how
-connections come and go in `node.sim.connections`.
+It executes the effects of the same machines that `node.tcp` runs. Everything follows from the machines, their
+seeds and the injected faults, so the same seed gives the same trace. Messages travel as objects, with the
+sizes that their frames would have; see `node.sim.pipe` for their transport and `node.sim.connections` for
+opening and closing connections.
 
-Not modelled: time that processes need to compute; what is sent takes the network's time alone.
+Not modelled: the computing time of processes.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -26,20 +26,20 @@ from node.systems import build_machine, codecs
 Build = Callable[[NodeSpec, m.Randomness], m.Machine]
 Carry = Callable[[Node, Any], None]
 Sent = Callable[[Node, Node, m.Send], None]
-"""Is shown by whom, to whom and what."""
+"""Observes messages as they are sent: sender, receiver, effect."""
 
 
 def _as_it_is(spec: NodeSpec) -> NodeSpec:
-    """Each start is told the same."""
+    """Return the specification unchanged for each start."""
     return spec
 
 
 class Network:
     """All nodes and their connections.
 
-    trace_limit: so many messages are kept in `trace`. observer: instead of keeping records and logs with the
-    nodes. seed: of what the links lose. uptimes_us: by process, how much longer than virtual time its machine
-    has been up, and so how far its clock is ahead. renewed: the specification of a start.
+    trace_limit: number of messages kept in `trace`. observer: receives records and logs; by default the nodes
+    keep them. seed: of losses on links. uptimes_us: by process, how much longer than virtual time its host
+    has been up, and so how far its clock is ahead. renewed: returns the specification for a start.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Network:
         self.trace: list[TraceEntry] = []
         self.disks = Disks(self.clock, self._give, seed)
         record, clock = observer.record, self.clock
-        self._carry: dict[type, Carry] = {
+        self._handlers: dict[type, Carry] = {
             m.Send: self._connections.send,
             m.SetTimer: self._set_timer,
             m.Record: lambda node, effect: record(node, clock.now_us, effect),
@@ -92,14 +92,14 @@ class Network:
             m.ResumeReading: lambda _, effect: self._connections.resume_reading(effect.connection),
         }
         for see in ((self._tracing(trace_limit),) if trace_limit else ()) + ((sent,) if sent else ()):
-            self._carry[m.Send] = self._shown(see, self._carry[m.Send])
+            self._handlers[m.Send] = self._observed(see, self._handlers[m.Send])
         for name in self._specs if start else ():
             self.start(name)
 
-    # --- What is done to the nodes
+    # --- Faults and inputs of nodes
 
     def start(self, name: str) -> None:
-        """Start a process, or start it again. A process that runs is left alone."""
+        """Start a process, also again after its end. A running process is left unchanged."""
         if name in self.nodes and not self.nodes[name].finished:
             return
         before = self._starts.get(name, 0)
@@ -113,7 +113,7 @@ class Network:
         self.clock.at(self.clock.now_us, self._begin, node)
 
     def check(self) -> None:
-        """Ask every machine whether what must hold between two inputs does. Raises NodeFailureError."""
+        """Check the invariants of every machine. Raises NodeFailureError."""
         for name, node in self.nodes.items():
             try:
                 node.machine.check()
@@ -129,7 +129,9 @@ class Network:
             self._connections.close(end, abort=True)
 
     def reset(self, name: str, peers: Collection[str] = ()) -> None:
-        """Reset the process's connections that stand, or those with these others; none if it is gone."""
+        """Reset the process's established connections, or those with these peers; none if the process has
+        ended.
+        """
         node = self.nodes.get(name)
         for end in list(node.ends.values()) if node is not None else ():
             if not peers or end.other.node.spec.name in peers:
@@ -140,7 +142,7 @@ class Network:
         self.nodes[name].stopped = True
 
     def resume(self, name: str) -> None:
-        """Let a stopped process go on (SIGCONT), with what came for it meanwhile."""
+        """Resume a stopped process (SIGCONT) and deliver the inputs that arrived meanwhile."""
         node = self.nodes[name]
         node.stopped = False
         waiting, node.waiting = node.waiting, []
@@ -156,7 +158,7 @@ class Network:
         self._give(self.nodes[name], given)
 
     def go(self, name: str, start_us: int, late_us: int = 0) -> None:
-        """Tell one node that drivers begin at this virtual time, which it is told by its own clock."""
+        """Give one node a Go for this virtual time, converted to its own clock."""
         node = self.nodes[name]
         self._give(node, m.Go(start_us + node.ahead_us, late_us))
 
@@ -167,10 +169,10 @@ class Network:
                 self._give(node, given)
 
     def run(self, until_us: int) -> None:
-        """Let virtual time pass, up to and at `until_us`."""
+        """Advance virtual time, up to and at `until_us`."""
         self.clock.run_until(until_us)
 
-    # --- What is done to the links between regions
+    # --- Faults of links between regions
 
     def cut(self, a: Region, b: Region, *, both: bool = True) -> None:
         """Cut the link from `a` to `b`; with `both` also the other direction. Cuts may overlap."""
@@ -183,7 +185,7 @@ class Network:
             self._connections.heal(hop)
 
     def change(self, a: Region, b: Region, line: Line) -> None:
-        """Let the link from `a` to `b` have these parameters from now on."""
+        """Give the link from `a` to `b` these parameters from now on."""
         self._connections.change((a, b), line)
 
     def longest_wait(self) -> tuple[tuple[Region, Region], int] | None:
@@ -201,17 +203,17 @@ class Network:
         if node.stopped:
             node.waiting.append((None, given, 0))
             return
-        carry = self._carry
+        carry = self._handlers
         try:
             for effect in node.machine.handle(given, self.clock.now_us + node.ahead_us):
                 carry[type(effect)](node, effect)
-        except NodeFailureError:  # of another node, to which this effect led
+        except NodeFailureError:  # of another node, reached through this effect
             raise
         except Exception as error:
             text = failure_text(error, node.machine)
             raise NodeFailureError(f"{node.spec.name} failed: {text}") from error
 
-    def _shown(self, sent: Sent, send: Carry) -> Carry:
+    def _observed(self, sent: Sent, send: Carry) -> Carry:
         ends = self._connections.ends
 
         def show(node: Node, effect: m.Send) -> None:

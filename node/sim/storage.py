@@ -1,8 +1,8 @@
-"""Disks in virtual time: what `node.tcp.storage` does with files, with a sync that takes its time.
+"""Disks in virtual time: the counterpart of `node.tcp.storage`, with a duration for each sync.
 
-A process's disk belongs to its name, so it is there again when the process is. What is synced survives a
-kill. Of what is not, a crash keeps some first part, as a generator says: none, all, or up to the middle of an
-Append. Syncs are grouped as on real disks: what is appended during one goes with the next.
+A process's disk belongs to its name, so a restarted process finds it again. Synced data survives a kill. From
+the unsynced operations, a crash keeps a random first part: none, all, or up to the middle of an Append. Syncs
+are grouped as on real disks: data appended during one is part of the next.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,24 +15,24 @@ from node.sim.clock import Clock
 from node.sim.process import Node
 
 Operation = m.Append | m.Rewrite
-SYNC_US = 1_000  # how long a sync takes, whatever its size
+SYNC_US = 1_000  # duration of a sync of any size
 
 
 @dataclass(slots=True)
 class Disk:
-    """The disk of one process. `segments` is what is durable, by number, in order."""
+    """The disk of one process. `segments` has the durable data, by number, in order."""
 
     segments: dict[int, list[Any]] = field(default_factory=dict)
     waiting: list[Operation] = field(default_factory=list)  # not yet durable
-    appended: int = 0  # Append that became durable since the process started
-    syncing: int = 0  # of the first of `waiting`, a sync is under way
-    life: int = 0  # counts the process's ends: syncs of an earlier life are void
+    appended: int = 0  # Append effects that became durable since the process started
+    syncing: int = 0  # number of first operations in `waiting` that are being synced
+    life: int = 0  # counts the process's ends: syncs of an earlier process are void
     syncs: int = 0
     is_full: bool = False
-    slower_us: int = 0  # how much longer a sync takes that begins now
+    slower_us: int = 0  # additional duration of a sync that begins now
 
     def end(self) -> None:
-        """The process has ended: drop what it had not synced."""
+        """Drop unsynced operations at the end of the process."""
         self.waiting.clear()
         self.appended = self.syncing = 0
         self.life += 1
@@ -64,11 +64,11 @@ class Disks:
         self._disks: dict[str, Disk] = {}
 
     def of(self, name: str) -> Disk:
-        """The disk of a process."""
+        """Return the disk of a process."""
         return self._disks.setdefault(name, Disk())
 
     def stored(self, name: str) -> Iterable[m.StoredSegment]:
-        """What the process finds when it starts: if it ended in order, everything that it appended."""
+        """Return what a process finds when it starts: after an orderly end, everything that it appended."""
         disk = self.of(name)
         for operation in disk.waiting:
             disk.carry_out(operation)
@@ -76,13 +76,13 @@ class Disks:
         return (m.StoredSegment(number, tuple(stored)) for number, stored in list(disk.segments.items()))
 
     def take(self, node: Node, operation: Operation) -> None:
-        """Carry out an Append or a Rewrite, after those before it."""
+        """Execute an Append or a Rewrite, after those before it."""
         disk = self.of(node.spec.name)
         disk.waiting.append(operation)
         self._sync(node, disk)
 
     def crash(self, name: str) -> None:
-        """The process was killed: some of what it had not synced is lost with it, by chance."""
+        """Drop a random part of the unsynced operations of a killed process."""
         disk = self.of(name)
         kept = self._rng.randrange(len(disk.waiting) + 1)
         for operation in disk.waiting[:kept]:
@@ -94,16 +94,16 @@ class Disks:
         disk.end()
 
     def lose(self, *names: str) -> None:
-        """Give these processes, which do not run, new and empty disks."""
+        """Replace the disks of these processes, which must not be running, by empty ones."""
         for name in names:
             self._disks.pop(name, None)
 
     def fill(self, node: Node) -> None:
-        """Let this process's disk be full from now on; a sync that has begun still succeeds."""
+        """Make this process's disk full from now on; a sync that has begun still succeeds."""
         self.of(node.spec.name).is_full = True
 
     def free(self, node: Node) -> None:
-        """Let this process's disk have room again."""
+        """Make space on this process's disk again."""
         disk = self.of(node.spec.name)
         disk.is_full = False
         self._sync(node, disk)

@@ -1,12 +1,12 @@
-"""How simulated hosts and regions are joined, as plain data.
+"""Links of simulated hosts and regions, as plain data.
 
 A message goes from its host's port over the LAN of its region, over the wide-area links to the other region,
-and over the LAN there to the receiver's port; whose rates count is said in `node.sim.pipe`. All delays are
-one-way, and a link is always one direction of it.
+and over the LAN there to the receiver's port; `node.sim.pipe` defines which of their rates apply. All delays
+are one-way, and a link is always one direction.
 
-What messages wait for are hosts' ports and the links between regions, each with its rate. Everything that
-goes through one of them shares its rate, first come, first served. A link can be cut, and its delay, rate and
-loss can change while connections cross it.
+Messages queue at hosts' ports and at links between regions, each with its rate. All traffic through one of
+them shares its rate, first come, first served. A link can be cut, and its delay, rate and loss can change
+while connections cross it.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,24 +16,24 @@ from typing import Protocol
 Region = str
 Hop = tuple[Region, Region]
 US_PER_S = 1_000_000
-SEGMENT_BYTES = 1448  # of a connection's bytes in a packet of 1500
+SEGMENT_BYTES = 1448  # of a connection's bytes in a packet of 1500 bytes
 QUEUE_US = 250_000
-"""A link's queue holds no more than this (`topologies.link_parameters`: a round trip, 100 ms at least): the
-rest waits at its senders, where connections do not wait for each other.
+"""Limit of a link's queue (`topologies.link_parameters`: a round trip, 100 ms at least). Further data waits
+at its senders, where connections do not wait for each other.
 """
-HEADERS_BYTES = 66  # of Ethernet, IP and TCP with a timestamp, in front of each segment
+HEADERS_BYTES = 66  # of Ethernet, IP and TCP with a timestamp, before each segment
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one direction of a link does.
+    """Parameters of one direction of a link.
 
-    loss: share of MTU-sized segments, 0 to 1. bursts: where they are lost one after the other, the chances
-    that a burst begins behind a segment that passed, and that it ends. A rate of None is unlimited.
-    jitter_us: messages deviate from the delay by up to so much, drawn uniformly; so much of the deviation of
-    the last one is in the next one's: jitter_correlation, 0 to 1.
-    sent_us: of a rate that varies over time, when a transmission of so many bytes ends that begins at a
-    time. delay_at_us: of a delay that varies, what it is at a time.
+    loss: share of MTU-sized segments, 0 to 1. bursts: if losses come in bursts, the probabilities that a
+    burst begins after a segment that passed, and that it ends. A rate of None is unlimited. jitter_us:
+    messages deviate from the delay by up to this much, drawn uniformly; jitter_correlation, 0 to 1, is the
+    share of the last message's deviation in the next one's. sent_us: for a rate that varies over time, the
+    end of a transmission of a number of bytes that begins at a time. delay_at_us: for a delay that varies,
+    its value at a time.
     """
 
     delay_us: int
@@ -48,7 +48,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Lan:
-    """A region's LAN: the link from each of its hosts, and to it."""
+    """A region's LAN: the links from and to each of its hosts."""
 
     outward: Line
     inward: Line
@@ -58,9 +58,9 @@ class Lan:
 class Wires:
     """Delays in microseconds: of a host's link, and between pairs of regions (either order).
 
-    rate_bits_per_s: of every link between two regions. lans, lines: what stands in for that, by region and by
-    hop from one region to another. routes: the hops between regions that no link joins. apart: pairs of
-    hosts of one region, in both orders, between which the LAN can be cut.
+    rate_bits_per_s: of every link between two regions. lans, lines: override these, by region and by hop from
+    one region to another. routes: the hops between regions that no link joins. apart: pairs of hosts of one
+    region, in both orders, between which the LAN can be cut.
     """
 
     lan_us: int
@@ -72,11 +72,11 @@ class Wires:
     apart: frozenset[Hop] = frozenset()
 
     def lan(self, region: Region) -> Lan:
-        """What joins the hosts of a region with its LAN."""
+        """Return the links between the hosts of a region and its LAN."""
         return self.lans.get(region) or Lan(Line(self.lan_us), Line(self.lan_us))
 
     def line(self, hop: Hop) -> Line:
-        """What the link of this hop does. Raises ValueError if there is none."""
+        """Return the parameters of this hop's link. Raises ValueError if no link joins its ends."""
         line = self.lines.get(hop)
         if line is not None:
             return line
@@ -86,24 +86,24 @@ class Wires:
         return Line(delay_us, self.rate_bits_per_s)
 
     def route(self, a: Region, b: Region) -> tuple[Hop, ...]:
-        """The hops from a region to another; none within one."""
+        """Return the hops from a region to another; none within a region."""
         if a == b:
             return ()
         return self.routes.get((a, b), ((a, b),))
 
 
 def wire_bytes(size_bytes: int) -> int:
-    """How many bytes on the wire carry so many bytes of a connection."""
+    """Return the number of bytes on the wire for `size_bytes` of a connection."""
     return size_bytes + HEADERS_BYTES * (1 + size_bytes // SEGMENT_BYTES)
 
 
 def us_per_byte(rate_bits_per_s: float | None) -> float:
-    """How long one byte takes at this rate; 0 if it is unlimited."""
+    """Return the time of one byte at this rate; 0 if it is unlimited."""
     return 8 * US_PER_S / rate_bits_per_s if rate_bits_per_s else 0.0
 
 
 class Port:
-    """One direction of a host's port. `free_us`: when everything handed to it so far has passed."""
+    """One direction of a host's port. `free_us`: when everything sent so far has passed."""
 
     __slots__ = ("delay_us", "free_us", "us_per_byte")
 
@@ -114,19 +114,20 @@ class Port:
 
 
 class Traversal(Protocol):
-    """A connection's direction that crosses links, and is told of their cuts."""
+    """A connection's direction that crosses links and is notified of their cuts."""
 
     def note_cut(self, link: "LinkDirection") -> None:
-        """The link was cut."""
+        """Handle a cut of the link."""
 
     def note_heal(self) -> None:
-        """A cut of one of its links has ended."""
+        """Handle the end of a cut of one of its links."""
 
 
 class LinkDirection:
-    """One direction of a link between two regions. `cuts`: how many hold; `pipes`: what crosses it.
+    """One direction of a link between two regions. `cuts`: number of cuts in effect; `pipes`: the connections
+    that cross it.
 
-    random: uniform in [0, 1), for what is lost, and for jitter.
+    random: uniform in [0, 1), for losses and jitter.
     """
 
     __slots__ = (
@@ -153,13 +154,13 @@ class LinkDirection:
         self.random = random
         self.cuts = 0
         self.free_us = 0.0
-        self._segments_us = 0.0  # when it had taken all single segments, if they alone had been sent
-        self._deviation = 0.0  # of the last message, in parts of the jitter
+        self._segments_us = 0.0  # when all single segments would have passed if there were no others
+        self._deviation = 0.0  # of the last message, as a part of the jitter
         self.pipes: dict[Traversal, None] = {}
         self.change(line)
 
     def change(self, line: Line) -> None:
-        """Take these parameters from now on."""
+        """Use these parameters from now on."""
         self.delay_us = line.delay_us
         self.us_per_byte = us_per_byte(line.rate_bits_per_s)
         self.loss = line.loss
@@ -170,10 +171,10 @@ class LinkDirection:
         self._jitter_us, self._jitter_correlation = line.jitter_us, line.jitter_correlation
 
     def take(self, now_us: int, size_bytes: int, came_us_per_byte: float = 0.0) -> float:
-        """Send so much whose last bit is at the link's beginning now; returns when the link has taken it. A
-        single segment does not wait for all of other connections' long messages.
+        """Send a message whose last bit is at the link's beginning now; return when the link has taken it.
 
-        came_us_per_byte: how long each byte took to come, over the link before; it leaves as it comes.
+        A single segment does not wait for all long messages of other connections. came_us_per_byte: time per
+        byte on the link before; it leaves as it arrives.
         """
         begin_us = max(self.free_us, now_us - size_bytes * came_us_per_byte)
         if self._sent_us is not None:
@@ -188,11 +189,11 @@ class LinkDirection:
         return min(done_us, max(segments_us, now_us + QUEUE_US + size_bytes * self.us_per_byte))
 
     def delay_at_us(self, now_us: int) -> int:
-        """The delay of what begins to travel now."""
+        """Return the delay of a message that enters now."""
         return self.delay_us if self._delay_at_us is None else self._delay_at_us(now_us)
 
     def travels_us(self, now_us: int) -> int:
-        """How long it takes what begins to travel now: the delay, and this message's deviation from it."""
+        """Return the propagation time of a message that enters now: the delay and the jitter."""
         delay_us = self.delay_at_us(now_us)
         if not self._jitter_us:
             return delay_us
@@ -201,7 +202,7 @@ class LinkDirection:
         return max(0, delay_us + int(self._deviation * self._jitter_us))
 
     def loses(self, segments: int) -> bool:
-        """Whether one at least of so many segments is lost."""
+        """Return whether at least one of this number of segments is lost."""
         if self.bursts is None:
             return self.random() >= (1 - self.loss) ** segments
         begins, ends = self.bursts

@@ -1,8 +1,8 @@
-"""Runs a machine over asyncio TCP: inputs from sockets, timers and the launcher, effects back to them.
+"""Adapter of a machine to asyncio TCP: inputs from sockets, timers and the launcher, effects back to them.
 
-The machine decides everything; here its effects are only carried out, in order. Its clock is CLOCK_MONOTONIC
-in microseconds. What it records is written before anything else happens, one write per input, so that a
-killed process leaves whole records.
+The machine decides everything; the adapter only executes its effects, in order. The clock is CLOCK_MONOTONIC
+in microseconds. Records are written before anything else happens, one write per input, so that a killed
+process leaves whole records.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ from node.tcp.log_files import LogFiles
 from node.tcp.storage import Storage
 
 BACKLOG = 128
-JOINED_FROM_BYTES = 32_768  # from here on it is faster to compute with CRCs than to read the bytes again
-CLOSE_LIMIT_S = 1.0  # for what is written to go out at the end
+JOINED_FROM_BYTES = 32_768  # from this size on, combining CRCs is faster than reading the bytes again
+CLOSE_LIMIT_S = 1.0  # to flush written data at the end
 
 
 class Surroundings(Protocol):
-    """Where a node's words and records go."""
+    """Destinations of a node's log lines and records."""
 
     def log(self, line: m.Log) -> None:
         """Write a line of the log."""
@@ -39,14 +39,14 @@ class Surroundings(Protocol):
         """Write whole delivery records."""
 
     def beside(self, suffix: str, data: bytes) -> None:
-        """Write what goes into another file than the records, whole: marks, measures."""
+        """Write complete data to another file beside the records: marks, measures."""
 
     def ready(self) -> None:
-        """The node does what its role demands."""
+        """Report that the node fulfils its role."""
 
 
 def now_us() -> int:
-    """The machine's clock: CLOCK_MONOTONIC in microseconds."""
+    """Return the time of the machine's clock: CLOCK_MONOTONIC in microseconds."""
     return time.monotonic_ns() // 1000
 
 
@@ -64,19 +64,19 @@ class Adapter:
         dials_from_address: bool = False,
         sent: Callable[[m.Send], None] | None = None,
     ) -> None:
-        """sent: is shown what the machine has sent."""
+        """Create an adapter. sent: observes the messages that the machine has sent."""
         self.finished = asyncio.Event()
-        self.after_input: Callable[[], None] = lambda: None  # for an application that waits for something
+        self.after_input: Callable[[], None] = lambda: None  # for an application that waits for a result
         self._machine = machine
         self._codec = codec
         self._address = address
-        self._dialling = (address, 0) if dials_from_address else None  # where a host has several addresses
+        self._dialling = (address, 0) if dials_from_address else None  # for a host with several addresses
         self._limit_bytes = machine.frame_limit_bytes
         self._surroundings = surroundings
         self._loop = asyncio.get_running_loop()
         self._connections: dict[int, Connection] = {}
         self._number = 0
-        self._open = 0  # connections that the event loop still has, those that we closed among them
+        self._open = 0  # connections that the event loop still has, including those closed by this side
         self._all_gone = asyncio.Event()
         self._all_gone.set()
         self._servers: list[asyncio.Server] = []
@@ -86,9 +86,9 @@ class Adapter:
         self._measured: list[tuple[int, m.Measure]] = []
         self._columns = Columns()
         self._storage = self._open_storage(storage)
-        self._unstored = 0  # Append that a process without storage asked for
+        self._unstored = 0  # Append effects of a process without storage
         self._running_crc: dict[tuple[bool, int], int] = {}  # by whether published, and stream
-        self._carry: dict[type, Callable[[Any], None]] = {
+        self._handlers: dict[type, Callable[[Any], None]] = {
             m.Listen: self._listen,
             m.Connect: self._connect,
             m.Send: self._send,
@@ -107,16 +107,16 @@ class Adapter:
             m.Finished: lambda _: self.finished.set(),
         }
         if sent is not None:
-            self._carry[m.Send] = lambda effect: self._send_and_show(effect, sent)
+            self._handlers[m.Send] = lambda effect: self._send_and_observe(effect, sent)
 
     def start(self) -> None:
         """Give the machine its first input, with what is stored. Raises StorageError if that is damaged."""
         self.give(m.Started(self._storage.start()) if self._storage is not None else m.Started())
 
     def give(self, given: m.Input) -> None:
-        """Give the machine an input, and carry out what it asks for."""
+        """Give the machine an input, and execute its effects."""
         for effect in self._machine.handle(given, now_us()):
-            self._carry[type(effect)](effect)
+            self._handlers[type(effect)](effect)
         if self._records:
             self._surroundings.record(b"".join(self._records))
             self._records.clear()
@@ -126,7 +126,7 @@ class Adapter:
         self.after_input()
 
     async def close(self) -> None:
-        """Let what is written go out, as long as peers take it, then release everything."""
+        """Flush written data, as long as peers take it, then release everything."""
         for timer in self._timers.values():
             timer.cancel()
         for task in self._tasks:
@@ -136,16 +136,16 @@ class Adapter:
         for connection in self._connections.values():
             connection.close(abort=False)
         self._connections.clear()
-        with contextlib.suppress(TimeoutError):  # a peer that takes nothing is left behind
+        with contextlib.suppress(TimeoutError):  # a peer that reads nothing is abandoned
             async with asyncio.timeout(CLOSE_LIMIT_S):
                 await self._all_gone.wait()
         if self._storage is not None:
             await self._storage.close()
 
-    # --- What connections tell (node.tcp.connection.Owner)
+    # --- Notifications of connections (node.tcp.connection.Owner)
 
     def connected(self, connection: Connection) -> None:
-        """A connection is open; it gets its number."""
+        """Register an open connection and give it its number."""
         self._number += 1
         self._open += 1
         self._all_gone.clear()
@@ -154,17 +154,17 @@ class Adapter:
         self.give(m.Connected(connection.number, connection.peer, connection.accepted_from))
 
     def received(self, connection: Connection, messages: Sequence[Any]) -> None:
-        """Messages came in over a connection, in order."""
+        """Pass messages of a connection, in order, to the machine."""
         if connection.number in self._connections:
             self.give(m.Received(connection.number, messages))
 
     def malformed(self, connection: Connection, problem: str) -> None:
-        """Bytes that are no message came in."""
+        """Report bytes that are not a message to the machine."""
         if connection.number in self._connections:
             self.give(m.Malformed(connection.number, problem))
 
     def disconnected(self, connection: Connection, reason: str) -> None:
-        """A connection is gone; silent if we closed it ourselves."""
+        """Remove a lost connection; the machine is notified unless this side closed it."""
         self._open -= 1
         if not self._open:
             self._all_gone.set()
@@ -172,7 +172,7 @@ class Adapter:
             self.give(m.Disconnected(connection.number, reason))
 
     def writable(self, connection: Connection) -> None:
-        """A connection takes more."""
+        """Report that a connection takes more."""
         if connection.number in self._connections:
             self.give(m.Writable(connection.number))
 
@@ -205,7 +205,9 @@ class Adapter:
             self._not_dialled(effect, connection, reason, error)
 
     def _not_dialled(self, effect: m.Connect, connection: Connection, reason: str, error: OSError) -> None:
-        """If it opened as its time was over, the event loop has closed it again without a word (uvloop)."""
+        """Report a failed attempt. If the connection opened at its timeout, uvloop has closed it without a
+        callback.
+        """
         if connection.number:
             connection.connection_lost(error)
         else:
@@ -221,7 +223,7 @@ class Adapter:
         if connection is not None:
             connection.send(effect.messages)
 
-    def _send_and_show(self, effect: m.Send, sent: Callable[[m.Send], None]) -> None:
+    def _send_and_observe(self, effect: m.Send, sent: Callable[[m.Send], None]) -> None:
         self._send(effect)
         sent(effect)
 
@@ -231,7 +233,7 @@ class Adapter:
             self._loop.call_soon(self.writable, connection)
 
     def _pause_reading(self, effect: m.PauseReading) -> None:
-        with contextlib.suppress(KeyError):  # gone meanwhile: there is nothing to read from
+        with contextlib.suppress(KeyError):  # lost meanwhile: there is nothing to read from
             self._connections[effect.connection].pause_reading()
 
     def _resume_reading(self, effect: m.ResumeReading) -> None:

@@ -1,4 +1,4 @@
-"""What the launcher's children have in common: they enter their host, and write files that outlive them."""
+"""Functions shared by the launcher's children: they enter their host, and open files that outlive them."""
 
 import ctypes
 import json
@@ -19,7 +19,7 @@ NAME_BYTES_MAX = 15
 
 
 def become(spec: NodeSpec) -> None:
-    """Enter the host's network namespace, take a name, and die with the launcher."""
+    """Enter the host's network namespace, set the process name, and die with the launcher."""
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     libc.prctl(PR_SET_NAME, spec.name.encode()[:NAME_BYTES_MAX])
@@ -28,13 +28,13 @@ def become(spec: NodeSpec) -> None:
 
 
 def log_line(line: Log) -> bytes:
-    """A line of a log, written now."""
+    """Encode a line of a log with the current time."""
     record = {"t_ns": time.time_ns(), "level": line.level, "event": line.event, **line.fields}
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
 def open_append(path: str | None, header: bytes = b"") -> Any:
-    """A file to append to, unbuffered; a torn record that a killed process left is cut off."""
+    """Open a file for appending, unbuffered; a torn record that a killed process left is cut off."""
     target = Path(path or os.devnull)
     if header and target.is_file():
         data = target.read_bytes()[: len(header)]

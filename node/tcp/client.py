@@ -1,11 +1,12 @@
 """The client interface of the paper (2.1) for applications: `publish(event)` and `get_event()`, over asyncio.
 
-    async with connect(spec) as client:
-        await client.publish(b"...")         # returns when the event is published
-        event = await client.get_event()     # data, garbage collection or tombstone, in the stream's order
+  async with connect(spec) as client:
+      await client.publish(b"...")         # returns when the event is published
+      event = await client.get_event()     # data, garbage collection or tombstone, in the stream's order
 
-The protocol is the `Client` machine's; this only waits. Events published by tasks that run at the same time
-travel in one batch. An application that does not take its events is not sent more than a bounded number.
+The `Client` machine implements the protocol; this class only waits for results. Events published by
+concurrent tasks share a batch. The number of events sent to an application that does not take them is
+bounded.
 """
 
 import asyncio
@@ -23,37 +24,37 @@ from node.protocols.sprinkler.region.client import Client
 from node.tcp.adapter import Adapter
 
 Waiting = tuple[int, asyncio.Future[None]]
-"""Who waits for which request."""
+"""Number of a request, and the future that waits for it."""
 
 
 class Quiet:
-    """Surroundings of a client within an application: no files."""
+    """Environment of a client within an application: no files."""
 
     def __init__(self) -> None:
         self.connected = asyncio.Event()
 
     def log(self, line: m.Log) -> None:
-        """An application has its own log."""
+        """Ignore the line: an application has its own log."""
 
     def record(self, data: bytes) -> None:
-        """Nothing is put on record."""
+        """Ignore the record."""
 
     def beside(self, suffix: str, data: bytes) -> None:
-        """Nor marked or measured."""
+        """Ignore marks and measures."""
 
     def ready(self) -> None:
-        """The proxy has answered."""
+        """Note that the proxy has answered."""
         self.connected.set()
 
 
 class SprinklerClient:
-    """A client of its region's proxy. Made by `connect`."""
+    """A client of its region's proxy. Created by `connect`."""
 
     def __init__(self, machine: Client, adapter: Adapter) -> None:
         self._machine = machine
         self._adapter = adapter
         self._waiting: dict[int, deque[Waiting]] = {}  # by stream
-        self._events: Iterator[Event] = iter(())  # of the batch that is being taken
+        self._events: Iterator[Event] = iter(())  # of the current batch
         self._arrived = asyncio.Event()
         self._flushing = False
 
@@ -67,10 +68,10 @@ class SprinklerClient:
         """Publish on a stream of any region; returns when the whole chain of its proxy has the event (paper
         2.1, 2.2).
 
-        stream: the first of the own region's unless given. With a predicate it is a garbage collection event
-        (3.4); the argument is the predicate's, see `messages.Predicate`. Raises LocalProtocolError if there
-        is no such stream, if the event is too large for a batch, or if the proxy refuses it for good, as one
-        that would undo an earlier collection.
+        stream: default: the first of the client's own region. With a predicate it is a garbage collection
+        event (3.4); see `messages.Predicate` for the argument. Raises LocalProtocolError if the stream does
+        not exist, if the event is too large for a batch, or if the proxy rejects it permanently, such as an
+        event that would undo an earlier collection.
         """
         request = self._machine.publish(event, predicate, argument, stream)
         done = asyncio.get_running_loop().create_future()
@@ -82,13 +83,13 @@ class SprinklerClient:
         await done
 
     async def get_event(self) -> Event:
-        """The next event of any stream, each stream in its order."""
+        """Return the next event of any stream, each stream in its order."""
         while (event := next(self._events, None)) is None:
             await self._next_batch()
         return event
 
     def looked(self) -> None:
-        """After each input of the machine: wake those who wait for what it brought."""
+        """Wake waiting tasks after each input of the machine."""
         while self._machine.rejections:
             self._reject(self._machine.rejections.popleft())
         for stream, waiting in self._waiting.items():
@@ -100,7 +101,7 @@ class SprinklerClient:
         self._arrived.set()
 
     def _reject(self, rejection: Rejection) -> None:
-        """Tell those who wait for it."""
+        """Fail the requests of a rejection."""
         waiting = self._waiting.pop(rejection.stream, deque())
         self._waiting[rejection.stream] = kept = deque[Waiting]()
         for request, done in waiting:
@@ -127,7 +128,7 @@ class SprinklerClient:
 
 @asynccontextmanager
 async def connect(spec: NodeSpec, seed: int = 0) -> AsyncIterator[SprinklerClient]:
-    """Take part in the region of `spec` (role "client"): its neighbours find it at its own address."""
+    """Join the region of `spec` (role "client"): its neighbours reach it at its own address."""
     machine = Client(spec, Random(seed), keeps_events=True)  # noqa: S311 - spreads retries, no secret
     quiet = Quiet()
     address = next((member.address for member in spec.members if member.name == spec.name), "")

@@ -1,23 +1,22 @@
-"""Forks node processes and keeps account of them: `python -m node.tcp.launcher`.
+"""Forks and supervises node processes: `python -m node.tcp.launcher`.
 
-Everything that a node needs is imported once, here; then a node costs one fork. The launcher itself runs no
-event loop and no thread, so that forking is safe. It takes JSON lines on standard input,
+The launcher imports all modules of nodes once; then a node costs one fork. It runs no event loop and no
+thread, so that forking is safe. It reads JSON lines on standard input,
 
-    {"do": "start", "node": NodeSpec}       fork a process; again after its end to restart it
-    {"do": "go", "start_ns": T, "late_us": L}  drivers begin at that CLOCK_REALTIME instant, L after time 0
-    {"do": "stop_drivers"}                  drivers publish nothing new
-    {"do": "give_up", "process": N}         the operator says that it will not come back
-    {"do": "finish"}                        all nodes flush, close and exit
-    {"do": "took", "descriptor": D}         what was said to suspend is held elsewhere now, and closed here
+  {"do": "start", "node": NodeSpec}       fork a process; again after its end to restart it
+  {"do": "go", "start_ns": T, "late_us": L}  drivers begin at that CLOCK_REALTIME instant, L after time 0
+  {"do": "stop_drivers"}                  drivers publish nothing new
+  {"do": "give_up", "process": N}         the operator declares that it will not come back
+  {"do": "finish"}                        all nodes flush, close and exit
+  {"do": "took", "descriptor": D}         the receiver of "suspends" has a copy; it is closed here
 
-A node with a "program" is a process that minds that program (`node.programs`), any other one of ours. All but
-"start" are for all nodes, or with a "name" for one (a driver started again). Each leads a process group, for
-signals from whoever knows its pid: they need not wait until the launcher gets a processor. It gives
-JSON lines on standard output, each with the node's name: started (pid), ready, progress (published and
+A node with a "program" is a process that supervises that program (`node.programs`), any other one runs a
+machine. All requests but "start" go to all nodes, or with a "name" to one (a restarted driver). Each node
+leads a process group, so that signals can be sent to its pid without waiting for the launcher. The launcher
+writes JSON lines on standard output, each with the node's name: started (pid), ready, progress (published and
 delivered: the last sequence number by stream; silent: nothing more will be published), suspends (descriptor:
-here, the listener of what it suspends, `node.tcp.sync_filter`), failed (problem: where and what its code
-raised), exited (code or signal, time_ns).
-The end of standard input ends all nodes and the launcher.
+here, the listener for suspended calls, `node.tcp.sync_filter`), failed (problem: where and what its code
+raised), exited (code or signal, time_ns). The end of standard input ends all nodes and the launcher.
 """
 
 import gc
@@ -44,7 +43,7 @@ COULD_NOT_RUN = 70  # EX_SOFTWARE of sysexits.h
 
 @dataclass(slots=True)
 class Child:
-    """A node process that runs."""
+    """A running node process."""
 
     name: str
     pid: int
@@ -52,24 +51,26 @@ class Child:
 
 
 class Launcher:
-    """The children, and the loop that waits for them and for what is asked."""
+    """The children, and the loop that waits for them and for requests."""
 
-    def __init__(self, asked: int, answers: int) -> None:
-        self._asked = asked
-        self._answers = answers
+    def __init__(self, requests_fd: int, reports_fd: int) -> None:
+        self._requests_fd = requests_fd
+        self._reports_fd = reports_fd
         self._children: dict[str, Child] = {}
         self._line = b""
-        self._listeners: set[int] = set()  # that nobody took yet; open, so that their numbers mean no others
+        self._listeners: set[int] = (
+            set()
+        )  # not yet taken by the receiver; open, so that their numbers are not reused
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> None:
-        """Until standard input ends."""
+        """Serve requests until standard input ends."""
         wakeup, notify = os.pipe()
         for end in (wakeup, notify):
             os.set_blocking(end, False)
         signal.set_wakeup_fd(notify, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._selector.register(self._asked, selectors.EVENT_READ, "asked")
+        self._selector.register(self._requests_fd, selectors.EVENT_READ, "asked")
         self._selector.register(wakeup, selectors.EVENT_READ, "ended")
         try:
             while True:
@@ -78,24 +79,24 @@ class Launcher:
                         os.read(wakeup, READ_BYTES)
                         self._reap()
                     elif key.data == "asked":
-                        if not self._read_asked():
+                        if not self._read_requests():
                             return
                     elif key.data in self._children:
-                        self._pass_on(self._children[key.data])
+                        self._forward(self._children[key.data])
         finally:
             for child in self._children.values():
                 os.killpg(child.pid, signal.SIGKILL)
 
-    def _read_asked(self) -> bool:
-        data = os.read(self._asked, READ_BYTES)
+    def _read_requests(self) -> bool:
+        data = os.read(self._requests_fd, READ_BYTES)
         *lines, self._line = (self._line + data).split(b"\n")
         if len(self._line) > LINE_BYTES_MAX:
             raise ValueError(f"a line of more than {LINE_BYTES_MAX} bytes on standard input")
         for line in lines:
-            self._do(json.loads(line))
+            self._execute(json.loads(line))
         return bool(data)
 
-    def _do(self, message: dict[str, Any]) -> None:
+    def _execute(self, message: dict[str, Any]) -> None:
         match message["do"]:
             case "start":
                 self._fork(message["node"])
@@ -106,9 +107,9 @@ class Launcher:
                 data = json.dumps(message).encode()
                 for child in self._children.values():
                     if message.get("name", child.name) == child.name:
-                        self._tell(child, data)
+                        self._send(child, data)
 
-    def _tell(self, child: Child, data: bytes) -> None:
+    def _send(self, child: Child, data: bytes) -> None:
         try:
             child.control.send(data)
         except (BlockingIOError, ConnectionError):
@@ -123,16 +124,16 @@ class Launcher:
         pid = os.fork()
         if pid == 0:
             ours.close()
-            self._be_child(given, theirs)
-        os.setpgid(pid, pid)  # before anybody is told of it
+            self._run_child(given, theirs)
+        os.setpgid(pid, pid)  # before its pid is reported
         theirs.close()
         ours.setblocking(False)
         self._children[name] = Child(name, pid, ours)
         self._selector.register(ours, selectors.EVENT_READ, name)
-        self._say({"did": "started", "name": name, "pid": pid})
+        self._report({"did": "started", "name": name, "pid": pid})
 
-    def _be_child(self, given: dict[str, Any], control: socket.socket) -> None:
-        """Never returns. What goes wrong is said on standard error, which is the run's own log."""
+    def _run_child(self, given: dict[str, Any], control: socket.socket) -> None:
+        """Run the node in the child; never return. Errors go to standard error, the run's own log."""
         code = COULD_NOT_RUN
         try:
             os.setpgid(0, 0)
@@ -145,8 +146,8 @@ class Launcher:
             for listener in self._listeners:
                 os.close(listener)
             nothing = os.open(os.devnull, os.O_RDWR)
-            os.dup2(nothing, self._asked)
-            os.dup2(nothing, self._answers)
+            os.dup2(nothing, self._requests_fd)
+            os.dup2(nothing, self._reports_fd)
             if given.get("slow_disk"):
                 _suspend_syncs(control)
             code = (run_node if given.get("program") is None else run_program)(given, control)
@@ -156,29 +157,29 @@ class Launcher:
         finally:
             os._exit(code)
 
-    def _pass_on(self, child: Child) -> bool:
-        """One message of a child to standard output; false if there is none."""
+    def _forward(self, child: Child) -> bool:
+        """Forward one message of a child to standard output; return False if there is none."""
         try:
             data, descriptors, _, _ = socket.recv_fds(child.control, MESSAGE_BYTES_MAX, 1)
         except (BlockingIOError, ConnectionError):
             return False
         if descriptors:
             self._listeners.update(descriptors)
-            self._say({"did": "suspends", "name": child.name, "descriptor": descriptors[0]})
+            self._report({"did": "suspends", "name": child.name, "descriptor": descriptors[0]})
             return True
         if data:
             self._write(data)
             return True
-        self._listen_no_more(child)
+        self._unregister(child)
         return False
 
-    def _listen_no_more(self, child: Child) -> None:
-        """Idempotent: the end of its socket and the end of the child may come in either order."""
+    def _unregister(self, child: Child) -> None:
+        """Stop reading from a child. Idempotent: its socket and its process may end in either order."""
         if child.name in {key.data for key in self._selector.get_map().values()}:
             self._selector.unregister(child.control)
 
     def _reap(self) -> None:
-        """Say who ended, after passing on the last things that it said."""
+        """Report ended children, after forwarding their last messages."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -188,36 +189,36 @@ class Launcher:
                 return
             child = next(child for child in self._children.values() if child.pid == pid)
             time_ns = time.time_ns()
-            while self._pass_on(child):
+            while self._forward(child):
                 pass
-            self._listen_no_more(child)
+            self._unregister(child)
             child.control.close()
             del self._children[child.name]
             code = os.waitstatus_to_exitcode(status)
             ended = {"code": code, "signal": None} if code >= 0 else {"code": None, "signal": -code}
-            self._say({"did": "exited", "name": child.name, **ended, "time_ns": time_ns})
+            self._report({"did": "exited", "name": child.name, **ended, "time_ns": time_ns})
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _report(self, message: dict[str, Any]) -> None:
         self._write(json.dumps(message, separators=(",", ":")).encode())
 
     def _write(self, line: bytes) -> None:
         data = memoryview(line + b"\n")
         while data:
-            data = data[os.write(self._answers, data) :]
+            data = data[os.write(self._reports_fd, data) :]
 
 
 def _suspend_syncs(control: socket.socket) -> None:
-    """Of the calling process; its listener goes to the launcher. Raises OSError."""
+    """Suspend the syncs of the calling process and send the listener to the launcher. Raises OSError."""
     listener = suspend_syncs()
     socket.send_fds(control, [b"listener"], [listener])
     os.close(listener)
 
 
 def main() -> None:
-    """Fork on demand until standard input ends. Ctrl-C is for the one who runs us: the nodes end in order."""
+    """Fork on request until standard input ends. Ctrl-C is left to the caller: the nodes end in order."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.collect()
-    gc.freeze()  # what is imported stays shared between the children
+    gc.freeze()  # imported modules stay shared between the children
     Launcher(sys.stdin.fileno(), sys.stdout.fileno()).run()
 
 

@@ -1,16 +1,16 @@
-"""A log's files: reading them back, and carrying out `Append` and `Rewrite` so that they survive a crash.
+"""A log's files: reads them back, and executes `Append` and `Rewrite` so that they survive a crash.
 
-Blocking; `node.tcp.storage` calls it from a thread. The order of the operations is the point: a segment gets
+Blocking; `node.tcp.storage` calls it from a thread. The order of the operations is essential: a segment gets
 its end mark, on disk, before the next one is begun, so only the last segment may lack it. A rewrite writes a
-new file aside, has it on disk and renames it over the first of the segments that it replaces. Its header says
-which ones those are: if a crash leaves some of them, they are removed at the next start.
+new file, syncs it and renames it over the first of the segments that it replaces. Its header names the
+replaced segments: if a crash leaves some of them, they are removed at the next start.
 
-At the start the last segment is cut at the first byte that is not as it was written, which is what a crash
-leaves, and closed. Anywhere else such a byte is damage: StorageError, and nothing is served.
+At the start the last segment is truncated at the first invalid byte, which is the result of a crash, and
+closed. An invalid byte anywhere else is damage: StorageError, and nothing is served.
 
-What failed can be tried again: a segment's file is first cut back to what was on disk for good, and all that
-is not is written once more. `FileSystem` has the few operations on files that this takes, each of which can
-fail or be the last before a crash.
+Failed operations can be retried: a segment's file is first truncated to its durable part, and everything else
+is written once more. `FileSystem` has the few file operations that this needs; each of them can fail or be
+the last before a crash.
 """
 
 import errno
@@ -34,7 +34,7 @@ class FileSystem:
     """The operating system's files."""
 
     def open_write(self, path: Path, *, truncate: bool) -> int:
-        """A descriptor for appending; the file is made if it is not there."""
+        """Open a file for appending, creating it if needed; returns the descriptor."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_TRUNC if truncate else 0)
         return os.open(path, flags, MODE)
 
@@ -47,15 +47,15 @@ class FileSystem:
             view = view[written:]
 
     def cut(self, descriptor: int, size_bytes: int) -> None:
-        """Throw away what is behind that size."""
+        """Truncate the file to that size."""
         os.ftruncate(descriptor, size_bytes)
 
     def sync(self, descriptor: int) -> None:
-        """Have the file's content and size on disk."""
+        """Sync the file's content and size."""
         os.fsync(descriptor)
 
     def sync_folder(self, folder: Path) -> None:
-        """Have the folder's names on disk, where the file system has fsync(2) for folders."""
+        """Sync the folder's names, if the file system has fsync(2) for folders."""
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
@@ -66,15 +66,15 @@ class FileSystem:
             os.close(descriptor)
 
     def rename(self, old: Path, new: Path) -> None:
-        """Put a file in another's place, at once."""
+        """Rename a file over another, atomically."""
         old.replace(new)
 
     def unlink(self, path: Path) -> None:
-        """Remove a file that may be gone already."""
+        """Remove a file if it exists."""
         path.unlink(missing_ok=True)
 
     def make_folder(self, folder: Path) -> None:
-        """Make a folder and those above it, all on disk."""
+        """Make a folder and its parents, all on disk."""
         if folder.is_dir():
             return
         self.make_folder(folder.parent)
@@ -85,15 +85,15 @@ class FileSystem:
 SUFFIX = ".log"
 ASIDE = ".new"  # of a rewrite that is not yet in place
 REMEDY = (
-    "There are segments behind it, so this is no crash but damage. Put the file back from a copy; or move "
-    "the folder away, and this process starts empty and takes what it can from its peers"
+    "Later segments exist, so the file is damaged, not cut by a crash. Restore it from a copy; or move the "
+    "folder away: then the process starts empty and recovers from its peers"
 )
 Operation = m.Append | m.Rewrite
 T = TypeVar("T")
 
 
 class LogFiles:
-    """One log in one folder. `open` first; `lock` keeps every other process out of it."""
+    """One log in one folder. Call `open` first; `lock` excludes every other process."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class LogFiles:
         files: FileSystem | None = None,
     ) -> None:
         self.folder = folder
-        self.syncs = 0  # of segments' files, for whoever asks how well commits are grouped
+        self.syncs = 0  # of segments' files, to measure how well commits are grouped
         self._codec = codec
         self._limit_bytes = limit_bytes  # of a frame
         self._files = files or FileSystem()
@@ -112,23 +112,23 @@ class LogFiles:
         self._current: _OpenSegment | None = None
 
     def open(self) -> list[str]:
-        """Lock the folder and make the last segment whole. Returns what was cut off, in words.
+        """Lock the folder and repair the last segment. Returns descriptions of what was cut off.
 
-        Raises StorageError if another process has it, or if something other than the tail is damaged.
+        Raises StorageError if another process has the lock, or if anything other than the tail is damaged.
         """
         if not self.folder.is_dir():
-            return []  # made by the first Append: a process that keeps nothing leaves nothing
+            return []  # made by the first Append: a process that stores nothing leaves no folder
         self._take_lock()
         for path in sorted(self.folder.glob(f"*{ASIDE}")):
             self._files.unlink(path)
         paths = sorted(self.folder.glob(f"*{SUFFIX}"))
         self._segments = []
         for path in paths[:-1]:
-            self._keep(path, self._header(path))
-        return self._mend(paths[-1]) if paths else []
+            self._register(path, self._header(path))
+        return self._repair(paths[-1]) if paths else []
 
     def read(self) -> Iterator[m.StoredSegment]:
-        """The stored segments, in order, one in memory at a time. Raises StorageError on damage."""
+        """Yield the stored segments, in order, one in memory at a time. Raises StorageError on damage."""
         for header in list(self._segments):
             path = self._path(header.first)
             found = _checked(path, lambda: log.scan(path.read_bytes(), self._limit_bytes))  # noqa: B023 - called at once
@@ -138,10 +138,10 @@ class LogFiles:
             yield m.StoredSegment(header.first, messages)
 
     def perform(self, operations: Sequence[Operation]) -> Iterator[int]:
-        """Carry out operations in order; after each step gives how many of them are durable now.
+        """Execute operations in order; after each step yield how many of them are durable.
 
-        Appends to one segment that stand together are one step: one write, one sync. Raises OSError; what was
-        not yet given may be tried again.
+        Adjacent appends to one segment are one step: one write, one sync. Raises OSError; operations not yet
+        counted may be retried.
         """
         done = 0
         for segment, group in groupby(operations, _segment_of):
@@ -176,22 +176,22 @@ class LogFiles:
             raise StorageError(f"{self.folder} is used by another process; end that one first") from None
 
     def _header(self, path: Path) -> log.SegmentHeader:
-        """A segment's header, which has to be good."""
+        """Return a segment's header. Raises StorageError if it is invalid."""
         with path.open("rb") as file:
             header = _checked(path, lambda: log.scan_header(file.read(log.HEADER_BYTES)))
         if header is None or self._path(header.first) != path:
             raise StorageError(f"{path}: no whole header. {REMEDY}")
         return header
 
-    def _keep(self, path: Path, header: log.SegmentHeader) -> None:
-        """Remember a segment; one whose content is in the one before it is what a crash left of a rewrite."""
+    def _register(self, path: Path, header: log.SegmentHeader) -> None:
+        """Register a segment; delete one that a rewrite, interrupted by a crash, has replaced."""
         if self._segments and header.first <= self._segments[-1].last:
             self._files.unlink(path)
         else:
             self._segments.append(header)
 
-    def _mend(self, path: Path) -> list[str]:
-        """Cut and close the last segment, or remove it if it never began."""
+    def _repair(self, path: Path) -> list[str]:
+        """Truncate and close the last segment, or remove it if it has no header."""
         data = path.read_bytes()
         found = _checked(path, lambda: log.scan(data, self._limit_bytes))
         cut = [f"{path}: {found.problem}; cut off {len(data) - found.end} bytes"] if found.problem else []
@@ -211,7 +211,7 @@ class LogFiles:
                 self._files.sync(descriptor)
             finally:
                 os.close(descriptor)
-        self._keep(path, found.header)
+        self._register(path, found.header)
         return cut
 
     # --- Operations
@@ -291,7 +291,7 @@ def _segment_of(operation: Operation) -> int | None:
 
 
 def _checked(path: Path, look: Callable[[], T]) -> T:
-    """What `look` finds; its StorageError gets the file's name."""
+    """Call `look`; its StorageError gets the file's name."""
     try:
         return look()
     except StorageError as error:
@@ -304,11 +304,11 @@ class _OpenSegment:
     def __init__(self, header: log.SegmentHeader, descriptor: int) -> None:
         self.header = header
         self.descriptor = descriptor
-        self.records = 0  # that are on disk for good
+        self.records = 0  # durable ones
         self.synced_bytes = 0
-        self.dirty = False  # a write or sync failed: what is behind synced_bytes is unknown
+        self.dirty = False  # a write or sync failed: the content after synced_bytes is unknown
 
     def cut(self, files: FileSystem) -> None:
-        """After a failure, throw away what is not known to be on disk."""
+        """After a failure, discard data that may not be on disk."""
         if self.dirty:
             files.cut(self.descriptor, self.synced_bytes)

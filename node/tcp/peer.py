@@ -1,10 +1,10 @@
 """Runs a machine that reaches its peers by address within an application, over TCP and asyncio.
 
-    async with serve(peer, codec, "127.0.0.2"):
-        ...                                 # the peer takes part; what it is asked for is done at once
+  async with serve(peer, codec, "127.0.0.2"):
+      ...                                 # the peer takes part; requests are executed at once
 
-Each peer of a machine has an address of its own, by which the others know it; 127.0.0.1, 127.0.0.2 and so on
-will do on one host.
+Each peer needs an address of its own, by which the others know it; on one host, for example, 127.0.0.1,
+127.0.0.2 and so on.
 """
 
 import asyncio
@@ -20,35 +20,35 @@ from node.tcp.adapter import Adapter
 
 
 class ServedPeer(PeerMachine, Protocol):
-    """A machine that says when an application has asked something of it."""
+    """A machine that reports requests of an application."""
 
     port: int
     wake: Callable[[], None]
 
 
 class _Silent:
-    """Surroundings without files: an application has its own."""
+    """Environment without files: an application has its own."""
 
     def __init__(self) -> None:
         self.is_ready = asyncio.Event()
 
     def log(self, line: m.Log) -> None:
-        """An application has its own log."""
+        """Ignore the line: an application has its own log."""
 
     def record(self, data: bytes) -> None:
-        """Nothing is put on record."""
+        """Ignore the record."""
 
     def beside(self, suffix: str, data: bytes) -> None:
-        """Nor measured."""
+        """Ignore measures."""
 
     def ready(self) -> None:
-        """The machine takes part."""
+        """Note that the machine has joined."""
         self.is_ready.set()
 
 
 @asynccontextmanager
 async def serve(peer: ServedPeer, codec: Codec, address: str) -> AsyncIterator[None]:
-    """Let a peer take part as long as this lasts; it is entered when the peer has joined the others."""
+    """Run a peer during the context, which is entered when the peer has joined the others."""
     surroundings = _Silent()
     adapter = Adapter(PeerPool(peer, peer.port), codec, address, surroundings, dials_from_address=True)
     peer.wake = partial(adapter.give, m.Nudge())

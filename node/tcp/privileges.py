@@ -1,7 +1,7 @@
-"""Gives up what a process may do beyond its user's own, for itself and all that it starts (capabilities(7)).
+"""Drops the capabilities that a process has beyond its user's, for itself and its children (capabilities(7)).
 
 In a sandbox everything runs as root of its namespaces: without this, a node could change links, faults and
-other hosts' processes, and on a run that real root started, the machine. Calls prctl(2) and capset(2).
+other hosts' processes, and, in a run that real root started, the machine. Calls prctl(2) and capset(2).
 """
 
 import ctypes
@@ -24,7 +24,7 @@ OF_PROGRAMS: Final = frozenset(
     {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP}
     | {CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT}
 )
-"""What servers started as root do before they become another user; none of it changes the network."""
+"""Capabilities that servers started as root need before they change their user; none affects the network."""
 
 CAPABILITIES_MAX: Final = 64
 _VERSION_3: Final = 0x20080522
@@ -34,12 +34,12 @@ _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class _Header(ctypes.Structure):
+class _CapabilityHeader(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
 
 
 class _Sets(ctypes.Structure):
-    """A half of each set, the low one first."""
+    """One half of each set, the low one first."""
 
     _fields_ = (
         ("effective", ctypes.c_uint32),
@@ -49,9 +49,9 @@ class _Sets(ctypes.Structure):
 
 
 def bound(kept: frozenset[int]) -> None:
-    """Let nothing that this process starts, or becomes, get other capabilities than these.
+    """Limit the bounding set to these capabilities, for this process and its children.
 
-    Takes CAP_SETPCAP; whoever has not even that cannot give anything on.
+    Needs CAP_SETPCAP; a process without it cannot pass capabilities on anyway.
     """
     for number in range(CAPABILITIES_MAX):
         if number not in kept and _libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
@@ -59,7 +59,7 @@ def bound(kept: frozenset[int]) -> None:
 
 
 def give_up(kept: frozenset[int]) -> None:
-    """Have only these capabilities, of those that there are, from now on, and never get any by execve(2).
+    """Keep only these of the permitted capabilities, and gain none by execve(2).
 
     Raises OSError.
     """
@@ -70,22 +70,21 @@ def give_up(kept: frozenset[int]) -> None:
 
 
 def give_up_all_but_reach(written: Iterable[Path], read: Iterable[Path]) -> None:
-    """Have no capabilities from now on; but these folders, there or not yet there, are still reached.
+    """Drop all capabilities unless access to these folders, existing or not, needs CAP_DAC_OVERRIDE.
 
-    Where root works in another user's folder, whose doors are shut for everybody else, what remains is
-    CAP_DAC_OVERRIDE. Raises OSError.
+    That is so when root works in another user's folder which others cannot enter. Raises OSError.
     """
     bound(frozenset())
     _, permitted, _ = _masks()
     _set(0, permitted, 0)
-    asked = [(path, os.R_OK | os.X_OK) for path in read] + [(path, os.W_OK | os.X_OK) for path in written]
-    reached = all(os.access(_existing(path), mode, effective_ids=True) for path, mode in asked)
+    checks = [(path, os.R_OK | os.X_OK) for path in read] + [(path, os.W_OK | os.X_OK) for path in written]
+    reached = all(os.access(_existing(path), mode, effective_ids=True) for path, mode in checks)
     _set(permitted, permitted, 0)
     give_up(frozenset() if reached else frozenset({CAP_DAC_OVERRIDE}))
 
 
 def _existing(path: Path) -> Path:
-    """The folder itself, or the one in which it is to be made."""
+    """Return the path itself, or its nearest existing parent."""
     return next(each for each in (path.absolute(), *path.absolute().parents) if os.path.lexists(each))
 
 
@@ -94,9 +93,9 @@ def _mask(numbers: Iterable[int]) -> int:
 
 
 def _masks() -> tuple[int, int, int]:
-    """Effective, permitted and inheritable capabilities of this thread. Raises OSError."""
+    """Return the effective, permitted and inheritable capabilities of this thread. Raises OSError."""
     low_and_high = (_Sets * 2)()
-    _check(_libc.capget(ctypes.byref(_Header(_VERSION_3, 0)), low_and_high))
+    _check(_libc.capget(ctypes.byref(_CapabilityHeader(_VERSION_3, 0)), low_and_high))
     low, high = low_and_high
     return (
         low.effective | high.effective << 32,
@@ -106,11 +105,11 @@ def _masks() -> tuple[int, int, int]:
 
 
 def _set(effective: int, permitted: int, inheritable: int) -> None:
-    """Raises OSError."""
+    """Set the capabilities of this thread. Raises OSError."""
     low = [each & 0xFFFFFFFF for each in (effective, permitted, inheritable)]
     high = [each >> 32 for each in (effective, permitted, inheritable)]
     both = (_Sets * 2)(_Sets(*low), _Sets(*high))
-    _check(_libc.capset(ctypes.byref(_Header(_VERSION_3, 0)), both))
+    _check(_libc.capset(ctypes.byref(_CapabilityHeader(_VERSION_3, 0)), both))
 
 
 def _check(result: int) -> None:

@@ -1,8 +1,8 @@
-"""A node process from its fork to its end: namespace, files, machine, event loop, the launcher's words.
+"""A node process from its fork to its end: namespace, files, machine, event loop, messages to the launcher.
 
-The launcher forks; the child calls `run_node` and never returns from it to the launcher's own loop. It talks
-with the launcher over a packet socket, JSON both ways: in come go, stop_drivers and finish, out go ready
-and progress. When that socket ends, or the launcher dies, the process ends.
+The launcher forks; the child calls `run_node` and never returns to the launcher's own loop. Both exchange
+JSON over a packet socket: the node receives go, stop_drivers and finish, and sends ready and progress. When
+that socket ends, or the launcher dies, the process ends.
 """
 
 import asyncio
@@ -36,16 +36,17 @@ with contextlib.suppress(ImportError):  # a little slower without
 
 MESSAGE_BYTES_MAX = 65_536
 STREAMS_IN_REPORT_MAX = 1_000
-"""Of some 40 bytes each in JSON: the rest of a message has room for the longest name."""
+"""Streams in a report, about 40 bytes each in JSON: a message also has room for the longest name.
+"""
 PROGRESS_PERIOD_S = 0.25
 PUBLISHING_PERIOD_S = 1.0
-"""Between reports while drivers publish: only the end of a run waits for them."""
+"""Interval between reports while drivers publish: only the end of a run waits for them."""
 TELL_S = 1.0
-"""For the launcher to take what must not be lost."""
+"""Time for the launcher to accept a message that must not be lost."""
 
 
 def run_node(given: dict[str, Any], control: socket.socket) -> int:
-    """Run one node until it has finished or the launcher is gone; returns the exit code."""
+    """Run one node until it has finished or the launcher has ended; return the exit code."""
     spec = NodeSpec.from_json(given)
     become(spec)
     written = [Path(each).parent for each in (spec.log, spec.deliveries, spec.storage) if each is not None]
@@ -60,7 +61,7 @@ def run_node(given: dict[str, Any], control: socket.socket) -> int:
 
 
 class _Node:
-    """One node process; its files and its words with the launcher (`node.tcp.adapter.Surroundings`)."""
+    """One node process; its files and its messages to the launcher (`node.tcp.adapter.Surroundings`)."""
 
     def __init__(self, spec: NodeSpec, control: socket.socket, log: Any, deliveries: Any) -> None:
         self._spec = spec
@@ -75,7 +76,7 @@ class _Node:
         self._progress_period_s = PROGRESS_PERIOD_S
 
     async def run(self) -> int:
-        """Until finished. Whatever the machine raises is logged and told, and ends the process."""
+        """Run until finished. An exception of the machine is logged and reported, and ends the process."""
         try:
             await self._run()
         except StorageError:  # logged already
@@ -86,7 +87,7 @@ class _Node:
             return 0
         problem = failure_text(self._failure, self._machine)
         self.log(m.Log("failed", {"problem": problem}, "error"))
-        self._post({"did": "failed", "problem": problem})
+        self._send({"did": "failed", "problem": problem})
         raise self._failure
 
     async def _run(self) -> None:
@@ -94,7 +95,7 @@ class _Node:
         storage = Path(self._spec.storage) if self._spec.storage is not None else None
         codec = codec_of(self._spec.system) or Codec([])
         if self._spec.watches:
-            self._watching = Watching(self._spec.watches, codec, self._tell_surely)
+            self._watching = Watching(self._spec.watches, codec, self._send_reliably)
         self._adapter = Adapter(
             self._machine,
             codec,
@@ -106,21 +107,21 @@ class _Node:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._failed)
         self._control.setblocking(False)
-        loop.add_reader(self._control.fileno(), self._heard)
+        loop.add_reader(self._control.fileno(), self._read_control)
         try:
             self._adapter.start()
         except StorageError as error:
             self.log(m.Log("storage_damaged", {"problem": str(error)}, "error"))
             raise
-        self._tell_progress()
+        self._report_progress()
         await self._adapter.finished.wait()
         self._progress.cancel()
-        self._post_progress()
+        self._send_progress()
         loop.remove_reader(self._control.fileno())
         await self._adapter.close()
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """An exception in a callback ends the node: it would go on half alive."""
+        """End the node after an exception in a callback, because its state may be inconsistent."""
         self._failure = self._failure or context.get("exception") or RuntimeError(context["message"])
         self._adapter.finished.set()
 
@@ -133,23 +134,23 @@ class _Node:
         self._deliveries.write(data)
 
     def beside(self, suffix: str, data: bytes) -> None:
-        """Write into a file that only those have who need one."""
+        """Append to another file beside the records, which is created when needed."""
         if self._spec.deliveries is None:
             return
         with Path(self._spec.deliveries).with_suffix(suffix).open("ab", buffering=0) as file:
             file.write(data)
 
     def ready(self) -> None:
-        """Tell the launcher that the node is ready."""
-        self._post({"did": "ready"})
+        """Report to the launcher that the node is ready."""
+        self._send({"did": "ready"})
 
-    def _heard(self) -> None:
+    def _read_control(self) -> None:
         try:
             data = self._control.recv(MESSAGE_BYTES_MAX)
         except BlockingIOError:
             return
         if not data:
-            os._exit(1)  # the launcher is gone: nobody waits for us
+            os._exit(1)  # the launcher has ended: nothing waits for this process
         message = json.loads(data)
         match message["do"]:
             case "go":
@@ -162,25 +163,27 @@ class _Node:
                 self._progress_period_s = PROGRESS_PERIOD_S
                 self._progress.cancel()
                 self._adapter.give(m.StopDrivers())
-                self._tell_progress()
+                self._report_progress()
             case "give_up":
                 self._adapter.give(m.GiveUp(message["process"]))
             case "finish":
                 self._adapter.give(m.Finish())
 
-    def _tell_progress(self) -> None:
-        """Report now, and once in a period from now on. What the machine raises ends the node."""
+    def _report_progress(self) -> None:
+        """Report now, and periodically from now on. An exception of the machine ends the node."""
         loop = asyncio.get_running_loop()
-        self._progress = loop.call_later(self._progress_period_s, self._tell_progress)
-        self._post_progress()
+        self._progress = loop.call_later(self._progress_period_s, self._report_progress)
+        self._send_progress()
 
-    def _post_progress(self) -> None:
+    def _send_progress(self) -> None:
         assert self._machine is not None
         for report in progress_reports(self._machine.progress()):
-            self._post(report)
+            self._send(report)
 
-    def _post(self, message: dict[str, Any]) -> None:
-        """A launcher that does not read loses this: progress is cumulative, and the log has the rest."""
+    def _send(self, message: dict[str, Any]) -> None:
+        """Send to the launcher. If it does not read, the message is lost: progress is cumulative and the log
+        has the rest.
+        """
         try:
             self._control.send(
                 json.dumps({**message, "name": self._spec.name}, separators=(",", ":")).encode()
@@ -188,18 +191,18 @@ class _Node:
         except (BlockingIOError, ConnectionError):
             return
 
-    def _tell_surely(self, message: dict[str, Any]) -> bool:
-        """Tell the launcher something that must not be lost; false if it does not read."""
+    def _send_reliably(self, message: dict[str, Any]) -> bool:
+        """Send the launcher a message that must not be lost; return False if it does not read."""
         _, writable, _ = select.select([], [self._control], [], TELL_S)
         if writable:
-            self._post(message)
+            self._send(message)
         return bool(writable)
 
 
 def progress_reports(progress: m.Progress) -> Iterator[dict[str, Any]]:
-    """What the launcher is told of progress: as many reports as it takes for each to fit into one message.
+    """Yield progress reports to the launcher, each small enough for one message.
 
-    Reports add up. Only the last one may say that nothing more is published.
+    Reports add up. Only the last one may report that nothing more is published.
     """
     counts = [
         *(("published", stream, seq) for stream, seq in progress.published.items()),

@@ -1,13 +1,13 @@
-"""A node's log over real files: a worker thread writes and syncs, the event loop goes on meanwhile.
+"""A node's log over real files: a worker thread writes and syncs while the event loop continues.
 
-Group commit: while the thread is busy, what the machine appends gathers; the thread then takes all of it at
-once, and one sync serves it all. The slower the disk, the larger the groups.
+Group commit: while the thread is busy, the machine's operations accumulate; the thread then takes all of them
+and syncs once. The slower the disk, the larger the groups.
 
-A full disk (no space, quota, file too large) is waited for: one line in the log, StorageFailed to the
-machine, and everything that is not on disk for good is tried again once in `RETRY_S`; Synced and another line
-when there is room. After any other error nobody can say what is on the disk (a failed fsync may leave pages
-that are clean and lost), so the node ends with that error. Started again it has what was synced, which is all
-that it ever vouched for; its chain has gone on without it.
+A full disk (no space, quota, file too large) is retried: one line in the log, StorageFailed to the machine,
+and everything that is not durable is tried again every `RETRY_S`; Synced and another line when there is room.
+After any other error the disk's content is unknown (a failed fsync may leave pages that are clean and lost),
+so the node ends with that error. When restarted it has the synced data, which is all that it ever
+acknowledged; its chain has continued without it.
 """
 
 import asyncio
@@ -26,14 +26,15 @@ from node.tcp.log_files import LogFiles, Operation
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 RETRY_S = 1.0
-GROUP_LIMIT = 1024  # operations in one go of the thread
-CLOSE_LIMIT_S = 5.0  # for what is not yet on disk at the end
+GROUP_LIMIT = 1024  # operations in one round of the thread
+CLOSE_LIMIT_S = 5.0  # to make pending operations durable at the end
 
 
 class Storage:
     """The log of one node on the running event loop.
 
-    give: takes the inputs for the machine. log: takes lines. broken: told of what the node must end with.
+    give: takes the inputs for the machine. log: takes lines. broken: receives an error that must end the
+    node.
     """
 
     def __init__(
@@ -50,13 +51,13 @@ class Storage:
         self._loop = asyncio.get_running_loop()
         self._thread = ThreadPoolExecutor(1, "storage")
         self._pending: deque[Operation] = deque()
-        self._appended = 0  # Append that are durable
+        self._appended = 0  # durable Append effects
         self._busy: asyncio.Task[None] | None = None
         self._full = False
         self._ended = False
 
     def start(self) -> Iterable[m.StoredSegment]:
-        """What is stored, for Started. Raises StorageError if it cannot be used."""
+        """Return the stored segments, for Started. Raises StorageError if they cannot be used."""
         try:
             for cut in self._files.open():
                 self._log(m.Log("log_cut", {"problem": cut}, "warning"))
@@ -65,7 +66,7 @@ class Storage:
         return self._files.read()
 
     def take(self, operation: Operation) -> None:
-        """Carry out an Append or a Rewrite, after those before it."""
+        """Execute an Append or a Rewrite, after those before it."""
         if self._ended:
             return
         self._pending.append(operation)
@@ -74,7 +75,7 @@ class Storage:
             self._busy.add_done_callback(self._worked)
 
     async def close(self) -> None:
-        """Let what was taken get on disk, as far as the disk takes it in time; release everything."""
+        """Wait until pending operations are durable, up to a limit, and release everything."""
         with contextlib.suppress(TimeoutError):
             if self._busy is not None:
                 await asyncio.wait_for(asyncio.shield(self._busy), CLOSE_LIMIT_S)
@@ -97,7 +98,7 @@ class Storage:
             self._broken(error)
 
     async def _round(self) -> None:
-        """One go of the thread, and what follows from it."""
+        """Run one round of the thread and handle its result."""
         group = list(islice(self._pending, GROUP_LIMIT))
         done, error = await self._loop.run_in_executor(self._thread, self._perform, group)
         synced = [self._pending.popleft() for _ in range(done)]
@@ -112,7 +113,7 @@ class Storage:
             await self._failed(error)
 
     def _perform(self, group: list[Operation]) -> tuple[int, OSError | None]:
-        """In the thread: how many operations are durable, and what kept the others from it."""
+        """Execute operations in the thread; return how many are durable, and the error that stopped it."""
         done = 0
         try:
             for done in self._files.perform(group):  # noqa: B007 - the last value counts

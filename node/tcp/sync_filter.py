@@ -1,10 +1,10 @@
-"""Lets another process decide when the calls return with which a process waits for its disk.
+"""Seccomp filter that lets another process delay the calls with which a process waits for its disk.
 
-These are fsync, fdatasync, sync, syncfs and msync, of the process and of all that it starts. A seccomp filter
-suspends each until whoever holds the filter's listener answers (seccomp(2), seccomp_unotify(2)); the kernel
-then carries it out. Where nobody holds it any more they fail with ENOSYS. Writes to files that were opened
-with O_SYNC or O_DSYNC, and those of io_uring, are not suspended. A signal whose handler does not restart
-calls may interrupt one before the holder has received it (EINTR); before Linux 5.19, until it is answered.
+These are fsync, fdatasync, sync, syncfs and msync, of the process and its children. The filter suspends each
+call until the holder of its listener answers (seccomp(2), seccomp_unotify(2)); the kernel then executes it.
+Without a holder the calls fail with ENOSYS. Writes to files opened with O_SYNC or O_DSYNC, and those of
+io_uring, are not suspended. A signal whose handler does not restart calls may interrupt one before the holder
+has received it (EINTR); before Linux 5.19, until it is answered.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ from typing import Final
 
 SET_MODE_FILTER: Final = 1  # linux/seccomp.h
 NEW_LISTENER: Final = 1 << 3
-WAIT_KILLABLE_RECV: Final = 1 << 5  # what stops the process does not begin a call again
+WAIT_KILLABLE_RECV: Final = 1 << 5  # a signal that stops the process does not restart a call
 ALLOW: Final = 0x7FFF0000
 USER_NOTIF: Final = 0x7FC00000
 LOAD_WORD: Final = 0x20  # linux/bpf_common.h: BPF_LD | BPF_W | BPF_ABS
@@ -31,13 +31,15 @@ MACHINES: Final = {
 
 
 def suspend_syncs() -> int:
-    """Install the filter for the calling process, which needs CAP_SYS_ADMIN and has one thread; returns its
-    listener. Raises OSError where the kernel cannot do this.
+    """Install the filter for the calling process; return its listener.
+
+    The process needs CAP_SYS_ADMIN and must have one thread. Raises OSError if the kernel does not support
+    it.
     """
     try:
         architecture, seccomp, calls = MACHINES[platform.machine()]
     except KeyError:
-        raise OSError(f"slow disks are not known on {platform.machine()}") from None
+        raise OSError(f"slow disks are not supported on {platform.machine()}") from None
     steps = _filter(architecture, calls)
     code = ctypes.create_string_buffer(steps, len(steps))
     program = ctypes.create_string_buffer(struct.pack("@HP", len(steps) // 8, ctypes.addressof(code)))
@@ -47,11 +49,11 @@ def suspend_syncs() -> int:
         if listener >= 0:
             return listener
     number = ctypes.get_errno()
-    raise OSError(number, f"cannot suspend what waits for a disk (seccomp): {os.strerror(number)}")
+    raise OSError(number, f"cannot suspend disk syncs (seccomp): {os.strerror(number)}")
 
 
 def _filter(architecture: int, calls: tuple[int, ...]) -> bytes:
-    """struct sock_filter: code, where to go on if it holds and if not, and a value."""
+    """Encode the steps as struct sock_filter: code, jump offsets if true and if false, and a value."""
     to_allow = len(calls) + 1
     steps = [(LOAD_WORD, 0, 0, ARCHITECTURE_AT), (JUMP_EQUAL, 0, to_allow, architecture)]
     steps += [(LOAD_WORD, 0, 0, NUMBER_AT)]

@@ -151,7 +151,7 @@ def test_a_topology_beside_the_experiment_is_found_from_anywhere(load, tmp_path,
         (
             "{proxy: 1, driver: 1, client: 2}",
             "{default: {proxy: 1, driver: 1}, r1: {client: 2}}",
-            "small.yaml:5: roles.r1: a client speaks to the proxies of its region, and there is none",
+            "small.yaml:5: roles.r1: a client connects to the proxies of its region, and there is none",
         ),
         (
             "advertisement_period: 500ms",

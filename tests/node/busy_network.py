@@ -76,7 +76,7 @@ class BusyNetwork(FlatNetwork):
     def _done(self, work):
         node, effects, left = work
         if not node.is_finished:
-            self._carry_out(node, effects)
+            self._execute(node, effects)
         self._work((node, left))
 
     def _end_turn(self, node):

@@ -1,15 +1,16 @@
-"""Events by their content: attributes with values, and subscriptions to ranges of them (Meghdoot 3.1-3.4).
+"""Events with content: attributes with values, and subscriptions to ranges of them (Meghdoot 3.1-3.4).
 
-How they are represented, everywhere behind the plan:
+Representation, everywhere except in the plan:
 
-- a value is a number, a float that is whole where the attribute's kind is not "real". Strings and dates are
+- a value is a float, which is a whole number unless the attribute's kind is "real". Strings and dates are
   ordinals (`node.core.ordinals`); `Attribute.number` and `Attribute.text` translate;
-- an event is a value of each attribute, in their order; `UNSPECIFIED`, a NaN, where it says nothing of one;
-- a subscription is a range of each attribute, (lowest, highest), both included: equality is (v, v), a
-  one-sided range ends where the attribute does, and one that is left out is (attribute.low, attribute.high).
-  Several ranges of one attribute are several subscriptions;
-- an event that leaves an attribute out stands for all its values at once: it matches who wants them all. So
-  an event is a range of each attribute, too (`event_ranges`), c_i1 and c_i2 in the paper.
+- an event is one value for each attribute, in their order; an unspecified value is `UNSPECIFIED`, a NaN;
+- a subscription is one range for each attribute, (lowest, highest), bounds included: equality is (v, v), a
+  one-sided range ends at the attribute's bound, and an attribute without a condition has the range
+  (attribute.low, attribute.high). Several ranges of one attribute are several subscriptions;
+- an event that leaves an attribute unspecified has all its values at once: it matches only subscriptions to
+  the attribute's whole range. So an event, too, is a range for each attribute (`event_ranges`), c_i1 and
+  c_i2 in the paper.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,9 +21,9 @@ from typing import Any, Literal
 from node.core import ordinals
 
 UNSPECIFIED = nan
-"""The value of what an event leaves out."""
+"""The value of an attribute that an event leaves unspecified."""
 DIGITS = 8
-"""Of a real number that is shown."""
+"""Significant digits of a real number as text."""
 
 Kind = Literal["real", "integer", "string", "date"]
 Range = tuple[float, float]
@@ -30,8 +31,8 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """What events have a value of. Values lie between low and high, both possible. length: of the longest
-    string; labels: the strings that there are, in order, where these are not all words up to a length.
+    """An attribute of events. Values lie between low and high, both included. length: of the longest string;
+    labels: the possible strings in order, unless all words up to a length are possible.
     """
 
     name: str
@@ -47,14 +48,14 @@ class Attribute:
         return self.kind != "real"
 
     def number(self, text: str) -> float:
-        """The value of what people write. Raises ValueError if it is none of this attribute's."""
+        """Parse a value as users write it. Raises ValueError if it is not a value of this attribute."""
         value = self._number(text)
         if not self.low <= value <= self.high:
             raise ValueError(f"{text!r:.40} is not from {self.shown(self.low)} to {self.shown(self.high)}")
         return value
 
     def text(self, value: float) -> str:
-        """A value as people write it; "" for what is unspecified."""
+        """Format a value as users write it; "" if it is unspecified."""
         if isnan(value):
             return ""
         if self.kind == "date":
@@ -66,7 +67,7 @@ class Attribute:
         return f"{value:.{DIGITS}g}" if self.kind == "real" else f"{value:.0f}"
 
     def shown(self, value: float) -> str:
-        """The value within a line for people: the empty word has to be seen."""
+        """Format a value for messages to users; the empty word is shown as `""`."""
         return self.text(value) or '""'
 
     def _number(self, text: str) -> float:
@@ -92,7 +93,7 @@ NOUNS = {"real": "number", "integer": "integer", "date": "date such as 2002-12-3
 
 
 def attributes_of(workload: Mapping[str, Any]) -> tuple[Attribute, ...]:
-    """The attributes of a plan's workload, in their order; none if it is of another kind."""
+    """Return the attributes of a plan's workload, in order; none for other kinds of workload."""
     return tuple(
         Attribute(
             each["name"],
@@ -107,7 +108,7 @@ def attributes_of(workload: Mapping[str, Any]) -> tuple[Attribute, ...]:
 
 
 def event_ranges(attributes: Sequence[Attribute], values: Sequence[float]) -> tuple[Range, ...]:
-    """An event as ranges: (v, v) of each value, all of what is unspecified."""
+    """Return an event as ranges: (v, v) for each value, the whole range for each unspecified one."""
     return tuple(
         (each.low, each.high) if isnan(value) else (value, value)
         for each, value in zip(attributes, values, strict=True)
@@ -115,7 +116,9 @@ def event_ranges(attributes: Sequence[Attribute], values: Sequence[float]) -> tu
 
 
 def matches(ranges: Sequence[Range], event: Sequence[Range]) -> bool:
-    """Whether each range of a subscription holds that of an event (`event_ranges`), bounds included."""
+    """Return whether each range of a subscription contains that of an event (`event_ranges`), bounds
+    included.
+    """
     return all(
         low <= first and last <= high for (low, high), (first, last) in zip(ranges, event, strict=True)
     )

@@ -1,9 +1,9 @@
-"""Which subscriptions match which events: very many against very many, as an oracle for systems that do it.
+"""Matching of many subscriptions with many events, as an oracle for systems that do it.
 
-For each subscription the narrowest of its ranges gives the candidates among the events in that order, and
-only these are held against its other ranges; those that want everything of an attribute cost nothing. So
-10^4 subscriptions and 10^5 events take seconds, not 10^9 comparisons of each attribute. Pairs come in blocks,
-so that memory does not grow with them.
+For each subscription, the narrowest of its ranges selects the candidates among the events sorted by that
+attribute. Only the candidates are compared with its other ranges; a range that covers a whole attribute
+costs nothing. So 10^4 subscriptions and 10^5 events take seconds instead of 10^9 comparisons for each
+attribute. Pairs are yielded in blocks, so that memory does not grow with their number.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,27 +16,29 @@ from node.core.content.value_distributions import Floats
 
 Ints = npt.NDArray[np.int64]
 PAIRS_TOGETHER = 1 << 20
-"""A block has at least so many pairs, but for the last one, and at most those of one subscription more."""
+"""Pairs in a block: at least this number, except in the last block; at most those of one subscription more.
+"""
 
 
 class EventIndex:
-    """Events in the order of each attribute. values: a row for each attribute, a column for each event, NaN
-    where it is unspecified. domains: the lowest and the highest value of each attribute, by which it is known
-    who wants everything of it (`node.core.content.content`).
+    """Events sorted by each attribute. values: a row for each attribute, a column for each event, NaN where
+    unspecified. domains: the lowest and highest value of each attribute, which show whether a subscription
+    covers the whole attribute (`node.core.content.content`).
     """
 
     def __init__(self, domains: Sequence[Range], values: Floats) -> None:
         self._lowest, self._highest = np.array(domains, float).reshape(-1, 2).T
         self._values = values
-        self._order = np.argsort(values, axis=1, kind="stable")  # what is unspecified is last
+        self._order = np.argsort(values, axis=1, kind="stable")  # unspecified values are last
         self._specified = values.shape[1] - np.isnan(values).sum(axis=1)
 
     def matches(
         self, low: Floats, high: Floats, together: int = PAIRS_TOGETHER
     ) -> Iterator[tuple[Ints, Ints]]:
-        """Pairs of a subscription, in order, and an event that it matches, as parallel arrays, in blocks.
+        """Yield pairs of a subscription, in order, and an event that it matches, as parallel arrays, in
+        blocks.
 
-        low, high: of subscriptions, a row for each attribute. together: so many pairs make a block.
+        low, high: bounds of subscriptions, a row for each attribute. together: minimum pairs in a block.
         """
         everything = (low <= self._lowest[:, None]) & (high >= self._highest[:, None])
         first, end = self._candidates(low, high, everything)
@@ -55,13 +57,13 @@ class EventIndex:
             events.append(among)
             found += len(among)
             if found >= together:
-                yield _together(subscriptions, events)
+                yield _concatenate(subscriptions, events)
                 subscriptions, events, found = [], [], 0
         if subscriptions:
-            yield _together(subscriptions, events)
+            yield _concatenate(subscriptions, events)
 
     def _candidates(self, low: Floats, high: Floats, everything: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
-        """From where to where, in the order of each attribute, the events are that a range of it holds."""
+        """Return first and end positions, in the order of each attribute, of the events within each range."""
         first, end = np.zeros(low.shape, np.int64), np.zeros(low.shape, np.int64)
         for row, order in enumerate(self._order):
             ordered = self._values[row, order[: self._specified[row]]]
@@ -71,7 +73,7 @@ class EventIndex:
         return first, np.maximum(first, end)
 
 
-def _together(subscriptions: Sequence[int], events: Sequence[Ints]) -> tuple[Ints, Ints]:
+def _concatenate(subscriptions: Sequence[int], events: Sequence[Ints]) -> tuple[Ints, Ints]:
     return np.repeat(np.array(subscriptions, np.int64), [len(each) for each in events]), np.concatenate(
         events
     )

@@ -1,8 +1,8 @@
-"""The values of the events of a workload `content`, many at once or one by one, the same either way.
+"""Values of the events of a `content` workload, in blocks or one by one, with the same result.
 
-They are drawn as the attributes say, or quotes of stocks, or rows of a file. Which values an event has
-follows from the workload, the stream's seed and the event's number alone: whoever asks for a block gets what
-a publisher publishes one by one, and a publisher may begin anywhere.
+Values are drawn as the attributes specify, or are stock quotes, or rows of a file. The values of an event
+depend only on the workload, the stream's seed and the event's number: a block equals what a publisher
+publishes one by one, and a publisher may begin anywhere.
 """
 
 import base64
@@ -19,16 +19,16 @@ from node.core.content.value_distributions import Distribution, Floats, Values
 from node.core.specification import NodeSpec
 
 BLOCK_EVENTS = 1024
-"""Each has a generator of its own."""
+"""Events of a block; each block has its own generator."""
 ROWS_BYTES_MAX = 64 << 20
-"""Of rows, unpacked."""
+"""Limit on unpacked rows."""
 
 
 class EventValues:
-    """The events of one stream, numbered from 0. stream, streams: of quotes and rows a stream has every so
-    many, and a run's streams have them all; after the last one the first follows again.
+    """The events of one stream, numbered from 0. stream, streams: this stream takes every `streams`-th quote
+    or row, so that a run's streams together have all; after the last one the first follows again.
 
-    rows: those of the stream, maybe packed, where the workload's events are rows of a file.
+    rows: those of the stream, possibly packed, if the workload's events are rows of a file.
     """
 
     def __init__(
@@ -61,25 +61,27 @@ class EventValues:
 
     @classmethod
     def of(cls, spec: NodeSpec) -> Self:
-        """Of a publisher, of its first stream."""
+        """Return the values of a publisher's first stream."""
         return cls(spec.workload, spec.seed, spec.published_by(spec)[0], len(spec.homes), spec.rows)
 
     def one(self, number: int) -> tuple[float, ...]:
-        """The values of an event."""
+        """Return the values of an event."""
         block, place = divmod(number, BLOCK_EVENTS)
         if self._block[0] != block:
             self._block = block, [tuple(row) for row in self._in_block(block).tolist()]
         return self._block[1][place]
 
     def many(self, first: int, count: int) -> Floats:
-        """The values of so many events, a row each."""
+        """Return the values of `count` events from `first` on, a row each."""
         low, high = first // BLOCK_EVENTS, -(-(first + count) // BLOCK_EVENTS)
         blocks = [self._in_block(block) for block in range(low, high)]
         begin = first - low * BLOCK_EVENTS
         return np.concatenate([np.zeros((0, len(self._values))), *blocks])[begin : begin + count]
 
     def sample(self, count: int, generator: np.random.Generator) -> Floats:
-        """Events as the stream has them, in no order, whole: what subscribers have in mind."""
+        """Draw events from the stream's distribution, unordered and fully specified, as centres of
+        subscriptions.
+        """
         if self._quotes is not None:
             return self._quotes.sample(count, generator)
         drawn = np.stack([each.draw(count, generator) for each in self._values], axis=1)
@@ -101,18 +103,20 @@ class EventValues:
 
 
 def packed(rows: Floats) -> str:
-    """Rows of values as text, for a plan."""
+    """Encode rows of values as text, for a plan."""
     return base64.b64encode(zlib.compress(rows.astype("<f8").tobytes())).decode()
 
 
 @lru_cache(maxsize=2)
 def unpacked(text: str, attributes: int) -> Floats:
-    """What was packed. Raises ValueError if it is no such text, or none of so many attributes."""
+    """Decode packed rows. Raises ValueError if the text is malformed or does not have this number of
+    attributes.
+    """
     try:
         inflate = zlib.decompressobj()
         data = inflate.decompress(base64.b64decode(text, validate=True), ROWS_BYTES_MAX)
     except zlib.error as error:
         raise ValueError(f"rows of values cannot be unpacked: {error}") from None
     if not inflate.eof or not data or len(data) % (8 * attributes):
-        raise ValueError("rows of values are not whole")
+        raise ValueError("rows of values are incomplete")
     return np.frombuffer(data, "<f8").reshape(-1, attributes).astype(float)

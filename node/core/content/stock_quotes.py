@@ -1,12 +1,12 @@
 """The stock quotes of Meghdoot's evaluation (5.1): its schema, its templates of subscriptions, and a stream.
 
-The paper's real events, daily quotes of 100 stocks over five years, cannot be had any more. The stream is a
-synthetic one with what is known of them: 115,353 events, a quote of each stock a day, in order of time, most
-prices between 10 and 30 dollars. A stock's price swings around a level of its own; levels are log-normal.
-Volumes fall with the rank of a stock by Zipf's law, and so does how many subscribers choose it.
+The paper's real events, daily quotes of 100 stocks over five years, are no longer available. This stream is
+synthetic and has their published properties: 115,353 events, a quote of each stock a day, in order of time,
+most prices between 10 and 30 dollars. A stock's price swings around a level of its own; levels are
+log-normal. Volumes, and the number of subscribers per stock, fall with the rank of a stock by Zipf's law.
 
-Readings: the calendar has all weekdays, and stocks that are listed later make up for its being longer than
-the exchange's. The parameters of a subscription are those of a quote of its stock.
+Interpretation: the calendar has all weekdays; because that is more days than the exchange's, some stocks are
+listed later. The parameters of a subscription are those of a quote of its stock.
 """
 
 from collections.abc import Mapping
@@ -27,11 +27,13 @@ SYMBOL_LETTERS, SYMBOL_SHARES = (3, 4, 5), (0.35, 0.55, 0.1)
 PRICE_MAX, VOLUME_MAX = 500.0, 310_000_000.0
 QUOTES_OF_100 = 115_353
 LISTED_LATER = 0.4
-"""Of stocks; the others are there from the first day on."""
+"""Share of stocks that are listed later; the others exist from the first day on."""
 LEVEL, LEVELS = 18.0, 0.4
 """The median of the levels of prices, and the standard deviation of their logarithms."""
 RETURN_TO_LEVEL, SWING = 0.995, 0.025
-"""What of a price's distance from its level is there the next day, and the standard deviation of a day."""
+"""The part of a price's distance from its level that remains the next day, and the standard deviation of a
+day's change.
+"""
 OVERNIGHT, WITHIN_DAY = 0.008, 0.01
 VOLUME_OF_FIRST, VOLUME_SWING = 40e6, 0.5
 
@@ -65,11 +67,10 @@ TEMPLATES: tuple[Mapping[str, Any], ...] = (
 
 
 def workload(*, uniform: bool, stocks: int = 100, skew: float = 1.0, seed: int = 1) -> dict[str, Any]:
-    """What a plan's workload says of attributes, events and templates. uniform: events are drawn with all
-    values alike, instead of quotes; what subscribers want is the same.
+    """Return the attributes, events and templates of a plan's workload.
 
-    skew: of the popularity of stocks. seed: of the quotes, which are the same in all runs unless asked
-    otherwise.
+    uniform: events are drawn uniformly instead of quotes; subscriptions are the same. skew: of the popularity
+    of stocks. seed: of the quotes; with the default they are the same in all runs.
     """
     quotes = {"stocks": stocks, "skew": skew, "seed": seed}
     return {
@@ -81,9 +82,9 @@ def workload(*, uniform: bool, stocks: int = 100, skew: float = 1.0, seed: int =
 
 @dataclass(frozen=True, slots=True)
 class Quotes:
-    """rows: a quote each, in order of time, with a column of each of `ATTRIBUTES`. by_stock: the places of
-    each stock's rows, from the most popular stock on; starts, sizes: where those of each stock stand in it.
-    popularity: of the stocks, added up.
+    """Quotes of all stocks. rows: a quote each, in order of time, with a column for each of `ATTRIBUTES`.
+    by_stock: the row numbers of each stock, from the most popular stock on; starts, sizes: each stock's part
+    of it. popularity: of the stocks, cumulative.
     """
 
     rows: Floats
@@ -93,7 +94,7 @@ class Quotes:
     popularity: Floats
 
     def sample(self, count: int, generator: np.random.Generator) -> Floats:
-        """So many rows: a stock by its popularity, and any of its quotes."""
+        """Draw `count` rows: a stock by its popularity, and any of its quotes."""
         drawn = generator.random(count) * self.popularity[-1]
         stock = np.searchsorted(self.popularity[:-1], drawn, side="right")
         place = self.starts[stock] + (generator.random(count) * self.sizes[stock]).astype(np.int64)
@@ -103,7 +104,7 @@ class Quotes:
 
 @lru_cache(maxsize=2)
 def quotes(stocks: int, skew: float, seed: int) -> Quotes:
-    """The whole stream."""
+    """Return the whole stream."""
     generator = np.random.default_rng((seed, stocks))
     days = _weekdays()
     opened, high, low, closed = _prices(len(days), stocks, generator)
@@ -125,14 +126,14 @@ def quotes(stocks: int, skew: float, seed: int) -> Quotes:
 
 
 def _weekdays() -> Ints:
-    """The days' ordinals."""
+    """Return the ordinals of all weekdays."""
     days = np.arange(np.datetime64(FIRST_DAY), np.datetime64(LAST_DAY) + 1)
     found: Ints = days[np.is_busday(days)].astype(np.int64)
     return found
 
 
 def _listed(days: int, stocks: int, generator: np.random.Generator) -> Ints:
-    """The day on which each stock's quotes begin, so that there are as many quotes as in the paper."""
+    """Return the day on which each stock's quotes begin, so that there are as many quotes as in the paper."""
     missing = days * stocks - round(QUOTES_OF_100 / 100 * stocks)
     later = generator.permutation(stocks)[: max(1, int(LISTED_LATER * stocks))]
     weights = generator.random(len(later)) + 0.25
@@ -143,7 +144,7 @@ def _listed(days: int, stocks: int, generator: np.random.Generator) -> Ints:
 
 
 def _symbols(stocks: int, generator: np.random.Generator) -> Floats:
-    """Ordinals of different words."""
+    """Return ordinals of distinct words."""
     found: dict[int, None] = {}
     letters = np.array(list(ordinals.LETTERS))
     while len(found) < stocks:
@@ -153,7 +154,7 @@ def _symbols(stocks: int, generator: np.random.Generator) -> Floats:
 
 
 def _prices(days: int, stocks: int, generator: np.random.Generator) -> tuple[Floats, ...]:
-    """Open, high, low and close, in dollars and cents: rows of days, columns of stocks."""
+    """Return open, high, low and close, in dollars and cents: rows of days, columns of stocks."""
     level = np.log(LEVEL) + generator.normal(0, LEVELS, stocks)
     swings = generator.normal(0, SWING, (days + 1, stocks))
     swings[0] *= (1 - RETURN_TO_LEVEL**2) ** -0.5  # as far from the level as on any day

@@ -1,7 +1,7 @@
-"""Subscriptions drawn from the templates of a workload `content`, many at once.
+"""Subscriptions drawn in bulk from the templates of a `content` workload.
 
-A template says what it wants of some attributes; of the others it wants everything. Where several ranges of
-one attribute are wanted, one wish is as many subscriptions, in each combination if there are several such
+A template restricts some attributes; it accepts all values of the others. A wish with several ranges of an
+attribute becomes one subscription for each range, or for each combination if there are several such
 attributes (Meghdoot 3.1: a disjunction is several subscriptions).
 """
 
@@ -22,8 +22,8 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """What is wanted of an attribute. share: a part of all its values. equal: one value. below, above: up to
-    or from a value on. between: from a value to another one. fixed: from low to high.
+    """Condition on an attribute. share: a part of all its values. equal: one value. below, above: up to or
+    from a value. between: from one value to another. fixed: from low to high.
     """
 
     kind: Literal["share", "equal", "below", "above", "between", "fixed"]
@@ -34,18 +34,18 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Subscriptions, a row each with a column for each attribute; `wish`: of which they are, in order."""
+    """Subscriptions, a row each with a column for each attribute; `wish`: the wish of each, in order."""
 
     wish: Ints
     low: Floats
     high: Floats
 
     def first(self, count: int) -> Self:
-        """The first ones."""
+        """Return the first `count` ones."""
         return type(self)(self.wish[:count], self.low[:count], self.high[:count])
 
     def by_wish(self) -> list[list[tuple[Range, ...]]]:
-        """The ranges of each subscription of each wish."""
+        """Return the ranges of each subscription of each wish."""
         found: list[list[tuple[Range, ...]]] = [
             [] for _ in range(int(self.wish[-1]) + 1 if len(self.wish) else 0)
         ]
@@ -55,7 +55,7 @@ class Drawn:
 
 
 class SubscriptionDraws:
-    """Draws wishes. events: of the workload; what is wanted may be like them."""
+    """Draws wishes. events: of the workload; the parameters of a wish may be drawn from them."""
 
     def __init__(self, workload: Mapping[str, Any], events: EventValues) -> None:
         self._attributes, self._events = events.attributes, events
@@ -70,7 +70,7 @@ class SubscriptionDraws:
         ]
 
     def draw(self, wishes: int, generator: np.random.Generator) -> Drawn:
-        """The subscriptions of so many wishes; what follows from the generator alone."""
+        """Draw the subscriptions of `wishes` wishes; they depend only on the generator."""
         template = generator.choice(len(self._templates), size=wishes, p=self._shares)
         nothing = np.zeros((0, len(self._attributes)))
         parts = [Drawn(np.zeros(0, np.int64), nothing, nothing)]
@@ -88,7 +88,7 @@ class SubscriptionDraws:
     def _of_template(
         self, wanted: Mapping[str, Sequence[Predicate]], wish: Ints, generator: np.random.Generator
     ) -> Drawn:
-        """All wishes of one template; a wish's subscriptions stand in the order of its ranges."""
+        """Draw all wishes of one template; a wish's subscriptions are in the order of its ranges."""
         parameters = _Parameters(self._values, self._wanted, self._events, len(wish), generator)
         ranges = [
             [
@@ -106,8 +106,8 @@ class SubscriptionDraws:
 
 
 class _Parameters:
-    """Draws the parameters of a template's wishes. What is like the events is taken from one event for all
-    attributes of a wish; where an attribute needs another value, from another one.
+    """Draws the parameters of a template's wishes. Parameters drawn from events come from one event for all
+    attributes of a wish; a second value of an attribute comes from another event.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class _Parameters:
         self._drawn = [0] * len(values)
 
     def draw(self, place: int) -> Floats:
-        """A value of this attribute for each wish."""
+        """Draw a value of this attribute for each wish."""
         if self._wanted[place].kind != "events":
             return self._values[place].draw(self.count, self.generator)
         number = self._drawn[place]
@@ -134,7 +134,7 @@ class _Parameters:
         return self._samples[number][:, place]
 
     def draw_low(self, place: int, attribute: Attribute, width: float) -> Floats:
-        """Where ranges of this width begin."""
+        """Draw the lower bounds of ranges of this width."""
         last = attribute.high - width
         if self._wanted[place].kind == "uniform":
             return Values(
@@ -147,7 +147,7 @@ class _Parameters:
 def _range(
     predicate: Predicate, attribute: Attribute, parameters: _Parameters, place: int
 ) -> tuple[Floats, Floats]:
-    """The lowest and the highest value for each wish."""
+    """Return the lowest and the highest value for each wish."""
     lowest, highest = (np.full(parameters.count, each) for each in (attribute.low, attribute.high))
     match predicate.kind:
         case "fixed":

@@ -1,7 +1,7 @@
-"""Plain data that is made by the million: dataclasses that the type checker keeps from being changed.
+"""Plain data that is created in large numbers: dataclasses whose immutability only the type checker enforces.
 
-A frozen dataclass is also kept from it while the program runs, and so its `__init__` has to go around its own
-protection, which makes it three times as slow. A `value` leaves that to the type checker.
+A frozen dataclass also enforces it at run time, so its `__init__` has to bypass its own protection, which
+makes it three times as slow. A `value` leaves that to the type checker.
 """
 
 from dataclasses import dataclass, field
@@ -11,6 +11,6 @@ T = TypeVar("T")
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def value(made: type[T]) -> type[T]:
-    """The class as a slotted dataclass that is compared and hashed by its fields, and never changed."""
-    return dataclass(slots=True, unsafe_hash=True)(made)
+def value(cls: type[T]) -> type[T]:
+    """Return the class as a slotted, immutable dataclass, compared and hashed by its fields."""
+    return dataclass(slots=True, unsafe_hash=True)(cls)

@@ -1,8 +1,8 @@
-"""How values of an attribute are drawn: all alike, or by Zipf's law, many at once.
+"""Distributions of an attribute's values: uniform or by Zipf's law, drawn in bulk.
 
-For Zipf the attribute's values are cut into equal parts, of which the k-th in popularity is chosen in
-proportion to k ** -skew; within a part all values are alike. The most popular part is the one of the peak,
-the others follow by their distance from it.
+For Zipf the attribute's range is divided into equal parts; the k-th in popularity is chosen in proportion to
+k ** -skew; values within a part are uniform. The most popular part is the one of the peak; the others follow
+by their distance from it.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """kind: "events" (of what is wanted) means as values of events are. peak: None is the lowest value."""
+    """Distribution of values. kind: "events" (of subscriptions) draws values of events. peak: None is the
+    lowest value.
+    """
 
     kind: Literal["uniform", "zipf", "events"] = "uniform"
     skew: float = 1.0
@@ -28,7 +30,7 @@ class Distribution:
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None) -> Self:
-        """From a plan's workload; all alike unless it says otherwise."""
+        """Parse a plan's workload; uniform by default."""
         return cls(**(given or {}))
 
 
@@ -38,7 +40,9 @@ class Values:
     def __init__(self, attribute: Attribute, distribution: Distribution) -> None:
         self._attribute = attribute
         low, high = attribute.low, attribute.high
-        self._count = int(high - low) + 1 if attribute.is_whole else 0  # of values; 0: they are not whole
+        self._count = (
+            int(high - low) + 1 if attribute.is_whole else 0
+        )  # of values; 0: the attribute is continuous
         end = high + 1 if self._count else high
         self._edges = np.array([low, end])
         self._order, self._up_to = np.zeros(1, np.int64), np.ones(1)
@@ -53,7 +57,7 @@ class Values:
             self._up_to = np.cumsum(np.arange(1, parts + 1) ** -distribution.skew)
 
     def draw(self, count: int, generator: np.random.Generator) -> Floats:
-        """So many values."""
+        """Draw `count` values."""
         rank = np.searchsorted(self._up_to, generator.random(count) * self._up_to[-1], side="right")
         part = self._order[np.minimum(rank, len(self._order) - 1)]
         low, high = self._edges[part], self._edges[part + 1]

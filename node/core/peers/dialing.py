@@ -1,11 +1,10 @@
-"""Keeping a connection to a peer: dialling, bounded pauses between attempts, dialling again when it is
-lost.
+"""Dialling: keep a connection to a peer, with bounded pauses between attempts, and dial again after a loss.
 
-One `Dialer` per peer, a small state machine driven by a table. It never gives up (a proxy must not forget a
-peer because a link was out for long), so what is bounded is its rate: pauses double from a first to a last
-value, counted from the *start* of an attempt, so that attempts into a silent link, which end by their own
-timeout, follow each other closely and the healed link is found soon. The pause is short again once the peer
-has really spoken (`settled`), not when a connection merely opened.
+Each peer has one `Dialer`, a small state machine driven by a table. It never gives up, because a proxy must
+not forget a peer whose link was down for long; only its rate is bounded. Pauses double from a first to a
+last value, counted from the *start* of an attempt, so that attempts into a silent link, which end by their
+own timeout, follow each other closely and the repaired link is found soon. The pause is short again once the
+peer has sent a message (`settled`), not when a connection merely opened.
 """
 
 from collections.abc import Callable
@@ -18,7 +17,7 @@ DIAL = "dial"  # first word of a dialler's timer; the peer's name follows
 
 
 class State(Enum):
-    """What a dialler is doing."""
+    """State of a dialler."""
 
     IDLE = "idle"
     DIALLING = "dialling"
@@ -27,7 +26,7 @@ class State(Enum):
 
 
 class Event(Enum):
-    """What happens to a dialler."""
+    """Input of a dialler."""
 
     START = "start"
     CONNECTED = "connected"
@@ -52,7 +51,7 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """Bounds of the pauses between the starts of two attempts, and of an attempt itself."""
+    """Bounds of the pauses between the starts of two attempts, and the timeout of an attempt."""
 
     first_us: int
     last_us: int
@@ -61,7 +60,7 @@ class Pauses:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A process that is dialled: its name, its address and its port."""
+    """Process to dial: its name, address and port."""
 
     peer: str
     address: str
@@ -75,7 +74,7 @@ class Dialer:
         self, target: Target, pauses: Pauses, rng: Randomness, emit: Callable[[Effect], None]
     ) -> None:
         self.state = State.IDLE
-        self.attempts = 0  # in a row without the peer having spoken
+        self.attempts = 0  # in a row without a message from the peer
         self._connect = Connect(target.peer, target.address, target.port, pauses.timeout_us)
         self._timer = (DIAL, target.peer)
         self._pauses = pauses
@@ -84,7 +83,7 @@ class Dialer:
         self._began_us = 0
 
     def take(self, event: Event, now_us: int) -> bool:
-        """One step; False if the event does not belong to the state and nothing was done."""
+        """Make one transition; return False if the state does not permit the event and nothing was done."""
         state = TRANSITIONS.get((self.state, event))
         if state is None:
             return False
@@ -100,11 +99,11 @@ class Dialer:
         return True
 
     def settled(self) -> None:
-        """The peer has spoken: the next pause is a first one again."""
+        """Reset the pause to the first one: the peer has sent a message."""
         self.attempts = 0
 
     def _pause_us(self, now_us: int) -> int:
-        """Until the next attempt; spread by a quarter, so that nodes do not dial in step."""
+        """Return the pause until the next attempt; spread by a quarter, so that nodes do not dial in step."""
         doubled = self._pauses.first_us << min(max(self.attempts - 1, 0), 16)
         pause_us = int(min(doubled, self._pauses.last_us) * self._rng.uniform(0.75, 1.0))
         shortest_us = self._pauses.first_us // 2

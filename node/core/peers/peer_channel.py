@@ -1,14 +1,14 @@
-"""What a process knows of one open connection with a peer, and how much may still be handed to it.
+"""State of one open connection with a peer, and its room for data to send.
 
-A connection takes a burst of so many bytes; then it has to say that it can take more. Bulk data are handed
-over only while there is room (`open_for_bulk`). Small messages may overdraw it, up to a limit.
+A connection accepts a burst of a number of bytes; then it must report that it can take more. Bulk data is
+sent only while there is room (`open_for_bulk`). Small messages may overdraw it, up to a limit.
 """
 
 from typing import Any, Protocol
 
 
 class Greeting(Protocol):
-    """The first message on a connection. incarnation: tells apart processes that had the same name."""
+    """The first message on a connection. incarnation: distinguishes processes with the same name."""
 
     @property
     def name(self) -> str:
@@ -16,11 +16,11 @@ class Greeting(Protocol):
 
     @property
     def incarnation(self) -> int:
-        """Which process of that name, greater for later ones."""
+        """Number of the process with that name, greater for later ones."""
 
 
 class PeerChannel:
-    """One open connection, and how much may still be handed to it. Protocols extend it by what they keep."""
+    """One open connection and its room for data to send. Protocols extend it by their own state."""
 
     __slots__ = (
         "awaiting",
@@ -38,22 +38,22 @@ class PeerChannel:
 
     def __init__(self, connection: int, dialled: str | None, now_us: int, room_bytes: int) -> None:
         self.connection = connection
-        self.dialled = dialled  # the peer that we dialled, if we did
+        self.dialled = dialled  # the peer that this side dialled, if it did
         self.heard_us = now_us
         self.sent_us = now_us
-        self.room_bytes = room_bytes  # until it has to say that it can take more
-        self.awaiting = False  # asked to be told when it is writable
+        self.room_bytes = room_bytes  # until the connection must report that it can take more
+        self.awaiting = False  # an AwaitWritable is pending
         self.is_read = True
-        self.name = dialled or ""  # known for sure from its greeting on
+        self.name = dialled or ""  # certain only after its greeting
         self.incarnation = 0
         self.has_greeted = False
-        self.has_answered = False  # it said something after our greeting: a round trip is behind us
+        self.has_answered = False  # it sent a message after our greeting, so a round trip is complete
 
     def greeted(self, greeting: Any) -> None:
-        """The peer says who it is. Extend this for what else its greeting has."""
+        """Store the peer's identity. Extend this for further fields of the greeting."""
         self.name, self.incarnation, self.has_greeted = greeting.name, greeting.incarnation, True
 
     @property
     def open_for_bulk(self) -> bool:
-        """Whether more than small messages may be handed to it now."""
+        """Whether bulk data may be sent on it now."""
         return self.room_bytes > 0 and not self.awaiting

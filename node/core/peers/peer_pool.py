@@ -1,17 +1,16 @@
-"""Peers that are reached by their address: connections are opened when something is to be sent, and shared.
+"""Pool of connections to peers that are reached by address: opened on the first message, and shared.
 
-For systems whose nodes come and go, and who need no connection of their own: their machine says `SendTo` and
-hears `ReceivedFrom` and `Unreachable`. `PeerPool` makes an ordinary machine of it, so that it runs wherever
-those of `node.core.machine` do; a network without connections (`node.sim.flat_network`) carries the
-same effects out itself.
+For systems whose nodes come and go and need no connection of their own: their machine emits `SendTo` and
+receives `ReceivedFrom` and `Unreachable`. `PeerPool` turns it into an ordinary machine of
+`node.core.machine`; a network without connections (`node.sim.flat_network`) executes the same effects itself.
 
-What is sent to one address arrives once at most, and in order as long as no connection is lost in between.
-Nothing says that it arrived: `Unreachable` only says that what was sent lately may be lost. A connection may
-be lost without a word, on a link that is cut; to find that out, and to `Forget` it, is the machine's affair.
+Messages to one address arrive at most once, and in order as long as no connection is lost in between. There
+is no acknowledgement: `Unreachable` only reports that recent messages may be lost. On a link that is cut, a
+connection may fail silently; the machine must detect that and `Forget` the connection.
 
-Connections are bounded in number, closed when nothing went over them for a while, and a peer that takes
-nothing has a bounded queue. Two nodes that dial each other at the same time have two connections, and each
-goes on with the one on which it began: so order is kept.
+Connections are bounded in number and closed when idle, and a peer that reads nothing has a bounded queue. Two
+nodes that dial each other at the same time have two connections, and each continues to send on the one on
+which it began: so order is kept.
 """
 
 from collections import deque
@@ -30,7 +29,7 @@ SWEEP: m.Timer = ("peer pool",)
 
 @dataclass(frozen=True, slots=True)
 class SendTo:
-    """Effect: write these messages to whoever listens at an address, in order, after all before."""
+    """Effect: write these messages to the process at an address, in order, after all earlier ones."""
 
     address: Address
     messages: Sequence[Any]
@@ -38,7 +37,7 @@ class SendTo:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Effect: throw away the connection to an address, with all that is not sent yet.
+    """Effect: discard the connection to an address with all unsent messages.
 
     The next SendTo opens a new one.
     """
@@ -48,7 +47,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedFrom:
-    """Input: messages that came in together, in order."""
+    """Input: messages that arrived together, in order."""
 
     address: Address
     messages: Sequence[Any]
@@ -56,9 +55,9 @@ class ReceivedFrom:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """Input: what was sent to an address lately may not have come; nothing is tried again.
+    """Input: recent messages to an address may be lost; nothing is retried.
 
-    is_refused: its host answers, and nobody listens there.
+    is_refused: its host answers, but no process listens there.
     """
 
     address: Address
@@ -71,8 +70,9 @@ PeerEffect = m.Effect | SendTo | Forget
 
 
 def gathered(effects: Sequence[PeerEffect]) -> list[PeerEffect]:
-    """The same effects with one SendTo for each address, where the first one was: each is a write of its own,
-    and a packet. What is sent after a Forget stays behind it.
+    """Merge the SendTo effects for each address into the first one, because each costs a write and a packet.
+
+    Messages sent after a Forget stay after it.
     """
     found: list[PeerEffect] = []
     places: dict[Address, int] = {}
@@ -96,13 +96,13 @@ def gathered(effects: Sequence[PeerEffect]) -> list[PeerEffect]:
 class PeerMachine(Protocol):
     """A machine that reaches its peers by address."""
 
-    frame_limit_bytes: int  # a longer frame is neither sent nor taken
+    frame_limit_bytes: int  # longer frames are neither sent nor accepted
 
     def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
-        """Take one input at time `now_us`; returns what is to be done, in order."""
+        """Process one input at time `now_us` and return the effects, in order."""
 
     def progress(self) -> m.Progress:
-        """How far this node got."""
+        """Return the progress of this node."""
 
     def check(self) -> None:
         """See `node.core.machine.Machine`."""
@@ -110,24 +110,24 @@ class PeerMachine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PoolLimits:
-    """How much a pool holds."""
+    """Limits of a pool."""
 
     connections: int = 256
-    idle_us: int = 30_000_000  # without a message either way, until a connection is closed
+    idle_us: int = 30_000_000  # without a message in either direction, until a connection is closed
     dial_timeout_us: int = 2_000_000
-    burst: int = 64  # messages that are handed to a connection before it is asked for room
+    burst: int = 64  # messages handed to a connection before Writable is awaited
     waiting: int = 4_096  # messages for one peer that has no room, or is being dialled
 
 
 @dataclass(slots=True)
 class _Peer:
-    """What goes to one address. `connection` is the one that we send on."""
+    """State of one address. `connection` is the one used for sending."""
 
     address: Address
     used_us: int
     connection: int | None = None
     is_dialling: bool = False
-    handed: int = 0  # messages since there was last known to be room
+    handed: int = 0  # messages since the connection last had room
     waiting: deque[Any] = field(default_factory=deque)
 
 
@@ -140,7 +140,9 @@ class PeerPool:
         self._port = port
         self._limits = limits or PoolLimits()
         self._peers: dict[Address, _Peer] = {}
-        self._addresses: dict[int, Address] = {}  # of every open connection, those that we only read as well
+        self._addresses: dict[
+            int, Address
+        ] = {}  # of every open connection, including those that are only read
         self._effects: list[m.Effect] = []
         self._now_us = 0
 
@@ -151,10 +153,12 @@ class PeerPool:
     def check(self) -> None:
         """See `node.core.machine.Machine`."""
         assert len(self._addresses) <= self._limits.connections, "more connections than the pool may have"
-        assert set(self._addresses.values()) <= set(self._peers), "a connection with nobody"
+        assert set(self._addresses.values()) <= set(self._peers), "a connection without a peer"
         for address, peer in self._peers.items():
-            assert len(peer.waiting) <= self._limits.waiting, "more waits for a peer than may"
-            assert peer.connection is None or self._addresses.get(peer.connection) == address, "the wrong one"
+            assert len(peer.waiting) <= self._limits.waiting, "more messages wait for a peer than the limit"
+            assert peer.connection is None or self._addresses.get(peer.connection) == address, (
+                "a peer with the wrong connection"
+            )
         self.machine.check()
 
     def handle(self, given: m.Input, now_us: int) -> Sequence[m.Effect]:
@@ -186,7 +190,7 @@ class PeerPool:
                 self._give(given)
         return self._effects
 
-    # --- What the machine asks for
+    # --- Effects of the machine
 
     def _give(self, given: PeerInput) -> None:
         for effect in self.machine.handle(given, self._now_us):
@@ -220,7 +224,7 @@ class PeerPool:
             self._effects.append(m.AwaitWritable(peer.connection))
 
     def _hold(self, peer: _Peer) -> None:
-        """Something waits for a peer: it is dialled, or takes more later, or has too much waiting."""
+        """Dial a peer for which messages wait, or drop them if there are too many."""
         if len(peer.waiting) > self._limits.waiting:
             self._forget(peer.address)
             self._give(Unreachable(peer.address, f"more than {self._limits.waiting} messages wait for it"))
@@ -233,16 +237,16 @@ class PeerPool:
 
     def _forget(self, address: Address) -> None:
         peer = self._peers.pop(address, None)
-        if peer is not None and peer.is_dialling:  # the answer still comes, and finds nothing to send
+        if peer is not None and peer.is_dialling:  # its outcome still arrives, and finds nothing to send
             self._peers[address] = _Peer(address, self._now_us, is_dialling=True)
         for number in [number for number, other in self._addresses.items() if other == address]:
             self._close(number, abort=True)
 
-    # --- What connections tell
+    # --- Inputs from connections
 
     def _connected(self, given: m.Connected) -> None:
         dialled = given.peer is not None
-        if not dialled and not given.address:  # gone again before it was looked at
+        if not dialled and not given.address:  # lost before its address was read
             self._effects.append(m.Close(given.connection, abort=True))
             return
         address = int(given.peer) if given.peer is not None else int(IPv4Address(given.address))
@@ -286,7 +290,7 @@ class PeerPool:
             self._drop_if_unused(peer)
 
     def _lost(self, peer: _Peer, reason: str, *, is_refused: bool = False) -> None:
-        """Where nothing was under way, a connection that ends is none of the machine's business."""
+        """Handle the loss of the sending connection. The machine is notified only if messages may be lost."""
         quiet_us = self._now_us - peer.used_us
         peer.connection = None
         is_news = bool(peer.waiting) or quiet_us < self._limits.idle_us // 2

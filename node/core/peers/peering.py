@@ -1,22 +1,22 @@
-"""Peers: connections with processes that are known by name, for machines whose peers come and go.
+"""Peering: connections with processes that are known by name, for machines whose peers come and go.
 
-Every connection starts with a *greeting* in both directions: the protocol's first message, which says who its
-sender is. Until then a peer has no name that counts. Who is to be connected is said with `keep_connected`, at
-any time: it is dialled, and dialled again when it is lost (`node.core.peers.dialing`), unless it has
-dialled us. Anyone else may dial us and greet.
+Every connection starts with a *greeting* in both directions: the protocol's first message, which names its
+sender. A peer's name is not trusted before its greeting. `keep_connected` sets the peers to connect, at any
+time: each is dialled, and dialled again after a loss (`node.core.peers.dialing`), unless it has dialled this
+process. Any other process may dial and greet, too.
 
-Two processes have one connection with each other. A second one from a peer replaces the first, which is how a
-peer that closed a silent connection comes back while this side still holds the old one. If each side dialled
-the other at once, both keep the one that was dialled by the process whose name sorts first.
+Two processes have one connection with each other. A second one from a peer replaces the first: that is how a
+peer that closed a silent connection returns while this side still holds the old one. If each side dials the
+other at once, both keep the connection that was dialled by the process whose name sorts first.
 
-A peer that is not heard for `silence_us` is taken for unreachable and its connection is aborted: TCP alone
-would notice only after its own, much longer, back-off. A connection that we do not read, or time in which
-this process did not run, is held against nobody. What peers say so that they are not silent is up to the
-protocol. So is what a greeting holds beside a name, and what a peer is told before it is left (`reject`).
+A peer that is not heard for `silence_us` is considered unreachable and its connection is aborted: TCP alone
+would notice only after its own, much longer, back-off. Time during which this process did not run or did not
+read the connection does not count. The protocol decides which messages peers send as keep-alives, what else a
+greeting contains, and what is sent to a peer before it is disconnected (`reject`).
 
-What is sent is bounded (`node.core.peers.peer_channel`): a peer that does not read is left.
+Unsent data is bounded (`node.core.peers.peer_channel`): a peer that does not read is disconnected.
 
-`PeeringMachine` is a `node.core.machine.Machine` whose subclasses fill in the hooks. It logs
+`PeeringMachine` is a `node.core.machine.Machine` whose subclasses implement the hooks. It logs
 `peer_connected`, `peer_silent` and `peer_lost`, each with the peer's name.
 """
 
@@ -35,10 +35,11 @@ SILENCE: m.Timer = ("silence",)
 
 @dataclass(frozen=True, slots=True)
 class PeeringLimits:
-    """What bounds dialing, silence and sending.
+    """Limits of dialing, silence and sending.
 
-    silence_us: the shortest of any peer, and how often all are looked at, at least. burst_bytes: handed to
-    one connection before it has to say that it can take more. overdraft_bytes: of small messages beyond.
+    silence_us: the shortest limit of any peer, and the longest interval between checks. burst_bytes: handed
+    to one connection before it must report that it can take more. overdraft_bytes: of small messages beyond
+    that.
     """
 
     pauses: Pauses
@@ -54,7 +55,7 @@ class PeeringMachine(Generic[C]):
     """A machine with peers.
 
     `channels` has those that greeted, by name; `connections` all, by number; `dialers` those of the peers to
-    be connected. `timers` are the machine's own, with what they do; others go to `timer_fired`.
+    be connected. `timers` maps the machine's own timers to their handlers; others go to `timer_fired`.
     """
 
     frame_limit_bytes = FRAME_LIMIT_BYTES
@@ -67,22 +68,22 @@ class PeeringMachine(Generic[C]):
         limits: PeeringLimits,
         channel: Callable[[int, str | None, int, int], C],
     ) -> None:
-        """name: by which others dial this process. codec: of what it sends. channel: makes one, with the
-        arguments of `PeerChannel`.
+        """Create a peer. name: by which others dial this process. codec: of its messages. channel: creates a
+        channel from the arguments of `PeerChannel`.
         """
         self.name = name
         self.rng = rng
         self.now_us = 0
-        self.incarnation = 0  # of this process, once it runs
+        self.incarnation = 0  # of this process, set when it starts
         self.channels: dict[str, C] = {}
         self.connections: dict[int, C] = {}
         self.dialers: dict[str, Dialer] = {}
-        self.timers: dict[m.Timer, Callable[[], None]] = {SILENCE: self._look_for_silence}
+        self.timers: dict[m.Timer, Callable[[], None]] = {SILENCE: self._check_silence}
         self._greeting: Greeting
         self._sizes_bytes = codec.sizes_bytes
         self._limits = limits
         self._channel = channel
-        self._silence_at_us = 0  # when the next look for silence is due
+        self._silence_at_us = 0  # when the next check for silence is due
         self._effects: list[m.Effect] = []
         self._runs = self._is_ready = self._has_finished = False
         self._inputs: dict[type, Callable[[Any], None]] = {
@@ -121,83 +122,85 @@ class PeeringMachine(Generic[C]):
         """See `node.core.machine.Machine`."""
         return m.Progress()
 
-    # --- Hooks: what a protocol has to say
+    # --- Hooks that a protocol must implement
 
     def greeting(self) -> Greeting:
-        """Our first message on every connection; asked for once, when `incarnation` is known."""
+        """Return the first message on every connection; called once, when `incarnation` is known."""
         raise NotImplementedError
 
     def take(self, channel: C, message: Any) -> None:
-        """A message came that is no greeting. It may come before one: see `channel.has_greeted`."""
+        """Handle a message that is not a greeting. It may precede one: see `channel.has_greeted`."""
         raise NotImplementedError
 
-    # --- Hooks: what a protocol may want to know
+    # --- Hooks that a protocol may implement
 
     def restored(self, stored: Iterable[m.StoredSegment]) -> None:
-        """What an earlier process of this name left in its log; before `started`."""
+        """Restore the log that an earlier process of this name left; called before `started`."""
 
     def started(self) -> None:
-        """The process runs. Dialing begins when this returns."""
+        """Handle the start of the process. Dialing begins when this returns."""
 
     def opened(self, channel: C) -> None:
-        """The peer has greeted; `channels` has it."""
+        """Handle the greeting of a peer; `channels` has it."""
 
     def lost(self, channel: C, reason: str) -> None:
-        """A channel that had been opened is gone."""
+        """Handle the loss of a channel that had been opened."""
 
     def writable(self, channel: C) -> None:
-        """The channel takes bulk data again."""
+        """Handle that the channel takes bulk data again."""
 
     def timer_fired(self, timer: m.Timer) -> None:
-        """A timer that is not among `timers`."""
+        """Handle a timer that is not among `timers`."""
 
     def synced(self, appended: int) -> None:
-        """The first `appended` of all Append are on disk."""
+        """Handle that the first `appended` Append effects are on disk."""
 
     def storage_failed(self, given: m.StorageFailed) -> None:
-        """The disk takes nothing for now."""
+        """Handle that the disk accepts nothing for now."""
         self.log("storage_failed", "error", problem=given.problem)
 
     def gave_up(self, given: m.GiveUp) -> None:
-        """The operator gave a process up."""
+        """Handle that the operator gave a process up."""
 
     def go(self, given: m.Go) -> None:
-        """Publishers begin at `given.start_us`."""
+        """Handle that publishers begin at `given.start_us`."""
 
     def stop_drivers(self, given: m.StopDrivers) -> None:
-        """Publishers publish nothing new."""
+        """Handle that publishers publish nothing new."""
 
     def settle(self) -> None:
-        """After every input: send what has become sendable."""
+        """Send what has become sendable; called after every input."""
 
     def is_ready(self) -> bool:
-        """Whether the role's demands are met. By default: everyone to be dialled has greeted."""
+        """Return whether the role is fulfilled. Default: all peers to be dialled have greeted."""
         return all(peer in self.channels for peer in self.dialers)
 
     def silence_us(self, channel: C) -> int:
-        """How long this peer may be silent; at least `PeeringLimits.silence_us`."""
+        """Return how long this peer may be silent; at least `PeeringLimits.silence_us`."""
         return self._limits.silence_us
 
     def reject(self, channel: C, problem: str, *, is_malformed: bool) -> None:
-        """Tell a peer why it is left, if the protocol can; its connection is closed next.
+        """Send the peer the reason, if the protocol can, before its connection is closed.
 
-        is_malformed: it sent bytes that are no message; else another process than the dialled one answered.
+        is_malformed: it sent bytes that are not a message; else another process than the dialled one
+        answered.
         """
         self.log("peer_rejected", "warning", peer=channel.name, problem=problem)
 
-    # --- For the protocol
+    # --- Methods for the protocol
 
     def emit(self, effect: m.Effect) -> None:
         """Add an effect to those of this input."""
         self._effects.append(effect)
 
     def log(self, event: str, level: str = "info", /, **fields: Any) -> None:
-        """Ask for a line in the log."""
+        """Write a line to the log."""
         self.emit(m.Log(event, fields, level))
 
     def send(self, channel: C, *messages: Any) -> None:
-        """Send, and count it against the channel's room. Small messages may overdraw it, up to a limit; by
-        how much the last of the bulk did is not theirs.
+        """Send messages and subtract their size from the channel's room.
+
+        Small messages may overdraw it, up to a limit; the overdraft of the last bulk message does not count.
         """
         size_bytes = 0
         for message in messages:
@@ -219,13 +222,13 @@ class PeeringMachine(Generic[C]):
             assert self.connections.get(channel.connection) is channel, "a channel without its connection"
             assert channel.name == name, "a channel under another name"
         for channel in self.connections.values():
-            assert channel.room_bytes > 0 or channel.awaiting, "handed too much, and not asked to be told"
+            assert channel.room_bytes > 0 or channel.awaiting, "no room, and no AwaitWritable is pending"
 
     def keep_connected(self, targets: Iterable[Target]) -> None:
-        """From now on be connected with these processes, and with no others of our own accord.
+        """Keep connections with exactly these processes among those that this side dials.
 
-        Those that are no longer wanted are left: a connection that we dialled is closed when what was sent
-        has gone; one that was dialled by the other is the other's.
+        Connections to others that this side dialled are closed once all data is sent; those that the peer
+        dialled stay open.
         """
         wanted = {target.peer: target for target in targets}
         for peer in [peer for peer in self.dialers if peer not in wanted]:
@@ -239,7 +242,7 @@ class PeeringMachine(Generic[C]):
                     self.dialers[peer].take(Event.START, self.now_us)
 
     def pause_reading(self, channel: C) -> None:
-        """Read nothing more from it; until `resume_reading` its silence does not count."""
+        """Stop reading from it; until `resume_reading` its silence does not count."""
         channel.is_read = False
         self.emit(m.PauseReading(channel.connection))
 
@@ -250,7 +253,7 @@ class PeeringMachine(Generic[C]):
         self.emit(m.ResumeReading(channel.connection))
 
     def drop(self, channel: C, reason: str, *, abort: bool = True) -> None:
-        """Close a channel from our side and deal with its loss."""
+        """Close a channel from this side and handle its loss."""
         if self.connections.pop(channel.connection, None) is None:
             return
         self.emit(m.Close(channel.connection, abort))
@@ -259,7 +262,7 @@ class PeeringMachine(Generic[C]):
     # --- Inputs
 
     def begin(self, given: m.Started) -> None:
-        """The process runs. Extend this for what has to be done before anything else."""
+        """Start the process. Extend this for work that must precede everything else."""
         self.incarnation = self.now_us + 1
         self._greeting = self.greeting()
         self._watch_silence(self.now_us + self._limits.silence_us)
@@ -286,7 +289,7 @@ class PeeringMachine(Generic[C]):
     def _received(self, given: m.Received) -> None:
         channel = self.connections.get(given.connection)
         if channel is None:
-            return  # closed by us while this was on its way
+            return  # closed by this side while this was in transit
         channel.heard_us = self.now_us
         take, connections = self.take, self.connections
         for message in given.messages:
@@ -300,7 +303,9 @@ class PeeringMachine(Generic[C]):
 
     def _greeted(self, channel: C, greeting: Greeting) -> None:
         if channel.dialled not in {None, greeting.name}:
-            self.reject(channel, f"I dialled {channel.dialled}, not {greeting.name}", is_malformed=False)
+            self.reject(
+                channel, f"dialled {channel.dialled}, but {greeting.name} answered", is_malformed=False
+            )
             self.drop(channel, "another process answered", abort=False)
             return
         channel.greeted(greeting)
@@ -321,7 +326,7 @@ class PeeringMachine(Generic[C]):
         self.opened(channel)
 
     def _is_better(self, older: C, newer: C) -> bool:
-        """Whether to keep `older`: each side dialled the other at once, and both must keep the same one."""
+        """Return whether to keep `older`: if both sides dialled at once, both must keep the same one."""
         crossed = (older.dialled is None) != (newer.dialled is None)
         ours_first = self.name < older.name
         return (
@@ -340,7 +345,7 @@ class PeeringMachine(Generic[C]):
             self._forget(channel, given.reason)
 
     def _forget(self, channel: C, reason: str) -> None:
-        """After the connection is gone: dial again, tell the protocol."""
+        """Dial again after a lost connection and notify the protocol."""
         peer = channel.dialled or channel.name
         known = self.channels.get(channel.name) is channel
         if known:
@@ -380,23 +385,25 @@ class PeeringMachine(Generic[C]):
 
     # --- Silence
 
-    def _look_for_silence(self) -> None:
-        """Abort connections whose peer has been silent for too long; look again when the next one could be.
+    def _check_silence(self) -> None:
+        """Abort connections whose peer has been silent for too long; schedule the next check.
 
-        When this comes late, it was us who did not listen: that time is not held against anyone.
+        If this runs late, this process was not reading: that time does not count as the peers' silence.
         """
         late_us = max(0, self.now_us - self._silence_at_us)
         for channel in list(self.connections.values()):
             channel.heard_us = channel.heard_us + late_us if channel.is_read else self.now_us
             silent_us = self.now_us - channel.heard_us
-            if silent_us >= self._patience_us(channel):
+            if silent_us >= self._silence_limit_us(channel):
                 self.log("peer_silent", "warning", peer=channel.name, silent_ms=silent_us // 1000)
                 self.drop(channel, "silent")
-        ends_us = [channel.heard_us + self._patience_us(channel) for channel in self.connections.values()]
+        ends_us = [
+            channel.heard_us + self._silence_limit_us(channel) for channel in self.connections.values()
+        ]
         self._watch_silence(min([*ends_us, self.now_us + self._limits.silence_us]))
 
-    def _patience_us(self, channel: C) -> int:
-        """How long it may say nothing; until it answers our greeting, as long as an attempt may last."""
+    def _silence_limit_us(self, channel: C) -> int:
+        """Return the longest silence of a peer; before it answers the greeting, at least a dial timeout."""
         silence_us = self.silence_us(channel)
         return silence_us if channel.has_answered else max(silence_us, self._limits.pauses.timeout_us)
 

@@ -1,8 +1,8 @@
-"""A machine for small systems: connections kept by the peer's name, a tick, an orderly end.
+"""Machine for small systems: connections kept by the peer's name, a tick, an orderly end.
 
-A role of a small system extends `SmallMachine` and overrides what it does: `begin`, `tick`, `take`, `joined`,
-`progress`. Connections to peers that it names with `keep` are opened again when they are lost.
-Everything else of `node.core.machine` is there, too, as effects to `emit`.
+A role of a small system extends `SmallMachine` and overrides its behaviour: `begin`, `tick`, `take`,
+`joined`, `progress`. Connections to peers that it names with `keep` are opened again when they are lost. All
+other effects of `node.core.machine` are available through `emit`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,10 +20,10 @@ TICK = ("tick",)
 
 
 class SmallMachine:
-    """One node. `peers` has the open connections that this one keeps, by name; `ready` says Ready once.
+    """One node. `peers` has the open connections that this one keeps, by name; `ready` reports Ready once.
 
-    `schedule` has the time at which publishers begin, and whether they publish nothing new.
-    port: on which peers listen. tick_us: between two calls of `tick`.
+    `schedule` has the time at which publishers begin, and whether they publish nothing new. port: on which
+    peers listen. tick_us: between two calls of `tick`.
     """
 
     frame_limit_bytes = 1 << 20
@@ -43,52 +43,52 @@ class SmallMachine:
         """Whether publishers publish nothing new."""
         return self.schedule.is_stopped
 
-    # --- What a role does
+    # --- Behaviour of a role
 
     def begin(self) -> None:
-        """The process runs: listen, open connections."""
+        """Start the process: listen, open connections."""
 
     def tick(self) -> None:
-        """`tick_us` have passed since the last tick."""
+        """Act after `tick_us` since the last tick."""
 
     def take(self, connection: int, message: Any) -> None:
-        """A message came over this connection."""
+        """Handle a message that arrived on this connection."""
 
     def joined(self, connection: int, peer: str | None) -> None:
-        """A connection is open: to a peer that is kept, or accepted (None)."""
+        """Handle an open connection: to a peer that is kept, or accepted (None)."""
 
     def left(self, connection: int) -> None:
-        """A connection is gone, one that is kept or an accepted one."""
+        """Handle the loss of a connection, kept or accepted."""
 
     def progress(self) -> m.Progress:
-        """How far this node got."""
+        """Return the progress of this node."""
         return m.Progress()
 
     def check(self) -> None:
         """See `node.core.machine.Machine`."""
 
-    # --- What it does it with
+    # --- Methods for a role
 
     def emit(self, *effects: m.Effect) -> None:
-        """Ask for these effects, after all before."""
+        """Add these effects, after all earlier ones."""
         self._effects += effects
 
     def send(self, connection: int, *messages: Any) -> None:
-        """Write messages, in order."""
+        """Send messages, in order."""
         self.emit(m.Send(connection, messages))
 
     def record(
         self, kind: RecordKind, stream: int, seq: int = 0, count: int = 0, payload: bytes = b""
     ) -> None:
-        """Put on record what was published, delivered or subscribed: `count` events from `seq` on."""
+        """Record what was published, delivered or subscribed: `count` events from `seq` on."""
         self.emit(m.Record(kind, stream, seq, count, count, payload))
 
-    def interest(self, kind: RecordKind, asked: Subscription) -> None:
-        """Put on record what became of a subscription by content."""
-        self.emit(content_measures.interest(kind, self.spec.start, asked))
+    def interest(self, kind: RecordKind, subscription: Subscription) -> None:
+        """Record a change of a subscription by content."""
+        self.emit(content_measures.interest(kind, self.spec.start, subscription))
 
     def measure(self, name: str, **values: float) -> None:
-        """Put down what this system measures itself."""
+        """Record a measure of this system."""
         self.emit(m.Measure(name, values))
 
     def keep(self, member: Member) -> None:
@@ -97,20 +97,20 @@ class SmallMachine:
         self.emit(m.Connect(member.name, member.address, self._port, TIMEOUT_US))
 
     def drop(self, peer: str) -> None:
-        """Throw a connection away, with all that is not sent; it is opened again."""
+        """Discard a connection with all unsent data; it is opened again."""
         self.emit(m.Close(self.peers.pop(peer), abort=True))
         self._open_again(peer)
 
     def due_events(self) -> int:
-        """How many events a publisher should have published by now, at the workload's rate."""
+        """Return how many events a publisher should have published by now, at the workload's rate."""
         return self.schedule.due_events(self.now_us)
 
     def due_subscriptions(self) -> Iterator[Subscription]:
-        """What a subscriber asks for from now on, or no longer wants; see `node.core.schedule`."""
+        """Yield the changes of subscriptions that are due; see `node.core.schedule`."""
         return self.schedule.due_subscriptions(self.now_us)
 
     def ready(self) -> None:
-        """This node does what its role demands."""
+        """Report that this node fulfils its role."""
         if not self._is_ready:
             self._is_ready = True
             self.emit(m.Ready())

@@ -1,8 +1,8 @@
-"""Messages about events themselves: EVENTS, SPARSE_EVENTS, and the client interface, PUBLISH and PUBLISHED.
+"""Messages with events: EVENTS, SPARSE_EVENTS, and the client interface, PUBLISH and PUBLISHED.
 
 Many events of one stream travel in one message (paper 4: "batching is extensively used"): EVENTS with
-consecutive sequence numbers, SPARSE_EVENTS where collected events lie between them. A sequence number's
-upper bits are the epoch of its stream (`node.core.epochs`); EVENTS of kind EPOCH say where one begins.
+consecutive sequence numbers, SPARSE_EVENTS with collected events between them. The upper bits of a sequence
+number are the epoch of its stream (`node.core.epochs`); EVENTS of kind EPOCH mark the beginning of one.
 """
 
 import struct
@@ -19,7 +19,7 @@ REACHES = Numbers(
     "reaches",
     "count",
     "events",
-    "of each event: 1 and the collected ones since the event before",
+    "of each event: 1 plus the number of collected events since the previous event",
     column="covered",
 )
 
@@ -28,16 +28,17 @@ REACHES = Numbers(
 class Events:
     """A batch: `count` events of one stream with consecutive sequence numbers from first_seq on.
 
-    An event's identity (type, stream, seq, range) follows: range is 1 but for a tombstone, whose seq is its
-    last covered event, first_seq + count - 1, and whose range is count (paper 3.1). Every event of a batch of
-    garbage collection events has the same predicate. A batch of kind EPOCH has no events and covers all from
-    first_seq to the beginning of its epoch: whoever does not have that will never get it.
+    An event's identity (type, stream, seq, range) follows: range is 1 except for a tombstone, whose seq is
+    its last covered event, first_seq + count - 1, and whose range is count (paper 3.1). All events of a batch
+    of garbage collection events have the same predicate. A batch of kind EPOCH has no events and covers all
+    sequence numbers from first_seq to the beginning of its epoch: a process without these events will never
+    receive them.
     """
 
     reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]", "{kind?}")
 
     kind: Annotated[int, Field("B", "", "of its events", Kind)]
-    predicate: Annotated[int, Field("B", "", "what they collect", Predicate)]
+    predicate: Annotated[int, Field("B", "", "which events they collect", Predicate)]
     stream: Annotated[int, Field("I", "", "the stream")]
     first_seq: Annotated[int, Field("Q", SEQ, "sequence number of the first event")]
     count: Annotated[
@@ -45,23 +46,25 @@ class Events:
         Field(
             "I",
             "events",
-            "events in the batch; a tombstone's range; 0 for an epoch",
+            "events in the batch; range of a tombstone; 0 for an epoch",
             columns=("count", "covered"),
         ),
     ]
     event_bytes: Annotated[
-        int, Field("I", "bytes", "size of every event; 0: they differ, and the sizes come first")
+        int, Field("I", "bytes", "size of each event; 0: sizes differ and precede the events")
     ]
     argument: Annotated[
         int, Field("Q", "", "of the predicate: events, microseconds or bytes; the epoch that begins")
     ]
-    time_us: Annotated[int, Field("Q", "us", "when its head took it, by the stream's clock; never falls")]
+    time_us: Annotated[
+        int, Field("Q", "us", "when the head accepted it, by the stream's clock; never decreases")
+    ]
     payload: Annotated[
-        bytes | memoryview, Tail("bytes", "the events' bytes, one after the other", numbers=(SIZES,))
+        bytes | memoryview, Tail("bytes", "bytes of the events, concatenated", numbers=(SIZES,))
     ]
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for a batch that does not add up."""
+        """Raise RemoteProtocolError for an inconsistent batch."""
         if self.kind > Kind.EPOCH:
             raise RemoteProtocolError(f"EVENTS of unknown kind {self.kind}")
         check_predicate("EVENTS", self.kind, self.predicate)
@@ -86,7 +89,7 @@ class Events:
 
 @value
 class SparseEvents:
-    """A batch from which events were collected: every event stands with a tombstone for those before it.
+    """A batch from which events were collected: each event implies a tombstone for those collected before it.
 
     The batch covers first_seq to first_seq + the sum of the reaches - 1.
     """
@@ -94,21 +97,23 @@ class SparseEvents:
     reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+reaches}]", "{kind?}", "{count} left")
 
     kind: Annotated[int, Field("B", "", "of its events, no tombstones", Kind)]
-    predicate: Annotated[int, Field("B", "", "what they collect", Predicate)]
+    predicate: Annotated[int, Field("B", "", "which events they collect", Predicate)]
     stream: Annotated[int, Field("I", "", "the stream")]
-    first_seq: Annotated[int, Field("Q", SEQ, "the first sequence number that is covered")]
+    first_seq: Annotated[int, Field("Q", SEQ, "the first covered sequence number")]
     count: Annotated[int, Field("I", "events", "events in the batch")]
     event_bytes: Annotated[
-        int, Field("I", "bytes", "size of every event; 0: they differ, and the sizes follow the reaches")
+        int, Field("I", "bytes", "size of each event; 0: sizes differ and follow the reaches")
     ]
     argument: Annotated[int, Field("Q", "", "of the predicate: events, microseconds or bytes")]
-    time_us: Annotated[int, Field("Q", "us", "when its head took it, by the stream's clock; never falls")]
+    time_us: Annotated[
+        int, Field("Q", "us", "when the head accepted it, by the stream's clock; never decreases")
+    ]
     payload: Annotated[
-        bytes | memoryview, Tail("bytes", "the events' bytes, one after the other", numbers=(REACHES, SIZES))
+        bytes | memoryview, Tail("bytes", "bytes of the events, concatenated", numbers=(REACHES, SIZES))
     ]
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for a batch that does not add up."""
+        """Raise RemoteProtocolError for an inconsistent batch."""
         if self.kind > Kind.GC:
             raise RemoteProtocolError(f"SPARSE_EVENTS of kind {self.kind}")
         check_predicate("SPARSE_EVENTS", self.kind, self.predicate)
@@ -120,19 +125,19 @@ class SparseEvents:
                 f"SPARSE_EVENTS with {len(self.payload)} bytes for {self.count} reaches"
             )
         if 0 in event_sizes(self.count, self.payload):
-            raise RemoteProtocolError("SPARSE_EVENTS: an event with no reach")
+            raise RemoteProtocolError("SPARSE_EVENTS: an event with reach 0")
         rest = memoryview(self.payload)[U32_BYTES * self.count :]
         check_payload("SPARSE_EVENTS", self.count, self.event_bytes, rest)
 
 
 @value
 class Publish:
-    """A batch of events to be published, numbered by its publisher so that a repetition is known as such."""
+    """A batch of events to publish, with its publisher's numbers, which identify a repetition."""
 
     reads: ClassVar = ("s{stream}", "requests [{first_request}..{first_request+count}]", "{kind?}")
 
     kind: Annotated[int, Field("B", "", "of its events, no tombstones", Kind)]
-    predicate: Annotated[int, Field("B", "", "what they collect", Predicate)]
+    predicate: Annotated[int, Field("B", "", "which events they collect", Predicate)]
     stream: Annotated[int, Field("I", "", "the stream")]
     first_request: Annotated[
         int,
@@ -140,15 +145,15 @@ class Publish:
     ]
     count: Annotated[int, Field("I", "events", "events in the batch")]
     event_bytes: Annotated[
-        int, Field("I", "bytes", "size of every event; 0: they differ, and the sizes come first")
+        int, Field("I", "bytes", "size of each event; 0: sizes differ and precede the events")
     ]
     argument: Annotated[int, Field("Q", "", "of the predicate: events, microseconds or bytes")]
     payload: Annotated[
-        bytes | memoryview, Tail("bytes", "the events' bytes, one after the other", numbers=(SIZES,))
+        bytes | memoryview, Tail("bytes", "bytes of the events, concatenated", numbers=(SIZES,))
     ]
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for a batch that does not add up."""
+        """Raise RemoteProtocolError for an inconsistent batch."""
         if self.kind > Kind.GC:
             raise RemoteProtocolError(f"PUBLISH of kind {self.kind}")
         check_predicate("PUBLISH", self.kind, self.predicate)
@@ -173,13 +178,13 @@ class Published:
 
 
 def check_predicate(name: str, kind: int, predicate: int) -> None:
-    """Raises RemoteProtocolError unless garbage collection events, and only those, have a known predicate."""
+    """Raise RemoteProtocolError unless garbage collection events, and only those, have a known predicate."""
     if predicate > Predicate.SAME_KEY or (kind == Kind.GC) != (predicate != Predicate.NONE):
         raise RemoteProtocolError(f"{name} of kind {kind} with predicate {predicate}")
 
 
 def check_payload(name: str, count: int, event_bytes: int, payload: bytes | memoryview) -> None:
-    """Raises RemoteProtocolError unless the payload is exactly `count` events long."""
+    """Raise RemoteProtocolError unless the payload is exactly `count` events long."""
     if event_bytes:
         wanted = count * event_bytes
     else:
@@ -187,9 +192,9 @@ def check_payload(name: str, count: int, event_bytes: int, payload: bytes | memo
             raise RemoteProtocolError(f"{name} with {len(payload)} bytes for the sizes of {count} events")
         wanted = U32_BYTES * count + sum(event_sizes(count, payload))
     if len(payload) != wanted:
-        raise RemoteProtocolError(f"{name} with {len(payload)} bytes of payload where {wanted} belong")
+        raise RemoteProtocolError(f"{name} with {len(payload)} bytes of payload instead of {wanted}")
 
 
 def event_sizes(count: int, payload: bytes | memoryview) -> tuple[int, ...]:
-    """The sizes in bytes that stand before a batch of events of mixed size."""
+    """Return the sizes in bytes that precede a batch of events of mixed size."""
     return struct.unpack_from(f">{count}I", payload)

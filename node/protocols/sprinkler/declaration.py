@@ -1,4 +1,4 @@
-"""What Sprinkler says of itself: roles, contract, and where its code stands."""
+"""Declaration of Sprinkler: roles, contract, and references to its code."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,13 +8,13 @@ from node.protocols.sprinkler.parameters import Parameters, is_durable, roles_pr
 
 
 def silences(parameters: Mapping[str, Any]) -> Iterable[int]:
-    """For how long a peer may be silent, between proxies and elsewhere."""
+    """Return how long a peer may be silent, between proxies and elsewhere."""
     known = Parameters(**parameters)
     return {known.silence_us(is_between_proxies=each) for each in (True, False)}
 
 
 def waits(parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
-    """A connection takes a round trip; with less than that none is ever there."""
+    """Return the limit on round trips: a connection takes a round trip to open."""
     return (Wait("connect_timeout_us", parameters["connect_timeout_us"]),)
 
 

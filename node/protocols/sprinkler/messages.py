@@ -1,10 +1,10 @@
-"""Sprinkler's messages: each declared once, as a table of fields, and the codec made from them.
+"""Sprinkler's messages: each declared once, as a table of fields, and the codec built from them.
 
-HELLO says who speaks, REFUSED says what was wrong. ADVERTISEMENT, PATHS, SUBSCRIBE and UNSUBSCRIBE are those
-of the proxy-level protocol (3.1, `stream_messages`), VIEW, NOTIFY, REQUEST and ANSWERED of the region-level
-protocol (3.2, `region_messages`), PUBLICATION to STATUS of the replicated proxy (3.3, `chain_messages`);
-EVENTS and SPARSE_EVENTS carry events, PUBLISH and PUBLISHED the client interface (2.1, `batch_messages`).
-What stands in them by number is in `message_values`. All are imported from here.
+HELLO identifies the sender, REFUSED reports an error. ADVERTISEMENT, PATHS, SUBSCRIBE and UNSUBSCRIBE belong
+to the proxy-level protocol (3.1), VIEW, NOTIFY, REQUEST and ANSWERED to the region-level protocol (3.2; both
+in `stream_messages`), PUBLICATION to STATUS and WHOLE to the replicated proxy (3.3, `chain_messages`). EVENTS
+and SPARSE_EVENTS carry events, PUBLISH and PUBLISHED are the client interface (2.1, `batch_messages`). Their
+numeric values are in `message_values`. All are imported from here.
 """
 
 from dataclasses import dataclass
@@ -116,12 +116,12 @@ class Hello:
 
     reads: ClassVar = ("{name}", "{role}")
 
-    role: Annotated[int, Field("B", "", "what the sender is", Role)]
-    incarnation: Annotated[int, Field("Q", "", "differs each time that the process starts")]
-    name: Annotated[str, Tail("text", "the process, as r2/proxy-0")]
+    role: Annotated[int, Field("B", "", "the sender's role", Role)]
+    incarnation: Annotated[int, Field("Q", "", "differs for each start of the process")]
+    name: Annotated[str, Tail("text", "the process, such as r2/proxy-0")]
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for an unknown role or a name of no sensible length."""
+        """Raise RemoteProtocolError for an unknown role or an invalid length of the name."""
         if self.role > Role.CONFIGURATION:
             raise RemoteProtocolError(f"HELLO with unknown role {self.role}")
         if not 0 < len(self.name) <= NAME_LIMIT_BYTES:
@@ -130,17 +130,14 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Something that the peer sent was not accepted."""
+    """A message of the peer was not accepted."""
 
     reads: ClassVar = ("{code}", "s{stream}", "request {request?}", "{reason}")
 
-    code: Annotated[int, Field("H", "", "why", Refusal)]
+    code: Annotated[int, Field("H", "", "the reason", Refusal)]
     stream: Annotated[int, Field("I", "", "the stream concerned, or 0")]
     request: Annotated[int, Field("Q", "events", "first_request of a refused PUBLISH, or 0")]
-    reason: Annotated[str, Tail("text", "for people")]
-
-
-# --- Region-level protocol (3.2)
+    reason: Annotated[str, Tail("text", "for users")]
 
 
 CODEC = Codec(

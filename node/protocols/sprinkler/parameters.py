@@ -1,8 +1,8 @@
 """Sprinkler's parameters and their defaults, as plain data.
 
 In an experiment file a parameter's name is the field's name without its unit (`advertisement_period: 1s`);
-the unit says which quantity is written there. The paper (3.1) gives no value for the advertisement period A:
-it is ours. Its C is not needed, see `node.protocols.sprinkler.region.expects`.
+the unit defines which quantity is written there. The paper (3.1) gives no value for the advertisement period
+A; the default is our choice. Its C is not needed, see `node.protocols.sprinkler.region.expects`.
 """
 
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 UNSYNCED_MIN_BYTES = 4_096
-"""A page: so much may wait for a disk at least."""
+"""Minimum limit of unsynced data: a page."""
 GREETING_BYTES = 1024
-"""Room for what a peer is told when it connects, before it has read anything."""
+"""Room for the messages that a peer receives on connecting, before it has read anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +23,18 @@ class Parameters:
 
     # Proxy-level protocol (paper 3.1)
     advertisement_period_us: int = 1_000_000  # A
-    neighbour_periods: int = 5  # as many periods pass before a client that tells another nothing says so
-    silence_periods: float = 1.6  # a peer not heard for this many periods is taken for unreachable
-    heartbeats: int = 2  # of proxies to each other in a period: they notice silence so much earlier
+    neighbour_periods: int = (
+        5  # a client that sends another client nothing for this number of periods sends a heartbeat
+    )
+    silence_periods: float = 1.6  # a peer not heard for this number of periods counts as unreachable
+    heartbeats: int = 2  # per period between proxies, so that they notice silence earlier
 
     restore_wait_us: int = (
-        2_000_000  # a proxy that starts waits so long for others to tell what they have of its stream
+        2_000_000  # how long a proxy that starts waits for the counters that others have of its stream
     )
 
     # Replicated proxies (paper 3.3)
-    failure_grace_us: int = 200_000  # a replica whose connection broke has so long to come back
+    failure_grace_us: int = 200_000  # a replica whose connection broke has this time to return
 
     # Connections
     connect_timeout_us: int = 1_000_000  # longer than any round trip; bounds one attempt
@@ -41,44 +43,50 @@ class Parameters:
 
     # Region-level protocol (paper 3.2)
     view_size: int = 20  # V; the paper has 10 to 20
-    gossip_period_us: int = 1_000_000  # each node tells its view to one neighbour that often
+    gossip_period_us: int = 1_000_000  # interval at which each node sends its view to one neighbour
     fanout: int = 4  # F: neighbours that are notified; the paper's best (Fig. 5b)
-    shuffle_time_us: int = 30_000  # how long they stay the same; the paper's (Fig. 6)
-    keep_fanout: bool = False  # those that ask stay among the F; by the paper all are drawn again
-    recv_limit_bytes: int = 8_388_608  # event bytes in a client's Recv; as much may be requested ahead
-    request_timeout_us: int = 500_000  # without progress, then the proxy is asked; also for a missed NOTIFY
+    shuffle_time_us: int = 30_000  # how long these neighbours stay the same; the paper's value (Fig. 6)
+    keep_fanout: bool = (
+        False  # neighbours that send requests stay among the F; in the paper all are drawn again
+    )
+    recv_limit_bytes: int = (
+        8_388_608  # event bytes in a client's Recv; the same amount may be requested ahead
+    )
+    request_timeout_us: int = 500_000  # without progress, until the proxy is asked; also for a missed NOTIFY
 
     # Publishing
-    flush_interval_us: int = 50_000  # how often a driver closes its batch
-    flush_intervals: int = 4  # for which it may stay open while the one before is not acknowledged
+    flush_interval_us: int = 50_000  # interval at which a driver closes its batch
+    flush_intervals: int = 4  # for which it may stay open while the previous one is not acknowledged
     batch_limit_bytes: int = 65_536  # event bytes in one batch
-    window_bytes: int = 1_048_576  # event bytes that a driver has under way without acknowledgement
-    window_batches: int = 1_024  # batches, likewise; the proxy remembers as many of each driver's requests
-    retry_us: int = 500_000  # after a refusal that may pass (history full)
+    window_bytes: int = 1_048_576  # unacknowledged event bytes of a driver
+    window_batches: int = (
+        1_024  # batches, likewise; the proxy remembers the same number of each driver's requests
+    )
+    retry_us: int = 500_000  # after a temporary refusal (history full)
     publishers_limit: int = (
-        4_096  # whose requests a proxy remembers, by name; one more, and the longest silent is forgotten
+        4_096  # whose requests a proxy remembers; beyond it the longest silent one is forgotten
     )
 
     # Memory
     frame_limit_bytes: int = 1_048_576  # a longer frame is refused
-    burst_limit_bytes: int = 262_144  # handed to one connection before it has to say that it can take more
+    burst_limit_bytes: int = 262_144  # sent on one connection before it must report that it can take more
     control_limit_bytes: int = (
-        1_048_576  # of small messages waiting for a peer that does not read, then it is closed
+        1_048_576  # small messages that wait for a peer; beyond it the peer is disconnected
     )
-    history_limit_bytes: int = 2_147_483_648  # of memory that keeping events takes, payload and all
+    history_limit_bytes: int = 2_147_483_648  # memory for stored events, payload and overhead
 
     # Durability (the paper's future work, 7)
-    durable: bool = False  # replicas keep Hist on disk, and count as stored only what is synced there
+    durable: bool = False  # replicas store Hist on disk, and count only synced events as stored
     segment_limit_bytes: int = 4_194_304  # of the log on disk; a longer one is closed and the next begun
-    unsynced_limit_bytes: int = 67_108_864  # waiting for the disk; then nothing more is taken in
+    unsynced_limit_bytes: int = 67_108_864  # waiting for the disk; beyond it no more events are accepted
 
     def silence_us(self, *, is_between_proxies: bool) -> int:
-        """How long a peer may be silent. However often it has to speak, it may be late by the same time."""
-        spoken = 1 / self.heartbeats if is_between_proxies else 1.0
-        return int((self.silence_periods - 1 + spoken) * self.advertisement_period_us)
+        """Return how long a peer may be silent. All heartbeat intervals tolerate the same delay."""
+        interval = 1 / self.heartbeats if is_between_proxies else 1.0
+        return int((self.silence_periods - 1 + interval) * self.advertisement_period_us)
 
     def __post_init__(self) -> None:
-        """Raises ValueError, naming the field, for values that cannot work."""
+        """Raise ValueError, naming the field, for invalid values."""
         for field in fields(self):
             if field.type is not bool and not getattr(self, field.name) > 0:
                 raise ValueError(f"{field.name} must be greater than 0")
@@ -91,36 +99,38 @@ class Parameters:
         if self.history_limit_bytes < 2 * self.batch_limit_bytes:
             raise ValueError(
                 "history_limit_bytes must be at least twice batch_limit_bytes: "
-                "where a full batch does not fit, publishers wait for ever"
+                "otherwise a full batch may not fit, and publishers wait forever"
             )
         if self.unsynced_limit_bytes < UNSYNCED_MIN_BYTES:
             raise ValueError(
                 f"unsynced_limit_bytes must be at least {UNSYNCED_MIN_BYTES}, a page: "
-                "with less, a head takes one publication each time that its publishers try"
+                "with less, a head accepts one publication for each retry"
             )
         if self.control_limit_bytes < GREETING_BYTES:
             raise ValueError(
                 f"control_limit_bytes must be at least {GREETING_BYTES}: "
-                "a peer is told as much when it connects, and would be left again at once"
+                "a peer receives this amount when it connects, and would be disconnected at once"
             )
 
 
 def roles_problem(counts: Mapping[str, int]) -> str | None:
-    """Why a region cannot have so many processes of each role, or None.
+    """Return why a region cannot have this number of processes per role, or None.
 
-    Without a configuration service nobody says who belongs to a chain while one of its replicas is away: it
-    would stop with the first failure, and a head that lost its state would not know whom to ask for it.
+    Without a configuration service, no process decides who belongs to a chain while one of its replicas is
+    away: the chain would stop with the first failure, and a head that lost its state could not recover it.
     """
     if counts.get("proxy", 0) > 1 and not counts.get("configuration", 0):
         return f"{counts['proxy']} proxies in a region form a chain, which needs a service: configuration: 1"
     served = next((role for role in ("driver", "client") if counts.get(role, 0)), None)
     if served is not None and not counts.get("proxy", 0):
-        return f"a {served} speaks to the proxies of its region, and there is none: give it proxy: 1 or more"
+        return (
+            f"a {served} connects to the proxies of its region, and there is none: give it proxy: 1 or more"
+        )
     if counts.get("configuration", 0) > 1:
         return "a region has one configuration service at most: make it configuration: 1"
     return None
 
 
 def is_durable(parameters: Mapping[str, Any]) -> bool:
-    """Whether what was acknowledged survives that all replicas lose power."""
+    """Return whether acknowledged events survive a power failure of all replicas."""
     return bool(parameters["durable"])

@@ -1,8 +1,8 @@
-"""By which path a region gets each stream: known where it is decided, at the head, and told by the tail.
+"""The path by which a region gets each stream: decided at the head, and sent to other regions by the tail.
 
-The head's `sources` decide. A change goes down the chain at once, each replica telling its successor, and
-from the tail to the heads of the other regions, which are connected with it. Nothing is told twice: a channel
-hears all paths when it opens, and again when one has changed.
+The head's `sources` decide. A change goes down the chain at once, from each replica to its successor, and
+from the tail to the heads of the other regions, which are connected with it. Nothing is sent twice: a channel
+receives all paths when it opens, and again when one has changed.
 """
 
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from node.protocols.sprinkler.region.expects import Path
 
 
 class Surroundings(Process, Protocol):
-    """What is needed of the replica."""
+    """Methods of the replica that its paths use."""
 
     def is_ours(self, name: str) -> bool:
-        """Whether this process belongs to our region."""
+        """Return whether this process belongs to the own region."""
 
 
 class RegionPaths:
@@ -25,26 +25,26 @@ class RegionPaths:
 
     def __init__(self, node: Surroundings) -> None:
         self._node = node
-        self._told = message_of({})
+        self._paths = message_of({})
         self._changed = False
         self._is_tail = False
 
     def set(self, paths: Mapping[int, Path]) -> None:
-        """As the head's sources have decided."""
+        """Store the decision of the head's sources."""
         assert all(len(set(path)) == len(path) for path in paths.values()), "a region twice in a path"
         self.learn(message_of(paths))
 
-    def learn(self, told: Paths) -> None:
-        """As the predecessor said."""
-        self._changed |= told != self._told
-        self._told = told
+    def learn(self, paths: Paths) -> None:
+        """Store the predecessor's paths."""
+        self._changed |= paths != self._paths
+        self._paths = paths
 
     def tell(self, channel: Channel) -> None:
-        """To a channel that has just opened, or that follows us from now on."""
-        self._node.send(channel, self._told)
+        """Send the paths to a channel that has just opened, or that follows this replica from now on."""
+        self._node.send(channel, self._paths)
 
     def flush(self, successor: Channel | None, *, is_tail: bool) -> None:
-        """After every input: pass on what has changed."""
+        """Forward changed paths; called after every input."""
         changed = self._changed or is_tail > self._is_tail
         self._changed, self._is_tail = False, is_tail
         if not changed:
@@ -57,12 +57,12 @@ class RegionPaths:
 
 
 def message_of(paths: Mapping[int, Path]) -> Paths:
-    """The PATHS that says these."""
+    """Return the PATHS message with these paths."""
     return Paths(tuple([Hop(stream, region) for stream, path in sorted(paths.items()) for region in path]))
 
 
 def paths_of(message: Paths) -> dict[int, Path]:
-    """What a PATHS says, by stream; the inverse of `message_of`."""
+    """Return the paths of a PATHS message, by stream; the inverse of `message_of`."""
     found: dict[int, list[int]] = {}
     for hop in message.hops:
         found.setdefault(hop.stream, []).append(hop.region)

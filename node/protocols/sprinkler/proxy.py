@@ -1,17 +1,17 @@
-"""A replica of a region's proxy: the machine, and which parts of it are active in the present configuration.
+"""A replica of a region's proxy: the machine, and which of its parts are active in the present configuration.
 
-Its state is that of the paper's Fig. 1: pxID (`name`), streams (`own`), Hist and cnt (`history`), expects
-(in the head's `sources`). Its parts:
+Its state is that of the paper's Fig. 1: pxID (`name`), streams (`own`), Hist and cnt (`history`), expects (in
+the head's `sources`). Its parts:
 
-- `chain`: what comes from the predecessor and goes to the successor, what is committed (3.3).
+- `chain`: messages from the predecessor and to the successor, and the commit point (3.3).
 - `head`, if it is the head of the chain: publications, and the peers' events (3.1).
 - `tail`: serves committed events. It is active if it is the tail of the chain, to which peers' heads and
-  clients come; that one advertises to the peers and takes part in the region-level protocol (3.2).
-- `journal`: what is on disk, if replicas are durable.
-- `place`: which of them are active, decided anew by every configuration.
+  clients connect; then it advertises to the peers and takes part in the region-level protocol (3.2).
+- `journal`: events on disk, if replicas are durable.
+- `place`: which of them are active, decided by every configuration.
 
-One without other replicas is head and tail. What comes in one input moves on at the end of that input
-(`settle`). A replica of a region that has a configuration service waits for it before it does anything.
+A replica without others is head and tail. Events of one input are forwarded at the end of that input
+(`settle`). A replica of a region with a configuration service waits for it before it does anything.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -87,7 +87,9 @@ class Proxy(Participant):
         self._unread: list[Channel] = []  # until the disk has caught up
         self.chain = Replication(self, Chain(0, 0))
         self.head: Head | None = None
-        self._put_off: dict[tuple[Channel, int], Publish] = {}  # by stream, the first one refused for now
+        self._put_off: dict[
+            tuple[Channel, int], Publish
+        ] = {}  # by stream, the first temporarily refused publication
         self.tail = Tail(self, spec)
         self._position = ChainPosition(self, spec, sources)
         self._paths = RegionPaths(self)
@@ -110,18 +112,18 @@ class Proxy(Participant):
             (Role.CLIENT, Publish): self._publish,
             (Role.DRIVER, Advertisement): self._note_advertisement,
             (Role.DRIVER, Publish): self._publish,
-            (Role.CONFIGURATION, Advertisement): lambda channel, message: None,  # a heartbeat, nothing more
+            (Role.CONFIGURATION, Advertisement): lambda channel, message: None,  # only a heartbeat
             (Role.CONFIGURATION, Configuration): self._configured,
             **self.tail.dissemination.takes,
         }
 
     def is_ours(self, name: str) -> bool:
-        """Whether this process belongs to our region."""
+        """Return whether this process belongs to the own region."""
         return name in self._ours
 
     @property
     def others(self) -> int:
-        """How many other regions there are."""
+        """Number of other regions."""
         return len(self.chains.regions) - 1
 
     def _journal(self, spec: NodeSpec) -> Volatile:
@@ -132,13 +134,13 @@ class Proxy(Participant):
         return Journal(self.history, self.publications, self.emit, self.parameters)
 
     def empty_history(self) -> History:
-        """Hist as a replica begins."""
+        """Return an empty Hist."""
         return History(self._streams, self.parameters.history_limit_bytes)
 
     # --- Configurations
 
     def _configured(self, channel: Channel, message: Configuration) -> None:
-        """A region's service tells its chain."""
+        """Apply the chain of a region, sent by its service."""
         region = self.chains.served_by(channel.name)
         if region is None:
             return
@@ -147,23 +149,23 @@ class Proxy(Participant):
                 self._position.take()
             self._connect()
         if region == self.region:
-            self._tell_status()
+            self._send_status()
 
     def _connect(self) -> None:
-        """Be connected with whom the present configurations demand."""
+        """Connect with the processes that the present configurations require."""
         self.keep_connected(self.chains.targets_for(self.name))
 
     def begin_anew(self) -> None:
-        """Drop all that Hist has: the chain went on without this replica, and may have other events."""
+        """Drop the whole Hist: the chain continued without this replica, and may have other events."""
         self.history = self.empty_history()
         self.tail.start_over(self.history)
         self._samples = HistorySamples()
         self.journal.start_over(self.history)
 
-    # --- What is published
+    # --- Publications
 
     def _publish(self, channel: Channel, message: Publish) -> None:
-        """To the head; after one that was put off, those that follow it have to wait for it, too."""
+        """Pass a publication to the head; refuse those that follow a temporarily refused one."""
         first = self._put_off.get((channel, message.stream))
         if first is not None and message.first_request > first.first_request:
             refused = Refused(Refusal.STALE, message.stream, message.first_request, "follows a refused one")
@@ -176,12 +178,12 @@ class Proxy(Participant):
             self.put_off(channel, message, Refusal.NOT_HEAD, f"{self.name} is not the head of its chain")
 
     def put_off(self, channel: Channel, message: Publish, code: Refusal, reason: str) -> None:
-        """Refuse a publication that may be repeated later, and what follows it until then."""
+        """Refuse a publication that may be repeated later, and those that follow it until then."""
         self._put_off[channel, message.stream] = message
         self.refuse(channel, code, reason, message.stream, message.first_request)
 
     def publication_taken(self, publication: Publication) -> None:
-        """Remember whose the next events are."""
+        """Store the publisher of the next events."""
         forgotten = self.publications.forgotten
         if self.publications.add(publication):
             self.journal.write(publication)
@@ -189,7 +191,7 @@ class Proxy(Participant):
             self.log("publisher_forgotten", "warning", publishers_limit=self.parameters.publishers_limit)
 
     def taken_back(self) -> None:
-        """The region's streams are whole again, on disk, too."""
+        """Record that the region's streams are complete, on disk, too."""
         self._position.taken_back()
 
     def _receive_publication(self, channel: Channel, message: Publication) -> None:
@@ -197,11 +199,15 @@ class Proxy(Participant):
             self.journal.write(message)
 
     def whole_at(self) -> Mapping[int, int] | None:
-        """How far the region's streams were when they were whole; None: they are not, as far as we know."""
+        """Return the counters of the region's streams when they became complete; None: not known to be
+        complete.
+        """
         return self._position.whole_at()
 
     def _receive_whole(self, channel: Channel, message: Whole) -> None:
-        """The predecessor has sent all that the region's streams had when they were whole."""
+        """Handle WHOLE: the predecessor has sent everything that the region's streams had when they became
+        complete.
+        """
         chain = self.chain.chain
         if self.chain.comes_from_predecessor(channel) and message.configuration == chain.number:
             self.taken_back()
@@ -209,7 +215,7 @@ class Proxy(Participant):
     # --- Events and subscriptions
 
     def _receive_events(self, channel: Channel, batch: Batch) -> None:
-        """From the predecessor, or from a peer's tail; not faster than the disk takes them."""
+        """Handle events from the predecessor or a peer's tail; stop reading while the disk is behind."""
         if not self.journal.has_room and channel.is_read:
             self.pause_reading(channel)
             self._unread.append(channel)
@@ -224,7 +230,7 @@ class Proxy(Participant):
             self.store(batch if batch.first_seq > stream.cnt else cut_before(batch, stream.cnt))
 
     def receive_advertisement(self, channel: Channel, message: Advertisement) -> None:
-        """rcvAdvertisement, from a peer's tail; a replica's of our own region is a heartbeat."""
+        """Handle a peer tail's advertisement (rcvAdvertisement); within the region it is a heartbeat."""
         region = self.chains.region_of(channel.name)
         if self.head is None or region is None or region == self.region or not message.counters:
             return
@@ -232,7 +238,9 @@ class Proxy(Participant):
         self.head.receive_advertisement(channel, message)
 
     def _receive_paths(self, channel: Channel, message: Paths) -> None:
-        """From a peer's tail, or from the predecessor: how our own head gets the streams."""
+        """Handle paths from a peer's tail, or from the predecessor: those by which the own head gets the
+        streams.
+        """
         if self.chain.comes_from_predecessor(channel):
             self._paths.learn(message)
         elif self.head is not None and not self.is_ours(channel.name):
@@ -247,48 +255,48 @@ class Proxy(Participant):
             self.head.heard("", (Counter(message.stream, message.cnt),))
 
     def subscribe(self, proxy: str, stream: int, cnt: int) -> None:
-        """Subscribe(p', s, cnt) of Fig. 1, for `sources`."""
+        """Send Subscribe(p', s, cnt) of Fig. 1, for `sources`."""
         if proxy in self.channels:
             self.send(self.channels[proxy], Subscribe(stream, cnt))
 
     def unsubscribe(self, proxy: str, stream: int) -> None:
-        """Unsubscribe(source, s) of Fig. 1, for `sources`."""
+        """Send Unsubscribe(source, s) of Fig. 1, for `sources`."""
         if proxy in self.channels:
             self.send(self.channels[proxy], Unsubscribe(stream))
 
     def source_switched(self, switch: Switch) -> None:
         """Log a change of source."""
-        way = {"from": switch.before, "to": switch.after}  # `from` is no name for a keyword argument
+        way = {"from": switch.before, "to": switch.after}  # `from` cannot be a keyword argument
         self.log("source_switched", stream=switch.stream, cnt=switch.cnt, why=switch.why, **way)
 
     # --- Hooks
 
     def restored(self, stored: Iterable[m.StoredSegment]) -> None:
-        """Hist and publications come back from disk."""
+        """Restore Hist and publications from disk."""
         self.journal.restore(stored)
         self._position.restored()
 
     def synced(self, appended: int) -> None:
-        """More is on disk: it counts from now on."""
+        """Handle that more events are durable."""
         had_failed = self.journal.has_failed
         for stream in self.journal.note_synced(appended):
             self.chain.grew(stream)
         if had_failed:
-            self._tell_status()
+            self._send_status()
 
     def storage_failed(self, given: m.StorageFailed) -> None:
-        """The disk takes nothing: neither does this replica, and the chain goes on without it if it can."""
+        """Handle a full disk: this replica accepts nothing, and the chain continues without it if it can."""
         self.journal.note_failed()
-        self._tell_status()
+        self._send_status()
 
     def started(self) -> None:
-        """Listen; without a service, take the place in the chain at once."""
+        """Listen; without a service, take the position in the chain at once."""
         self.emit(m.Listen(self.parameters.port))
         if self.chains.service(self.region) is None:
             self._position.take()
 
     def opened(self, channel: Channel) -> None:
-        """Only the proxies of the run may speak as such."""
+        """Handle a new connection; disconnect proxies that do not belong to the run."""
         super().opened(channel)
         region = self.chains.region_of(channel.name)
         if channel.role is Role.PROXY and channel.name not in self.chains.replicas(region or ""):
@@ -296,14 +304,14 @@ class Proxy(Participant):
             self.drop(channel, "unknown proxy", abort=False)
             return
         if channel.role is Role.CONFIGURATION and channel is self.service_channel():
-            self._tell_service(channel)
+            self._report_to_service(channel)
         self.chain.opened(channel)
         self.tail.opened(channel)
         if channel.role is Role.PROXY and self.tail.is_active and not self.is_ours(channel.name):
             self._paths.tell(channel)
 
     def lost(self, channel: Channel, reason: str) -> None:
-        """Forget its subscriptions, and find other sources for what came through it."""
+        """Forget the subscriptions of a lost channel, and find other sources for its streams."""
         self.tail.lost(channel)
         self.chain.lost(channel)
         for key in [key for key in self._put_off if key[0] is channel]:
@@ -315,11 +323,11 @@ class Proxy(Participant):
                 self.head.sources.lost(channel.name, why, self.now_us)
 
     def writable(self, channel: Channel) -> None:
-        """Go on where its cursors stand."""
+        """Continue sending on a channel with room."""
         self.tail.writable(channel)
 
     def timer_fired(self, timer: m.Timer) -> None:
-        """Dissemination's, or the end of a restoration's wait, for which `settle` looks."""
+        """Run a timer of dissemination; the end of a recovery's wait is handled by `settle`."""
         self.tail.dissemination.timer_fired(timer)
 
     def check(self) -> None:
@@ -330,10 +338,10 @@ class Proxy(Participant):
         self.journal.check()
 
     def settle(self) -> None:
-        """Pass on what came with this input."""
+        """Forward the results of this input."""
         head, tail, members = self.head, self.tail, self.chain.chain.members
-        assert head is None or members[0] == self.name, "a head that is not the chain's"
-        assert not tail.is_active or members[-1] == self.name, "a tail that is not the chain's"
+        assert head is None or members[0] == self.name, "a head other than the chain's"
+        assert not tail.is_active or members[-1] == self.name, "a tail other than the chain's"
         if head is not None:
             if head.is_restoring:
                 head.settle()
@@ -354,7 +362,7 @@ class Proxy(Participant):
                 self.log("hist", **row)
 
     def is_ready(self) -> bool:
-        """Part of the chain, and connected with everyone whom its place in it demands."""
+        """Return whether it is in the chain, and connected with all processes that its position requires."""
         chain = self.chains.chain(self.region)
         if self.name not in chain.members or not chain.has(self.name, self.incarnation):
             return False
@@ -370,14 +378,14 @@ class Proxy(Participant):
                 yield self.chains.head(region) or "nobody"
 
     def counters(self) -> Iterable[Counter]:
-        """What the tail advertises."""
+        """Return the counters that the tail advertises."""
         return self.tail.counters()
 
     # --- For its parts
 
     def store(self, batch: Batch) -> None:
-        """Into Hist; the end of this input sends it down the chain, or commits it."""
-        assert self.head is not None or self.chain.follows, "events from nobody"
+        """Store a batch in Hist; the end of this input sends it down the chain, or commits it."""
+        assert self.head is not None or self.chain.follows, "events without a predecessor"
         if batch.stream in self.own and batch.kind not in PLACEHOLDERS:
             self.stream_clocks[batch.stream].heard(batch.time_us, self.now_us)
         self.history.append(batch)
@@ -385,40 +393,42 @@ class Proxy(Participant):
         self.chain.grew(batch.stream)
 
     def stored(self, stream: int) -> int:
-        """How much of a stream this replica has for good."""
+        """Return the last event of a stream that this replica has stored durably."""
         return self.journal.stored(stream)
 
     def followed(self, channel: Channel) -> None:
-        """The successor follows us from now on."""
+        """Send the paths to a new successor."""
         self._paths.tell(channel)
 
     def committed(self, stream: int) -> None:
-        """The whole chain has more of this stream."""
+        """Handle that the whole chain has more of this stream."""
         state = self.history.streams[stream]
-        assert state.committed <= self.stored(stream) <= state.cnt, "committed without being stored here"
+        assert state.committed <= self.stored(stream) <= state.cnt, (
+            "committed events that are not stored here"
+        )
         self.journal.note_committed()
         if self.head is not None and stream in self.own:
             self.head.committed(stream)
         self.tail.grew(stream)
 
     def service_channel(self) -> Channel | None:
-        """The channel to the region's configuration service, if connected."""
+        """Return the channel to the region's configuration service, if connected."""
         return self.channels.get(self.chains.service(self.region) or "")
 
     def proxy_channel(self) -> Channel | None:
-        """None: this is the proxy (see `dissemination.Surroundings`)."""
+        """Return None: this is the proxy (see `dissemination.Surroundings`)."""
         return None
 
     def view_changed(self) -> None:
-        """Clients come to the proxy by themselves."""
+        """Do nothing: clients connect to the proxy by themselves."""
 
-    def _tell_service(self, channel: Channel) -> None:
-        """A service that lost its disk learns from its replicas what it said last; then what we have."""
-        told = self.chains.configuration(self.region)
-        self.send(channel, told if told.number else self.journal.configuration or told)
-        self._tell_status()
+    def _report_to_service(self, channel: Channel) -> None:
+        """Send the last known configuration, for a service that lost its disk, and then the status."""
+        known = self.chains.configuration(self.region)
+        self.send(channel, known if known.number else self.journal.configuration or known)
+        self._send_status()
 
-    def _tell_status(self) -> None:
+    def _send_status(self) -> None:
         service = self.service_channel()
         if service is not None:
             cnt = min(sum([self.history.streams[stream].committed for stream in self.own]), SEQ_MAX)

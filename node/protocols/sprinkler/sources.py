@@ -1,12 +1,12 @@
-"""The receiving side of subscriptions: for each stream, from which proxy this one takes it (paper 3.1).
+"""The receiving side of subscriptions: for each stream, the proxy from which this one takes it (paper 3.1).
 
-Carries out what `expects.choose` decides: at most one source for a stream, SUBSCRIBE with the proxy's *own*
-counter ("how far it got"), UNSUBSCRIBE to the source left behind. A proxy that tells another path, or whose
-channel breaks, makes the rule look again at once, without waiting for anybody's next advertisement: what was
-in flight over a broken channel is lost with it, and comes again from the new source.
+It executes the decisions of `expects.choose`: at most one source for a stream, SUBSCRIBE with the proxy's
+*own* counter ("how far it got"), UNSUBSCRIBE to the former source. When a proxy's path changes, or its
+channel breaks, the rule is applied at once, without waiting for the next advertisement: events in flight on a
+broken channel are lost with it, and come again from the new source.
 
-Between two epochs of a stream only those count that have more of the old one (`crossing`), as long as there
-are any.
+Between two epochs of a stream, only proxies that have more of the old one are considered (`crossing`), as
+long as there are any.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,20 +20,20 @@ from node.protocols.sprinkler.region.expects import Expects, Offer, Path, Why, c
 from node.protocols.sprinkler.storage.batches import Batch
 from node.protocols.sprinkler.storage.history import History
 
-AN_ADVERTISEMENT_AGO = 0.9  # periods: they come on time, but for what the way adds
+AN_ADVERTISEMENT_AGO = 0.9  # periods: advertisements are punctual except for variations of the delay
 
 
 class Surroundings(Protocol):
-    """What `Sources` needs of its proxy."""
+    """Methods and state of the proxy that `Sources` uses."""
 
     parameters: Parameters
 
     @property
     def others(self) -> int:
-        """How many other regions there are."""
+        """Number of other regions."""
 
     def subscribe(self, proxy: str, stream: int, cnt: int) -> None:
-        """Send SUBSCRIBE to this proxy: its events after `cnt`."""
+        """Send SUBSCRIBE to this proxy, for its events after `cnt`."""
 
     def unsubscribe(self, proxy: str, stream: int) -> None:
         """Send UNSUBSCRIBE to this proxy."""
@@ -54,7 +54,7 @@ class Switch:
 
 
 class Source:
-    """One stream's state. `returns`: it is our own, taken back from others: paths say nothing of it."""
+    """One stream's state. `returns`: the own stream, recovered from others, for which paths do not apply."""
 
     __slots__ = (
         "crossing",
@@ -74,19 +74,21 @@ class Source:
         self.source: str | None = None
         self.offers: dict[str, Offer] = {}  # of each connected proxy
         self.told_us: dict[str, int] = {}  # when each advertised last
-        self.noted: dict[str, tuple[int, int]] = {}  # the counter to become `earlier`, and when it was told
+        self.noted: dict[
+            str, tuple[int, int]
+        ] = {}  # the counter to become `earlier`, and when it was received
         self.crossing: Crossing | None = None  # while the stream's next epoch waits
         self.overdue: set[str] = set()  # left for not keeping up, with the same path since
         self.left: str | None = None  # the last source, for the log
-        self.resumed_us: int | None = None  # when a hole was last answered with a new SUBSCRIBE
-        self.without_room: Batch | None = None  # for which there was none
+        self.resumed_us: int | None = None  # when a gap was last answered with a new SUBSCRIBE
+        self.without_room: Batch | None = None  # the batch for which there was no room
 
 
 class Sources:
-    """The sources of all streams that the proxy takes from others. `region`: the proxy's own, as in paths."""
+    """The sources of all streams that the proxy takes from others. `region`: its own, as in paths."""
 
     def __init__(self, history: History, region: int, period_us: int, surroundings: Surroundings) -> None:
-        self.paths_changed = True  # since `paths` was last asked
+        self.paths_changed = True  # since the last call of `paths`
         self._history = history
         self._region = region
         self._period_us = period_us
@@ -99,14 +101,16 @@ class Sources:
         self.paths_changed = True
 
     def remove(self, stream: int) -> None:
-        """Take this stream from nobody any more: its owner has taken it back."""
+        """Stop taking this stream: its owner has recovered it."""
         source = self._sources.pop(stream, None)
         if source is not None and source.source is not None:
             self._surroundings.unsubscribe(source.source, stream)
         self.paths_changed = True
 
     def paths(self) -> dict[int, Path]:
-        """By which path this region gets each stream from others; those that have none are left out."""
+        """Return the path by which this region gets each stream from others; streams without one are left
+        out.
+        """
         self.paths_changed = False
         found = {}
         for stream, source in self._sources.items():
@@ -116,18 +120,18 @@ class Sources:
         return found
 
     def advertised(self, proxy: str, counters: Iterable[Counter], now_us: int) -> None:
-        """Take an ADVERTISEMENT of a connected proxy: transition rcvAdvertisement of Fig. 1.
+        """Handle an ADVERTISEMENT of a connected proxy: transition rcvAdvertisement of Fig. 1.
 
-        counters: of a stream several, where it advertises the ends of former epochs, too.
+        counters: several for a stream whose former epochs are advertised, too.
         """
         by_stream: dict[int, list[int]] = {}
         for counter in counters:
             by_stream.setdefault(counter.stream, []).append(counter.cnt)
-        for stream, told in by_stream.items():
+        for stream, cnts in by_stream.items():
             source = self._sources.get(stream)
             if source is None:
                 continue
-            *ends, cnt = sorted(told)
+            *ends, cnt = sorted(cnts)
             before = source.offers.get(proxy) or Offer(proxy, 0, 0)
             earlier = self._earlier(source, before, cnt, now_us)
             source.offers[proxy] = Offer(proxy, cnt, earlier, before.path, tuple(ends))
@@ -139,7 +143,9 @@ class Sources:
                 self._go_on_crossing(stream, source, source.crossing, now_us)
 
     def _earlier(self, source: Source, before: Offer, cnt: int, now_us: int) -> int:
-        """What this proxy had an advertisement ago: the one at the connection's beginning may be younger."""
+        """Return this proxy's counter at least an advertisement ago; the one on connecting may be more
+        recent.
+        """
         noted, since_us = source.noted.get(before.proxy, (before.earlier, 0))
         if before.proxy in source.noted and now_us - since_us < AN_ADVERTISEMENT_AGO * self._period_us:
             return before.earlier
@@ -147,7 +153,7 @@ class Sources:
         return noted
 
     def told_paths(self, proxy: str, paths: Mapping[int, Path]) -> None:
-        """`proxy` tells all its paths anew."""
+        """Store all paths of `proxy`."""
         for stream, source in self._sources.items():
             before = source.offers.get(proxy) or Offer(proxy, 0, 0)
             path = () if source.returns else paths.get(stream, ())
@@ -159,18 +165,18 @@ class Sources:
             self.choose(stream, source)
 
     def lost(self, proxy: str, why: str, now_us: int) -> None:
-        """The channel to `proxy` broke."""
+        """Handle a broken channel to `proxy`."""
         for stream, source in self._sources.items():
             for known in (source.offers, source.told_us, source.noted):
                 known.pop(proxy, None)
             source.overdue.discard(proxy)
             if source.source == proxy:
-                source.crossing = None  # whoever brings the next epoch gives all others their time again
+                source.crossing = None  # the proxy with the next epoch gives all others their time again
                 self._reset(source)
                 self.choose(stream, source, why)
 
     def choose(self, stream: int, source: Source, why: str = "") -> None:
-        """Follow the rule. `why` is what made us look again, if the rule's own reason is not the one."""
+        """Apply the rule. `why`: the cause of this check, if it differs from the rule's own reason."""
         assert source.source is None or source.source in source.offers, "a source that is not connected"
         offers, expects = source.offers, Expects(source.source, self._reached(stream, source))
         rest = with_rest(offers, self._cnt(stream)) if source.crossing is not None else {}
@@ -187,7 +193,7 @@ class Sources:
         self._switch(stream, source, after, why or reason.value)
 
     def resume(self, stream: int, now_us: int) -> bool:
-        """Events are missing before what came: ask again from the own counter, at most once in a period."""
+        """Subscribe again from the own counter after a gap, at most once in a period."""
         source = self._sources[stream]
         if source.source is None or (source.crossing is not None and source.crossing.is_held):
             return False
@@ -198,16 +204,16 @@ class Sources:
         return True
 
     def may_cross(self, stream: int, now_us: int) -> bool:
-        """Whether the next epoch's beginning, which has come, is to be taken now.
+        """Return whether the next epoch's beginning, which has arrived, may be taken now.
 
-        If not, what follows it will come again: after the rest of the old one, or when all have spoken.
+        If not, its events come again: after the rest of the old epoch, or when all regions have advertised.
         """
         source, cnt = self._sources[stream], self._cnt(stream)
         crossing = source.crossing = source.crossing or Crossing(cnt, now_us)
         is_late = crossing.waited_us(cnt, now_us) >= self._surroundings.parameters.restore_wait_us
         rest = with_rest(source.offers, cnt)
         if is_late or (not rest and self._all_have_spoken(source, crossing)):
-            if crossing.is_held and source.source is not None:  # it sends nothing any more
+            if crossing.is_held and source.source is not None:  # it has stopped sending
                 self._surroundings.subscribe(source.source, stream, cnt)
             source.crossing = None
             return True
@@ -219,12 +225,12 @@ class Sources:
         return False
 
     def _all_have_spoken(self, source: Source, crossing: Crossing) -> bool:
-        """Since the epoch's beginning first came, all other regions, as far as they can."""
+        """Return whether all reachable other regions have advertised since the epoch's beginning arrived."""
         spoken = [proxy for proxy in source.offers if source.told_us.get(proxy, 0) > crossing.since_us]
         return len(spoken) >= max(self._surroundings.others, len(source.offers))
 
     def _go_on_crossing(self, stream: int, source: Source, crossing: Crossing, now_us: int) -> None:
-        """Ask the source again when all have spoken, and once in a period."""
+        """Subscribe again when all regions have advertised, and once in a period."""
         is_time = crossing.is_held and self._all_have_spoken(source, crossing)
         if source.source is None or not (is_time or now_us - crossing.asked_us >= self._period_us):
             return
@@ -232,18 +238,18 @@ class Sources:
         self._surroundings.subscribe(source.source, stream, self._cnt(stream))
 
     def furthest(self, stream: int) -> int:
-        """The largest counter that a connected proxy advertised, or 0."""
+        """Return the largest counter that a connected proxy advertised, or 0."""
         return max((offer.cnt for offer in self._sources[stream].offers.values()), default=0)
 
     def stop(self, stream: int, batch: Batch) -> None:
-        """Take no more of this stream for now: there is no room for this batch."""
+        """Stop taking this stream: there is no room for this batch."""
         source = self._sources[stream]
         source.without_room = batch
         if source.source is not None:
             self._surroundings.unsubscribe(source.source, stream)
 
     def _go_on_with_room(self, stream: int, source: Source, batch: Batch) -> None:
-        """Once there is, take the stream again."""
+        """Take the stream again, once there is room."""
         if not self._history.has_room(batch):
             return
         source.without_room = None
@@ -254,20 +260,20 @@ class Sources:
         return self._history.streams[stream].cnt
 
     def _reached(self, stream: int, source: Source) -> int:
-        """How far the source is known to have got: as it advertised, or as it sent."""
+        """Return the source's known counter: as advertised, or as received."""
         offer = source.offers.get(source.source or "")
         return self._cnt(stream) if offer is None else max(offer.cnt, self._cnt(stream))
 
     def _reset(self, source: Source) -> None:
-        """expects back to none: what was in flight will not come."""
+        """Reset expects to none: events in flight will not arrive."""
         source.left, source.source = source.source, None
         self.paths_changed = True
 
     def _switch(self, stream: int, source: Source, after: str, why: str) -> None:
         before = source.source
-        assert after != before, "no change"
+        assert after != before, "a switch to the same source"
         assert after in source.offers, "a source that is not connected"
-        assert self._region not in source.offers[after].path, "a circle"
+        assert self._region not in source.offers[after].path, "a path through the own region"
         if before is not None:
             self._surroundings.unsubscribe(before, stream)
         self._surroundings.subscribe(after, stream, self._cnt(stream))

@@ -1,5 +1,5 @@
-"""Messages of the proxy-level protocol (paper 3.1): how far each stream is, by which path, who wants it; and
-of the region-level protocol (paper 3.2): views, notifications, requests and their answers.
+"""Messages of the proxy-level protocol (paper 3.1): counters, paths and subscriptions of streams; and of the
+region-level protocol (paper 3.2): views, notifications, requests and their answers.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Counter:
 class Advertisement:
     """The sender's progress on each stream, and its heartbeat (paper 3.1).
 
-    A stream that has had several epochs stands there several times: where former ones ended, too.
+    A stream that has had several epochs has several rows, one for the end of each former epoch.
     """
 
     reads: ClassVar = ("{counters}",)
@@ -35,7 +35,7 @@ class Advertisement:
     counters: Annotated[tuple[Counter, ...], Tail("rows", "cnt of each stream", Counter)]
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for a counter that no stream reaches."""
+        """Raise RemoteProtocolError for a counter beyond the limit."""
         for counter in self.counters:
             check_number("ADVERTISEMENT", counter.cnt, SEQ_MAX)
 
@@ -55,39 +55,41 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Through which regions the sender's region gets each stream, from itself to the owner.
+    """The regions through which the sender's region gets each stream, from itself to the owner.
 
-    Sent when a connection opens and when a path changes, never otherwise. A stream without hops has no path.
-    The paper has no such message; docs/subscription-rule.md says why there is one.
+    Sent only when a connection opens and when a path changes. A stream without hops has no path. The paper
+    has no such message; docs/subscription-rule.md gives the reason for it.
     """
 
     reads: ClassVar = ("{hops}",)
 
-    hops: Annotated[tuple[Hop, ...], Tail("rows", "by stream, in the order of its path", Hop)]
+    hops: Annotated[tuple[Hop, ...], Tail("rows", "by stream, in the order of the path", Hop)]
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for a path that leads through a region twice."""
+        """Raise RemoteProtocolError for a path that leads through a region twice."""
         if len(dict.fromkeys(self.hops)) != len(self.hops):
-            raise RemoteProtocolError("PATHS with a region that stands in a path twice")
+            raise RemoteProtocolError("PATHS with a region twice in a path")
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """Send me this stream's events after cnt, and go on with it (paper 3.1). cnt is the subscriber's own."""
+    """A request for this stream's events after cnt, and for later ones (paper 3.1). cnt is the subscriber's
+    own.
+    """
 
     reads: ClassVar = ("s{stream}", "after {cnt}")
 
     stream: Annotated[int, Field("I", "", "the stream")]
-    cnt: Annotated[int, Field("Q", SEQ, "how far the subscriber got")]
+    cnt: Annotated[int, Field("Q", SEQ, "the subscriber's own cnt")]
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for a counter that no stream reaches."""
+        """Raise RemoteProtocolError for a counter beyond the limit."""
         check_number("SUBSCRIBE", self.cnt, SEQ_MAX)
 
 
 @dataclass(frozen=True, slots=True)
 class Unsubscribe:
-    """Send no more of this stream (paper 3.1)."""
+    """A request to stop sending this stream (paper 3.1)."""
 
     reads: ClassVar = ("s{stream}",)
 
@@ -96,13 +98,13 @@ class Unsubscribe:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A row of VIEW: a neighbour with its address, since clients join at any time."""
+    """A row of VIEW: a neighbour with its address, because clients may join at any time."""
 
     reads: ClassVar = ("{member}",)
     column: ClassVar = "members"
 
-    member: Annotated[int, Field("I", "", "which of its region's clients; 4294967295: the region's proxy")]
-    address: Annotated[int, Field("I", "", "its IPv4 address; 0 for the proxy, which everyone knows")]
+    member: Annotated[int, Field("I", "", "index among its region's clients; 4294967295: the region's proxy")]
+    address: Annotated[int, Field("I", "", "its IPv4 address; 0 for the proxy, which all nodes know")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,30 +127,29 @@ class Notify:
 
 @value
 class Request:
-    """Send me this stream's events next to cnt (3.2). Answered by EVENTS, SPARSE_EVENTS and one ANSWERED."""
+    """A request for this stream's events next to cnt (3.2). Answered by EVENTS, SPARSE_EVENTS and one
+    ANSWERED.
+    """
 
     reads: ClassVar = ("s{stream}", "[{next}..{cnt}]")
 
     stream: Annotated[int, Field("I", "", "the stream")]
-    next: Annotated[int, Field("Q", SEQ, "the first event that is wanted")]
-    cnt: Annotated[int, Field("Q", SEQ, "the last event that is wanted")]
+    next: Annotated[int, Field("Q", SEQ, "the first requested event")]
+    cnt: Annotated[int, Field("Q", SEQ, "the last requested event")]
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for an interval that is none."""
+        """Raise RemoteProtocolError for an invalid interval."""
         if not 0 < self.next <= self.cnt:
             raise RemoteProtocolError(f"REQUEST for {self.next} to {self.cnt}")
 
 
 @value
 class Answered:
-    """The events before this are all that the sender gives for a REQUEST (3.2: EVENTS carries cnt, too)."""
+    """The sender sends no more events for a REQUEST (3.2: EVENTS carries cnt, too)."""
 
     reads: ClassVar = ("s{stream}", "[{next}..{last}]", "of {cnt}")
 
     stream: Annotated[int, Field("I", "", "the stream")]
     next: Annotated[int, Field("Q", SEQ, "next of the REQUEST")]
-    last: Annotated[int, Field("Q", SEQ, "how far the answer goes: cnt of the REQUEST, or less")]
+    last: Annotated[int, Field("Q", SEQ, "the last event of the answer: cnt of the REQUEST, or less")]
     cnt: Annotated[int, Field("Q", SEQ, "the sender's own cnt")]
-
-
-# --- The replicated proxy (3.3)

@@ -1,10 +1,10 @@
-"""The events that a driver publishes, and when: computed, so that the same driver always makes the same
-ones.
+"""The events that a driver publishes, and when: computed, so that the same driver always publishes the same
+events.
 
-An event is its request number and its driver's tag (so that no two of a run are alike), padded or cut to the
-asked size; in a workload with keys its key comes first. In an open loop the number that is due follows from
-the time since the start alone: nothing drifts, and a driver that was held up catches up. Events are made by
-the thousand: from one number to the next only the low bytes change.
+An event consists of its request number and its driver's tag (so that all events of a run differ), padded or
+cut to the configured size; in a workload with keys its key comes first. In an open loop the number of due
+events depends only on the time since the start: nothing drifts, and a delayed driver catches up. Events are
+generated in bulk: between consecutive numbers only the low bytes change.
 """
 
 import struct
@@ -20,13 +20,13 @@ US_PER_S = 1_000_000
 NUMBERS = struct.Struct(">QH")
 NUMBER_BYTES = 8  # of the request number, at the beginning of NUMBERS
 PADDING = b"."
-START_BITS = 4  # of a driver's tag: how often the process was started before
+START_BITS = 4  # of a driver's tag: number of earlier starts of the process
 _ALL_BYTES = bytes(range(256))
 
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """What garbage collection events collect (paper 3.4). All events are such, unless it says how often."""
+    """The predicate of garbage collection events (paper 3.4), and which events are such; default: all."""
 
     predicate: Predicate = Predicate.NONE
     argument: int = 0
@@ -35,13 +35,13 @@ class Collect:
 
     @property
     def seldom(self) -> bool:
-        """Whether most events are data, and only one in a while collects."""
+        """Whether most events are data, and only some collect."""
         return bool(self.every_us or self.one_of)
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What one driver does. Without a rate it is a closed loop: as fast as its window allows."""
+    """Workload of one driver. Without a rate it is a closed loop: as fast as its window allows."""
 
     event_size_bytes: int
     rate_per_s: float | None
@@ -50,28 +50,28 @@ class Workload:
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> "Workload":
-        """From a plan's `workload`; raises ValueError if it is neither open nor closed loop."""
+        """Parse a plan's `workload`. Raises ValueError if it is neither an open nor a closed loop."""
         rate_per_s = None if given.get("closed_loop") else given.get("rate_per_s")
         if rate_per_s is None and not given.get("closed_loop"):
             raise ValueError("workload: neither rate_per_s nor closed_loop")
         collect = Collect()
-        if asked := given.get("collect"):
+        if rule := given.get("collect"):
             collect = Collect(
-                Predicate[asked["predicate"].upper()],
-                asked["argument"],
-                asked.get("every_us", 0),
-                asked.get("one_of", 0),
+                Predicate[rule["predicate"].upper()],
+                rule["argument"],
+                rule.get("every_us", 0),
+                rule.get("one_of", 0),
             )
         return cls(given["event_size_bytes"], rate_per_s, collect, given.get("keys"))
 
     def due(self, elapsed_us: int) -> int:
-        """How many events an open loop has published `elapsed_us` after its start."""
+        """Return how many events an open loop has published `elapsed_us` after its start."""
         if self.rate_per_s is None or elapsed_us <= 0:
             return 0
         return int(self.rate_per_s * elapsed_us / US_PER_S)
 
     def events(self, first_request: int, count: int, tag: int, keys: Sequence[bytes] = ()) -> Sequence[bytes]:
-        """The events with these request numbers; `tag` tells the run's drivers apart (see `driver_tag`).
+        """Return the events with these request numbers; `tag` is the driver's (see `driver_tag`).
 
         keys: of the events, if they have any: one for each, of at least a byte.
         """
@@ -84,12 +84,12 @@ class Workload:
 
 
 def driver_tag(number: int, start: int) -> int:
-    """What tells the events of a run's drivers apart, and those of each start of a driver."""
+    """Return a number that distinguishes the events of a run's drivers, and of each start of a driver."""
     return (number << START_BITS | start & (1 << START_BITS) - 1) & 0xFFFF
 
 
 def numbered_events(first_request: int, count: int, tag: int, size: int) -> Sequence[bytes]:
-    """Events of `size` bytes each with its number and the tag; where there is no room, the low bytes."""
+    """Return events of `size` bytes, each with its number and the tag; if these do not fit, the low bytes."""
     cut = NUMBER_BYTES - min(size, NUMBER_BYTES)  # the low bytes of the number differ most
     first = NUMBERS.pack(first_request, tag)[cut : cut + size].ljust(size, PADDING)
     if count == 1:
@@ -104,7 +104,7 @@ def numbered_events(first_request: int, count: int, tag: int, size: int) -> Sequ
 
 
 def _bytes_at(place: int, first: int, count: int) -> bytes:
-    """The byte at this place (0 is the lowest) of each number from `first` on."""
+    """Return the byte at this place (0 is the lowest) of each number from `first` on."""
     if place == 0:
         return (_ALL_BYTES * (count // 256 + 2))[first & 255 : (first & 255) + count]
     runs, at, end = [], first, first + count
@@ -115,6 +115,6 @@ def _bytes_at(place: int, first: int, count: int) -> bytes:
     return b"".join(runs)
 
 
-@lru_cache(maxsize=4)  # a closed loop has one; each holds as many fields
+@lru_cache(maxsize=4)  # a closed loop has one; each holds `count` fields
 def _splitter(size: int, count: int) -> struct.Struct:
     return struct.Struct(f"{size}s" * count)

@@ -212,8 +212,8 @@ def test_fields_say_their_unit_and_meaning(tshark: Tshark) -> None:
     fields = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     known = {line.split("\t")[2]: line.split("\t") for line in fields.splitlines() if f"\t{SYSTEM}." in line}
     assert known["sprinkler.reaches"][1:4] == ["Reaches (events)", "sprinkler.reaches", "FT_UINT32"]
-    assert known["sprinkler.reason"][-1] == "for people"
-    assert "how far the subscriber got (SUBSCRIBE)" in known["sprinkler.cnt"][-1]
+    assert known["sprinkler.reason"][-1] == "for users"
+    assert "the subscriber's own cnt (SUBSCRIBE)" in known["sprinkler.cnt"][-1]
 
 
 @pytest.mark.network

@@ -108,7 +108,7 @@ def test_a_damaged_log_ends_the_start_with_a_line_that_says_what_to_do(tmp_path,
         assert ended["code"] not in (0, None)
     (line,) = [line for line in log_lines(proxy) if line["event"] == "storage_damaged"]
     assert str(first) in line["problem"]
-    assert "Put the file back from a copy" in line["problem"]
+    assert "Restore it from a copy" in line["problem"]
     capfd.readouterr()
 
 

@@ -173,7 +173,7 @@ def test_damage_in_an_older_segment_is_an_error_that_names_the_file_and_the_reme
     with pytest.raises(StorageError) as raised:
         stored(folder)
     assert str(path) in str(raised.value)
-    assert "Put the file back from a copy" in str(raised.value)
+    assert "Restore it from a copy" in str(raised.value)
 
 
 def test_two_processes_cannot_have_the_same_log(tmp_path):

@@ -1,10 +1,10 @@
-"""Answering REQUESTs from a store of events (paper 3.2, Fig. 3: receiveRequest), for clients and the tail of
+"""Answers to REQUESTs from a store of events (paper 3.2, Fig. 3: receiveRequest), for clients and the tail of
 the proxy.
 
-An open request is a cursor into the store, not a queue of bytes: what it still has to get is read when its
-channel has room, so a huge REQUEST costs no more memory than a small one. Batches are given whole, so an
-answer may reach a little beyond the wanted interval; it may have holes, and may be empty. ANSWERED ends it
-and carries the own cnt, as the paper's EVENTS does.
+An open request is a cursor into the store, not a queue of bytes: events are read when the channel has room,
+so a huge REQUEST costs no more memory than a small one. Batches are sent whole, so an answer may extend a
+little beyond the requested interval; it may have gaps, and may be empty. ANSWERED ends it and carries the
+sender's cnt, as the paper's EVENTS does.
 """
 
 from collections import deque
@@ -15,26 +15,27 @@ from node.protocols.sprinkler.messages import Answered, Request
 from node.protocols.sprinkler.publishing.channel import Channel
 from node.protocols.sprinkler.storage.batches import Batch, last_seq
 
-OPEN_REQUESTS = 4096  # of one channel; who asks for more without reading is dropped
-ANSWER_LIMIT_BYTES = 16_777_216  # of one answer; who wants more asks again
+OPEN_REQUESTS = 4096  # of one channel; a peer that requests more without reading is dropped
+ANSWER_LIMIT_BYTES = 16_777_216  # of one answer; for more the peer sends another request
 
 
 class Store(Protocol):
-    """Where events are: a client's Recv, or a proxy's Hist up to what is committed ("Recv = Hist", 3.2)."""
+    """Store of events: a client's Recv, or a proxy's Hist up to the committed events ("Recv = Hist", 3.2)."""
 
     def cnt(self, stream: int) -> int:
-        """The last event of the stream that others may have."""
+        """Return the last event of the stream that others may have."""
 
     def after(self, stream: int, cnt: int, limit_bytes: int) -> Sequence[Batch]:
-        """Batches that end after `cnt`, in order, of about `limit_bytes`, at least one if there is one.
+        """Return batches that end after `cnt`, in order, of about `limit_bytes`, at least one if there is
+        one.
 
-        None of them reaches beyond `cnt(stream)`. The first may begin later than `cnt` + 1: what lies between
-        is not there any more.
+        None of them extends beyond `cnt(stream)`. The first may begin later than `cnt` + 1: events in between
+        no longer exist.
         """
 
 
 class OpenRequest:
-    """A REQUEST that is not answered to its end. at: the last event that was given."""
+    """A REQUEST that is not completely answered. at: the last event that was sent."""
 
     __slots__ = ("at", "given_bytes", "request")
 
@@ -54,7 +55,9 @@ class Answers:
         self._open: dict[Channel, deque[OpenRequest]] = {}
 
     def take(self, channel: Channel, request: Request) -> None:
-        """receiveRequest: answer it now as far as the channel has room, the rest when it has room again."""
+        """Handle a REQUEST (receiveRequest): answer as far as the channel has room, the rest when it has room
+        again.
+        """
         waiting = self._open.get(channel)
         if waiting is None:
             opened = OpenRequest(request)
@@ -63,10 +66,10 @@ class Answers:
         elif len(waiting) < OPEN_REQUESTS:
             waiting.append(OpenRequest(request))
         else:
-            self._drop(channel, "asks for more than it reads")
+            self._drop(channel, "requests more than it reads")
 
     def serve(self, channel: Channel) -> None:
-        """The channel has room again."""
+        """Continue the channel's answers when it has room again."""
         waiting = self._open.get(channel)
         if waiting is None:
             return
@@ -77,7 +80,7 @@ class Answers:
                 return
 
     def forget(self, channel: Channel) -> None:
-        """The channel is gone, and its open requests with it."""
+        """Drop the open requests of a lost channel."""
         self._open.pop(channel, None)
 
     def clear(self) -> None:
@@ -85,7 +88,7 @@ class Answers:
         self._open.clear()
 
     def _serve_one(self, channel: Channel, opened: OpenRequest) -> bool:
-        """Go on with an answer; True when it is at its end."""
+        """Continue an answer; return True when it is complete."""
         request, store = opened.request, self._store
         stream, wanted = request.stream, request.cnt
         while True:

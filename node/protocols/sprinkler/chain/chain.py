@@ -1,21 +1,21 @@
-"""A replica's place in its region's chain (paper 3.3): what comes from the predecessor, what goes to the
-successor, what the whole chain has, and the token.
+"""A replica's links in its region's chain (paper 3.3): data from the predecessor, data to the successor, the
+commit point of the whole chain, and the token.
 
-The successor says FOLLOW with its own counters to its predecessor, in every configuration anew, and is
-answered in kind; what came before the answer does not count, as it may belong to an earlier configuration.
-A successor never has more than its predecessor: one that says so has another stream, and is refused with an
-error in the log instead of being served. The predecessor serves it from Hist as it serves any subscriber,
-each publication before its events. STORED goes back up the chain. Committed is what all replicas up to the
-tail have; the tail has committed what it has. Whoever joins behind the tail is served alike; when the tail
-has sent it everything it passes the token, and from then on commits only what the joiner has, too. When the
-joiner has stored what came before the token it tells the configuration service, which makes it the tail. A
-new configuration makes the token of an older one void.
+In each configuration a successor sends FOLLOW with its counters to its predecessor, which answers in kind;
+data received before the answer is ignored, because it may belong to an earlier configuration. A successor
+never has more than its predecessor: if it reports more, its stream differs, and it is refused with an error
+in the log. The predecessor serves it from Hist like any subscriber, each publication before its events.
+STORED goes back up the chain. Events that all replicas up to the tail have are committed; the tail commits
+what it has. A joiner follows the tail in the same way; when the tail has sent it everything, it passes the
+token, and from then on commits only what the joiner has, too. When the joiner has stored everything before
+the token, it notifies the configuration service, which makes it the tail. A new configuration voids the token
+of an older one.
 
-Who knows that the region's stream is whole tells its successor, behind the last event that this takes. So a
-successor knows it only when it has all of that, too, on its disk as well.
+A replica that knows that the region's stream is complete notifies its successor, after the last event that
+the successor needs. So a successor knows it only when it has these events, too, also on disk.
 
-A replica that was removed keeps what was committed and drops the rest, since the chain may have gone on
-without it; if the chain began anew meanwhile, from a member that lost its state, it drops everything.
+A removed replica keeps committed events and drops the rest, because the chain may have continued without it;
+if the chain has been re-formed from a member that lost its state, it drops everything.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,30 +37,32 @@ from node.protocols.sprinkler.publishing.publications import Publications
 from node.protocols.sprinkler.region.subscribers import Subscribers
 from node.protocols.sprinkler.storage.history import History
 
-PUBLICATIONS_AT_ONCE = 256  # handed to the successor before its room is looked at again
+PUBLICATIONS_AT_ONCE = 256  # sent to the successor before its room is checked again
 PUBLICATION_BYTES = 512  # room for one of them, with the name of its publisher
 
 
 class Surroundings(Process, Protocol):
-    """What is needed of the replica."""
+    """Methods and state of the replica that its chain links use."""
 
     history: History
     publications: Publications
 
     def service_channel(self) -> Channel | None:
-        """The channel to the region's configuration service, if connected."""
+        """Return the channel to the region's configuration service, if connected."""
 
     def stored(self, stream: int) -> int:
-        """How much of a stream this replica has for good."""
+        """Return the last durable event of a stream in this replica."""
 
     def committed(self, stream: int) -> None:
-        """The whole chain has more of this stream."""
+        """Handle that the whole chain has more of this stream."""
 
     def followed(self, channel: Channel) -> None:
-        """The successor follows us from now on."""
+        """Handle that the successor follows this replica from now on."""
 
     def whole_at(self) -> Mapping[int, int] | None:
-        """How far the region's streams were when they were whole; None: they are not, as far as we know."""
+        """Return the counters of the region's streams when they became complete; None: not known to be
+        complete.
+        """
 
 
 class Replication:
@@ -68,27 +70,27 @@ class Replication:
 
     def __init__(self, node: Surroundings, chain: Chain) -> None:
         self.chain = chain
-        self.follows = False  # the predecessor has answered our FOLLOW
+        self.follows = False  # the predecessor has answered FOLLOW
         self._node = node
         self._predecessor: Channel | None = None
-        self.successor: Channel | None = None  # that has said FOLLOW in this configuration
-        self._waiting: dict[str, tuple[Channel, Follow]] = {}  # FOLLOW of configurations not known here yet
-        self._below: dict[int, int] = {}  # by stream, what the successors have
-        self._told: dict[int, int] = {}  # by stream, what the predecessor was told
-        self._token_held = False  # and all that came before it is stored
+        self.successor: Channel | None = None  # it has sent FOLLOW in this configuration
+        self._waiting: dict[str, tuple[Channel, Follow]] = {}  # FOLLOW of configurations not yet known here
+        self._below: dict[int, int] = {}  # by stream, the counters of the successors
+        self._reported: dict[int, int] = {}  # by stream, the last counter sent to the predecessor
+        self._token_held = False  # and everything before it is stored
         self._awaited: dict[int, int] | None = (
-            None  # by stream, what came before the token, until it is stored
+            None  # by stream, the counters at the token, until they are stored
         )
         self._token_passed = False
-        self._has_told_whole = False  # the successor, that the region's stream is whole
+        self._whole_sent = False  # the successor was notified that the region's stream is complete
         self._cursors = Subscribers(node.history, node.send, node.stored)
-        self._changed: dict[int, None] = {}  # streams that need to be looked at
+        self._changed: dict[int, None] = {}  # streams that `advance` must check
 
     # --- Configurations and connections
 
     def configured(self, chain: Chain) -> None:
-        """Another configuration holds from now on: both links begin anew."""
-        assert chain.number >= self.chain.number, "back to an earlier configuration"
+        """Apply another configuration: both links begin again."""
+        assert chain.number >= self.chain.number, "return to an earlier configuration"
         self.chain = chain
         self._leave_successor()
         self._predecessor, self.follows = None, False
@@ -104,14 +106,14 @@ class Replication:
             self.receive_follow(channel, follow)
 
     def opened(self, channel: Channel) -> None:
-        """A connection is there; it may be the predecessor's, or the service's that waits for JOINED."""
+        """Handle an open connection; it may be the predecessor's, or the service's that waits for JOINED."""
         if channel.name == self.chain.predecessor(self._node.name):
             self._follow(channel)
         elif channel is self._node.service_channel() and self._token_held:
             self._node.send(channel, Joined(self.chain.number))
 
     def lost(self, channel: Channel) -> None:
-        """A connection is gone, perhaps the predecessor's or the successor's."""
+        """Handle the loss of a connection, perhaps the predecessor's or the successor's."""
         if self._waiting.get(channel.name, (None,))[0] is channel:
             del self._waiting[channel.name]
         if channel is self._predecessor:
@@ -122,9 +124,11 @@ class Replication:
     def _follow(self, channel: Channel) -> None:
         if channel is self.successor or not self._is_meant(channel):
             return
-        assert channel.name == self.chain.predecessor(self._node.name), "following who does not come before"
+        assert channel.name == self.chain.predecessor(self._node.name), (
+            "following a replica that is not the predecessor"
+        )
         self._predecessor, self.follows = channel, False
-        self._told.clear()
+        self._reported.clear()
         streams = self._node.history.streams
         counters = tuple([Counter(stream, state.cnt) for stream, state in streams.items()])
         self._node.send(channel, Follow(self.chain.number, counters))
@@ -136,12 +140,12 @@ class Replication:
         if self.successor is not None:
             self._cursors.forget(self.successor)
             self.successor = None
-            self._has_told_whole = False
+            self._whole_sent = False
 
     # --- Messages along the chain
 
     def receive_follow(self, channel: Channel, message: Follow) -> None:
-        """The predecessor's answer, or the successor's wish; one that is ahead of us waits."""
+        """Handle the predecessor's answer or the successor's FOLLOW; one of a later configuration waits."""
         if message.configuration > self.chain.number:
             self._waiting[channel.name] = (channel, message)
             return
@@ -155,13 +159,15 @@ class Replication:
             self._serve_from(channel, message)
 
     def _is_ahead(self, channel: Channel, counters: Iterable[Counter]) -> bool:
-        """Whether the follower has what it cannot have. It is told, and so is the log."""
+        """Return whether the follower reports events that the predecessor lacks; if so, refuse it and log an
+        error.
+        """
         for counter in counters:
             state = self._node.history.streams.get(counter.stream)
             if state is not None and counter.cnt > state.cnt:
                 fields = {"stream": counter.stream, "cnt": counter.cnt, "own": state.cnt}
                 self._node.log("follower_ahead", "error", peer=channel.name, **fields)
-                reason = f"FOLLOW says {counter.cnt} events; the predecessor has {state.cnt}"
+                reason = f"FOLLOW reports {counter.cnt} events; the predecessor has {state.cnt}"
                 self._node.refuse(channel, Refusal.UNEXPECTED, reason, counter.stream)
                 return True
         return False
@@ -183,15 +189,15 @@ class Replication:
         self.serve()
 
     def comes_from_predecessor(self, channel: Channel) -> bool:
-        """Whether what this channel sends along the chain counts."""
+        """Return whether this channel's messages along the chain are valid."""
         return self.follows and channel is self._predecessor
 
     def receive_publication(self, channel: Channel, message: Publication) -> bool:
-        """Note a publication that the predecessor passed on; returns whether it was new."""
+        """Store a publication that the predecessor forwarded; return whether it was new."""
         return self.comes_from_predecessor(channel) and self._node.publications.add(message)
 
     def receive_stored(self, channel: Channel, message: Stored) -> None:
-        """The replicas behind us have these streams up to these counters."""
+        """Note that the following replicas have these streams up to these counters."""
         if channel is self.successor:
             for counter in message.counters:
                 if counter.stream not in self._node.history.streams:
@@ -200,13 +206,13 @@ class Replication:
                 self._changed[counter.stream] = None
 
     def receive_token(self, channel: Channel, message: Token) -> None:
-        """We have everything; `advance` tells the service, when it is stored."""
+        """Note the token; `advance` notifies the service when everything before it is stored."""
         if not self.comes_from_predecessor(channel) or message.configuration != self.chain.number:
             return
         self._awaited = {stream: state.cnt for stream, state in self._node.history.streams.items()}
 
     def _join(self) -> None:
-        """Tell the service, if we hold the token and what the tail has committed is safe with us, too."""
+        """Notify the service if this replica holds the token and has stored what the tail has committed."""
         if self._awaited is None or any(self._node.stored(each) < cnt for each, cnt in self._awaited.items()):
             return
         self._token_held, self._awaited = True, None
@@ -214,10 +220,10 @@ class Replication:
         if service is not None:
             self._node.send(service, Joined(self.chain.number))
 
-    # --- What follows from it
+    # --- Results
 
     def grew(self, stream: int) -> None:
-        """This replica has more of the stream."""
+        """Note that this replica has more of the stream."""
         self._changed[stream] = None
         self._cursors.grew(stream)
 
@@ -231,25 +237,25 @@ class Replication:
             self._node.send(channel, *publications.take_unsent(min(fitting, PUBLICATIONS_AT_ONCE)))
         if all_sent:
             self._cursors.serve(channel)
-        if not self._has_told_whole:
-            self._tell_whole(channel)
+        if not self._whole_sent:
+            self._send_whole(channel)
         joins = self.chain.joining is not None and self._may_pass_token()
         if joins and all_sent and self._cursors.is_level(channel):
-            assert channel.name == self.chain.joining, "a token for who does not join"
+            assert channel.name == self.chain.joining, "a token for a replica that does not join"
             self._token_passed = True
             self._node.send(channel, Token(self.chain.number))
             self._node.log("token_passed", to=channel.name, configuration=self.chain.number)
 
-    def _tell_whole(self, channel: Channel) -> None:
+    def _send_whole(self, channel: Channel) -> None:
         whole_at = self._node.whole_at()
         if whole_at is None or not self._cursors.have_passed(channel, whole_at):
             return
-        assert self.successor is channel, "whole for who does not follow"
-        self._has_told_whole = True
+        assert self.successor is channel, "WHOLE for a replica that does not follow"
+        self._whole_sent = True
         self._node.send(channel, Whole(self.chain.number))
 
     def advance(self) -> None:
-        """After every input: commit what can be, tell the predecessor, serve the successor."""
+        """Commit, notify the predecessor and serve the successor; called after every input."""
         if self._awaited is not None:
             self._join()
         if self.successor is not None:
@@ -261,25 +267,27 @@ class Replication:
         if node.name not in self.chain.everyone:
             return
         waits = self._waits_for_successor
-        told = []
+        counters = []
         for stream in changed:
             reach = node.stored(stream)
             if waits:
                 reach = min(reach, self._below.get(stream, 0))
             state = node.history.streams[stream]
-            assert reach <= state.cnt, "the chain has what this replica has not"
+            assert reach <= state.cnt, "the chain has more than this replica"
             if reach > state.committed:
                 node.history.commit(stream, reach)
                 node.committed(stream)
-            if self.follows and reach > self._told.get(stream, 0):
-                self._told[stream] = reach
-                told.append(Counter(stream, reach))
-        if told and self._predecessor is not None:
-            self._node.send(self._predecessor, Stored(tuple(told)))
+            if self.follows and reach > self._reported.get(stream, 0):
+                self._reported[stream] = reach
+                counters.append(Counter(stream, reach))
+        if counters and self._predecessor is not None:
+            self._node.send(self._predecessor, Stored(tuple(counters)))
 
     @property
     def _waits_for_successor(self) -> bool:
-        """Whether others have to have what we commit: members behind us, or who has our token."""
+        """Whether other replicas must have what this one commits: later members, or the receiver of its
+        token.
+        """
         name = self._node.name
         if name == self.chain.tail:
             return self._token_passed

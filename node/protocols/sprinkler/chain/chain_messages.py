@@ -31,10 +31,10 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """I come after you in this configuration and have this much: send me what follows.
+    """The sender follows the receiver in this configuration, has these counters, and requests what follows.
 
-    Answered in kind by the predecessor, with its own counters: what it sends along the chain from then on
-    belongs to this configuration, and what it sent before does not count.
+    The predecessor answers in kind, with its own counters: what it sends along the chain from then on belongs
+    to this configuration, and what it sent before is ignored.
     """
 
     reads: ClassVar = ("configuration {configuration}", "{counters}")
@@ -54,7 +54,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """You have everything: you are the tail from now on (3.3)."""
+    """The receiver has everything: it is the tail from now on (3.3)."""
 
     reads: ClassVar = ("configuration {configuration}",)
 
@@ -68,67 +68,63 @@ class Replica:
     reads: ClassVar = ("{index}", "{standing?}")
     column: ClassVar = "members"
 
-    index: Annotated[int, Field("I", "", "which of its region's proxies")]
-    standing: Annotated[int, Field("B", "", "its part in the chain", Standing)]
-    incarnation: Annotated[int, Field("Q", "", "of the process that is meant; 0: any")]
+    index: Annotated[int, Field("I", "", "index among its region's proxies")]
+    standing: Annotated[int, Field("B", "", "role in the chain", Standing)]
+    incarnation: Annotated[int, Field("Q", "", "of the intended process; 0: any")]
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The chain of the sender's region from head to tail, and who is joining behind it (3.3)."""
+    """The chain of the sender's region from head to tail, and the replica joining behind it (3.3)."""
 
     reads: ClassVar = ("{number}:", "{replicas}")
 
-    number: Annotated[int, Field("Q", "", "grows with each configuration", columns=("configuration",))]
-    began: Annotated[
-        int, Field("Q", "", "configuration since when a member has all: state from before it is void")
-    ]
+    number: Annotated[int, Field("Q", "", "increases with each configuration", columns=("configuration",))]
+    began: Annotated[int, Field("Q", "", "configuration since which a member has all; earlier state is void")]
     replicas: Annotated[
-        tuple[Replica, ...], Tail("rows", "members from head to tail, then who joins", Replica)
+        tuple[Replica, ...], Tail("rows", "members from head to tail, then the joining replica", Replica)
     ]
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for what is no chain."""
+        """Raise RemoteProtocolError for an invalid chain."""
         check_number("CONFIGURATION", self.number)
         indices = [replica.index for replica in self.replicas]
         if len(dict.fromkeys(indices)) != len(indices):
-            raise RemoteProtocolError(f"CONFIGURATION {self.number} with a replica that stands there twice")
+            raise RemoteProtocolError(f"CONFIGURATION {self.number} with a replica listed twice")
         if any(replica.standing != Standing.MEMBER for replica in self.replicas[:-1]):
-            raise RemoteProtocolError(f"CONFIGURATION {self.number} with members behind who joins")
+            raise RemoteProtocolError(f"CONFIGURATION {self.number} with members after the joining replica")
         if any(replica.standing > Standing.JOINING for replica in self.replicas):
             raise RemoteProtocolError(f"CONFIGURATION {self.number} with an unknown standing")
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """I have the token: make me a member (3.3)."""
+    """The sender has the token and requests membership (3.3)."""
 
     reads: ClassVar = ("configuration {configuration}",)
 
-    configuration: Annotated[int, Field("Q", "", "in which the token was given")]
+    configuration: Annotated[int, Field("Q", "", "in which the token was passed")]
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """You have all of the region's streams that there was when they were taken back. Also on disk."""
+    """The receiver has, also on disk, all events that the region's streams had when they were recovered."""
 
     reads: ClassVar = ("configuration {configuration}",)
 
-    configuration: Annotated[int, Field("Q", "", "in which that is so")]
+    configuration: Annotated[int, Field("Q", "", "in which that holds")]
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """This is what I have, for my configuration service: said first of all, on every CONFIGURATION, and when
-    the disk is full or works again (3.3).
+    """The sender's state, for its configuration service: sent first, on every CONFIGURATION, and when the
+    disk becomes full or works again (3.3).
     """
 
     reads: ClassVar = ("configuration {configuration}", "committed {cnt}")
 
-    configuration: Annotated[int, Field("Q", "", "the last that this state belonged to; 0: there is none")]
-    cnt: Annotated[
-        int, Field("Q", SEQ, "of the region's own streams, what is committed: the sum of their counters")
-    ]
+    configuration: Annotated[int, Field("Q", "", "the last configuration of this state; 0: none")]
+    cnt: Annotated[int, Field("Q", SEQ, "sum of the committed counters of the region's own streams")]
     disk: Annotated[int, Field("B", "", "whether more can be stored", Disk)]
 
     @property

@@ -1,7 +1,7 @@
-"""A replica's place in its region's chain: head, middle, tail, joining, or not in it (paper 3.3).
+"""A replica's position in its region's chain: head, middle, tail, joining, or outside (paper 3.3).
 
-Every configuration decides anew which parts of a replica are active. One that comes back, or joins, first
-drops what the chain may not have: all of it if the chain went on without it, else what was not committed.
+Each configuration determines which parts of a replica are active. A returning or joining replica first drops
+events that the chain may lack: all of them if the chain continued without it, else the uncommitted ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from node.protocols.sprinkler.sources import Sources
 
 
 class Surroundings(HeadSurroundings, Protocol):
-    """What is needed of the replica, beside what its head needs."""
+    """Methods and state of the replica that its position uses, besides those that its head uses."""
 
     incarnation: int
     region: str
@@ -29,16 +29,16 @@ class Surroundings(HeadSurroundings, Protocol):
     tail: Tail
 
     def begin_anew(self) -> None:
-        """Drop all that Hist has."""
+        """Drop the whole Hist."""
 
 
 class ChainPosition:
-    """What one replica is at present, and how it becomes something else."""
+    """The present position of one replica, and its transitions."""
 
     def __init__(self, proxy: Surroundings, spec: NodeSpec, sources: type[Sources]) -> None:
-        """sources: of the head, while the replica is it."""
+        """Create the position. sources: of the head, while the replica is the head."""
         self._proxy = proxy
-        self._starts = spec.start  # of this process before, as whoever starts it counts them
+        self._starts = spec.start  # earlier starts of this process, counted by its launcher
         self._sources = sources
         self._clients = [client.name for client in with_role(spec, "client") if client.region == spec.region]
         self._publishers = [
@@ -47,51 +47,53 @@ class ChainPosition:
             if not set(spec.published_by(driver)).isdisjoint(proxy.own)
         ]
         self.belonged = 0  # the last configuration that the replica's state belonged to
-        self._whole = -1  # the configuration in which the region's streams were known to be whole, last
-        self._whole_at: dict[int, int] = {}  # how far they were then, or when this process began
+        self._whole = -1  # the last configuration in which the region's streams were known to be complete
+        self._complete_at: dict[int, int] = {}  # the counters then, or when this process began
 
     def restored(self) -> None:
-        """The replica comes back from disk."""
+        """Restore the position from disk."""
         configuration, whole = self._proxy.journal.configuration, self._proxy.journal.whole
         self.belonged = configuration.number if configuration is not None else 0
         self._whole = whole.configuration if whole is not None else -1
-        self._whole_at = self._reached()
+        self._complete_at = self._reached()
 
     def taken_back(self) -> None:
-        """The region's streams are whole: from now on this replica has all of them, even if that is nothing.
+        """Note that the region's streams are complete: this replica has all their events, possibly none.
 
-        Not before: a disk that was lost, and a restoration that was broken off, prove nothing.
+        It must not be called earlier: a lost disk or an interrupted recovery proves nothing.
         """
         chain = self._proxy.chain.chain
         if not self._is_whole(chain):
             self._whole = chain.number
-            self._whole_at = self._reached()
+            self._complete_at = self._reached()
             self._proxy.journal.write(Whole(chain.number))
 
     def whole_at(self) -> Mapping[int, int] | None:
-        """How far the region's streams were when they were whole; None: they are not, as far as we know."""
-        return self._whole_at if self._is_whole(self._proxy.chain.chain) else None
+        """Return the counters of the region's streams when they became complete; None: not known to be
+        complete.
+        """
+        return self._complete_at if self._is_whole(self._proxy.chain.chain) else None
 
     def _reached(self) -> dict[int, int]:
         return {stream: self._proxy.history.streams[stream].cnt for stream in self._proxy.own}
 
     def _is_whole(self, chain: Chain) -> bool:
-        """Whether the streams have been taken back since the chain began, as far as this replica knows."""
+        """Return whether this replica knows that the streams have been recovered since the chain began."""
         return self._whole >= chain.began
 
     def take(self) -> None:
-        """Begin in the region's present configuration."""
+        """Take the position in the region's present configuration."""
         proxy = self._proxy
         chain = proxy.chains.chain(proxy.region)
         belongs = chain.has(proxy.name, proxy.incarnation)
-        is_anew = chain.began > self.belonged  # what this replica has may not be all that there was
+        is_anew = chain.began > self.belonged  # the replica's events may be incomplete
         if belongs and proxy.name == chain.joining:
             self._prepare_to_join(chain)
         elif belongs and is_anew:
             self._drop_uncommitted()
         if belongs:
             self.belonged = chain.number
-            self._remember()
+            self._record_configuration()
         proxy.chain.configured(chain if belongs else Chain(chain.number, chain.began))
         if belongs and is_anew and proxy.head is not None:
             proxy.head.leave()
@@ -102,13 +104,13 @@ class ChainPosition:
             proxy.head = None
         self._take_tail(is_tail=belongs and chain.tail == proxy.name)
 
-    def _remember(self) -> None:
-        told = self._proxy.chains.configuration(self._proxy.region)
-        if told.number:
-            self._proxy.journal.write(told)
+    def _record_configuration(self) -> None:
+        configuration = self._proxy.chains.configuration(self._proxy.region)
+        if configuration.number:
+            self._proxy.journal.write(configuration)
 
     def _prepare_to_join(self, chain: Chain) -> None:
-        """Drop what the chain may not have."""
+        """Drop events that the chain may lack."""
         proxy = self._proxy
         if chain.began > self.belonged and any(state.cnt for state in proxy.history.streams.values()):
             proxy.log("state_void", "warning", configuration=chain.number)
@@ -116,7 +118,7 @@ class ChainPosition:
         self._drop_uncommitted()
 
     def _drop_uncommitted(self) -> None:
-        """Another chain may have gone on without it."""
+        """Drop uncommitted events, because another chain may have continued without them."""
         proxy = self._proxy
         for stream, state in proxy.history.streams.items():
             if state.cnt > state.committed:
@@ -139,15 +141,16 @@ class ChainPosition:
         if proxy.own and not self._is_whole(chain):
             others = [region for region in proxy.chains.regions if region != proxy.region]
             until_us = proxy.now_us + proxy.parameters.restore_wait_us
-            # clients speak to the tail: where that is another they are not heard
+            # clients connect to the tail: they are not heard if another replica is the tail
             served = self._publishers + (self._clients if chain.tail == proxy.name else [])
             proxy.head.restore(others, served, until_us, self._next_epoch(chain))
 
     def _next_epoch(self, chain: Chain) -> int:
-        """The least epoch in which the region's streams go on after its memory was lost; 0: they are new.
+        """Return the least epoch of the region's streams after a loss of its state; 0: they are new.
 
-        With a service: the configuration since which the chain has its memory. Without: how often the process
-        was started. Each loss has a greater one than all before, as only one of the two is ever asked.
+        With a service it is the configuration since which the chain has its state, without one the number of
+        earlier starts of the process. Each loss has a greater one than all before, because only one of the
+        two is used.
         """
         if not chain.number:
             return self._starts

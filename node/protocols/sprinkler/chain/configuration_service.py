@@ -1,22 +1,24 @@
-"""The configuration service of a region (paper 3.3): it says which replicas form the chain.
+"""The configuration service of a region (paper 3.3): it decides which replicas form the chain.
 
-Every replica of the region keeps a connection with it, and so does everyone else who needs the chain. Its
-configurations are numbered from 1 on, and every change is pushed to all who are connected; who connects is
-told the present one. Who belongs to the next one is decided in `membership`, from what replicas say of
-themselves (STATUS). One whose connection is lost, or falls silent, has `failure_grace` to come back as the
-same process; meanwhile the others are told the present configuration again, and answer, so that it is known
-who goes on without it.
+Every replica of the region and every process that needs the chain keeps a connection with it. Configurations
+are numbered from 1 on; every change is pushed to all connected processes, and each new connection receives
+the present one. `membership` decides the members from the replicas' reports (STATUS). A replica whose
+connection is lost or silent has `failure_grace` to return as the same process; meanwhile the others receive
+the present configuration again and answer, so that it is known which of them continue without it.
 
-The first configuration has all replicas in order of their index, or those that have come within a named
-wait. What is decided goes to the log on disk before it is told, if the process has one. A service that comes
-back without it takes the newest configuration that one of those replicas was told, or has on its disk. That
-holds if all have spoken and its members have their state: else there may have been a later one, and the chain
-begins anew. Its numbers are then beyond all of its earlier lives: it leaves out `NUMBERS_A_LIFE` for each.
+The first configuration has all replicas in order of their index, or those that connect within a named wait. A
+decision is written to the log on disk before it is sent, if the process has one. A restarted service without
+a log takes the newest configuration that a replica has received or stored. That is valid if all replicas have
+reported and the members have their state; otherwise there may have been a later one, and the chain is
+re-formed. Its numbers are then greater than those of all earlier process generations, because each of them
+reserves `NUMBERS_A_LIFE`.
 
-A chain begins anew only when all replicas have come, or were waited for: one of them may have more.
+A chain is re-formed only when all replicas have connected, or the wait for them has ended: one of them may
+have more.
 
-A chain waits for ever for members that only they can replace: where nobody else has all that was committed.
-The operator ends this with GiveUp (`node.core.machine`): the chain begins anew with what the others have.
+A chain waits without limit for members that only they can replace, because no other replica has everything
+that was committed. The operator ends this with GiveUp (`node.core.machine`): the chain is re-formed with the
+state of the others.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,10 +43,10 @@ from node.protocols.sprinkler.region.membership import BEGAN_ANEW, Attendance, b
 
 FORM: m.Timer = ("form",)
 GRACE = "grace"  # first word of a replica's timer
-DECISIONS_MAX = 1_000  # that follow from one input
+DECISIONS_MAX = 1_000  # that one input may cause
 ANEW: m.Timer = ("anew",)
-NUMBERS_A_LIFE = 16_384  # left out for each earlier start of the process, if nothing of it is known
-LIVES_MAX = 255  # for which numbers are left out
+NUMBERS_A_LIFE = 16_384  # reserved for each earlier start of the process, if its configurations are unknown
+LIVES_MAX = 255  # earlier starts for which numbers are reserved
 
 
 class ConfigurationService(Participant):
@@ -57,31 +59,35 @@ class ConfigurationService(Participant):
         self.region = spec.region
         self.replicas: Sequence[str] = self.chains.replicas(spec.region)
         self.chain = Chain(0, 0)
-        self._used = NUMBERS_A_LIFE * min(spec.start, LIVES_MAX)  # numbers up to here: earlier lives'
+        self._used = NUMBERS_A_LIFE * min(
+            spec.start, LIVES_MAX
+        )  # numbers up to here belong to earlier starts
         self._waits_for_all = True  # before the first configuration
-        self._anew_us: int | None = None  # until when others are waited for before the chain begins anew
+        self._anew_us: int | None = None  # end of the wait for others before the chain is re-formed
         self._keeps = spec.storage is not None
         self._segment = 0  # of the log
         self._appended = 0
         self._synced = 0
-        self._told = 0  # number of the configuration that was told last
-        self._remember: dict[str, Configuration] = {}  # what replicas were told last
-        self._statuses: dict[str, Status] = {}  # what the replicas that are connected said last
+        self._sent_number = 0  # number of the last configuration that was sent
+        self._remember: dict[str, Configuration] = {}  # the last configuration that each replica has received
+        self._statuses: dict[str, Status] = {}  # the last status of each connected replica
         self._losses = 0  # of replicas that belonged to the chain
-        self._lost: dict[str, tuple[int, int]] = {}  # who is away: the number of the loss, until when to wait
-        self._heard: dict[str, int] = {}  # losses until a replica spoke last
+        self._lost: dict[
+            str, tuple[int, int]
+        ] = {}  # replicas that are away: the number of the loss, and the end of the wait
+        self._heard: dict[str, int] = {}  # number of losses when each replica was last heard
         self._given_up: set[str] = set()  # by the operator
         self.takes = {
             **{(role, Advertisement): self._heartbeat for role in Role},
             (Role.PROXY, Joined): self._joined,
             (Role.PROXY, Configuration): self._remembered,
-            (Role.PROXY, Status): self._told_status,
+            (Role.PROXY, Status): self._receive_status,
         }
 
     # --- Hooks
 
     def restored(self, stored: Iterable[m.StoredSegment]) -> None:
-        """Go on from the last configuration that is on disk."""
+        """Restore the last configuration on disk."""
         numbers = []
         for segment in stored:
             numbers.append(segment.number)
@@ -94,7 +100,7 @@ class ConfigurationService(Participant):
             self.emit(m.Rewrite(tuple(numbers), ()))
 
     def started(self) -> None:
-        """Listen; wait for the replicas, or for the members to come back."""
+        """Listen; wait for the replicas, or for the members to return."""
         self.emit(m.Listen(self.parameters.port))
         self.emit(m.SetTimer(FORM, self.now_us + self.parameters.restore_wait_us))
         wait_us = self.parameters.connect_timeout_us + self.parameters.reconnect_last_us
@@ -102,64 +108,66 @@ class ConfigurationService(Participant):
             self._wait_for(name, wait_us)
 
     def opened(self, channel: Channel) -> None:
-        """Tell it the chain. A replica that is back is no longer waited for; its status follows."""
+        """Send the chain. A returned replica is no longer awaited; its status follows."""
         super().opened(channel)
         self._given_up.discard(channel.name)
         if self._is_meant(channel):
             self._lost.pop(channel.name, None)
-        self._tell(channel)
+        self._send_configuration(channel)
 
     def lost(self, channel: Channel, reason: str) -> None:
-        """A replica that belongs to the chain has a little while to come back. Ask who else is there."""
+        """Start the grace period of a lost replica of the chain, and check which members are present."""
         self._statuses.pop(channel.name, None)
         if self._is_meant(channel):
             self._wait_for(channel.name, self.parameters.failure_grace_us)
             for name in self.chain.members:
                 if name in self.channels:
-                    self._tell(self.channels[name])
+                    self._send_configuration(self.channels[name])
 
     def timer_fired(self, timer: m.Timer) -> None:
-        """A replica's grace is over, or the wait for the first replicas."""
+        """Handle the end of a replica's grace period, or of the wait for the first replicas."""
         if timer == FORM:
             self._waits_for_all = False
             self._form()
-        self._consider()
+        self._decide_pending()
 
     def gave_up(self, given: m.GiveUp) -> None:
-        """The operator says that this process will not come back."""
+        """Handle the operator's decision that this process will not return."""
         if given.process in self.replicas and given.process not in self.channels:
             self.log("replica_given_up", "warning", region=self.region, replica=given.process)
             self._given_up.add(given.process)
-            self._consider()
+            self._decide_pending()
 
     def settle(self) -> None:
-        """Tell everyone what is new, once it is on disk."""
-        if self.chain.number > self._told and self._synced >= self._appended:
-            self._told = self.chain.number
+        """Send a new configuration to all connected processes, once it is on disk."""
+        if self.chain.number > self._sent_number and self._synced >= self._appended:
+            self._sent_number = self.chain.number
             for channel in list(self.channels.values()):
-                self._tell(channel)
+                self._send_configuration(channel)
 
     def synced(self, appended: int) -> None:
-        """So much of what was decided is on disk."""
+        """Note how many decisions are on disk."""
         self._synced = max(self._synced, appended)
 
     def is_ready(self) -> bool:
-        """There is a chain, and it has been told."""
-        return self._told > 0
+        """Return whether a configuration has been sent."""
+        return self._sent_number > 0
 
-    # --- What replicas say
+    # --- Messages of replicas
 
     def take(self, channel: Channel, message: Any) -> None:
-        """See `PeeringMachine`: a replica that says anything goes on after all losses until then."""
+        """See `PeeringMachine`. Any message shows that the replica is alive after all earlier losses."""
         if channel.name in self.replicas:
             self._heard[channel.name] = self._losses
         super().take(channel, message)
 
     def _heartbeat(self, channel: Channel, message: Advertisement) -> None:
-        """A heartbeat: what the sender has does not matter here."""
+        """Ignore a heartbeat: the sender's counters are irrelevant here."""
 
     def _joined(self, channel: Channel, message: Joined) -> None:
-        """The joiner has the tail's token: it is the tail from now on. Tokens of the past are void."""
+        """Make the joiner, which holds the tail's token, the new tail. Tokens of earlier configurations are
+        void.
+        """
         chain = self.chain
         if (
             message.configuration == chain.number
@@ -169,17 +177,19 @@ class ConfigurationService(Participant):
             self.log("replica_joined", region=self.region, replica=channel.name)
             members = (*chain.members, channel.name)
             self._decide(replace(chain, members=members, joining=None))
-            self._consider()
+            self._decide_pending()
 
-    def _told_status(self, channel: Channel, message: Status) -> None:
-        """What a replica has, and whether its disk works."""
+    def _receive_status(self, channel: Channel, message: Status) -> None:
+        """Store a replica's state and whether its disk works."""
         if channel.name in self.replicas:
             self._statuses[channel.name] = message
             self._form()
-            self._consider()
+            self._decide_pending()
 
     def _remembered(self, channel: Channel, message: Configuration) -> None:
-        """What a replica was told last, by us in an earlier life, if anything."""
+        """Store the last configuration that a replica received, possibly from an earlier process of this
+        service.
+        """
         if channel.name not in self.replicas:
             self.refuse(channel, Refusal.UNEXPECTED, f"{channel.name} is no replica of {self.region}")
             return
@@ -194,8 +204,8 @@ class ConfigurationService(Participant):
 
     # --- Decisions
 
-    def _consider(self) -> None:
-        """Decide whatever is to be decided now, one configuration after the other."""
+    def _decide_pending(self) -> None:
+        """Make all pending decisions, one configuration after the other."""
         if not self.chain.number:
             return
         known = {name: self._attendance(name) for name in self.replicas}
@@ -222,31 +232,31 @@ class ConfigurationService(Participant):
         )
 
     def _form(self) -> None:
-        """The first configuration, from what the replicas say."""
+        """Decide the first configuration from the replicas' reports."""
         present = [name for name in self.replicas if name in self._statuses and name in self._remember]
         if self.chain.number or not present or (self._waits_for_all and len(present) < len(self.replicas)):
             return
-        newest = max([self._remember[name] for name in present], key=lambda told: told.number)
+        newest = max([self._remember[name] for name in present], key=lambda each: each.number)
         if newest.number:
-            self._go_on_from(newest)
+            self._continue_from(newest)
             return
         incarnations = tuple([self.channels[name].incarnation for name in present])
         self._decide(Chain(self._used, self._used + 1, tuple(present), None, incarnations))
 
-    def _go_on_from(self, newest: Configuration) -> None:
-        """Take the newest configuration that is remembered, if nobody can have gone on in a later one."""
+    def _continue_from(self, newest: Configuration) -> None:
+        """Adopt the newest known configuration, if no replica can have continued in a later one."""
         known = {name: self._attendance(name) for name in self.replicas}
         chain = replace(chain_of(newest, self.replicas), number=max(newest.number, self._used))
         decision = None if is_whole(chain, known) else begin_anew(chain, known)
         if decision is None and not is_whole(chain, known):
-            return  # until somebody comes who may begin
+            return  # until a replica connects that may begin
         self.log("configuration_remembered", "warning", region=self.region, number=newest.number)
         if decision is not None:
             self.log(decision.event, decision.level, region=self.region, **decision.fields)
         self._decide(chain if decision is None else decision.chain)
 
     def _is_too_early(self) -> bool:
-        """Whether to wait for replicas that may have more, before the chain begins anew."""
+        """Return whether to wait for replicas that may have more, before the chain is re-formed."""
         away = [name for name in self.replicas if name not in self._statuses and name not in self._given_up]
         if away and self._anew_us is None:
             self._anew_us = self.now_us + self.parameters.restore_wait_us
@@ -254,9 +264,11 @@ class ConfigurationService(Participant):
         return bool(away) and self._anew_us is not None and self.now_us < self._anew_us
 
     def _decide(self, chain: Chain) -> None:
-        """This is the next configuration."""
-        assert chain.number >= self.chain.number, "a number twice"
-        assert len(set(chain.everyone)) == len(chain.incarnations), "a replica twice, or an unknown process"
+        """Make this the next configuration."""
+        assert chain.number >= self.chain.number, "a configuration number used twice"
+        assert len(set(chain.everyone)) == len(chain.incarnations), (
+            "a repeated replica, or an unknown process"
+        )
         self.chain = replace(chain, number=chain.number + 1)
         fields = {"number": self.chain.number, "chain": list(chain.members), "joining": chain.joining}
         self.log("configuration_changed", region=self.region, **fields)
@@ -269,9 +281,9 @@ class ConfigurationService(Participant):
 
     # --- Its own parts
 
-    def _tell(self, channel: Channel) -> None:
-        """What was decided and is on disk. A later one follows from `settle`."""
-        if self.chain.number and self._told == self.chain.number:
+    def _send_configuration(self, channel: Channel) -> None:
+        """Send the last decision that is on disk. A later one is sent by `settle`."""
+        if self.chain.number and self._sent_number == self.chain.number:
             self.send(channel, configuration_of(self.chain, self.replicas))
 
     def _wait_for(self, name: str, wait_us: int) -> None:

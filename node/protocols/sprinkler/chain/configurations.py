@@ -1,15 +1,15 @@
-"""What a process knows of the regions' chains (paper 3.3), and with whom it is to be connected therefore.
+"""The regions' chains as one process knows them (paper 3.3), and the connections that follow from them.
 
-All proxies of a region are the replicas of one proxy, a chain from head to tail. A region with a
-configuration service has the chain that its service says, numbered from 1 on; the latest known stays valid
-while the service is away, and before the first there is none. A region of one proxy needs no service: its
-configuration has the number 0.
+All proxies of a region are the replicas of one proxy, a chain from head to tail. In a region with a
+configuration service, the service defines the chain, with numbers from 1 on; the latest known one stays valid
+while the service is unreachable, and before the first there is none. A region of one proxy needs no service:
+its configuration has the number 0.
 
-How it is used: a process makes its `Chains` from its specification and starts with
-`keep_connected(chains.targets_for(name))`. When the service says CONFIGURATION it calls `learn`; if that is
-true, something is new, and it calls `keep_connected` again with the targets as they are now. A publisher
-publishes to the `head` of the region that owns the stream (2.2), and a client takes its events from the
-`tail` of its own, if these names are among its channels; both are None while they are not known.
+Use: a process creates its `Chains` from its specification and starts with
+`keep_connected(chains.targets_for(name))`. On CONFIGURATION from the service it calls `learn`; if that
+returns true, it calls `keep_connected` again with the new targets. A publisher publishes to the `head` of the
+region that owns the stream (2.2), and a client receives its events from the `tail` of its own, if these names
+are among its channels; both are None while they are unknown.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,17 +23,17 @@ from node.protocols.sprinkler.parameters import Parameters
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """One region's configuration, by the processes' names. `joining` follows the tail, but is no member."""
+    """One region's configuration, by process name. `joining` follows the tail, but is not a member."""
 
     number: int
-    began: int  # configuration from which on no state was lost: what a replica has from before it is void
+    began: int  # configuration since which no state was lost: a replica's state from before it is void
     members: tuple[str, ...] = ()  # from head to tail
     joining: str | None = None
-    incarnations: tuple[int, ...] = ()  # of the members and of who is joining; 0: any
+    incarnations: tuple[int, ...] = ()  # of the members and of the joining replica; 0: any
 
     @property
     def head(self) -> str | None:
-        """The replica that takes publications and the peers' events."""
+        """The replica that receives publications and the peers' events."""
         return self.members[0] if self.members else None
 
     @property
@@ -43,22 +43,22 @@ class Chain:
 
     @property
     def everyone(self) -> tuple[str, ...]:
-        """The members, and who is joining behind them."""
+        """The members, and the replica joining behind them."""
         return self.members if self.joining is None else (*self.members, self.joining)
 
     def has(self, name: str, incarnation: int) -> bool:
-        """Whether this very process belongs to it, as a member or joining."""
+        """Return whether this process, as identified by its incarnation, is a member or joining."""
         names = self.everyone
         return name in names and self.incarnations[names.index(name)] in {0, incarnation}
 
     def predecessor(self, name: str) -> str | None:
-        """Who sends to `name` along the chain; None for the head and for strangers."""
+        """Return the process that sends to `name` along the chain; None for the head and for others."""
         names = self.everyone
         at = names.index(name) if name in names else 0
         return names[at - 1] if at else None
 
     def successor(self, name: str) -> str | None:
-        """To whom `name` sends along the chain; None for the last one and for strangers."""
+        """Return the process to which `name` sends along the chain; None for the last one and for others."""
         names = self.everyone
         at = names.index(name) + 1 if name in names else len(names)
         return names[at] if at < len(names) else None
@@ -86,55 +86,57 @@ class Chains:
         return list(self._chains)
 
     def chain(self, region: str) -> Chain:
-        """The region's chain as far as known."""
+        """Return the region's chain as far as known."""
         return self._chains.get(region, Chain(0, 0))
 
     def head(self, region: str) -> str | None:
-        """The region's head, if known."""
+        """Return the region's head, if known."""
         return self.chain(region).head
 
     def tail(self, region: str) -> str | None:
-        """The region's tail, if known."""
+        """Return the region's tail, if known."""
         return self.chain(region).tail
 
     def service(self, region: str) -> str | None:
-        """The region's configuration service, if it has one."""
+        """Return the region's configuration service, if it has one."""
         return self._services.get(region)
 
     def served_by(self, service: str) -> str | None:
-        """The region whose configuration service this process is."""
+        """Return the region whose configuration service this process is."""
         return next((region for region, name in self._services.items() if name == service), None)
 
     def replicas(self, region: str) -> Sequence[str]:
-        """All proxy processes of the region in order of index, whether they belong to its chain or not."""
+        """Return all proxy processes of the region in order of index, in its chain or not."""
         return self._proxies.get(region, [])
 
     def region_of(self, name: str) -> str | None:
-        """The region of a process of the run."""
+        """Return the region of a process of the run."""
         return self._members[name].region if name in self._members else None
 
     def configuration(self, region: str) -> Configuration:
-        """What the region's service told last; one with number 0 if it has not told anything."""
+        """Return the last configuration from the region's service; one with number 0 if there was none."""
         chain = self.chain(region)
         return configuration_of(chain if chain.number else Chain(0, 0), self.replicas(region))
 
-    def learn(self, region: str, told: Configuration) -> bool:
-        """Take what a region's service told; False if it is not newer than what is known, or senseless."""
+    def learn(self, region: str, configuration: Configuration) -> bool:
+        """Store a configuration from a region's service; return False if it is not newer, or is invalid."""
         names = self._proxies.get(region, [])
         known = self._chains.get(region)
-        if known is None or told.number <= known.number:
+        if known is None or configuration.number <= known.number:
             return False
-        if not all(replica.index < len(names) for replica in told.replicas):
+        if not all(replica.index < len(names) for replica in configuration.replicas):
             return False
-        self._chains[region] = chain_of(told, names)
+        self._chains[region] = chain_of(configuration, names)
         return True
 
     def targets_for(self, name: str, publishes: Iterable[str] = ()) -> list[Target]:
-        """Whom the process `name` dials now. publishes: of a client, owners of its streams."""
+        """Return the targets that the process `name` dials now. publishes: for a client, owners of its
+        streams.
+        """
         return [self.target(peer) for peer in dict.fromkeys(self._peers(name, publishes)) if peer != name]
 
     def target(self, name: str) -> Target:
-        """How to dial a process of the run."""
+        """Return the target for dialling a process of the run."""
         return Target(name, self._members[name].address, self._port)
 
     def _peers(self, name: str, publishes: Iterable[str]) -> Iterator[str]:
@@ -155,7 +157,10 @@ class Chains:
         yield from (peer for peer in wanted if peer is not None)
 
     def _peers_of_replica(self, member: Member) -> Iterator[str]:
-        """Its predecessor; head to tail and tail to head of the regions whose names sort after its own."""
+        """Yield its predecessor, and its peers in regions whose names sort after its own.
+
+        A head connects to their tails, a tail to their heads.
+        """
         own = self.chain(member.region)
         predecessor = own.predecessor(member.name)
         if predecessor is not None:
@@ -169,22 +174,22 @@ class Chains:
 
 
 def with_role(spec: NodeSpec, role: str) -> list[Member]:
-    """The run's processes with this role, by name."""
+    """Return the run's processes with this role, sorted by name."""
     return sorted((member for member in spec.members if member.role == role), key=lambda member: member.name)
 
 
 def static_chain(names: Sequence[str]) -> Chain:
-    """The configuration of a region without a service."""
+    """Return the configuration of a region without a service."""
     return Chain(0, 0, tuple(names), None, (0,) * len(names))
 
 
-def chain_of(told: Configuration, names: Sequence[str]) -> Chain:
-    """A CONFIGURATION by names: `names` are the region's proxies in order of index."""
-    members = [replica for replica in told.replicas if replica.standing == Standing.MEMBER]
-    joining = [replica for replica in told.replicas if replica.standing == Standing.JOINING]
+def chain_of(configuration: Configuration, names: Sequence[str]) -> Chain:
+    """Convert a CONFIGURATION to names: `names` are the region's proxies in order of index."""
+    members = [replica for replica in configuration.replicas if replica.standing == Standing.MEMBER]
+    joining = [replica for replica in configuration.replicas if replica.standing == Standing.JOINING]
     return Chain(
-        told.number,
-        told.began,
+        configuration.number,
+        configuration.began,
         tuple(names[replica.index] for replica in members),
         names[joining[0].index] if joining else None,
         tuple(replica.incarnation for replica in members + joining),
@@ -192,7 +197,7 @@ def chain_of(told: Configuration, names: Sequence[str]) -> Chain:
 
 
 def configuration_of(chain: Chain, names: Sequence[str]) -> Configuration:
-    """The CONFIGURATION that says a chain; the inverse of `chain_of`."""
+    """Return the CONFIGURATION of a chain; the inverse of `chain_of`."""
     standings = [Standing.MEMBER] * len(chain.members) + [Standing.JOINING] * (chain.joining is not None)
     rows = zip(chain.everyone, standings, chain.incarnations, strict=True)
     replicas = tuple(Replica(names.index(name), standing, number) for name, standing, number in rows)

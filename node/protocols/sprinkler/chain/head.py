@@ -1,14 +1,14 @@
-"""The head of a region's chain (paper 3.3): it takes publications, and the peers' events (3.1).
+"""The head of a region's chain (paper 3.3): it accepts publications, and the peers' events (3.1).
 
-`add_local_event` numbers what drivers and clients publish and stamps it with the stream's time; the
-acknowledgement goes out when the whole chain has it. A repetition is known by `publications`, also by a head
-that has just become one: it has the publications of all events that it stores. `sources` says from which
-peer each other stream is taken; a new head starts from none, with its own counters.
+`add_local_event` numbers the publications of drivers and clients and stamps them with the stream's time; the
+acknowledgement is sent when the whole chain has the events. `publications` identifies repetitions, also for a
+new head: it has the publications of all events that it stores. `sources` selects the peer for each other
+stream; a new head starts without sources, with its own counters.
 
-A head that does not know all of its region's streams first takes them back from others (`crossing`): all
-replicas have lost their state, or none had any yet. After such a loss each goes on in a new epoch, greater
-than any before; and so does one if somebody turns out to have more of it than its owner. Losing what
-only the dead had is allowed, two contents under one number are not.
+A head that does not know whether its region's streams are complete first recovers them from others
+(`crossing`): all replicas have lost their state, or none had any yet. After such a loss each stream continues
+in a new epoch, greater than any before; likewise if a process has more of a stream than its owner. Losing
+events that only failed processes had is permitted; two contents under one number are not.
 """
 
 from collections import OrderedDict, deque
@@ -41,15 +41,15 @@ from node.protocols.sprinkler.storage.journal import FULL_REASON, Volatile
 from node.protocols.sprinkler.stream_clock import StreamClock
 
 RESTORE: m.Timer = ("restore",)
-HELD_LIMIT_BYTES = 67_108_864  # of publications while restoring
-HELD_LIMIT = 16_384  # of them, likewise
+HELD_LIMIT_BYTES = 67_108_864  # of publications during a recovery
+HELD_LIMIT = 16_384  # number of publications during a recovery
 Batch = Events | SparseEvents
 Pending = OrderedDict[tuple[Publisher, int], tuple[int, Channel | None, Published]]
-"""What of a stream is not committed, by publisher and request: last number, who is to be told, and what."""
+"""Uncommitted publications of a stream, by publisher and request: last number, channel, acknowledgement."""
 
 
 class Surroundings(Process, SourcesSurroundings, Protocol):
-    """What is needed of the replica."""
+    """Methods and state of the replica that its head uses."""
 
     history: History
     publications: Publications
@@ -57,20 +57,20 @@ class Surroundings(Process, SourcesSurroundings, Protocol):
     stream_clocks: Mapping[int, StreamClock]
 
     def put_off(self, channel: Channel, message: Publish, code: Refusal, reason: str) -> None:
-        """Refuse a publication that may be repeated, and what was sent after it."""
+        """Refuse a publication that may be repeated, and those sent after it."""
 
     def store(self, batch: Batch) -> None:
-        """Into Hist, and down the chain."""
+        """Store a batch in Hist, and forward it down the chain."""
 
     def publication_taken(self, publication: Publication) -> None:
-        """Down the chain, before its events."""
+        """Forward a publication down the chain, before its events."""
 
     def taken_back(self) -> None:
-        """The region's streams are whole again."""
+        """Handle the completion of the region's streams."""
 
 
 class Head:
-    """The head's part of a replica. `own`: its region's streams; `region`: as it stands in paths."""
+    """The head's part of a replica. `own`: its region's streams; `region`: its number in paths."""
 
     def __init__(self, node: Surroundings, sources: Sources, own: Sequence[int], region: int) -> None:
         self._node = node
@@ -81,10 +81,12 @@ class Head:
             if stream not in own:
                 self.sources.add(stream)
         self._restoration: Restoration | None = None
-        self.is_restoring = False  # so publications have to wait
-        self._next_epoch = 0  # after the present restoration, at least; 0: no memory was lost
-        self._surpassed: dict[int, tuple[int, int]] = {}  # by stream: since when someone has more, how much
-        self._held: list[tuple[Channel, Publish]] = []  # PUBLISH that came while restoring
+        self.is_restoring = False  # publications have to wait
+        self._next_epoch = 0  # minimum epoch after the present recovery; 0: no state was lost
+        self._surpassed: dict[
+            int, tuple[int, int]
+        ] = {}  # by stream: since when another process has more, and its counter
+        self._held: list[tuple[Channel, Publish]] = []  # PUBLISH received during the recovery
         self._held_bytes = 0
         self._full = False  # history's limit has been logged
         self._pending: dict[int, Pending] = {stream: OrderedDict() for stream in own}
@@ -93,7 +95,7 @@ class Head:
             self._take_over(stream)
 
     def _take_over(self, stream: int) -> None:
-        """What this replica stores of its region's stream it goes on from; what it does not is void."""
+        """Continue a stream of the region from the stored events; publications beyond them are void."""
         state = self._node.history.streams[stream]
         self._node.publications.forget_beyond(stream, state.cnt)
         for known in self._node.publications.beyond(stream, state.committed):
@@ -104,16 +106,18 @@ class Head:
         self._remember_time(stream)
 
     def _remember_time(self, stream: int) -> None:
-        """Of the newest event that is there, if it came from a disk: later ones get no earlier times."""
+        """Restore the stream's time from the newest event, if it comes from a disk: later events are not
+        earlier.
+        """
         state = self._node.history.streams[stream]
         for batch in state.after(state.cnt - 1, 1) if state.cnt else []:
             self._node.stream_clocks[stream].heard(batch.time_us, self._node.now_us)
 
     def restore(self, regions: Iterable[str], served: Iterable[str], until_us: int, next_epoch: int) -> None:
-        """Take the region's streams back from others before anything is published.
+        """Recover the region's streams from others before anything is published.
 
-        regions, served: see `Restoration`. next_epoch: in which they go on, at least; 0: they are new,
-        and so stay in their first one, unless somebody has some of it after all.
+        regions, served: see `Restoration`. next_epoch: the minimum epoch in which they continue; 0: they are
+        new, and stay in their first epoch, unless another process has events of them.
         """
         self._restoration, self.is_restoring = Restoration(regions, served, until_us), True
         self._next_epoch = next_epoch
@@ -122,16 +126,16 @@ class Head:
         self._node.emit(m.SetTimer(RESTORE, until_us))
 
     def leave(self) -> None:
-        """What is not committed is void. Who published it comes again, and says it again."""
+        """Void uncommitted publications. Their publishers reconnect and repeat them."""
         pending = [each for pending in self._pending.values() for each in pending.values()]
         waiting = [channel for _, channel, _ in pending if channel is not None]
         for channel in dict.fromkeys([*waiting, *(channel for channel, _ in self._held)]):
-            self._node.drop(channel, "the chain began anew")
+            self._node.drop(channel, "the chain was re-formed")
 
     # --- Transitions of Fig. 1
 
     def add_local_event(self, channel: Channel, message: Publish) -> None:
-        """addLocalEvent, for a batch: number and store it. A repetition is acknowledged only."""
+        """Store a batch under its sequence numbers (addLocalEvent). A repetition is only acknowledged."""
         node = self._node
         if message.stream not in self._own:
             unknown = message.stream not in node.history.streams
@@ -158,23 +162,25 @@ class Head:
             self._number(channel, message)
 
     def _hold(self, channel: Channel, message: Publish) -> None:
-        """Until the restoration is over, as far as there is room for that."""
+        """Hold a publication until the recovery ends, up to a limit."""
         if self._held_bytes + len(message.payload) > HELD_LIMIT_BYTES or len(self._held) >= HELD_LIMIT:
-            reason = f"{self._node.name} is taking its streams back"
+            reason = f"{self._node.name} is recovering its streams"
             self._node.put_off(channel, message, Refusal.HISTORY_FULL, reason)
             return
         self._held.append((channel, message))
         self._held_bytes += len(message.payload)
 
     def add_remote_event(self, channel: Channel, batch: Batch) -> None:
-        """addRemoteEvent, for a batch. Wants seq - range <= cnt < seq of each event (checklist's reading)."""
+        """Store a batch of a peer (addRemoteEvent). Requires seq - range <= cnt < seq of each event
+        (checklist).
+        """
         stream = self._node.history.streams.get(batch.stream)
         if stream is None or (batch.stream in self._own and self._restoration is None):
             code = Refusal.UNKNOWN_STREAM if stream is None else Refusal.UNEXPECTED
             reason = f"{self._node.name} does not take stream {batch.stream}"
             self._node.refuse(channel, code, reason, batch.stream)
         elif last_seq(batch) <= stream.cnt:
-            return  # seen before: in flight from an earlier source when we switched
+            return  # a duplicate: in flight from an earlier source at the switch
         elif batch.first_seq > stream.cnt + 1:
             if self.sources.resume(batch.stream, self._node.now_us):
                 cnt, first_seq = stream.cnt, batch.first_seq
@@ -190,42 +196,44 @@ class Head:
             self._node.store(batch if batch.first_seq > stream.cnt else cut_before(batch, stream.cnt))
 
     def _log_epoch_taken(self, channel: Channel, batch: Batch, cnt: int) -> None:
-        """Loudly: what was published after `cnt` and before the epoch will never come."""
+        """Log that events after `cnt` and before the epoch are lost; an error unless there were none."""
         fields = {"stream": batch.stream, "epoch": batch.argument, "cnt": cnt, "from": channel.name}
         self._node.log("epoch_taken", "error" if cnt else "info", **fields)
 
     def receive_advertisement(self, channel: Channel, message: Advertisement) -> None:
-        """rcvAdvertisement. An unknown stream in it is another run's, and left alone."""
+        """Handle an ADVERTISEMENT (rcvAdvertisement). An unknown stream belongs to another run and is
+        ignored.
+        """
         self.sources.advertised(channel.name, message.counters, self._node.now_us)
 
     def paths(self) -> dict[int, Path]:
-        """By which path this region gets each stream: its own by itself, once taken back."""
+        """Return the path by which this region gets each stream: its own directly, once recovered."""
         own = {} if self.is_restoring else dict.fromkeys(self._own, (self._region,))
         return self.sources.paths() | own
 
     # --- Acknowledgements
 
     def committed(self, stream: int) -> None:
-        """Acknowledge what the whole chain has."""
+        """Acknowledge the publications that the whole chain has."""
         committed = self._node.history.streams[stream].committed
         if self._begun:
             self._log_epoch_began(stream, committed)
-        told: deque[Published] = deque()
-        teller: Channel | None = None
+        messages: deque[Published] = deque()
+        receiver: Channel | None = None
         pending = self._pending[stream]
         while pending:
             last, channel, published = next(iter(pending.values()))
             if last > committed:
                 break
             pending.popitem(last=False)
-            if channel is not teller and told and teller is not None:
-                self._node.send(teller, *told)
-                told.clear()
-            teller = channel
+            if channel is not receiver and messages and receiver is not None:
+                self._node.send(receiver, *messages)
+                messages.clear()
+            receiver = channel
             if channel is not None and self._node.channels.get(channel.name) is channel:
-                told.append(published)
-        if told and teller is not None:
-            self._node.send(teller, *told)
+                messages.append(published)
+        if messages and receiver is not None:
+            self._node.send(receiver, *messages)
 
     def _repeated(self, channel: Channel, known: Publication) -> None:
         last = known.first_seq + known.count - 1
@@ -235,14 +243,16 @@ class Head:
             self._node.send(channel, acknowledgement(known))
 
     def _await(self, known: Publication, channel: Channel | None) -> None:
-        """Acknowledge it over this channel when it is committed. It keeps its place among those waiting."""
+        """Acknowledge a publication on this channel when it is committed. It keeps its place in the order."""
         last = known.first_seq + known.count - 1
         key, pending = (publisher_of(known), known.first_request), self._pending[known.stream]
-        assert key in pending or not pending or pending[next(reversed(pending))][0] < last, "not in its place"
+        assert key in pending or not pending or pending[next(reversed(pending))][0] < last, (
+            "a publication out of order"
+        )
         pending[key] = (last, channel, acknowledgement(known))
 
     def _number(self, channel: Channel, message: Publish) -> None:
-        assert self._restoration is None, "numbered before all was taken back"
+        assert self._restoration is None, "numbered before the recovery ended"
         first_seq = self._node.history.streams[message.stream].cnt + 1
         publication = Publication(
             message.stream, first_seq, message.count, message.first_request, channel.incarnation, channel.name
@@ -265,24 +275,25 @@ class Head:
             )
         )
 
-    # --- Restoration
+    # --- Recovery
 
     def heard(self, name: str, counters: Iterable[Counter]) -> None:
-        """`name` (a region, or a process) has so much of some streams, of which ours matter."""
-        told: dict[int, int] = {}
+        """Note the counters that `name` (a region, or a process) has of the own streams."""
+        own_counters: dict[int, int] = {}
         for counter in counters:
             if counter.stream in self._own:
-                told[counter.stream] = max(counter.cnt, told.get(counter.stream, 0))
+                own_counters[counter.stream] = max(counter.cnt, own_counters.get(counter.stream, 0))
         if self._restoration is not None:
-            self._restoration.heard(name, told)
+            self._restoration.heard(name, own_counters)
             return
-        for stream, cnt in told.items():
+        for stream, cnt in own_counters.items():
             if cnt > self._node.history.streams[stream].cnt:
-                self._heard_of_more(name, stream, cnt)
+                self._note_surplus(name, stream, cnt)
 
-    def _heard_of_more(self, name: str, stream: int, cnt: int) -> None:
-        """Begin an epoch, unless it is what a head says that was replaced and has not been told yet: it would
-        know after two periods.
+    def _note_surplus(self, name: str, stream: int, cnt: int) -> None:
+        """Begin an epoch if another process keeps reporting more than the owner has.
+
+        A replaced head that has not been notified yet also reports more, but learns of it within two periods.
         """
         now_us = self._node.now_us
         since_us, before = self._surpassed.get(stream, (now_us, 0))
@@ -293,13 +304,13 @@ class Head:
             self._begin_epoch(stream, epoch_of(cnt) + 1, cnt, f"{name} has more of it than its owner")
 
     def lost(self, channel: Channel) -> None:
-        """What it published while we restored will come again."""
+        """Drop a lost publisher's held publications: it will repeat them."""
         self._held = [(held, message) for held, message in self._held if held is not channel]
         self._held_bytes = sum([len(message.payload) for _, message in self._held])
-        assert self._restoration is not None or not self._held, "held without a reason"
+        assert self._restoration is not None or not self._held, "publications held outside of a recovery"
 
     def settle(self) -> None:
-        """End the restoration if nothing more will come, and then publish what was held."""
+        """End the recovery if nothing more will arrive, and then publish the held batches."""
         restoration = self._restoration
         if restoration is None:
             return
@@ -310,13 +321,13 @@ class Head:
         self._restoration, self.is_restoring = None, False
         self._node.emit(m.CancelTimer(RESTORE))
         for stream in self._own:
-            self._taken_back(stream, restoration)
+            self._recovered(stream, restoration)
         self._node.taken_back()
         held, self._held, self._held_bytes = self._held, [], 0
         for channel, message in held:
             self.add_local_event(channel, message)
 
-    def _taken_back(self, stream: int, restoration: Restoration) -> None:
+    def _recovered(self, stream: int, restoration: Restoration) -> None:
         assert self._node.history.streams[stream].cnt >= self.sources.furthest(stream), "others have more"
         self.sources.remove(stream)
         self._remember_time(stream)
@@ -330,15 +341,15 @@ class Head:
             self._begin_epoch(stream, epoch, seen, f"memory was lost{unheard}")
 
     def _begin_epoch(self, stream: int, epoch: int, seen: int, why: str) -> None:
-        """Go on in this epoch: what others have of former ones and we have not is not ours to send."""
+        """Continue in this epoch. Missing events of former epochs are left to others, which may have them."""
         cnt = self._node.history.streams[stream].cnt
-        assert epoch > epoch_of(max(cnt, seen)), "an epoch that somebody may have had"
-        assert stream in self._own, "an epoch of a stream that is not ours"
+        assert epoch > epoch_of(max(cnt, seen)), "an epoch that another process may have had"
+        assert stream in self._own, "an epoch of another region's stream"
         self._begun[stream] = {"epoch": epoch, "cnt": cnt, "seen": seen, "why": why}
         self._node.store(epoch_mark(stream, cnt + 1, epoch))
 
     def _log_epoch_began(self, stream: int, committed: int) -> None:
-        """Loudly, but not before the whole chain has it: who was deposed and does not know begins nothing."""
+        """Log an epoch as an error once the whole chain has it: a deposed head's epoch is never committed."""
         begun = self._begun.get(stream)
         if begun is not None and epoch_of(committed) >= begun["epoch"]:
             del self._begun[stream]
@@ -351,5 +362,5 @@ class Head:
 
 
 def acknowledgement(known: Publication) -> Published:
-    """What a publisher is told about its publication."""
+    """Return the acknowledgement of a publication."""
     return Published(known.stream, known.first_request, known.first_seq, known.count)

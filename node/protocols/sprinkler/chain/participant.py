@@ -1,14 +1,14 @@
-"""What all processes of Sprinkler have in common: HELLO, advertisements, refusals, publishing.
+"""Common part of all processes of Sprinkler: HELLO, advertisements, refusals, publishing.
 
-Every connection starts with HELLO in both directions (`node.core.peers.peering`), then both sides advertise
-at once and from then on once in a period. Advertisements are the heartbeats, on a schedule that does not
-drift. Proxies, which many wait for, send each other more of them, without counters; two clients, of which
-there are many, say that they are there only when they had nothing else to say for some periods. A peer that
-has not been heard for `silence_periods`, the last of them cut short to what lies between two heartbeats, is
-taken for unreachable.
+Every connection starts with HELLO in both directions (`node.core.peers.peering`), then both sides advertise at once
+and from then on once in a period. Advertisements are the heartbeats, on a schedule that does not drift.
+Proxies, on which many processes depend, send each other additional ones, without counters; the more numerous
+clients send each other heartbeats only if they had nothing else to send for some periods. A peer counts as
+unreachable if it has not been heard for `silence_periods`; the last period is shortened to the interval of
+heartbeats.
 
-A message's method is looked up in `takes`, the table of who may send what. Anything else is answered with
-REFUSED. Subclasses fill in that table and the hooks.
+`takes` maps each role and message type to a method. Any other message is answered with REFUSED. Subclasses
+define that table and the hooks.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -65,19 +65,19 @@ class Participant(PeeringMachine[Channel]):
         self._earlier_starts = spec.start
         self.keep_connected(self.chains.targets_for(spec.name))
 
-    # --- Hooks of the roles, beside those of `PeeringMachine`
+    # --- Hooks of the roles, besides those of `PeeringMachine`
 
     def counters(self) -> Iterable[Counter]:
-        """What this node advertises."""
+        """Return the counters that this node advertises."""
         return ()
 
     def refused(self, channel: Channel, message: Refused) -> None:
-        """The peer did not accept something."""
+        """Handle a REFUSED from the peer."""
 
     # --- For the roles
 
     def begin_session(self, stream: int) -> None:
-        """A new session of the record of deliveries, as of its process."""
+        """Begin a session of the record of deliveries for this process."""
         self.emit(m.Record(RecordKind.SESSION, stream, self._earlier_starts, 0, 0))
 
     def publish_unsent(self, channel: Channel, publisher: Publisher) -> None:
@@ -88,10 +88,10 @@ class Participant(PeeringMachine[Channel]):
     def acknowledge(
         self, channel: Channel, message: Published, publisher: Publisher | None
     ) -> Publish | None:
-        """The batch that a PUBLISHED is about; a peer that acknowledges what is not next is left.
+        """Return the batch of a PUBLISHED; disconnect a peer that acknowledges another one than the next.
 
-        publisher: that of the message's stream; None if nothing was published on it. Returns None if the peer
-        was left.
+        publisher: of the message's stream; None if nothing was published on it. Returns None if the peer was
+        disconnected.
         """
         problem = f"PUBLISHED on stream {message.stream}, to which nothing was sent"
         if publisher is not None:
@@ -104,7 +104,7 @@ class Participant(PeeringMachine[Channel]):
         return None
 
     def reject_publication(self, message: Refused, publisher: Publisher) -> Publish | None:
-        """A batch was refused: the one that is given up. None where it is sent again, at the `RETRY` timer.
+        """Return the batch of a permanent refusal; None if it is sent again, at the `RETRY` timer.
 
         A full history may have room later, and another replica may become head.
         """
@@ -114,28 +114,28 @@ class Participant(PeeringMachine[Channel]):
         return publisher.reject(message.request) if message.code in FINAL_REFUSALS else None
 
     def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
-        """Answer with REFUSED, and log it. stream, request: those of what is refused, where it has them."""
+        """Answer with REFUSED, and log it. stream, request: those of the refused message, if it has them."""
         self.log("refused_peer", "warning", peer=channel.name, code=code.name.lower(), reason=reason)
         self.send(channel, Refused(code, stream, request, reason))
 
     # --- Hooks of `PeeringMachine`
 
     def begin(self, given: m.Started) -> None:
-        """Each process advertises at its own point of the period."""
+        """Start; each process advertises at its own offset in the period."""
         self._advertise_us = self.now_us + int(self.rng.random() * self.parameters.advertisement_period_us)
         self.emit(m.SetTimer(ADVERTISE, self._advertise_us))
         super().begin(given)
 
     def greeting(self) -> Hello:
-        """HELLO, with our role."""
+        """Return HELLO, with this process's role."""
         return Hello(self.role, self.incarnation, self.name)
 
     def opened(self, channel: Channel) -> None:
-        """The peer has said HELLO: advertise to it. Extended by the roles."""
+        """Advertise to a peer after its HELLO. Extended by the roles."""
         self.send(channel, Advertisement(tuple(self.counters())))
 
     def take(self, channel: Channel, message: Any) -> None:
-        """Hand a message to its method in `takes`, if this peer may send it."""
+        """Pass a message to its method in `takes`, if this peer may send it."""
         take = self.takes.get((channel.role, type(message)))
         if take is not None:
             take(channel, message)
@@ -148,11 +148,11 @@ class Participant(PeeringMachine[Channel]):
             self.drop(channel, "unexpected message", abort=False)
 
     def reject(self, channel: Channel, problem: str, *, is_malformed: bool) -> None:
-        """REFUSED, before the connection is closed."""
+        """Send REFUSED, before the connection is closed."""
         self.refuse(channel, Refusal.MALFORMED if is_malformed else Refusal.UNEXPECTED, problem)
 
     def silence_us(self, channel: Channel) -> int:
-        """How long this peer may be silent."""
+        """Return how long this peer may be silent."""
         silence_us = self.parameters.silence_us(is_between_proxies=self._is_between_proxies(channel))
         patient = channel.has_answered and self._are_neighbours(channel)
         return silence_us * self.parameters.neighbour_periods if patient else silence_us
@@ -160,7 +160,7 @@ class Participant(PeeringMachine[Channel]):
     # --- Heartbeats
 
     def _advertise(self) -> None:
-        """To everyone, once in a period, on a schedule that does not drift."""
+        """Advertise to all peers, once in a period, on a schedule that does not drift."""
         period_us = self.parameters.advertisement_period_us
         missed = max(0, self.now_us - self._advertise_us) // period_us  # while the process was stopped
         self._advertise_us += (missed + 1) * period_us
@@ -175,7 +175,7 @@ class Participant(PeeringMachine[Channel]):
         self._await_beat()
 
     def _beat(self) -> None:
-        """To the other proxies, between advertisements."""
+        """Send heartbeats to the other proxies, between advertisements."""
         for channel in list(self.channels.values()):
             if self._is_between_proxies(channel):
                 self.send(channel, Advertisement(()))
@@ -190,5 +190,5 @@ class Participant(PeeringMachine[Channel]):
         return self.role is Role.PROXY and channel.role is Role.PROXY
 
     def _are_neighbours(self, channel: Channel) -> bool:
-        """Two clients: what is asked of one that is gone is soon asked of the proxy."""
+        """Return whether both are clients: requests to a lost client are soon sent to the proxy instead."""
         return self.role is Role.CLIENT and channel.role is Role.CLIENT

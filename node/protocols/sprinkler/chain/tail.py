@@ -1,7 +1,7 @@
 """The serving part of a replica: committed events for peers, clients and the region (paper 3.1 to 3.3).
 
-Peers' heads subscribe, clients ask by the region-level protocol or subscribe as well. What is served is what
-the whole chain has, so any replica may serve it; peers and clients come to the tail. Only the tail
+Peers' heads subscribe; clients use the region-level protocol or subscribe as well. Served events are those
+that the whole chain has, so any replica may serve them; peers and clients connect to the tail. Only the tail
 advertises to the peers and takes part in the region-level protocol (`is_active`).
 """
 
@@ -19,7 +19,7 @@ from node.protocols.sprinkler.storage.history import History
 
 
 class Surroundings(DisseminationSurroundings, Protocol):
-    """What is needed of the replica."""
+    """Methods and state of the replica that its tail uses."""
 
     history: History
 
@@ -31,11 +31,11 @@ class CommittedEvents:
         self.history = history
 
     def cnt(self, stream: int) -> int:
-        """The last event that the whole chain has."""
+        """Return the last event that the whole chain has."""
         return self.history.streams[stream].committed
 
     def after(self, stream: int, cnt: int, limit_bytes: int) -> Sequence[Batch]:
-        """Batches after `cnt`, as far as committed."""
+        """Return batches after `cnt`, as far as committed."""
         return self.history.streams[stream].after(cnt, limit_bytes, self.cnt(stream))
 
 
@@ -51,7 +51,7 @@ class Tail:
         self._has_grown = False  # a stream, since the last `flush`
 
     def begin(self) -> None:
-        """This replica is the tail: tell everyone what it has."""
+        """Become the tail: advertise to all peers."""
         self.is_active = True
         self.dissemination.start()
         advertisement = Advertisement(tuple(self.counters()))
@@ -59,7 +59,7 @@ class Tail:
             self._node.send(channel, advertisement)
 
     def end(self) -> None:
-        """This replica is the tail no more: advertise and disseminate nothing."""
+        """End being the tail: advertise and disseminate nothing."""
         self.is_active = False
         self.dissemination.stop()
 
@@ -68,7 +68,7 @@ class Tail:
         self._committed.history = self._subscribers.history = history
 
     def counters(self) -> list[Counter]:
-        """What is committed of every stream, and where former epochs ended; others' are heartbeats."""
+        """Return the committed counter of every stream, and the ends of former epochs; none unless active."""
         if not self.is_active:
             return []
         return [
@@ -78,7 +78,7 @@ class Tail:
         ]
 
     def subscribe(self, channel: Channel, message: Subscribe) -> bool:
-        """Whether the subscription is taken."""
+        """Add a subscription; return whether it was accepted."""
         if message.stream not in self._node.history.streams:
             reason = f"stream {message.stream} is not known"
             self._node.refuse(channel, Refusal.UNKNOWN_STREAM, reason, message.stream)
@@ -87,31 +87,31 @@ class Tail:
         return True
 
     def unsubscribe(self, channel: Channel, message: Unsubscribe) -> None:
-        """The peer or client takes the stream no more."""
+        """End the subscription of a peer or client."""
         self._subscribers.unsubscribe(channel, message.stream)
 
     def opened(self, channel: Channel) -> None:
-        """A connection is there; a client may be told the latest."""
+        """Handle a new connection; a client may be notified of the latest events."""
         self.dissemination.opened(channel)
 
     def lost(self, channel: Channel) -> None:
-        """A connection is gone, and with it its subscriptions and requests."""
+        """Drop the subscriptions and requests of a lost connection."""
         self._subscribers.forget(channel)
         self.dissemination.lost(channel)
 
     def writable(self, channel: Channel) -> None:
-        """The channel takes more: go on with its subscriptions and requests."""
+        """Continue a channel's subscriptions and requests when it has room."""
         self._subscribers.serve(channel)
         self.dissemination.writable(channel)
 
     def grew(self, stream: int) -> None:
-        """More of the stream is committed."""
+        """Note that more of the stream is committed."""
         self._has_grown = True
         self._subscribers.grew(stream)
         self.dissemination.grew(stream)
 
     def flush(self) -> None:
-        """At the end of an input: pass on what was committed with it."""
+        """Forward newly committed events; called at the end of an input."""
         if self._has_grown:
             self._has_grown = False
             self._subscribers.flush()

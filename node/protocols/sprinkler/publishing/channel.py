@@ -1,6 +1,6 @@
 """A channel: an open connection with another process of the system (the paper's FIFO channel, 3.1).
 
-`Process` is what a process's parts do with its channels; each part adds what else it needs of its process.
+`Process` has the operations of a process's parts on its channels; each part adds what else it needs.
 """
 
 from typing import Any, Protocol
@@ -12,23 +12,25 @@ from node.protocols.sprinkler.parameters import Parameters
 
 
 class Channel(PeerChannel):
-    """`role` is the peer's, None until HELLO. reached: by stream, how far the peer said it is."""
+    """A channel with a peer. `role` is the peer's, None until HELLO. reached: the peer's reported counter of
+    each stream.
+    """
 
     __slots__ = ("reached", "role")
 
     def __init__(self, connection: int, dialled: str | None, now_us: int, room_bytes: int) -> None:
         super().__init__(connection, dialled, now_us, room_bytes)
         self.role: Role | None = None
-        self.reached: dict[int, int] = {}  # a NOTIFY of less would be no news
+        self.reached: dict[int, int] = {}  # a NOTIFY with a smaller counter would be redundant
 
     def greeted(self, greeting: Any) -> None:
-        """The peer has said HELLO."""
+        """Store the peer's role from its HELLO."""
         super().greeted(greeting)
         self.role = Role(greeting.role)
 
 
 class Process(Protocol):
-    """What every `Participant` has for its parts."""
+    """Methods and state of a `Participant` that its parts use."""
 
     name: str
     role: Role
@@ -41,13 +43,13 @@ class Process(Protocol):
         """Add an effect to those of this input."""
 
     def log(self, event: str, level: str = "info", /, **fields: Any) -> None:
-        """Ask for a line in the log."""
+        """Write a line to the log."""
 
     def send(self, channel: Channel, *messages: Any) -> None:
-        """Send messages, and count them against the channel's room."""
+        """Send messages, and subtract their size from the channel's room."""
 
     def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
         """Answer with REFUSED, and log it."""
 
     def drop(self, channel: Channel, reason: str, *, abort: bool = True) -> None:
-        """Close a channel from our side and deal with its loss."""
+        """Close a channel from this side and handle its loss."""

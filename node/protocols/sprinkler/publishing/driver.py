@@ -1,8 +1,8 @@
 """A driver: publishes events on its streams, in an open loop at a rate or in a closed loop (paper 5.1).
 
-These are its region's streams, as a rule; it publishes on each at the proxy that manages it (2.2), and what
-the workload asks of it is shared evenly by them (`stream_load`). It calls the per-event `publish` of the
-client interface for every event, and takes none. Each acknowledged batch is put on record.
+These are usually its region's streams; it publishes on each at the proxy that manages it (2.2), and divides
+the workload evenly among them (`stream_load`). It calls the per-event `publish` of the client interface for
+every event, and receives none. Each acknowledged batch is recorded.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ class Driver(Participant):
         self._tick_us = 0  # when the next tick is due
         self.takes = {
             (Role.PROXY, Published): self._published,
-            (Role.PROXY, Advertisement): lambda channel, message: None,  # a heartbeat, nothing more
+            (Role.PROXY, Advertisement): lambda channel, message: None,  # only a heartbeat
             (Role.CONFIGURATION, Advertisement): lambda channel, message: None,  # likewise
             (Role.CONFIGURATION, Configuration): self._configured,
         }
@@ -58,17 +58,17 @@ class Driver(Participant):
     # --- Hooks
 
     def started(self) -> None:
-        """A new session of the record of deliveries."""
+        """Begin a session of the record of deliveries."""
         self.begin_session(next(iter(self.loads), 0))
 
     def opened(self, channel: Channel) -> None:
-        """Repeat what is not acknowledged."""
+        """Repeat unacknowledged publications."""
         super().opened(channel)
         if channel.role is Role.PROXY:
             self._rewind(self.chains.region_of(channel.name))
 
     def go(self, given: m.Go) -> None:
-        """Begin, each driver at its own point of the flush interval, so that they do not tick together."""
+        """Begin, each driver at its own offset in the flush interval, so that they do not tick together."""
         self._start_us = given.start_us
         for load in self.loads.values():
             load.begin(given.start_us)
@@ -76,21 +76,21 @@ class Driver(Participant):
         self.emit(m.SetTimer(TICK, self._tick_us))
 
     def stop_drivers(self, given: m.StopDrivers) -> None:
-        """Publish nothing new; what is under way is finished."""
+        """Publish nothing new; finish operations in progress."""
         self._stopped = True
         self.emit(m.CancelTimer(TICK))
         for load in self.loads.values():
             load.publisher.flush()
 
     def timer_fired(self, timer: m.Timer) -> None:
-        """A tick, or time to repeat what was refused."""
+        """Handle a tick, or repeat a refused batch."""
         if timer[0] == RETRY:
             self.loads[int(timer[1])].publisher.rewind()
         elif timer == TICK and not self._stopped:
             self._tick()
 
     def settle(self) -> None:
-        """Send what is closed; in a closed loop first fill the window."""
+        """Send closed batches; in a closed loop first fill the window."""
         fills = self._workload.rate_per_s is None and self._runs_now
         for stream, load in self.loads.items():
             if fills:
@@ -100,20 +100,20 @@ class Driver(Participant):
                 self.publish_unsent(head, load.publisher)
 
     def is_ready(self) -> bool:
-        """Connected with the heads of all regions on whose streams it publishes."""
+        """Return whether it is connected with the heads of all regions on whose streams it publishes."""
         return all(self.chains.head(owner) in self.channels for owner in self._owners.values())
 
     def refused(self, channel: Channel, message: Refused) -> None:
-        """What cannot be published is given up."""
+        """Give up a permanently rejected publication."""
         if message.stream in self.loads:
             self.reject_publication(message, self.loads[message.stream].publisher)
 
     def counters(self) -> list[Counter]:
-        """How far its publications are acknowledged: a proxy that lost its state learns it from this."""
+        """Return its acknowledged publications: a proxy that lost its state learns them from this."""
         return [Counter(stream, load.publisher.published) for stream, load in self.loads.items()]
 
     def progress(self) -> m.Progress:
-        """The last acknowledged sequence numbers, and whether any will follow."""
+        """Return the last acknowledged sequence numbers, and whether more will follow."""
         published = {stream: load.publisher.published for stream, load in self.loads.items()}
         is_idle = all(load.publisher.is_idle for load in self.loads.values())
         return m.Progress(published, silent=self._stopped and is_idle)
@@ -125,13 +125,13 @@ class Driver(Participant):
         return self._start_us is not None and self.now_us >= self._start_us and not self._stopped
 
     def _rewind(self, region: str | None) -> None:
-        """What is not acknowledged of this region's streams is sent once more."""
+        """Repeat unacknowledged publications on this region's streams."""
         for stream, load in self.loads.items():
             if self._owners[stream] == region:
                 load.publisher.rewind()
 
     def _tick(self) -> None:
-        """Publish what is due by now; set the next tick on its schedule."""
+        """Publish all due events; set the next tick on its schedule."""
         interval_us = self.parameters.flush_interval_us
         missed = max(0, self.now_us - self._tick_us) // interval_us
         self._tick_us += (missed + 1) * interval_us
@@ -149,7 +149,7 @@ class Driver(Participant):
     def _published(self, channel: Channel, message: Published) -> None:
         load = self.loads.get(message.stream)
         if load is not None and message.first_request <= load.publisher.acknowledged:
-            return  # what was repeated is acknowledged again
+            return  # a repeated batch is acknowledged again
         batch = self.acknowledge(channel, message, None if load is None else load.publisher)
         if load is None or batch is None:
             return
@@ -161,7 +161,7 @@ class Driver(Participant):
 
 
 def key_source(workload: Workload, rng: m.Randomness) -> Keys:
-    """What draws the keys of the workload's events, if they have any."""
+    """Return a function that draws the keys of the workload's events; one without keys if they have none."""
     if workload.keys is None:
         return no_keys
     # NumPy costs every process 14 MB: only drivers with keys have it
@@ -171,5 +171,5 @@ def key_source(workload: Workload, rng: m.Randomness) -> Keys:
 
 
 def no_keys(count: int) -> Sequence[bytes]:
-    """The keys of events without keys: none."""
+    """Return no keys, for events without keys."""
     return ()

@@ -1,9 +1,9 @@
-"""Where a client stands on one stream (paper 3.2, Fig. 3): cnt and next, and what lies between them.
+"""A client's progress on one stream (paper 3.2, Fig. 3): cnt and next, and the events between them.
 
 Everything from cnt + 1 to next - 1 was requested. It is either in `asked`, with the peer that was asked, or
-has come before its turn and waits in `early`.
+has arrived early and waits in `early`.
 
-Reading (checklist): cnt starts at 0 and next at 1, not -1 and 0, since the first event has number 1.
+Interpretation (checklist): cnt starts at 0 and next at 1, not -1 and 0, because the first event has number 1.
 """
 
 from bisect import bisect_left
@@ -17,7 +17,7 @@ FIRST_SEQ = attrgetter("first_seq")
 
 
 class PendingRequest:
-    """A REQUEST under way. `channel` is None while it has to be asked of the proxy (again)."""
+    """A pending REQUEST. `channel` is None while it must be sent to the proxy (again)."""
 
     __slots__ = ("asked_us", "channel", "last", "next")
 
@@ -29,7 +29,7 @@ class PendingRequest:
 
 
 class Progress:
-    """Where a client stands on one stream. `cnt` and `next` are those of Fig. 3."""
+    """A client's progress on one stream. `cnt` and `next` are those of Fig. 3."""
 
     __slots__ = (
         "asked",
@@ -52,14 +52,14 @@ class Progress:
         self.asked: deque[PendingRequest] = deque()  # in the order of the stream
         self.early: list[Batch] = []  # likewise
         self.early_bytes = 0
-        self.heard = 0  # the furthest that anyone notified
-        self.notifier: Channel | None = None  # who did so
+        self.heard = 0  # the greatest counter in a NOTIFY
+        self.notifier: Channel | None = None  # its sender
         self.window = window  # events that may be requested beyond cnt
-        self.event_bytes = -1  # as the window was made for; none yet
+        self.event_bytes = -1  # for which the window was computed; none yet
         self.discarded = 0  # peers have discarded the events before this one
 
     def holes(self, first: int, last: int) -> list[tuple[int, int]]:
-        """What of first to last is neither delivered nor waiting."""
+        """Return the parts of first to last that are neither delivered nor waiting."""
         found = []
         at = max(first, self.cnt + 1)
         start = max(0, bisect_left(self.early, at, key=FIRST_SEQ) - 1)
@@ -74,7 +74,7 @@ class Progress:
         return found
 
     def forget_after(self, cnt: int) -> None:
-        """There is nothing after `cnt` to be had: as if it had not been notified."""
+        """Forget notified events after `cnt`, because they cannot be received."""
         self.heard = min(self.heard, cnt)
         self.next = min(self.next, cnt + 1)
         self.discarded = min(self.discarded, cnt + 1)

@@ -1,11 +1,11 @@
-"""publish(event) of the paper's client interface (2.1): single events in, numbered batches out, until
-acknowledged.
+"""publish(event) of the paper's client interface (2.1): single events in, numbered batches out, until they
+are acknowledged.
 
-Events are gathered until they are flushed, and then cut into batches that are not too large. Batches stay
-here until they are acknowledged; after a lost connection all of them are sent again, with the same numbers
-and boundaries, so that the proxy knows them. What is under way is bounded by a window: `has_room` says
-whether more should be published now; and no more batches are sent than proxies remember, into however many
-what was published then is cut.
+Events accumulate until they are flushed, and are then divided into batches of bounded size. Batches stay here
+until they are acknowledged; after a lost connection all of them are sent again, with the same numbers and
+boundaries, so that the proxy recognises them. Unacknowledged data is bounded by a window: `has_room` returns
+whether more should be published now. At most the number of batches that proxies remember is sent, even if one
+flush creates more.
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ class Publisher:
     ) -> None:
         self.stream = stream
         self.acknowledged = 0  # the last request that is published
-        self.published = 0  # the highest sequence number acknowledged
+        self.published = 0  # the highest acknowledged sequence number
         self._parameters = parameters
         self._predicate = predicate
         self._argument = argument
@@ -33,18 +33,18 @@ class Publisher:
         self._flushed = 0  # events in closed batches so far
         self._waiting: deque[Publish] = deque()  # not acknowledged, in order
         self._waiting_bytes = 0
-        self._unsent = 0  # how many of them, at the end, are not sent on this connection
+        self._unsent = 0  # number of them, at the end, that are not sent on this connection
         self.publish: Callable[[bytes], None] = self._events.append
-        """Publish one event. As cheap as a call can be: `flush` looks whether it is small enough."""
+        """Publish one event. This is as cheap as a call can be: `flush` checks the size."""
 
     @property
     def requested(self) -> int:
-        """Events published so far: the request number of the last one."""
+        """Number of events published so far: the request number of the last one."""
         return self._flushed + len(self._events)
 
     @property
     def open_events(self) -> int:
-        """Events that are in no closed batch."""
+        """Number of events that are in no closed batch."""
         return len(self._events)
 
     @property
@@ -53,7 +53,7 @@ class Publisher:
         return bool(self._waiting)
 
     def request(self, event: bytes) -> int:
-        """Publish one event; returns its request number: it is published when `acknowledged` gets there.
+        """Publish one event; return its request number. It is published when `acknowledged` reaches it.
 
         Raises LocalProtocolError if the event is larger than a batch may be.
         """
@@ -62,13 +62,13 @@ class Publisher:
         return self.requested
 
     def collect(self, predicate: Predicate, argument: int) -> None:
-        """From the next event on they collect what this predicate matches; with NONE they are data (2.1)."""
+        """Set the predicate of later events; with NONE they are data (2.1)."""
         if (predicate, argument) != (self._predicate, self._argument):
             self.flush()
             self._predicate, self._argument = predicate, argument
 
     def reject(self, first_request: int) -> Publish | None:
-        """The batch of this request will never be published: it is given up. None if it is not waiting."""
+        """Give up the batch of this request permanently; return None if it is not waiting."""
         for at, batch in enumerate(self._waiting):
             if batch.first_request == first_request:
                 if at >= len(self._waiting) - self._unsent:
@@ -79,14 +79,16 @@ class Publisher:
         return None
 
     def has_room(self, open_bytes: int = 0) -> bool:
-        """Whether the window has room for more, besides closed batches and so much of the open one."""
+        """Return whether the window has room for more, besides closed batches and `open_bytes` of the open
+        one.
+        """
         return (
             self._waiting_bytes + open_bytes < self._parameters.window_bytes
             and len(self._waiting) < self._parameters.window_batches
         )
 
     def flush(self) -> None:
-        """Close the open batch, if there is one, as several if it is too large for one.
+        """Close the open batch, if there is one; divide it if it is too large.
 
         Raises LocalProtocolError if an event is larger than a batch may be; nothing is published then.
         """
@@ -103,10 +105,11 @@ class Publisher:
         self._events.clear()
 
     def take_unsent(self, limit_bytes: int) -> Sequence[Publish]:
-        """Closed batches that have not been sent on this connection; they count as sent from now on.
+        """Return closed batches that have not been sent on this connection; they count as sent from now on.
 
-        As many as have `limit_bytes` of payload together, but at least one if there is any, and if not so
-        many are under way as a proxy remembers: it would take an older one for new when it is repeated.
+        Their payload is at most `limit_bytes`, but at least one batch is returned if there is one. The number
+        of unacknowledged batches stays within the number that a proxy remembers: it would take a repetition
+        of an older one for a new batch.
         """
         taken: list[Publish] = []
         room = self._parameters.window_batches - (len(self._waiting) - self._unsent)
@@ -119,25 +122,25 @@ class Publisher:
         return taken
 
     def rewind(self) -> None:
-        """The connection is a new one: everything that is not acknowledged is unsent."""
+        """Mark everything unacknowledged as unsent, for a new connection."""
         self._unsent = len(self._waiting)
 
     def acknowledge(self, message: Published) -> Publish:
-        """The batch that is now published. Raises RemoteProtocolError if it is not the next one."""
+        """Return the batch that is now published. Raises RemoteProtocolError if it is not the next one."""
         if not self._waiting or self._waiting[0].first_request != message.first_request:
             raise RemoteProtocolError(f"PUBLISHED for request {message.first_request}, which is not the next")
         batch = self._waiting.popleft()
         self._waiting_bytes -= len(batch.payload)
         self._unsent = min(self._unsent, len(self._waiting))
-        assert self._unsent <= len(self._waiting), "more unsent than there is"
-        assert self._waiting or not self._waiting_bytes, "bytes of nothing"
+        assert self._unsent <= len(self._waiting), "more unsent batches than waiting ones"
+        assert self._waiting or not self._waiting_bytes, "bytes without batches"
         self.published = message.first_seq + message.count - 1
         self.acknowledged = message.first_request + message.count - 1
         return batch
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything taken is published."""
+        """Whether everything accepted is published."""
         return not self._waiting and not self._events
 
     def _close(self, count: int, event_bytes: int, payload: bytes) -> None:
@@ -153,7 +156,7 @@ class Publisher:
         self._unsent += 1
 
     def _cut(self, events: Sequence[bytes], more_bytes: int) -> Iterator[list[bytes]]:
-        """These events in batches of at most the limit; each takes so many bytes more than its own."""
+        """Yield these events in batches up to the limit; each event takes `more_bytes` besides its own."""
         batch: list[bytes] = []
         batch_bytes = 0
         for event in events:

@@ -1,4 +1,4 @@
-"""What becomes of delivered batches: a line on record, and single events for the application (2.1)."""
+"""Conversion of delivered batches to records, and to single events for the application (2.1)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,11 +21,12 @@ from node.protocols.sprinkler.storage.batches import (
 
 
 class Event(NamedTuple):
-    """What `get_event` gives. A tombstone stands for `range` collected events up to `seq` and has no data.
-    The beginning of an epoch has none either, and a range of 0: what was published before it and did not come
-    is lost.
+    """Result of `get_event`. A tombstone represents `range` collected events up to `seq` and has no data. The
+    beginning of an epoch has no data either, and a range of 0: earlier events that were not delivered are
+    lost.
 
-    A named tuple, since applications take millions: it is made in a third of the time of a frozen dataclass.
+    A named tuple, because applications take millions: it is created in a third of the time of a frozen
+    dataclass.
     """
 
     kind: Kind
@@ -37,7 +38,7 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Publications on a stream that were refused for good: from one request number to another, and why."""
+    """Permanently rejected publications on a stream: first and last request number, and the reason."""
 
     stream: int
     first_request: int
@@ -46,7 +47,7 @@ class Rejection:
 
 
 def record_of(batch: Batch, cnt: int) -> m.Record:
-    """What is put on record of a delivered batch that ends at `cnt`."""
+    """Return the record of a delivered batch that ends at `cnt`."""
     if batch.kind == Kind.EPOCH:
         return m.Record(RecordKind.EPOCH, batch.stream, cnt, 0, 0)
     covered = cnt - batch.first_seq + 1
@@ -60,11 +61,11 @@ def record_of(batch: Batch, cnt: int) -> m.Record:
     return m.Record(kind, batch.stream, batch.first_seq, batch.count, covered, payload)
 
 
-_make_event = partial(tuple.__new__, Event)  # of a tuple; `Event._make` takes three times as long
+_make_event = partial(tuple.__new__, Event)  # from a tuple; `Event._make` takes three times as long
 
 
 def events_of(batch: Batch) -> Iterable[Event]:
-    """The single events of a batch, and tombstones for those that are missing between them."""
+    """Return the single events of a batch, and tombstones for those that are missing between them."""
     if batch.kind not in PLACEHOLDERS and not isinstance(batch, SparseEvents):
         seqs, datas = event_seqs(batch), unpack_batch(batch)
         fields = zip(repeat(Kind(batch.kind)), repeat(batch.stream), seqs, repeat(1), datas)

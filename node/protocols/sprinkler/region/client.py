@@ -1,14 +1,12 @@
-"""A client: takes every event of every stream within its region (paper 3.2), for an application (2.1).
+"""A client: receives every event of every stream within its region (paper 3.2), for an application (2.1).
 
-What it does with its neighbours is in `dissemination` (its view, NOTIFY, answers) and `requests` (asking for
-events); its Recv is in `recv`. It is connected with the tail of its region's proxy, the region's
-configuration service, its neighbours, and where it publishes with the heads of the proxies that manage those
-streams (2.2). A neighbour that leaves the view stays
-connected for a little while, since it may still be answering.
+`dissemination` handles its neighbours (its view, NOTIFY, answers), `requests` asks for events, and `recv` is
+its Recv. It is connected with the tail of its region's proxy, the region's configuration service, its
+neighbours, and the heads of the proxies that manage the streams on which it publishes (2.2). A neighbour that
+leaves the view stays connected for a short time, because it may still be answering.
 
-Each batch is put on record with its events' bytes. For applications there is `get_events`, and `publish`;
-for the testbed's clients the record is all. For an application that does not take its
-events nothing more is requested from a named bound on.
+Each batch is recorded with its events' bytes. Applications use `get_events` and `publish`; the testbed's
+clients only record. If an application does not take its events, requests pause at a named limit.
 """
 
 from collections import deque
@@ -44,7 +42,7 @@ from node.protocols.sprinkler.storage.batches import Batch
 
 SWEEP: m.Timer = ("sweep",)
 SWEEPS_A_TIMEOUT = 2
-KEPT_BATCHES = 256  # that the application has not taken, before nothing more is requested
+KEPT_BATCHES = 256  # not taken by the application, before requests pause
 
 
 class Client(Participant):
@@ -64,10 +62,10 @@ class Client(Participant):
         self.requests = Requests(
             self, range(len(spec.homes)), parameters.recv_limit_bytes, parameters.request_timeout_us
         )
-        self.publishers: dict[int, Publisher] = {}  # by stream, of those that it publishes on
-        self.rejections: deque[Rejection] = deque()  # publications refused for good; for the application
+        self.publishers: dict[int, Publisher] = {}  # by stream, for those that it publishes on
+        self.rejections: deque[Rejection] = deque()  # permanently rejected publications; for the application
         self._targets: dict[int, Target] = {}  # of neighbours
-        self._left: dict[int, int] = {}  # neighbours that are no more, and since when
+        self._left: dict[int, int] = {}  # former neighbours, and since when
         self._keeps_events = keeps_events
         self._batches: deque[Batch] = deque()  # for the application
         for_both: Mapping[type, Callable[[Channel, Any], None]] = {
@@ -82,7 +80,7 @@ class Client(Participant):
             **self.dissemination.takes,
             (Role.PROXY, Published): self._published,
             (Role.PROXY, Advertisement): self._proxy_advertised,
-            (Role.CLIENT, Advertisement): lambda channel, message: None,  # a heartbeat, nothing more
+            (Role.CLIENT, Advertisement): lambda channel, message: None,  # only a heartbeat
             (Role.CONFIGURATION, Advertisement): lambda channel, message: None,  # likewise
             (Role.CONFIGURATION, Configuration): self._configured,
         }
@@ -96,11 +94,11 @@ class Client(Participant):
         argument: int = 0,
         stream: int | None = None,
     ) -> int:
-        """Queue one event; returns its number among the stream's requests. The next input sends it.
+        """Queue one event; return its number among the stream's requests. The next input sends it.
 
-        stream: of any region; the first of its own region's unless given. With a predicate it is a garbage
-        collection event. It is published once `published_requests` has reached its number, unless it stands
-        among the `rejections`. Raises LocalProtocolError for an unknown stream or too large an event.
+        stream: of any region; default: the first of the client's own region. With a predicate it is a garbage
+        collection event. It is published once `published_requests` has reached its number, unless it is among
+        the `rejections`. Raises LocalProtocolError for an unknown stream or too large an event.
         """
         stream = self.own_stream if stream is None else stream
         if stream is None or not 0 <= stream < len(self._homes):
@@ -110,22 +108,22 @@ class Client(Participant):
         return publisher.request(event)
 
     def get_events(self) -> Iterator[Event] | None:
-        """The events of the next batch, made one by one; None if none is there now."""
+        """Return an iterator over the events of the next batch; None if there is none now."""
         return iter(events_of(self._batches.popleft())) if self._batches else None
 
     @property
     def wants_reading(self) -> bool:
-        """Whether the application has taken enough for requests to go on; the next input resumes them."""
+        """Whether the application has taken enough for requests to continue; the next input resumes them."""
         return self.requests.paused and len(self._batches) < KEPT_BATCHES // 2
 
     def published_requests(self, stream: int) -> int:
-        """Request number up to which everything is published on a stream."""
+        """Return the request number up to which everything is published on a stream."""
         return self.publishers[stream].acknowledged if stream in self.publishers else 0
 
     # --- Hooks
 
     def started(self) -> None:
-        """A new session of the record of deliveries; listen to the neighbours."""
+        """Begin a session of the record of deliveries; listen to the neighbours."""
         self.begin_session(self.own_stream or 0)
         self.emit(m.Listen(self.parameters.port))
         self.emit(m.SetTimer(SWEEP, self.now_us + self._sweep_us))
@@ -133,7 +131,7 @@ class Client(Participant):
         self.dissemination.start()
 
     def opened(self, channel: Channel) -> None:
-        """The tail is told that we are here; what is not acknowledged is repeated to the head."""
+        """Register with the tail and repeat unacknowledged publications to the head."""
         super().opened(channel)
         if channel.role is Role.CLIENT:
             self.recv.keep(keeps=True)
@@ -143,18 +141,18 @@ class Client(Participant):
         self._rewind(channel.name)
 
     def lost(self, channel: Channel, reason: str) -> None:
-        """What this peer was asked for is requested from the proxy."""
+        """Request from the proxy what this peer was asked for."""
         self.dissemination.lost(channel)
         self.requests.lost(channel)
         if not any(peer.role is Role.CLIENT for peer in self.channels.values()):
             self.recv.keep(keeps=False)
 
     def writable(self, channel: Channel) -> None:
-        """Go on with what this channel is to get."""
+        """Continue sending on this channel."""
         self.dissemination.writable(channel)
 
     def timer_fired(self, timer: m.Timer) -> None:
-        """Time to look for what does not come, to repeat what was refused, or dissemination's."""
+        """Check for overdue answers, repeat refused publications, or run a timer of dissemination."""
         if timer == SWEEP:
             self.emit(m.SetTimer(SWEEP, self.now_us + self._sweep_us))
             self.requests.sweep()
@@ -171,7 +169,9 @@ class Client(Participant):
         self.requests.check()
 
     def settle(self) -> None:
-        """Notify of what was delivered, send what the application published, ask for what it has room for."""
+        """Send notifications of deliveries, the application's publications, and requests as far as there is
+        room.
+        """
         self.dissemination.flush()
         if self._keeps_events:
             self._publish()
@@ -181,22 +181,22 @@ class Client(Participant):
                 self.requests.resume()
 
     def refused(self, channel: Channel, message: Refused) -> None:
-        """The application learns what cannot be published."""
+        """Report rejected publications to the application."""
         publisher = self.publishers.get(message.stream)
         if publisher is not None and (batch := self.reject_publication(message, publisher)):
             last = batch.first_request + batch.count - 1
             self.rejections.append(Rejection(batch.stream, batch.first_request, last, message.reason))
 
     def is_ready(self) -> bool:
-        """Connected with its region's proxy."""
+        """Return whether this client is connected with its region's proxy."""
         return self._tail in self.channels
 
     def counters(self) -> Sequence[Counter]:
-        """The last event delivered of each stream."""
+        """Return the last event delivered of each stream."""
         return [Counter(stream, each.cnt) for stream, each in self.requests.streams.items()]
 
     def progress(self) -> m.Progress:
-        """The last event delivered of each stream."""
+        """Return the last event delivered of each stream."""
         return m.Progress(
             delivered={stream: progress.cnt for stream, progress in self.requests.streams.items()}
         )
@@ -204,11 +204,11 @@ class Client(Participant):
     # --- For dissemination and requests
 
     def proxy_channel(self) -> Channel | None:
-        """The channel to the tail of the region's proxy, if connected."""
+        """Return the channel to the tail of the region's proxy, if connected."""
         return self.channels.get(self._tail) if self._tail is not None else None
 
     def view_changed(self) -> None:
-        """Connect with the neighbours as they are now; those that left stay for a request timeout."""
+        """Connect with the present neighbours; former ones stay connected for a request timeout."""
         neighbours = self._neighbours()
         for member in self._targets:
             if member not in neighbours:
@@ -218,7 +218,7 @@ class Client(Participant):
         self._connect()
 
     def deliver(self, batch: Batch, cnt: int) -> None:
-        """The action of deliverEvent (Fig. 3): into Recv, on record, and a NOTIFY at the end of the input."""
+        """Execute deliverEvent (Fig. 3): add to Recv, record, and send a NOTIFY at the end of the input."""
         self.recv.add(batch, cnt)
         self.dissemination.grew(batch.stream)
         if self._keeps_events:
@@ -235,7 +235,7 @@ class Client(Participant):
         return [member for member in self.dissemination.view.members if member != self.dissemination.proxy]
 
     def _connect(self) -> None:
-        """Say whom to be connected with."""
+        """Set the processes to be connected with."""
         known, port = self._targets, self.parameters.port
         self._targets = {
             member: known.get(member)
@@ -260,14 +260,14 @@ class Client(Participant):
             self._connect()
 
     def _takes_or_gives(self, member: int) -> bool:
-        """Whether events come from this member or go to it, and its place is kept (`fanout`)."""
+        """Return whether this member sends or receives events and keeps its place (`fanout`)."""
         channel = self.channels.get(self.dissemination.member(member).name)
         if channel is None or not self.parameters.keep_fanout:
             return False
         return self.dissemination.keeps(channel) or self.requests.came_from(channel)
 
     def _configured(self, channel: Channel, message: Configuration) -> None:
-        """A region's chain has changed: another tail may serve, another head may take publications."""
+        """Apply a change of a region's chain: another tail may serve, another head may take publications."""
         region = self.chains.served_by(channel.name)
         head = self.chains.head(region or "")
         if region is None or not self.chains.learn(region, message):
@@ -290,13 +290,13 @@ class Client(Participant):
             self.requests.advertised(message.counters)
 
     def _rewind(self, head: str | None) -> None:
-        """A head is there, or another process is it: what is not acknowledged goes to it once more."""
+        """Repeat unacknowledged publications to a new head or a restarted head process."""
         for stream, publisher in self.publishers.items():
             if head in self.channels and head == self.chains.head(self._homes[stream]):
                 publisher.rewind()
 
     def _publish(self) -> None:
-        """Send what is due to the heads, and be connected with them from the first publication on."""
+        """Send due publications to the heads, and connect with them from the first publication on."""
         for stream, publisher in self.publishers.items():
             publisher.flush()
             owner = self._homes[stream]

@@ -1,21 +1,21 @@
-"""From which proxy a proxy takes a stream: the rule of rcvAdvertisement (paper 3.1, Fig. 1).
+"""Choice of the proxy from which a proxy takes a stream: the rule of rcvAdvertisement (paper 3.1, Fig. 1).
 
-The paper keeps expects[s] = (source, seq, time) and switches to an advertiser p' if
-cnt > expects.seq + C / (T - expects.time). By the letter every stream flaps at every C, and two proxies that
-take a stream from each other can hold each other for ever. The rule taken needs neither C nor rates nor
-clocks. It rests on two things that a proxy says of each stream: its counter, once in a period
-(ADVERTISEMENT), and, at once when it changes, its path (PATHS): the regions through which it gets the stream,
-from its own to the owner's.
+The paper keeps expects[s] = (source, seq, time) and switches to an advertiser p' if cnt > expects.seq + C /
+(T - expects.time). Taken literally, every stream flaps at every C, and two proxies that take a stream from
+each other can block each other forever. This rule needs neither C nor rates nor clocks. It uses two facts
+that a proxy sends about each stream: its counter, once in a period (ADVERTISEMENT), and, at once when it
+changes, its path (PATHS): the regions through which it gets the stream, from its own to the owner's.
 
-- Never from a proxy whose path leads through this region.
+- A proxy whose path leads through this region is never chosen.
 - A source without a path to the owner is left as soon as another proxy has one; the shortest path is taken.
-- A source is left for a shorter path, the owner's own above all, if who offers it keeps up.
-- A source is left if it does not keep up: when another advertises, what that one had an advertisement ago has
-  still not come. One that was left for this is not taken back for its path until that changes.
-- Where nobody has a path (the owner is gone), or while a region takes its own stream back, counters alone
-  decide: whoever is ahead is taken, the furthest first.
+- A source is left for a shorter path, above all the owner's own, if its proxy keeps up.
+- A source is left if it does not keep up: when another proxy advertises, events that this one had an
+  advertisement ago have still not arrived. A source left for this reason is not taken back for its path until
+  the path changes.
+- If no proxy has a path (the owner is gone), or while a region recovers its own stream, only counters decide:
+  a proxy that is ahead is taken, the furthest first.
 
-docs/subscription-rule.md shows why every stream flows again in every connected graph, and within what time.
+docs/subscription-rule.md proves that every stream resumes in every connected graph, and within which time.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -23,24 +23,24 @@ from enum import Enum
 
 from node.core.content.value import value
 
-Path = tuple[int, ...]  # regions, from the one that tells it to the owner; empty: none
+Path = tuple[int, ...]  # regions, from the sender's to the owner's; empty: none
 
 
 class Why(Enum):
-    """Why a stream is taken from another proxy, as the log says it."""
+    """Reason for taking a stream from another proxy, as logged."""
 
-    PATH = "path"  # the source has no path to the owner any more, or there was no source
-    DIRECT = "direct"  # the owner itself is there (again)
+    PATH = "path"  # the source has lost its path to the owner, or there was no source
+    DIRECT = "direct"  # the owner itself is connected (again)
     SHORTER = "shorter"  # a shorter path to the owner
     ADVERTISEMENT = "advertisement"  # another proxy is ahead, and the source does not keep up
 
 
 @value
 class Offer:
-    """What a connected proxy says of one stream: its latest counter, the one before, and its path.
+    """A connected proxy's state of one stream: its latest counter, the one before, and its path.
 
-    earlier: what it had an advertisement ago, or more; 0 while that is not known. ends: the last events that
-    it has of former epochs.
+    earlier: its counter at least an advertisement ago; 0 while unknown. ends: the last events that it has of
+    former epochs.
     """
 
     proxy: str
@@ -52,7 +52,7 @@ class Offer:
 
 @value
 class Expects:
-    """The source of a stream, or None; and how far it is known to have got. Without one: the own counter."""
+    """The source of a stream, or None; and its known counter. Without a source: the own counter."""
 
     source: str | None
     seq: int
@@ -61,11 +61,11 @@ class Expects:
 def choose(
     region: int, offers: Mapping[str, Offer], expects: Expects, overdue: Container[str] = ()
 ) -> tuple[str, Why] | None:
-    """From whom the proxy of `region` is to take a stream from now on; None: no change.
+    """Return the proxy from which the proxy of `region` must take a stream from now on; None: no change.
 
     offers: of all connected proxies that advertised. overdue: those that were left for not keeping up and
-    have told no other path since. An offer's path counts only if it is to be trusted: whoever takes its
-    own stream back gives offers without paths.
+    have the same path since. An offer's path must be reliable: a region that recovers its own stream uses
+    offers without paths.
     """
     source = offers.get(expects.source or "")
     if source is not None and source.path and region not in source.path:
@@ -94,5 +94,5 @@ def _taken(offer: Offer, why: Why) -> tuple[str, Why]:
 
 
 def _shortest(offers: Iterable[Offer]) -> Offer:
-    """The shortest path; of several the furthest, and of those the first by name."""
+    """Return the offer with the shortest path; among equals the furthest, then the first by name."""
     return min(offers, key=lambda offer: (len(offer.path), -offer.cnt, offer.proxy))

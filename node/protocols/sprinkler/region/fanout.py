@@ -1,14 +1,15 @@
-"""Choose the F neighbours that a node notifies at once (paper 3.2, Shuffling), by one of two readings.
+"""Choice of the F neighbours that a node notifies at once (paper 3.2, Shuffling), in two interpretations.
 
-`ShuffledFanout`, the default, is the paper's: F neighbours drawn by chance, others in each shuffle time. A
-node is told F times, F - 1 of them in vain, and e^-F of all nodes by no one: with F = 4 and 46 clients in
-each of three regions half of all events wait somewhere for the next ones.
+`ShuffledFanout`, the default, is the paper's: F random neighbours, drawn again in each shuffle time. A node
+receives F notifications, F - 1 of them redundant, and e^-F of all nodes receive none: with F = 4 and 46
+clients in each of three regions, half of all events wait somewhere for the next ones.
 
-`KeptFanout` (parameter `keep_fanout`) keeps those that ask for what they were told, as the eager links of
-Plumtree (Leitao, Pereira, Rodrigues: Epidemic Broadcast Trees, SRDS 2007): from its first REQUEST on a
-neighbour is one of the F, until `IGNORED_NOTIFYS` in a row told it nothing new. Each neighbour is tried once.
-The tail of the proxy, where all begins, fills up its F by chance. A node whose source is gone is told by a
-neighbour drawn by chance, later (`dissemination`); it asks that one, and is kept there.
+`KeptFanout` (parameter `keep_fanout`) keeps the neighbours that request the notified events, like the eager
+links of Plumtree (Leitao, Pereira, Rodrigues: Epidemic Broadcast Trees, SRDS 2007): from its first REQUEST on
+a neighbour is one of the F, until `IGNORED_NOTIFYS` in a row brought it nothing new. Each neighbour is tried
+once. The tail of the proxy, the source of all events, always fills up its F at random. A node whose source is
+lost is notified later by a random neighbour (`dissemination`); it sends that one a request, and is kept
+there.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,42 +18,42 @@ from typing import Protocol
 from node.core.machine import Randomness
 from node.protocols.sprinkler.publishing.channel import Channel
 
-IGNORED_NOTIFYS = 3  # in a row; fewer would leave neighbours whose REQUEST is on its way
-TRIED = IGNORED_NOTIFYS - 1  # of a neighbour that is told for the first time
+IGNORED_NOTIFYS = 3  # in a row; fewer would drop neighbours whose REQUEST is in transit
+TRIED = IGNORED_NOTIFYS - 1  # initial count of a neighbour that is notified for the first time
 
 Neighbours = Callable[[], Sequence[Channel]]
-"""Returns the neighbours that are connected."""
+"""Returns the connected neighbours."""
 
 
 class Fanout(Protocol):
-    """The neighbours that are told at once: `targets`, at most F."""
+    """The neighbours that are notified at once: `targets`, at most F."""
 
     targets: list[Channel]
 
     def start(self, now_us: int) -> Sequence[Channel]:
-        """Draw the first targets; returns them."""
+        """Draw the first targets; return them."""
 
     def renew(self, now_us: int) -> Sequence[Channel]:
-        """Put others in the place of targets whose time is over; returns those that were drawn."""
+        """Replace targets whose time is over; return the new ones."""
 
     def fill(self) -> Sequence[Channel]:
-        """Draw as many as are missing; returns those that were drawn."""
+        """Draw the missing targets; return them."""
 
     def stop(self) -> None:
-        """Have no targets."""
+        """Remove all targets."""
 
     def offer(self, channel: Channel) -> None:
-        """A target is sent a NOTIFY, or is left out because it has said that it is as far."""
+        """Note that a target is sent a NOTIFY, or is left out because it has reported the same progress."""
 
     def asked(self, channel: Channel) -> None:
-        """A neighbour sent a REQUEST."""
+        """Note that a neighbour sent a REQUEST."""
 
     def lost(self, channel: Channel) -> bool:
-        """A neighbour is gone. Returns whether it was a target."""
+        """Remove a lost neighbour. Return whether it was a target."""
 
 
 class ShuffledFanout:
-    """F neighbours drawn by chance; the first that are told after a shuffle time are others."""
+    """F random neighbours, replaced at the first notification after each shuffle time."""
 
     def __init__(self, fanout: int, shuffle_us: int, rng: Randomness, neighbours: Neighbours) -> None:
         self.targets: list[Channel] = []
@@ -63,7 +64,7 @@ class ShuffledFanout:
         self._redraw_us = 0  # when the shuffle time ends
 
     def start(self, now_us: int) -> Sequence[Channel]:
-        """See `Fanout`. Nodes shuffle at times of their own."""
+        """See `Fanout`. Nodes shuffle at random offsets."""
         self.targets = []
         drawn = self.fill()
         self._redraw_us = now_us + int(self._random() * self._shuffle_us)
@@ -78,7 +79,7 @@ class ShuffledFanout:
         return self.fill()
 
     def fill(self) -> Sequence[Channel]:
-        """See `Fanout`: neighbours come and go within a shuffle time, too."""
+        """See `Fanout`. Neighbours may appear or disappear within a shuffle time."""
         missing = self._fanout - len(self.targets)
         if missing <= 0:
             return ()
@@ -92,10 +93,10 @@ class ShuffledFanout:
         self.targets = []
 
     def offer(self, channel: Channel) -> None:
-        """All the same, whatever became of it."""
+        """See `Fanout`. Has no effect here."""
 
     def asked(self, channel: Channel) -> None:
-        """Likewise."""
+        """See `Fanout`. Has no effect here."""
 
     def lost(self, channel: Channel) -> bool:
         """See `Fanout`."""
@@ -103,7 +104,7 @@ class ShuffledFanout:
 
 
 class KeptFanout:
-    """Keep targets that ask, and try each other neighbour once. is_root: always fill up to F targets."""
+    """Keeps targets that send requests, and tries each other neighbour once. is_root: always fill up to F."""
 
     def __init__(self, fanout: int, rng: Randomness, neighbours: Neighbours, *, is_root: bool) -> None:
         self.targets: list[Channel] = []
@@ -111,7 +112,7 @@ class KeptFanout:
         self._random = rng.random
         self._neighbours = neighbours
         self._is_root = is_root
-        self._ignored: dict[Channel, int] = {}  # offers since the last REQUEST, of neighbours once tried
+        self._ignored: dict[Channel, int] = {}  # offers since the last REQUEST, of neighbours that were tried
 
     def start(self, now_us: int) -> Sequence[Channel]:
         """See `Fanout`."""
@@ -146,7 +147,7 @@ class KeptFanout:
         self._ignored[channel] += 1
 
     def asked(self, channel: Channel) -> None:
-        """See `Fanout`. If F others ask already, it is left to the next that tells it."""
+        """See `Fanout`. If F others send requests already, this neighbour is left to another node."""
         self._ignored[channel] = 0
         if channel in self.targets:
             return
@@ -164,7 +165,7 @@ class KeptFanout:
 
 
 def draw(channels: list[Channel], count: int, random: Callable[[], float]) -> list[Channel]:
-    """Return at most `count` of these, drawn by chance; reorders them."""
+    """Return at most `count` random elements of the list, which is reordered."""
     count = min(count, len(channels))
     for at in range(count):
         other = at + int(random() * (len(channels) - at))
@@ -173,7 +174,7 @@ def draw(channels: list[Channel], count: int, random: Callable[[], float]) -> li
 
 
 def _removed(channel: Channel, targets: list[Channel]) -> bool:
-    """Remove it; returns whether it was there."""
+    """Remove a channel; return whether it was present."""
     if channel not in targets:
         return False
     targets.remove(channel)

@@ -1,16 +1,19 @@
-"""Who belongs to a region's chain next (paper 3.3): one decision at a time, from what is known of replicas.
+"""Membership of a region's chain (paper 3.3): the next decision, given the state of each replica.
 
-Pure: `decide` takes the present chain and what the configuration service knows of each replica, and returns
-the next chain, or None if it is as it should be. The rules, in this order, for each replica of the chain:
+Pure: `decide` takes the present chain and the configuration service's information about each replica, and
+returns the next chain, or None if no change is needed. The rules, in this order, for each replica of the
+chain:
 
-- A member that is another process now stays where it is if its disk has the state of a member. What it
-  vouched for is there, and its successors have no more than that.
-- One that has lost its state, has been away for too long, or has a full disk is removed; but never before
-  another member shows that it is alive and goes on without it. Where all members are away at once, as after a
-  loss of power, nobody can have gone on alone, and whoever is back first with its disk has everything.
-- If every member has lost its state or was given up by the operator, the chain begins anew with the replica
-  that has most of what was committed; all that others have is void.
-- Then the first replica that is there and not in the chain joins behind the tail, unless its disk is full.
+- A member whose process was restarted keeps its position if its disk has the state of a member. The events
+  that it acknowledged are there, and its successors have no more than those.
+- A member that has lost its state, has been away for too long, or has a full disk is removed; but never
+  before
+  another member shows that it is alive and continues without it. If all members are away at once, as after a
+  power failure, none can have continued alone, and the first one that returns with its disk has everything.
+- If every member has lost its state or was given up by the operator, the chain is re-formed with the replica
+  that has most of the committed events; everything that others have is void.
+- Then the first replica that is present and outside of the chain joins behind the tail, unless its disk is
+  full.
 """
 
 from collections.abc import Mapping
@@ -25,21 +28,19 @@ BEGAN_ANEW = "chain_began_anew"
 
 @dataclass(frozen=True, slots=True)
 class Attendance:
-    """What is known of one replica. What came before what is counted in losses: several things may happen at
-    one time.
-    """
+    """State of one replica. Order is counted in losses, because several inputs may have the same time."""
 
-    incarnation: int | None = None  # of the process that is connected, if one is
-    status: Status | None = None  # what that process said of itself
-    heard: int = 0  # how many losses there had been when it was last heard
-    lost: int = 0  # of which number its own was, if the process of the chain is away
-    is_overdue: bool = False  # it has been away for longer than is waited for
-    is_given_up: bool = False  # the operator says that it will not come back
+    incarnation: int | None = None  # of the connected process, if any
+    status: Status | None = None  # the process's last status
+    heard: int = 0  # number of losses when it was last heard
+    lost: int = 0  # the number of its own loss, if the chain's process is away
+    is_overdue: bool = False  # it has been away for longer than the wait
+    is_given_up: bool = False  # the operator declared that it will not return
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The next chain, its number not counted yet, and how the log tells why."""
+    """The next chain, its number not yet incremented, and the log entry with the reason."""
 
     chain: Chain
     event: str
@@ -48,36 +49,36 @@ class Decision:
 
 
 def decide(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
-    """The next change of a chain that has been formed. known: of every replica of the region."""
+    """Return the next change of a chain that has been formed. known: every replica of the region."""
     for name in chain.everyone:
-        decision = _about(name, chain, known)
+        decision = _decide_about(name, chain, known)
         if decision is not None:
             return decision
-    return _anew(chain, known) or _joins(chain, known)
+    return _re_form(chain, known) or _join(chain, known)
 
 
-def _about(name: str, chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
-    """What becomes of one that belongs to the chain, if anything."""
+def _decide_about(name: str, chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
+    """Return the decision about a replica of the chain, if any."""
     replica = known[name]
     if replica.incarnation is None:
         why = "given up" if replica.is_given_up else "not connected"
-        return _without(name, why, chain, known) if replica.is_overdue or replica.is_given_up else None
+        return _remove(name, why, chain, known) if replica.is_overdue or replica.is_given_up else None
     if replica.status is None:
         return None
     if chain.has(name, replica.incarnation):
-        return _without(name, "disk full", chain, known) if replica.status.is_full else None
+        return _remove(name, "disk full", chain, known) if replica.status.is_full else None
     if name in chain.members and _has_state(replica.status, chain):
         at = chain.members.index(name)
         incarnations = (*chain.incarnations[:at], replica.incarnation, *chain.incarnations[at + 1 :])
         fields = {"replica": name, "configuration": replica.status.configuration}
         return Decision(replace(chain, incarnations=incarnations), "replica_returned", fields, "info")
-    return _without(name, "started again", chain, known)
+    return _remove(name, "started again", chain, known)
 
 
-def _without(name: str, why: str, chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
-    """Remove it, if another member goes on."""
+def _remove(name: str, why: str, chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
+    """Remove a replica, if another member continues."""
     since = known[name].lost
-    others = [known[other] for other in chain.members if other != name and _goes_on(chain, other, known)]
+    others = [known[other] for other in chain.members if other != name and _continues(chain, other, known)]
     if name in chain.members and not any(other.heard >= since for other in others):
         return None
     at = chain.everyone.index(name)
@@ -88,8 +89,8 @@ def _without(name: str, why: str, chain: Chain, known: Mapping[str, Attendance])
     return Decision(smaller, "replica_removed", {"replica": name, "why": why})
 
 
-def _goes_on(chain: Chain, name: str, known: Mapping[str, Attendance]) -> bool:
-    """Whether the very process that is meant is there and can store."""
+def _continues(chain: Chain, name: str, known: Mapping[str, Attendance]) -> bool:
+    """Return whether the replica's expected process is present and can store."""
     replica = known[name]
     return (
         replica.incarnation is not None
@@ -100,27 +101,28 @@ def _goes_on(chain: Chain, name: str, known: Mapping[str, Attendance]) -> bool:
 
 
 def is_whole(chain: Chain, known: Mapping[str, Attendance]) -> bool:
-    """Whether everyone has spoken, and everyone in the chain still has its state: nobody can have gone on
-    in a later one and forgotten it.
+    """Return whether all replicas have reported and those of the chain have their state.
+
+    Then no replica can have continued in a later chain and forgotten it.
     """
     return all(replica.status is not None for replica in known.values()) and not any(
         _is_lost(name, chain, known[name]) for name in chain.everyone
     )
 
 
-def _anew(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
-    """Begin anew, if no member has a state any more."""
+def _re_form(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
+    """Re-form the chain, if no member has its state any more."""
     if not all(_is_lost(name, chain, known[name]) for name in chain.members):
         return None
     return begin_anew(chain, known)
 
 
 def begin_anew(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
-    """The chain of the replica that has most of what was committed; None if none may begin it."""
+    """Return the chain of the replica with most committed events; None if no replica may begin it."""
     there = [name for name in known if _can_begin(known[name].status, chain)]
     if not there:
         return None
-    best = max(there, key=lambda name: _committed(known[name]))  # the first of those that have as much
+    best = max(there, key=lambda name: _committed(known[name]))  # the first of those with the same number
     number = chain.number + 1
     begun = Chain(chain.number, number, (best,), None, (known[best].incarnation or 0,))
     return Decision(begun, BEGAN_ANEW, {"replica": best, "committed": _committed(known[best])})
@@ -134,12 +136,12 @@ def _is_lost(name: str, chain: Chain, replica: Attendance) -> bool:
 
 
 def _has_state(status: Status, chain: Chain) -> bool:
-    """Whether what this process has belongs to this chain, as it has been since it began."""
+    """Return whether this process's state belongs to this chain, as it has been since it began."""
     return status.configuration >= max(1, chain.began)
 
 
 def _can_begin(status: Status | None, chain: Chain) -> bool:
-    """Whether what it has is a part of what was committed: all of that, or nothing."""
+    """Return whether its state is a part of the committed events: all of them, or none."""
     return status is not None and (_has_state(status, chain) or not status.cnt)
 
 
@@ -147,8 +149,8 @@ def _committed(replica: Attendance) -> int:
     return replica.status.cnt if replica.status is not None else 0
 
 
-def _joins(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
-    """The next one joins behind the tail, one at a time."""
+def _join(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
+    """Let the next replica join behind the tail, one at a time."""
     if chain.joining is not None:
         return None
     for name, replica in known.items():

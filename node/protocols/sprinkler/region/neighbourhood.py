@@ -1,16 +1,15 @@
-"""Whom a node knows of its region: the proxy and itself at its start, and clients of whom it hears in views.
+"""The members of its region that a node knows: initially the proxy and itself, then clients from views.
 
-Members stand in a list that only grows, and are spoken of by their places in it; all replicas of the proxy
-are one. On the wire a client is its number and its address, so that a machine of which nobody knew at the
-start can join, and be passed on (paper 3.2: a newcomer knows nobody but the proxy). Its name follows from
-region, role and number, and is held against its HELLO by whoever dials it.
+Members are in a list that only grows, and are identified by their positions in it; all replicas of the proxy
+are one member. In messages a client is its number and its address, so that an initially unknown machine can
+join, and be forwarded in views (paper 3.2: a newcomer knows only the proxy). Its name follows from region,
+role and number, and is compared with its HELLO by the process that dials it.
 
-A node's view of its region is a small random part of its members, kept by gossip (paper 3.2, Membership). All
-replicas of the region's proxy count as one member, `proxy`. When a neighbour's view comes in, the new view is
-the union of both, from which members are removed at random until V are left; the sender stays
-(reinforcement), and so members that crashed, who send nothing, fade out. A client whose view is smaller than
-V adds the proxy; a newcomer's view is the proxy alone. Who is connected with whom, and when to gossip, is not
-decided here.
+A node's view of its region is a small random part of its members, maintained by gossip (paper 3.2,
+Membership). When a neighbour's view arrives, the new view is the union of both, from which members are
+removed at random until V are left; the sender stays (reinforcement), and so members that crashed, which send
+nothing, disappear over time. A client whose view is smaller than V adds the proxy; a newcomer's view is the
+proxy alone. Connections and the timing of gossip are decided elsewhere (`dissemination`).
 """
 
 from collections.abc import Iterable
@@ -20,11 +19,11 @@ from node.core.machine import Randomness
 from node.core.specification import Member, NodeSpec
 from node.protocols.sprinkler.messages import THE_PROXY, Neighbour
 
-MEMBERS_MAX = 100_000  # of whom a node keeps addresses
+MEMBERS_MAX = 100_000  # limit of known members
 
 
 class Neighbourhood:
-    """One node's. `own` and `proxy` are places; -1 stands for none."""
+    """The known members of one node's region. `own` and `proxy` are positions; -1 means none."""
 
     __slots__ = ("_places", "_region", "members", "own", "proxy")
 
@@ -37,24 +36,24 @@ class Neighbourhood:
         self.proxy = next((at for at, member in enumerate(self.members) if member.role == "proxy"), -1)
 
     def row(self, place: int) -> Neighbour:
-        """How this member, or the node itself, stands in a VIEW."""
+        """Return the row of this member, or of the node itself, for a VIEW."""
         member = self.members[place]
         if member.role == "proxy":
             return Neighbour(THE_PROXY, 0)
         return Neighbour(member.index, int(IPv4Address(member.address)))
 
     def sender(self, row: Neighbour, name: str) -> int | None:
-        """The place of a VIEW's sender, which its first row is; None if the row is another process."""
+        """Return the position of a VIEW's sender, its first row; None if the row is another process."""
         place = self.known(row)
         if place is None:
             return None
-        said = self.members[place]
-        spoke = self._places.get(name)
-        is_proxy = spoke is not None and self.members[spoke].role == "proxy"
-        return place if said.name == name or (said.role == "proxy" and is_proxy) else None
+        member = self.members[place]
+        sender_place = self._places.get(name)
+        is_proxy = sender_place is not None and self.members[sender_place].role == "proxy"
+        return place if member.name == name or (member.role == "proxy" and is_proxy) else None
 
     def known(self, row: Neighbour) -> int | None:
-        """The place of whom a row means, from now on if need be; None if there is no room for another."""
+        """Return the position of a row's member, which is added if unknown; None if the list is full."""
         if row.member == THE_PROXY:
             return self.proxy if self.proxy >= 0 else None
         name = f"{self._region}/client-{row.member}"
@@ -70,7 +69,7 @@ class Neighbourhood:
 
 
 def readable(address: int) -> str | None:
-    """An address that can be dialled, as text."""
+    """Return an address as text, or None if it cannot be dialled."""
     try:
         found = IPv4Address(address)
     except AddressValueError:
@@ -79,7 +78,7 @@ def readable(address: int) -> str | None:
 
 
 class View:
-    """At most `size` (V) members other than `own`. The proxy itself has `own == proxy`."""
+    """At most `size` (V) members other than `own`. For the proxy itself, `own == proxy`."""
 
     __slots__ = ("_own", "_proxy", "_rng", "_size", "members")
 
@@ -91,7 +90,7 @@ class View:
         self._rng = rng
 
     def received(self, sender: int, theirs: Iterable[int]) -> None:
-        """`sender` told its view: union, random removal, reinforcement."""
+        """Merge the view of `sender`: union, random removal, reinforcement."""
         union = dict.fromkeys(self.members)
         union.update(dict.fromkeys(theirs))
         union.pop(self._own, None)
@@ -106,18 +105,18 @@ class View:
         self._add_proxy()
 
     def remove(self, member: int) -> None:
-        """`member` cannot be reached."""
+        """Remove an unreachable member."""
         if member in self.members:
             self.members.remove(member)
         self._add_proxy()
 
     @property
     def is_full(self) -> bool:
-        """Whether it has as many members as it may have."""
+        """Whether it has its maximum number of members."""
         return len(self.members) >= self._size
 
     def neighbour(self) -> int | None:
-        """One of the view, at random; None if it is empty."""
+        """Return a random member of the view; None if it is empty."""
         return self.members[self._drawn(self.members)] if self.members else None
 
     def _add_proxy(self) -> None:

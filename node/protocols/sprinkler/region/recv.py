@@ -1,9 +1,10 @@
-"""Recv: the events that a client keeps for its peers (paper 3.2, Fig. 3), the newest of all streams, within a
-bound.
+"""Recv: the events that a client retains for its peers (paper 3.2, Fig. 3), the newest of all streams, within
+a limit.
 
-Batches are kept as they came, in the order of delivery, and only while there are peers who could ask. Over
-the bound the oldest go (discardEvent of Fig. 3), whichever stream they are of. Finding what a peer wants is a
-binary search. Garbage collection events are not applied here: what they collect is old, and goes by itself.
+Batches are retained as they arrived, in the order of delivery, and only while there are peers that could
+request them. Beyond the limit the oldest are discarded (discardEvent of Fig. 3), of any stream. Events are
+found by binary search. Garbage collection events are not applied here: the events that they collect are old,
+and are discarded anyway.
 """
 
 from bisect import bisect_left
@@ -13,9 +14,9 @@ from dataclasses import replace
 
 from node.protocols.sprinkler.storage.batches import Batch
 
-COPIED_BELOW_BYTES = 4096  # a view of a small part would keep the whole chunk that came in alive
-COMPACTED_FROM = 512  # discarded batches at the head of a list, before the list is shortened
-BATCH_OVERHEAD_BYTES = 128  # what a batch costs besides its payload, so that tombstones are bounded, too
+COPIED_BELOW_BYTES = 4096  # a view of a small part would keep the whole receive buffer in memory
+COMPACTED_FROM = 512  # discarded batches at the head of a list before the list is shortened
+BATCH_OVERHEAD_BYTES = 128  # memory of a batch besides its payload, so that tombstones are bounded, too
 
 
 class RetainedEvents:
@@ -30,7 +31,7 @@ class RetainedEvents:
         self.start = 0
 
     def discard_oldest(self) -> Batch:
-        """Take the oldest batch out."""
+        """Remove and return the oldest batch."""
         batch = self.batches[self.start]
         assert batch is not None
         self.batches[self.start] = None
@@ -52,10 +53,12 @@ class Recv:
         self._keeps = True
         self._kept = {stream: RetainedEvents() for stream in streams}
         self._limit_bytes = limit_bytes
-        self._order: deque[RetainedEvents] = deque()  # whose batch was delivered when
+        self._order: deque[RetainedEvents] = (
+            deque()
+        )  # the stream of each retained batch, in order of delivery
 
     def add(self, batch: Batch, cnt: int) -> None:
-        """Keep a batch that was delivered; it ends at `cnt`. Older ones make room for it."""
+        """Retain a delivered batch that ends at `cnt`; older ones make room for it."""
         if not self._keeps:
             self._kept[batch.stream].cnt = cnt
             return
@@ -73,19 +76,20 @@ class Recv:
             self._discard()
 
     def keep(self, *, keeps: bool) -> None:
-        """From now on keep batches or not: what is kept stays out of the processor's caches."""
+        """Retain batches from now on, or stop and discard all, which saves processor caches."""
         self._keeps = keeps
         while self._order and not keeps:
             self._discard()
 
     def cnt(self, stream: int) -> int:
-        """The last event of this stream that was delivered."""
+        """Return the last delivered event of this stream."""
         return self._kept[stream].cnt
 
     def after(self, stream: int, cnt: int, limit_bytes: int) -> Sequence[Batch]:
-        """The kept batches that end after `cnt`, in order, of `limit_bytes` of payload, but at least one.
+        """Return the retained batches that end after `cnt`, in order, of `limit_bytes` of payload, at least
+        one.
 
-        What lies between `cnt` and the first of them is discarded.
+        Events between `cnt` and the first of them are discarded.
         """
         kept = self._kept[stream]
         found: list[Batch] = []
@@ -98,11 +102,11 @@ class Recv:
         return found
 
     def check(self) -> None:
-        """Assert that it keeps no more than it may."""
-        assert self.bytes <= self._limit_bytes, "more is kept than may be"
+        """Assert the limit."""
+        assert self.bytes <= self._limit_bytes, "more is retained than the limit"
 
     def _discard(self) -> None:
-        """discardEvent of Fig. 3."""
+        """Discard the oldest batch (discardEvent of Fig. 3)."""
         batch = self._order.popleft().discard_oldest()
         self.bytes -= len(batch.payload) + BATCH_OVERHEAD_BYTES
-        assert (self.bytes > 0) == bool(self._order), "bytes of nothing"
+        assert (self.bytes > 0) == bool(self._order), "bytes without batches"

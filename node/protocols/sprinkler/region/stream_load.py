@@ -1,9 +1,9 @@
-"""What one driver publishes on one stream: single events, batches, and which of them collect.
+"""A driver's publications on one stream: single events, batches, and which of them collect.
 
-In an open loop batches are closed once in a flush interval. While the one before is not acknowledged, a batch
-stays open and grows, for a bounded number of intervals (as TCP holds back small segments, RFC 896): a batch
-costs every node as much as a hundred of its events, so where machines or links are too slow for an interval,
-fewer and larger ones keep up.
+In an open loop a batch is closed once in a flush interval. While the previous one is not acknowledged, a
+batch stays open and grows, for a bounded number of intervals (as TCP holds back small segments, RFC 896): a
+batch costs every node as much as a hundred of its events, so if machines or links are too slow for an
+interval, fewer and larger batches keep up.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,12 +16,13 @@ from node.protocols.sprinkler.storage.batches import unpack_events
 from node.protocols.sprinkler.workload import Collect, Workload
 
 Keys = Callable[[int], Sequence[bytes]]
-"""Draws the keys of so many events; none, where they have no keys."""
-OTHERS_SHIFT = 40  # what tells apart the events that a driver publishes on its second stream, and so on
+"""Draws the keys of a number of events; none, if they have no keys."""
+OTHERS_SHIFT = 40  # distinguishes the events of a driver's second and further streams
 
 
 class StreamLoad:
-    """One stream's part of a driver's workload. share: which of the driver's streams, from 0, of how many.
+    """One stream's part of a driver's workload. share: the stream's index among the driver's streams, and
+    their number.
 
     parameters: the system's. tag: see `workload.driver_tag`.
     """
@@ -41,18 +42,18 @@ class StreamLoad:
         self._parameters = parameters
         self._workload = workload
         self._collect = workload.collect
-        self._collect_us = 0  # when the next event that collects is due, if they come by time
+        self._collect_us = 0  # when the next event that collects is due, if these are periodic
         self._number, self._streams = share
         self._tag = tag
         self._keys = keys
         self._held = 0  # ticks for which the open batch was kept open
 
     def begin(self, start_us: int) -> None:
-        """The driver publishes from now on."""
+        """Begin publishing."""
         self._collect_us = start_us + self._collect.every_us
 
     def tick(self, due: int, now_us: int) -> None:
-        """Publish what is due by now, as far as the window has room. due: of all the driver's streams."""
+        """Publish all due events, as far as the window has room. due: of all the driver's streams."""
         publisher = self.publisher
         due = (due + self._streams - 1 - self._number) // self._streams
         while publisher.requested < due and publisher.has_room(self._open_bytes):
@@ -63,18 +64,18 @@ class StreamLoad:
             self._close_batch()
 
     def fill_window(self, now_us: int) -> None:
-        """The closed loop: whole batches as long as the window has room."""
+        """Publish whole batches while the window has room (closed loop)."""
         while self.publisher.has_room():
             self._publish(self._batch_events(), now_us)
             self.publisher.flush()
 
     def acknowledged(self) -> None:
-        """A batch is published: the open one may have waited for that."""
+        """Close the open batch, if it waited for the acknowledgement of the previous one."""
         if self._held and not self.publisher.is_awaiting:
             self._close_batch()
 
     def mark(self, batch: Publish, first_seq: int) -> bytes:
-        """What a checker has to know of a batch that collects, or is collected by key."""
+        """Return the collection mark of a batch that collects, or is collected by key; else no bytes."""
         by_key = self._collect.predicate == Predicate.SAME_KEY
         collects = batch.kind == Kind.GC
         if not by_key and not (collects and self._collect.seldom):
@@ -88,7 +89,7 @@ class StreamLoad:
         return self.publisher.open_events * self._workload.event_size_bytes
 
     def _may_grow(self) -> bool:
-        """Whether the open batch waits for the acknowledgement of the one before."""
+        """Return whether the open batch waits for the acknowledgement of the previous one."""
         return (
             self.publisher.is_awaiting
             and self._held + 1 < self._parameters.flush_intervals
@@ -124,7 +125,7 @@ class StreamLoad:
             publisher.collect(Predicate.NONE, 0)
 
     def _collects(self, request: int, now_us: int) -> bool:
-        """Whether it is this event's turn to collect."""
+        """Return whether this event collects."""
         if self._collect.one_of:
             return request % self._collect.one_of == 0
         if now_us < self._collect_us:

@@ -1,9 +1,9 @@
-"""The sending side of subscriptions: who takes which stream from this proxy, and how far each got.
+"""The sending side of subscriptions: the subscribers of each stream of this proxy, and their progress.
 
-Proxies, clients and the chain's successor are served alike, each up to what it may have. A subscriber is a
-channel and, for each of its streams, a cursor into Hist; there is no queue of bytes. `serve` hands a channel
-what follows on its cursors, up to the room that it has, a bounded share for one stream at a time, so that
-neither a peer that catches up stalls the others nor one of its streams the rest. What does not fit waits
+Proxies, clients and the chain's successor are served in the same way, each up to its permitted counter. A
+subscriber is a channel and, for each of its streams, a cursor into Hist; there is no queue of bytes. `serve`
+sends the events after its cursors on a channel, up to its room, a bounded share of one stream at a time, so
+that neither a peer that catches up stalls the others nor one of its streams the rest. Further events wait
 until the channel is writable again.
 """
 
@@ -28,50 +28,52 @@ class Subscribers:
         self._send = send
         self._upto = upto
         self._cursors: dict[Channel, dict[int, int]] = {}  # channel -> stream -> cnt
-        self._behind: dict[Channel, dict[int, None]] = {}  # streams in which it may lack events
-        self._takers: dict[int, list[Channel]] = {}  # of a stream, in the order of `_cursors`, once looked up
+        self._behind: dict[Channel, dict[int, None]] = {}  # streams whose events it may lack
+        self._takers: dict[
+            int, list[Channel]
+        ] = {}  # channels of a stream, in the order of `_cursors`; filled when needed
         self._grown: dict[int, None] = {}  # streams with new events since the last `flush`, in order
 
     def subscribe(self, channel: Channel, stream: int, cnt: int) -> None:
-        """From now on `channel` takes `stream`, after `cnt`."""
+        """Subscribe `channel` to `stream`, after `cnt`."""
         self.follow(channel, stream, cnt)
         self.serve(channel)
 
     def follow(self, channel: Channel, stream: int, cnt: int) -> None:
-        """Place the channel's cursor after `cnt`; `serve` sends what follows it."""
+        """Set the channel's cursor to `cnt`; `serve` sends the events after it."""
         self._cursors.setdefault(channel, {})[stream] = cnt
         self._behind.setdefault(channel, {})[stream] = None
         self._takers.pop(stream, None)
 
     def is_level(self, channel: Channel) -> bool:
-        """Whether the channel was handed everything that it may have."""
+        """Return whether the channel was sent everything that it may have."""
         return all(cnt >= self._upto(stream) for stream, cnt in self._cursors.get(channel, {}).items())
 
     def have_passed(self, channel: Channel, counters: Mapping[int, int]) -> bool:
-        """Whether the channel was handed these streams up to these counters, or beyond."""
+        """Return whether the channel was sent these streams up to these counters, or beyond."""
         cursors = self._cursors.get(channel, {})
         return all(cursors.get(stream, 0) >= cnt for stream, cnt in counters.items())
 
     def unsubscribe(self, channel: Channel, stream: int) -> None:
-        """`channel` takes `stream` no more."""
+        """End the subscription of `channel` to `stream`."""
         self._cursors.get(channel, {}).pop(stream, None)
         self._behind.get(channel, {}).pop(stream, None)
         self._takers.pop(stream, None)
 
     def forget(self, channel: Channel) -> None:
-        """The channel is gone, and with it all its subscriptions."""
+        """Drop all subscriptions of a lost channel."""
         for stream in self._cursors.pop(channel, {}):
             self._takers.pop(stream, None)
         self._behind.pop(channel, None)
 
     def grew(self, stream: int) -> None:
-        """The stream has new events; they go out at the next `flush`."""
+        """Note new events of a stream; the next `flush` sends them."""
         self._grown[stream] = None
         for channel in self._takers_of(stream):
             self._behind[channel][stream] = None
 
     def flush(self) -> None:
-        """Serve everyone who takes a stream that grew, in the order in which they came."""
+        """Serve all subscribers of streams that grew, in the order of their subscription."""
         if not self._grown:
             return
         takers = [self._takers_of(stream) for stream in self._grown]
@@ -89,7 +91,7 @@ class Subscribers:
         return takers
 
     def serve(self, channel: Channel) -> None:
-        """Hand the channel what follows on its cursors, as far as it has room."""
+        """Send the events after the channel's cursors, as far as it has room."""
         behind = self._behind.get(channel)
         while behind and channel.open_for_bulk:
             found = self._round(channel, behind)
@@ -99,7 +101,7 @@ class Subscribers:
             self._send(channel, *found)
 
     def _round(self, channel: Channel, behind: dict[int, None]) -> list[Batch]:
-        """A share of each stream that the channel is behind on. Streams that had theirs go to the end."""
+        """Return a share of each stream that the channel lacks events of. Served streams move to the end."""
         cursors = self._cursors[channel]
         room_bytes = channel.room_bytes
         found: list[Batch] = []
@@ -107,9 +109,9 @@ class Subscribers:
             cnt, upto = cursors[stream], self._upto(stream)
             share = self.history.streams[stream].after(cnt, min(STREAM_SHARE_BYTES, room_bytes), upto)
             if not share:
-                continue  # it has everything, or a batch reaches beyond it: nothing can be had now
+                continue  # it has everything, or a batch extends beyond its limit: nothing can be sent now
             last = last_seq(share[-1])
-            assert cnt < last <= upto, "more than it may have, or nothing"
+            assert cnt < last <= upto, "more events than permitted, or none"
             del cursors[stream]
             cursors[stream] = last
             if last == upto:

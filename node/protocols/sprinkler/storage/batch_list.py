@@ -1,8 +1,8 @@
-"""The batches of one stream in Hist, in the order of the stream, and finding one by sequence number.
+"""The batches of one stream in Hist, in the order of the stream, with search by sequence number.
 
-Tombstones are not stored: where a sequence number up to cnt has no batch, its event was collected. Batches
-leave at the head (old ones, by the predicates on age) or are replaced in place by what is left of them (by
-key). What was taken off the head is cut from the lists only now and then, so that it costs nothing by itself.
+Tombstones are not stored: if a sequence number up to cnt has no batch, its event was collected. Batches are
+removed at the head (old ones, by the predicates on age) or replaced in place by their remaining events (by
+key). Removed entries at the head are deleted from the lists only periodically, so that a removal is cheap.
 """
 
 from bisect import bisect_left, bisect_right
@@ -11,10 +11,12 @@ from operator import attrgetter
 
 from node.protocols.sprinkler.storage.batches import Batch
 
-TIDIED_FROM = 16  # empty places at the head of the lists
-BATCH_BYTES = 280  # of memory for a batch besides its payload: its objects, and places in lists
-PLACE_BYTES = 64  # of these for the places, which stay for a while when the batch has gone
-CHECKED = 64  # of the newest batches, when someone asks whether all is as it must be
+TIDIED_FROM = 16  # empty entries at the head of the lists
+BATCH_BYTES = 280  # memory of a batch besides its payload: its objects, and list entries
+PLACE_BYTES = (
+    64  # part of BATCH_BYTES for the list entries, which remain for a while after the batch was removed
+)
+CHECKED = 64  # number of newest batches that an invariant check covers
 TIME = attrgetter("time_us")
 
 
@@ -26,7 +28,7 @@ class BatchList:
     def __init__(self) -> None:
         self.batches: list[Batch | None] = []  # None before `start`
         self.last_seqs: list[int] = []
-        self.dead: list[int] = []  # how many events of each batch are collected but still there
+        self.dead: list[int] = []  # number of events of each batch that are collected but still stored
         self.start = 0
         self.bytes = 0  # of payload
         self.events = 0
@@ -36,21 +38,21 @@ class BatchList:
 
     @property
     def used_bytes(self) -> int:
-        """Memory that is used, as far as it grows with what is kept."""
+        """Memory in use, as far as it grows with the stored events."""
         return self.bytes + BATCH_BYTES * len(self) + PLACE_BYTES * self.start
 
     def check(self) -> None:
-        """Assert that the newest batches are in order, and that what is counted is not less than they are."""
+        """Assert that the newest batches are in order and do not exceed the byte counter."""
         newest = self.batches[max(self.start, len(self.batches) - CHECKED) :]
         ends = self.last_seqs[len(self.batches) - len(newest) :]
         before = 0
         for batch, last in zip(newest, ends, strict=True):
-            assert batch is not None, "an empty place among batches"
-            assert before < batch.first_seq <= last, "batches that overlap, or not in order"
+            assert batch is not None, "an empty entry among batches"
+            assert before < batch.first_seq <= last, "batches overlap, or are not in order"
             before = last
         newest_bytes = sum([len(batch.payload) for batch in newest if batch is not None])
-        assert self.bytes >= newest_bytes, "bytes counted wrong"
-        assert len(self.batches) == len(self.last_seqs) == len(self.dead), "lists that differ"
+        assert self.bytes >= newest_bytes, "wrong byte count"
+        assert len(self.batches) == len(self.last_seqs) == len(self.dead), "lists of different lengths"
 
     def append(self, batch: Batch, last_seq: int) -> None:
         """Add a batch, which ends with `last_seq`."""
@@ -61,21 +63,24 @@ class BatchList:
         self.events += batch.count
 
     def at(self, position: int) -> Batch:
-        """The batch at a position that has one."""
+        """Return the batch at a position that has one."""
         batch = self.batches[position]
         assert batch is not None
         return batch
 
     def after(self, seq: int) -> int:
-        """Position of the first batch that ends after `seq`."""
+        """Return the position of the first batch that ends after `seq`."""
         return bisect_right(self.last_seqs, seq, self.start)
 
     def since(self, time_us: int, first: int) -> int:
-        """Position of the first batch from `first` on of this time or later. Times never fall in an epoch."""
+        """Return the position of the first batch from `first` on with this time or later.
+
+        Times never decrease in an epoch.
+        """
         return bisect_left(self.batches, time_us, first, key=TIME)
 
     def drop_first(self) -> None:
-        """Take the first batch away."""
+        """Remove the first batch."""
         batch = self.at(self.start)
         self.bytes -= len(batch.payload)
         self.events -= batch.count
@@ -86,7 +91,7 @@ class BatchList:
             self.start = 0
 
     def replace(self, first: int, last: int, batches: Sequence[tuple[Batch, int]]) -> None:
-        """Put batches (with their ends) where those at positions first to last are, all of them alive."""
+        """Replace the batches at positions first to last, all present, by others (with their ends)."""
         for position in range(first, last + 1):
             batch = self.at(position)
             self.bytes -= len(batch.payload)

@@ -1,4 +1,4 @@
-"""Batches as NumPy arrays: sequence numbers and keys of their events, and a new batch of some of them."""
+"""Batches as NumPy arrays: sequence numbers and keys of their events, and batches of selected events."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ SAME_IN_JOINED = ("kind", "predicate", "stream", "event_bytes", "argument")
 
 
 def sequence_numbers(batch: Batch) -> Seqs:
-    """The sequence numbers of the events of a batch, which is no tombstone."""
+    """Return the sequence numbers of the events of a batch that is not a tombstone."""
     if isinstance(batch, SparseEvents):
         return batch.first_seq - 1 + np.frombuffer(batch.payload, ">u4", batch.count).cumsum(dtype=np.int64)
     return np.arange(batch.first_seq, batch.first_seq + batch.count)
@@ -23,10 +23,10 @@ def sequence_numbers(batch: Batch) -> Seqs:
 def keyed_events(
     batch: Batch, seqs: Seqs, key_bytes: int, start: int, stop: int
 ) -> tuple[Any, Seqs, NDArray[np.int64]]:
-    """The events from start to stop that are long enough to have a key: keys, sequence numbers, positions.
+    """Return keys, sequence numbers and positions of the events from start to stop that have a key.
 
-    seqs: the batch's `sequence_numbers`. Keys of up to 8 bytes are an array of numbers, longer ones a list of
-    bytes.
+    Shorter events have none. seqs: the batch's `sequence_numbers`. Keys of up to 8 bytes are an array of
+    numbers, longer ones a list of bytes.
     """
     seqs = seqs[start:stop]
     positions = np.arange(start, stop)
@@ -53,37 +53,39 @@ def keyed_events(
 
 
 def _numbers(keys: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Rows of bytes as numbers."""
+    """Convert rows of bytes to numbers."""
     rows = np.zeros((len(keys), NUMBER_BYTES), np.uint8)
     rows[:, NUMBER_BYTES - keys.shape[1] :] = keys
     return rows.view(">u8").reshape(-1).astype(np.uint64)
 
 
 def may_be_one(first: Batch, second: Batch) -> bool:
-    """Whether events of both may be in one batch."""
+    """Return whether events of both may be in one batch."""
     return all(getattr(first, name) == getattr(second, name) for name in SAME_IN_JOINED)
 
 
 def join_batches(batches: Sequence[Batch]) -> tuple[Events, Seqs]:
-    """The events of consecutive batches that may be one, as a batch without reaches, and what reaches would
-    tell: their sequence numbers. It has the time of the last batch.
+    """Join consecutive batches into one without reaches; return it and the events' sequence numbers.
+
+    It has the time of the last batch.
     """
     last, parts = batches[-1], [sized_payload(batch) for batch in batches]
-    if not last.event_bytes:  # the sizes of all come first
+    if not last.event_bytes:  # all sizes precede the events
         ends = [U32_BYTES * batch.count for batch in batches]
         parts = [part[:end] for part, end in zip(parts, ends, strict=True)] + [
             part[end:] for part, end in zip(parts, ends, strict=True)
         ]
     count = sum([batch.count for batch in batches])
-    told = (last.kind, last.predicate, last.stream, batches[0].first_seq, count, last.event_bytes)
+    head = (last.kind, last.predicate, last.stream, batches[0].first_seq, count, last.event_bytes)
     seqs = [sequence_numbers(batch) for batch in batches]
-    return Events(*told, last.argument, last.time_us, b"".join(parts)), np.concatenate(seqs)
+    return Events(*head, last.argument, last.time_us, b"".join(parts)), np.concatenate(seqs)
 
 
 def take_events(batch: Events, seqs: Seqs, taken: NDArray[np.bool_]) -> Batch | None:
-    """A batch of the taken events of one without reaches, which have these numbers; None if none is taken.
+    """Return a batch of the taken events, or None if there are none.
 
-    It covers the sequence numbers from the batch's first to the last taken event.
+    batch: without reaches; seqs: its sequence numbers. The result covers the sequence numbers from the
+    batch's first to the last taken event.
     """
     numbers = seqs[taken]
     if not len(numbers):
@@ -95,15 +97,15 @@ def take_events(batch: Events, seqs: Seqs, taken: NDArray[np.bool_]) -> Batch | 
         payload = _mixed(
             [event for event, is_taken in zip(unpack_batch(batch), taken.tolist(), strict=True) if is_taken]
         )
-    made: type[Batch] = Events
+    batch_type: type[Batch] = Events
     if numbers[-1] - batch.first_seq >= len(numbers):
-        made = SparseEvents
+        batch_type = SparseEvents
         reaches = numbers.copy()
         reaches[0] -= batch.first_seq - 1
         reaches[1:] -= numbers[:-1]
         payload = reaches.astype(">u4").tobytes() + payload
-    told = (batch.kind, batch.predicate, batch.stream, batch.first_seq, len(numbers), batch.event_bytes)
-    return made(*told, batch.argument, batch.time_us, payload)
+    head = (batch.kind, batch.predicate, batch.stream, batch.first_seq, len(numbers), batch.event_bytes)
+    return batch_type(*head, batch.argument, batch.time_us, payload)
 
 
 def _mixed(events: list[bytes]) -> bytes:

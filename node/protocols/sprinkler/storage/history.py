@@ -1,20 +1,19 @@
-"""Hist: the events that a proxy stores (paper 3.1), as ordered batches for each stream, reading from a
-cursor, and their collection (3.4).
+"""Hist: the events that a proxy stores (paper 3.1), as ordered batches for each stream, with reading from a
+cursor and collection (3.4).
 
-Readers (other proxies and clients) hold nothing but a counter: how far they got. `after` finds the next
-batches by binary search, so a reader costs the same whether it is one batch or an hour behind, and a slow
-one costs no memory. Where events are collected it gives tombstones, merged as far as they go, or sparse
-batches; so `after` is the paper's filter(Hist). Between two epochs of a stream it gives the beginning of the
-later one.
+The state of a reader (another proxy or a client) is only a counter. `after` finds the next batches by binary
+search, so a reader one hour behind costs the same as one that is a batch behind, and a slow reader costs no
+memory. For collected events it returns tombstones, merged as far as possible, or sparse batches; so `after`
+is the paper's filter(Hist). Between two epochs of a stream it returns the beginning of the later one.
 
-Only committed garbage collection events collect: what no replica can lose. What a predicate on age collects
-is gone at once for readers; freeing it, and finding what is collected by key, is done in small portions by
-`collect_some`, in proportion to what was committed. An event that is collected by key may still be given to
-readers until then (they get it and the newer one, in order).
+Only committed garbage collection events collect, because no replica can lose them. Events collected by a
+predicate on age are invisible to readers at once; `collect_some` frees them, and finds events collected by
+key, in small portions in proportion to the committed events. Until then, readers may still receive an event
+that is collected by key (they receive it and the newer one, in order).
 
-Invariants (paper 3.1): nothing in Hist has seq > cnt, and Hist holds every event <= cnt, or has collected it
-for a garbage collection event in Hist. `History.limit_bytes` bounds the memory that all of it uses, payload
-or not; whoever adds asks `has_room` first.
+Invariants (paper 3.1): nothing in Hist has seq > cnt, and Hist has every event <= cnt, or has collected it
+for a garbage collection event in Hist. `History.limit_bytes` bounds all memory that Hist uses, payload and
+overhead; callers check `has_room` before they append.
 """
 
 from collections.abc import Iterable
@@ -41,17 +40,17 @@ if TYPE_CHECKING:
     from node.protocols.sprinkler.storage.key_collection import KeyCollection
 
 Payload = bytes | memoryview
-APPLIED_AT_ONCE = 1024  # committed batches whose predicates are looked at in one go
-DROPPED_AT_ONCE = 64  # collected batches that are freed in one go
-WORK_PER_EVENT = 8  # looks at an event, for each one that was committed: more than collection by key needs
-WORK_AT_LEAST = 4096  # looks at an event in one go
-COLLECTING_SHARE = 16  # of the limit, so much more is left for events that collect
-ENDS_MAX = 8  # former epochs of which the end is remembered
+APPLIED_AT_ONCE = 1024  # committed batches whose predicates are processed in one call
+DROPPED_AT_ONCE = 64  # collected batches that are freed in one call
+WORK_PER_EVENT = 8  # event inspections for each committed event: more than collection by key needs
+WORK_AT_LEAST = 4096  # minimum of event inspections in one call
+COLLECTING_SHARE = 16  # of the limit, this part is reserved for events that collect
+ENDS_MAX = 8  # former epochs whose ends are remembered
 HEAD_BYTES = CODEC.size_bytes(tombstone(0, 1, 1))  # of a frame with a batch, sparse or not
 
 
 class StreamHistory:
-    """One stream's events up to `cnt`; those up to `committed` are what all replicas have."""
+    """One stream's events up to `cnt`; all replicas have those up to `committed`."""
 
     __slots__ = (
         "_applied",
@@ -74,34 +73,34 @@ class StreamHistory:
         self.cnt = 0
         self.committed = 0
         self.ends: tuple[int, ...] = ()  # the last events of former epochs, as far as remembered
-        self.counted_bytes = 0  # of `used_bytes`, those that `History` has counted
+        self.counted_bytes = 0  # part of `used_bytes` that `History` has counted
         self.collected = 0  # everything up to here is collected by a predicate on age
         self.key_bytes: int | None = None  # of the stream's SAME_KEY events
         self._keys_since = 0  # the first of these
-        self._keys: KeyCollection | None = None  # from when the first of these is committed
+        self._keys: KeyCollection | None = None  # created when the first of these is committed
         self._list = BatchList()
         self._applied = 0  # predicates are applied up to here
         self._fresh = 0  # committed since the last `collect_some`
-        self._last_collecting = 0  # where the last batch of garbage collection events ends, or beyond
+        self._last_collecting = 0  # end of the last batch of garbage collection events, or later
 
     @property
     def bytes(self) -> int:
-        """Bytes of payload that are kept of this stream."""
+        """Bytes of stored payload of this stream."""
         return self._list.bytes
 
     @property
     def used_bytes(self) -> int:
-        """Bytes of memory that this stream takes, payload and all."""
+        """Bytes of memory that this stream uses, payload and overhead."""
         return self._list.used_bytes + (self._keys.used_bytes if self._keys is not None else 0)
 
     @property
     def stored(self) -> int:
-        """Events that are kept, with those that are collected but not yet freed."""
+        """Stored events, including those collected but not yet freed."""
         return self._list.events
 
     @property
     def live(self) -> int:
-        """Events that are not collected, as far as collection got."""
+        """Events that are not collected, as far as collection has progressed."""
         live = self._list.events - (self._keys.dead if self._keys else 0)
         for position in range(self._list.start, len(self._list.batches)):
             batch = self._list.at(position)
@@ -112,20 +111,22 @@ class StreamHistory:
         return live
 
     def check(self) -> None:
-        """Assert the invariants that can be seen from here."""
-        assert self.committed <= self.cnt, "committed what is not stored"
-        assert self.collected <= self.committed, "collected what may be lost"
+        """Assert the invariants of the stream."""
+        assert self.committed <= self.cnt, "committed events that are not stored"
+        assert self.collected <= self.committed, "collected uncommitted events"
         assert not self._list or self._list.last_seqs[-1] <= self.cnt, "stored beyond cnt (paper 3.1)"
         self._list.check()
 
     def append(self, batch: Batch) -> None:
-        """Store a batch that follows directly on cnt. Placeholders are not: cnt says that they were there."""
+        """Store a batch that directly follows cnt. Placeholders only advance cnt."""
         assert batch.first_seq == self.cnt + 1
         if batch.kind == Kind.EPOCH and self.cnt:
             self.ends = (*self.ends, self.cnt)[-ENDS_MAX:]
         before, self.cnt = self.cnt, last_seq(batch)
-        assert self.cnt > before, "a batch of nothing"
-        assert batch.kind == Kind.EPOCH or not before or epoch_of(self.cnt) == epoch_of(before), "unmarked"
+        assert self.cnt > before, "an empty batch"
+        assert batch.kind == Kind.EPOCH or not before or epoch_of(self.cnt) == epoch_of(before), (
+            "an unmarked epoch"
+        )
         if batch.kind in PLACEHOLDERS:
             return
         if batch.kind == Kind.GC:
@@ -135,9 +136,10 @@ class StreamHistory:
         self._list.append(batch, self.cnt)
 
     def after(self, cnt: int, limit_bytes: int, upto: int | None = None) -> list[Batch]:
-        """What follows `cnt`, in order and without holes, up to `upto`: batches, placeholders between them.
+        """Return batches after `cnt`, in order and without gaps, up to `upto`, with placeholders between
+        them.
 
-        As many as fit in `limit_bytes` on the wire, but at least one if there is one.
+        Their size on the wire is at most `limit_bytes`, but at least one is returned if there is one.
         """
         end = self.cnt if upto is None or upto > self.cnt else upto
         found: list[Batch] = []
@@ -146,7 +148,7 @@ class StreamHistory:
         position = self._list.after(cnt if cnt > self.collected else self.collected)
         while cnt < end:
             piece, last = self._next(cnt, end, position)
-            assert piece.first_seq == cnt + 1 <= last <= end, "a hole, or too much"
+            assert piece.first_seq == cnt + 1 <= last <= end, "a gap, or too many events"
             limit_bytes -= HEAD_BYTES + len(piece.payload)
             if found and limit_bytes < 0:
                 break
@@ -157,12 +159,12 @@ class StreamHistory:
         return found
 
     def _next(self, cnt: int, end: int, position: int) -> tuple[Batch, int]:
-        """What directly follows `cnt`, and where it ends. The next batch to be given is at `position`."""
+        """Return the batch that follows `cnt`, and its end. The next stored batch is at `position`."""
         if position < len(self._list.batches):
             batch = self._list.at(position)
             last = self._list.last_seqs[position]
             if batch.first_seq == cnt + 1 and last <= end and cnt >= self.collected:
-                return batch, last  # as nearly always
+                return batch, last  # the usual case
             first = max(batch.first_seq, self.collected + 1)
             if first <= cnt + 1:
                 if batch.first_seq <= cnt:
@@ -181,8 +183,8 @@ class StreamHistory:
         return tombstone(self.stream, cnt + 1, gap_end), gap_end
 
     def truncate(self, cnt: int) -> None:
-        """Forget everything after `cnt`, which is not committed."""
-        assert cnt >= self.committed  # what is committed stays
+        """Remove everything after `cnt`, which is not committed."""
+        assert cnt >= self.committed  # committed events stay
         if cnt >= self.cnt:
             return
         kept = self._list
@@ -204,8 +206,10 @@ class StreamHistory:
             self.key_bytes, self._keys_since = None, 0
 
     def commit(self, cnt: int) -> bool:
-        """All replicas have the events up to `cnt`: what is among them may collect. Whether there is work for
-        `collect_some`.
+        """Note that all replicas have the events up to `cnt`: garbage collection events among them may
+        collect.
+
+        Returns whether there is work for `collect_some`.
         """
         cnt = min(cnt, self.cnt)
         before = self.committed
@@ -216,8 +220,8 @@ class StreamHistory:
             self._applied = cnt
         else:
             self._apply_some()
-        assert self.collected < cnt, "collected by what may be lost"
-        assert self._applied <= cnt, "applied what may be lost"
+        assert self.collected < cnt, "collected by an uncommitted event"
+        assert self._applied <= cnt, "applied an uncommitted event"
         if self._has_work():
             self._fresh += cnt - max(before, first_of(epoch_of(cnt)) - 1)
             return True
@@ -230,7 +234,7 @@ class StreamHistory:
         return has_collected or self._keys is not None or self._applied < self.committed
 
     def collect_some(self) -> bool:
-        """Go on collecting, a little. Whether there is more to do."""
+        """Continue collecting, in a small portion. Return whether there is more to do."""
         work, self._fresh = WORK_AT_LEAST + WORK_PER_EVENT * self._fresh, 0
         if self._applied < self.committed:
             self._apply_some()
@@ -247,7 +251,7 @@ class StreamHistory:
         return more or self._applied < self.committed
 
     def _apply_some(self) -> None:
-        """Apply the predicates of what was committed, as far as they collect at once."""
+        """Apply the predicates of committed events, as far as they collect at once."""
         kept = self._list
         first = kept.after(self._applied)
         for position in range(first, min(first + APPLIED_AT_ONCE, len(kept.batches))):
@@ -270,19 +274,19 @@ class StreamHistory:
         """Apply a predicate: that of the batch's last event covers those of the others."""
         if batch.predicate == Predicate.SAME_KEY:
             if self._keys is None and batch.argument == self.key_bytes:
-                # NumPy costs every process 14 MB: only those that collect by key have it
+                # NumPy costs every process 14 MB: only processes that collect by key import it
                 from node.protocols.sprinkler.storage.key_collection import KeyCollection  # noqa: PLC0415
 
                 self._keys = KeyCollection(self._list, self.key_bytes)
             return
         if batch.predicate == Predicate.OLDER_THAN:
-            # an epoch may begin with another time: only its own stamps are compared, and once one of its
-            # events is old enough all those of former epochs are
+            # An epoch may begin with another time: only its own stamps are compared, and once one of its
+            # events is old enough, all those of former epochs are.
             first = self._list.after(first_of(epoch_of(batch.first_seq)) - 1)
             position = self._list.since(batch.time_us - batch.argument, first)
             if position == first:
                 return
-            position = min(position, len(self._list.batches) - 1)  # a peer's times may fall
+            position = min(position, len(self._list.batches) - 1)  # a peer's times may decrease
             end = min(self._list.at(position).first_seq, batch.first_seq) - 1
         else:
             end = predicates.prefix_end(batch, last)
@@ -295,19 +299,20 @@ class History:
     def __init__(self, streams: Iterable[int], limit_bytes: int) -> None:
         self.streams = {stream: StreamHistory(stream) for stream in streams}
         self.limit_bytes = limit_bytes
-        self.used_bytes = 0  # of memory that all streams take, payload and all
-        self.grown: dict[int, None] = {}  # streams that had a commit, until `HistorySamples` looks
-        self._collecting: dict[int, None] = {}  # streams that have something to collect, perhaps
+        self.used_bytes = 0  # memory of all streams, payload and overhead
+        self.grown: dict[int, None] = {}  # streams with a commit since the last call of `HistorySamples.due`
+        self._collecting: dict[int, None] = {}  # streams that may have something to collect
 
     @property
     def bytes(self) -> int:
-        """Bytes of payload that are kept of all streams."""
+        """Bytes of stored payload of all streams."""
         return sum([stream.bytes for stream in self.streams.values()])
 
     def has_room(self, batch: Batch | Publish) -> bool:
-        """Whether a batch may be kept; placeholders always may, as they are not. For events that collect some
-        is left, since they make room: for those of other regions, too, or a stream that fills the rest would
-        keep them out for good.
+        """Return whether a batch may be stored; placeholders always may, because they are not stored.
+
+        Part of the limit is reserved for events that collect, also of other regions, because they free
+        memory: otherwise a stream that fills the rest would exclude them permanently.
         """
         if batch.kind in PLACEHOLDERS:
             return True
@@ -316,20 +321,20 @@ class History:
         return self.used_bytes + BATCH_BYTES + len(batch.payload) <= limit_bytes
 
     def check(self) -> None:
-        """Assert what must hold of all streams."""
+        """Assert the invariants of all streams."""
         for stream in self.streams.values():
             stream.check()
         used_bytes = sum([stream.used_bytes for stream in self.streams.values()])
-        assert self.used_bytes == used_bytes, "bytes of all streams counted wrong"
+        assert self.used_bytes == used_bytes, "wrong byte count of all streams"
 
     def refusal(self, publish: Publish) -> str | None:
-        """Why this may not be published: it would undo what was collected (paper 2.1)."""
+        """Return why this may not be published, or None: it would undo an earlier collection (paper 2.1)."""
         return predicates.refusal(publish, self.streams[publish.stream].key_bytes)
 
     def append(self, batch: Batch) -> None:
-        """Store a batch that follows directly on its stream's cnt.
+        """Store a batch that directly follows its stream's cnt.
 
-        A view of what came in is copied: it would keep its whole chunk, which nobody counts.
+        A view of a receive buffer is copied: it would keep the whole buffer in memory, which is not counted.
         """
         if isinstance(batch.payload, memoryview):
             batch = replace(batch, payload=bytes(batch.payload))
@@ -341,7 +346,7 @@ class History:
             self.used_bytes += added_bytes
 
     def commit(self, stream: int, cnt: int) -> None:
-        """All replicas have the stream up to `cnt`: garbage collection events among it collect."""
+        """Commit the stream up to `cnt`, which all replicas have: its garbage collection events collect."""
         state = self.streams[stream]
         if state.commit(cnt):
             self._collecting[stream] = None
@@ -349,19 +354,19 @@ class History:
         self.grown[stream] = None
 
     def truncate(self, stream: int, cnt: int) -> None:
-        """Forget the stream's events after `cnt`, which are not committed."""
+        """Remove the stream's events after `cnt`, which are not committed."""
         state = self.streams[stream]
         state.truncate(cnt)
         self._collecting[stream] = None
         self._count(state)
 
     def start_over(self, stream: int) -> None:
-        """Forget all of a stream."""
+        """Remove all of a stream."""
         self.used_bytes -= self.streams[stream].counted_bytes
         self.streams[stream] = StreamHistory(stream)
 
     def collect_some(self) -> bool:
-        """Called once per input: go on collecting, a little, on every stream. Whether there is more to do."""
+        """Continue collecting on every stream; called once per input. Return whether there is more to do."""
         if not self._collecting:
             return False
         for stream in list(self._collecting):
@@ -372,7 +377,7 @@ class History:
         return bool(self._collecting)
 
     def _count(self, state: StreamHistory) -> None:
-        """A stream may take more or less memory than before."""
+        """Update the memory counter after a change of a stream."""
         used_bytes = state.used_bytes
         self.used_bytes += used_bytes - state.counted_bytes
         state.counted_bytes = used_bytes

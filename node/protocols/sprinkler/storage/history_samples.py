@@ -1,11 +1,11 @@
-"""When to log how much Hist keeps: at numbers of events that stand at even distances on a logarithmic scale,
-as the paper draws them (Fig. 10).
+"""Schedule for logging the size of Hist: at numbers of events that are equidistant on a logarithmic scale, as
+in the paper's Fig. 10.
 
-A proxy makes one `HistorySamples()` and calls `due` once per input, after `collect_some`; for each row that
-comes back it logs `hist`, with the row's fields:
+A proxy creates one `HistorySamples()` and calls `due` once per input, after `collect_some`; for each returned
+row it logs `hist`, with the row's fields:
 
-    for row in self._samples.due(self.history):
-        self.log("hist", **row)
+  for row in self._samples.due(self.history):
+      self.log("hist", **row)
 """
 
 from node.core.epochs import number_of
@@ -16,17 +16,17 @@ FIRST = 1000  # events
 
 
 class HistorySamples:
-    """When the samples of each stream are due, by how many of its events are committed."""
+    """Samples of each stream, due by the number of its committed events."""
 
     def __init__(self) -> None:
         self._next: dict[int, int] = {}  # by stream: the next point
 
     def due(self, history: History) -> list[dict[str, int]]:
-        """A row for each stream that reached its next point.
+        """Return a row for each stream that reached its next point.
 
-        stream; events: numbered in its present epoch and committed; live: of these, not collected; stored:
-        kept, with those that are collected and not yet freed; bytes: payload of what is stored. Events that
-        are stored beyond what is committed count as stored only.
+        stream; events: committed events of its present epoch; live: of these, not collected; stored: in
+        memory, including those collected and not yet freed; bytes: payload of the stored events. Uncommitted
+        events count as stored only.
         """
         rows: list[dict[str, int]] = []
         for number in sorted(history.grown):
@@ -47,7 +47,7 @@ class HistorySamples:
 
 
 def point_after(events: int) -> int:
-    """The first point of the scale beyond this number of events."""
+    """Return the first point of the scale beyond this number of events."""
     step = 0
     while (point := round(FIRST * 10 ** (step / PER_DECADE))) <= events:
         step += 1

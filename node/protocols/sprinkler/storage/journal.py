@@ -1,26 +1,26 @@
-"""A replica's Hist on disk (the paper's future work, 7): what is written, what is synced, how it comes back.
+"""A replica's Hist on disk (the paper's future work, 7): writing, syncing and restoring.
 
 The journal writes the protocol's own messages to the log (`node.core.machine.Append`): EVENTS and
-SPARSE_EVENTS as they are stored, PUBLICATION before the events that it is about, CONFIGURATION as it is
-learned, STORED for what the chain has committed, and FOLLOW where a replica that returns gives up what was
-never committed: what is beyond its counters is void. JOINED says that the region's stream was whole in that
-configuration. What one input brought goes into one Append.
+SPARSE_EVENTS as they are stored, PUBLICATION before its events, CONFIGURATION as it is received, STORED for
+the events that the chain has committed, and FOLLOW when a returning replica drops uncommitted events: events
+beyond its counters are void. WHOLE records that the region's stream was complete in that configuration. All
+messages of one input form one Append.
 
-A replica counts only what is synced as its own: `stored` is what it tells up the chain, what a tail commits,
-and so what is acknowledged and served. How the proxy uses it:
+A replica counts only synced events as its own: `stored` is the counter that it reports up the chain, that a
+tail commits, and so what is acknowledged and served. Use in the proxy:
 
-    Started        restore(given.stored), before anything else
-    storing        after history.append(batch): write(batch); after publications.add(p): write(p)
-    committing     with stored(stream) in the place of the stream's cnt
-    truncation     after history.truncate(stream, cnt): truncate(stream); for an empty Hist: start_over(it)
-    configuration  write(configuration), of one that this replica belongs to
-    settle         flush(), once per input
-    Synced         for stream in note_synced(appended): commit, as after STORED
-    StorageFailed  note_failed()
-    PUBLISH        refused with HISTORY_FULL unless `has_room`; who else sends events is not read meanwhile
+  Started        restore(given.stored), before anything else
+  storing        after history.append(batch): write(batch); after publications.add(p): write(p)
+  committing     with stored(stream) in the place of the stream's cnt
+  truncation     after history.truncate(stream, cnt): truncate(stream); for an empty Hist: start_over(it)
+  configuration  write(configuration), of one that this replica belongs to
+  settle         flush(), once per input
+  Synced         for stream in note_synced(appended): commit, as after STORED
+  StorageFailed  note_failed()
+  PUBLISH        refused with HISTORY_FULL unless `has_room`; other senders of events are not read meanwhile
 
-A replica without durability has a `Volatile` in its place: nothing is written, and what it has is stored.
-Compaction is in `node.protocols.sprinkler.storage.compaction`.
+A replica without durability has a `Volatile` instead: nothing is written, and everything it has counts as
+stored. Compaction is in `node.protocols.sprinkler.storage.compaction`.
 """
 
 from collections import deque
@@ -45,67 +45,69 @@ from node.protocols.sprinkler.storage.batches import cut_before, last_seq
 from node.protocols.sprinkler.storage.compaction import Compaction, Segment, record_bytes
 from node.protocols.sprinkler.storage.history import History
 
-SEGMENT_RECORDS = 4096  # so that looking through a segment of small batches is bounded, too
-FULL_REASON = "the disk takes nothing more for now"
+SEGMENT_RECORDS = 4096  # so that processing a segment of small batches is bounded, too
+FULL_REASON = "the disk accepts no more data for now"
 
 
 class Volatile:
-    """The journal of a replica that keeps nothing on disk."""
+    """The journal of a replica that stores nothing on disk."""
 
     configuration: Configuration | None = None  # the last one that this replica belonged to
-    whole: Whole | None = None  # in which configuration the region's stream was whole, last
+    whole: Whole | None = None  # the last configuration in which the region's stream was complete
 
     def __init__(self, history: History) -> None:
         self._history = history
 
     @property
     def has_room(self) -> bool:
-        """Whether more may be taken in: the disk works and is not far behind."""
+        """Whether more events may be accepted: the disk works and is not far behind."""
         return True
 
     @property
     def has_failed(self) -> bool:
-        """Whether the disk takes nothing for now."""
+        """Whether the disk accepts nothing for now."""
         return False
 
     def restore(self, stored: Iterable[m.StoredSegment]) -> None:
-        """Put what an earlier process left into Hist and the publications."""
+        """Restore Hist and the publications that an earlier process left."""
 
     def write(self, *messages: Any) -> None:
-        """Have these on disk with the next `flush`."""
+        """Write these messages with the next `flush`."""
 
     def note_committed(self) -> None:
-        """More is committed: the disk is to say so before long."""
+        """Note that more is committed, which must be recorded on disk soon."""
 
     def truncate(self, stream: int) -> None:
-        """Hist has just been truncated to its present cnt: what is beyond is void on disk, too."""
+        """Note that Hist has been truncated to its present cnt: later events are void on disk, too."""
 
     def start_over(self, history: History) -> None:
-        """All that was stored is void; this empty Hist is in its place."""
+        """Void everything stored and continue with this empty Hist."""
         self._history = history
 
     def flush(self) -> None:
-        """Ask for what was written to be appended; once per input."""
+        """Append the written messages; called once per input."""
 
     def note_synced(self, appended: int) -> Sequence[int]:
-        """The first so many Append are on disk for good. Returns the streams of which more is stored now."""
+        """Note that the first `appended` Append effects are durable. Return the streams with more durable
+        events.
+        """
         return ()
 
     def note_failed(self) -> None:
-        """The disk takes nothing until the next `note_synced`."""
+        """Note that the disk accepts nothing until the next `note_synced`."""
 
     def check(self) -> None:
-        """Assert that no more counts as stored than there is."""
+        """Assert that no more events count as stored than exist."""
         for number, stream in self._history.streams.items():
-            assert self.stored(number) <= stream.cnt, "stored more than there is"
+            assert self.stored(number) <= stream.cnt, "stored more events than there are"
 
     def stored(self, stream: int) -> int:
-        """How far the stream is on disk for good; here, as far as it is in memory."""
+        """Return the last durable event of the stream; without a disk, the last one in memory."""
         return self._history.streams[stream].cnt
 
 
 class Journal(Volatile):
-    """The journal of a durable replica. `emit` asks for an effect."""
+    """The journal of a durable replica. `emit` emits an effect."""
 
     def __init__(
         self,
@@ -127,31 +129,33 @@ class Journal(Volatile):
         self._unsynced_bytes = 0
         self._synced = dict.fromkeys(history.streams, 0)
         self._committed = dict.fromkeys(history.streams, 0)  # as written
-        self._is_unmarked = False  # more is committed than the disk says
+        self._is_unmarked = False  # more is committed than the disk records
         self._failed = False
-        self._holes: dict[int, str] = {}  # while restoring: what is missing before events not yet void
+        self._holes: dict[
+            int, str
+        ] = {}  # during restore: events missing before later ones that are not yet void
 
     @property
     def has_room(self) -> bool:
-        """Whether more may be taken in: the disk works and is not far behind."""
+        """Whether more events may be accepted: the disk works and is not far behind."""
         return not self._failed and self._unsynced_bytes < self._unsynced_limit_bytes
 
     @property
     def has_failed(self) -> bool:
-        """Whether the disk takes nothing for now."""
+        """Whether the disk accepts nothing for now."""
         return self._failed
 
     def stored(self, stream: int) -> int:
-        """How far the stream is on disk for good."""
+        """Return the last durable event of the stream."""
         return self._synced[stream]
 
-    # --- Coming back
+    # --- Restoring
 
     def restore(self, stored: Iterable[m.StoredSegment]) -> None:
-        """Put what an earlier process left into Hist and the publications, and collect what it had collected.
+        """Restore Hist and the publications that an earlier process left, and collect what it had collected.
 
-        Events that were truncated later may stand there without those before them: compaction knew already.
-        Raises StorageError if it does not fit together.
+        Events that were truncated later may be present without their predecessors, because compaction has
+        already removed these. Raises StorageError if the log is inconsistent.
         """
         for segment in stored:
             known = Segment(segment.number)
@@ -164,7 +168,7 @@ class Journal(Volatile):
         for hole in self._holes.values():
             raise StorageError(hole)
         for stream, history in self._history.streams.items():
-            assert history.committed <= history.cnt, "committed, but not there"
+            assert history.committed <= history.cnt, "committed events that are missing"
             self._synced[stream] = history.cnt
             self._committed[stream] = history.committed
 
@@ -193,7 +197,7 @@ class Journal(Volatile):
     def _replay_batch(self, batch: Events | SparseEvents, segment: int) -> None:
         stream = self._history.streams.get(batch.stream)
         if stream is None:
-            raise StorageError(f"segment {segment} has stream {batch.stream}, which this run does not")
+            raise StorageError(f"segment {segment} has stream {batch.stream}, which is not in this run")
         if last_seq(batch) <= stream.cnt:
             return
         if batch.first_seq > stream.cnt + 1:
@@ -219,7 +223,7 @@ class Journal(Volatile):
     # --- Writing
 
     def write(self, *messages: Any) -> None:
-        """Have these on disk with the next `flush`."""
+        """Write these messages with the next `flush`."""
         self._waiting.extend(messages)
         for message in messages:
             if isinstance(message, Configuration):
@@ -228,11 +232,11 @@ class Journal(Volatile):
                 self.whole = message
 
     def note_committed(self) -> None:
-        """With what is written next, or alone once the disk has nothing else to do."""
+        """Record the commit with the next messages, or alone when the disk is idle."""
         self._is_unmarked = True
 
     def truncate(self, stream: int) -> None:
-        """Hist has just been truncated to its present cnt: what is beyond is void on disk, too."""
+        """Note that Hist has been truncated to its present cnt: later events are void on disk, too."""
         cnt = self._history.streams[stream].cnt
         self.write(Follow(0, (Counter(stream, cnt),)))
         for counters in (self._synced, *(entry[2] for entry in self._unsynced)):
@@ -240,13 +244,13 @@ class Journal(Volatile):
                 counters[stream] = min(counters[stream], cnt)
 
     def start_over(self, history: History) -> None:
-        """All that was stored is void; this empty Hist is in its place."""
+        """Void everything stored and continue with this empty Hist."""
         self._history = self.compaction.history = history
         for stream in history.streams:
             self.truncate(stream)
 
     def flush(self) -> None:
-        """Ask for what was written to be appended; and once in a while, for some compaction."""
+        """Append the written messages, and occasionally run a step of compaction."""
         if not self._waiting and (not self._is_unmarked or self._unsynced):
             return
         messages, self._waiting = self._waiting, []
@@ -273,9 +277,10 @@ class Journal(Volatile):
             self.compaction.step(size_bytes)
 
     def _marks(self, messages: Sequence[Any], *, first: bool) -> list[Any]:
-        """What is committed, if that has changed; at a segment's start, all of the replica's standing.
+        """Return STORED for changed commit counters; at a segment's start, also the replica's position.
 
-        But for what these messages say themselves, which holds behind those before it.
+        Positions that `messages` contain themselves are left out: they hold only after the messages before
+        them.
         """
         marks: list[Any] = []
         if first:
@@ -292,11 +297,13 @@ class Journal(Volatile):
             marks.append(Stored(tuple(Counter(stream, cnt) for stream, cnt in grown.items())))
         return marks
 
-    # --- What the disk says
+    # --- Results from the disk
 
     def note_synced(self, appended: int) -> Sequence[int]:
-        """The first so many Append are on disk for good. Returns the streams of which more is stored now."""
-        assert appended <= self._appended, "the disk has what was never written"
+        """Note that the first `appended` Append effects are durable. Return the streams with more durable
+        events.
+        """
+        assert appended <= self._appended, "the disk reports more than was written"
         self._failed = False
         grown: dict[int, None] = {}
         while self._unsynced and self._unsynced[0][0] <= appended:
@@ -304,12 +311,12 @@ class Journal(Volatile):
             self._unsynced_bytes -= size_bytes
             for stream, cnt in counters.items():
                 if cnt > self._synced[stream]:
-                    assert cnt <= self._history.streams[stream].cnt, "on disk, but void"
+                    assert cnt <= self._history.streams[stream].cnt, "void events on disk"
                     self._synced[stream] = cnt
                     grown[stream] = None
-        assert self._unsynced or not self._unsynced_bytes, "bytes of nothing"
+        assert self._unsynced or not self._unsynced_bytes, "bytes without messages"
         return list(grown)
 
     def note_failed(self) -> None:
-        """The disk takes nothing until the next `note_synced`."""
+        """Note that the disk accepts nothing until the next `note_synced`."""
         self._failed = True

@@ -1,12 +1,14 @@
-"""Collection by key in one stream (paper 3.4): which events SAME_KEY events collect, and taking them out.
+"""Collection by key in one stream (paper 3.4): finding the events that SAME_KEY events collect, and removing
+them.
 
-Work is done in portions, each bounded, in the order of the stream:
-1. index: enter the keys of committed events; whoever is not the last with its key is dead if the later event
-   is a SAME_KEY event. Data events collect nothing: those before them with their key wait in `_earlier`.
+Work is done in bounded portions, in the order of the stream:
+1. index: enter the keys of committed events. If the later event is a SAME_KEY event, the previous event with
+  the key is dead. Data events collect nothing: earlier events with their key wait in `_earlier`.
 2. settle: count the dead events of each batch, many at a time.
-3. compact: a batch of which half is dead is replaced by a sparse one, joined with its neighbour if both are
-   small. So what is kept is at most about twice what is live, and batches do not become ever smaller.
-Whether an event is dead is nowhere marked: it is alive if the index has it.
+3. compact: replace a batch with half of its events dead by a sparse one, joined with its neighbour if both
+are
+  small. So the stored events are at most about twice the live ones, and batches do not become ever smaller.
+Dead events have no mark: an event is alive if the index has it.
 
 A joined batch has the time of its newest events: OLDER_THAN may collect the others later than it could.
 """
@@ -36,15 +38,15 @@ from node.protocols.sprinkler.storage.key_index import (
     Seqs,
 )
 
-PORTION = 8192  # events that are indexed in one go
+PORTION = 8192  # events that are indexed in one step
 SETTLED_AT_ONCE = 32_768  # dead events
-JOINED_BYTES = 65_536  # batches grow to this when they are joined
-EARLIER_BYTES = 256  # of memory for a key with an event before its last one
-SMALL_BYTES = 8192  # a batch below this is looked at for joining even if all of it is live
+JOINED_BYTES = 65_536  # maximum size of joined batches
+EARLIER_BYTES = 256  # memory for a key with an event before its last one
+SMALL_BYTES = 8192  # a smaller batch is a candidate for joining even if all of it is live
 
 
 class KeyCollection:
-    """What is known of one stream's keys. It changes the stream's list of batches."""
+    """State of one stream's keys. It changes the stream's list of batches."""
 
     def __init__(self, batches: BatchList, key_bytes: int) -> None:
         self.dead = 0  # events that are collected but still in the list
@@ -53,18 +55,18 @@ class KeyCollection:
         self._index: Any = NumberIndex() if key_bytes <= NUMBER_BYTES else LongKeyIndex()
         self._indexed = 0  # keys are entered up to here
         self._earlier: dict[int | bytes, list[int]] = {}  # key -> live events before the last one with it
-        self._earlier_limit = SWEPT_FROM  # size at which entries of dropped events are taken out
+        self._earlier_limit = SWEPT_FROM  # size at which entries of dropped events are removed
         self._pending: list[Seqs] = []  # dead, not settled
         self._pending_count = 0
         self._halfdead: deque[int] = deque()  # ends of batches that may be compacted
 
     @property
     def used_bytes(self) -> int:
-        """Memory that is used, besides the batches."""
+        """Memory in use, besides the batches."""
         return int(self._index.used_bytes) + EARLIER_BYTES * len(self._earlier) + 8 * self._pending_count
 
     def dropped(self, position: int) -> None:
-        """The first batch, at this position, is about to be dropped."""
+        """Prepare for the removal of the first batch, which is at this position."""
         end = self._list.last_seqs[position]
         pending = self._pending_count
         if pending:
@@ -73,12 +75,12 @@ class KeyCollection:
         self._index.floor = end
 
     def alive_until(self, batch: Batch, seq: int) -> int:
-        """How many of the batch's events up to `seq` are not collected by key."""
+        """Return how many of the batch's events up to `seq` are not collected by key."""
         seqs = sequence_numbers(batch)
         return int((self._alive(batch, seqs) & (seqs <= seq)).sum())
 
     def collect_some(self, applied: int, work: int) -> bool:
-        """Go on, up to `applied`, for about `work` looks at an event. Whether there is more to do."""
+        """Continue up to `applied`, with about `work` event inspections. Return whether more is left."""
         while work > 0:
             if self._pending_count >= SETTLED_AT_ONCE:
                 work -= self._settle()
@@ -166,7 +168,7 @@ class KeyCollection:
     # --- 3. compact
 
     def _compact(self, end: int) -> int:
-        """Take the dead events out of the batch that ends here, and join it with the one before."""
+        """Remove the dead events from the batch that ends here, and join it with the one before."""
         kept = self._list
         position = kept.after(end - 1)
         if position == len(kept.batches) or kept.last_seqs[position] != end or end > self._indexed:
@@ -191,7 +193,7 @@ class KeyCollection:
         return whole.count
 
     def _may_join(self, position: int, batch: Batch, live_bytes: int, end: int) -> bool:
-        """Whether the batch at this position is worth joining with what follows it."""
+        """Return whether the batch at this position is worth joining with its successor."""
         before = self._list.at(position)
         size = len(before.payload)
         return (
@@ -203,13 +205,13 @@ class KeyCollection:
         )
 
     def _forget_pending(self, first: int, last: int) -> None:
-        """Dead events that are taken out before they were counted."""
+        """Forget dead events that were removed before they were counted."""
         seqs = np.concatenate(self._pending)
         self._pending = [seqs[(seqs < first) | (seqs > last)]]
         self._pending_count = len(self._pending[0])
 
     def _alive(self, batch: Batch, seqs: Seqs) -> NDArray[np.bool_]:
-        """Which events of an indexed batch are not collected by key."""
+        """Return which events of an indexed batch are not collected by key."""
         if not self._has_keys(batch):
             return np.ones(batch.count, np.bool_)
         keys, keyed, positions = keyed_events(batch, seqs, self._key_bytes, 0, batch.count)
@@ -227,5 +229,5 @@ class KeyCollection:
 
 
 def list_of(keys: Any) -> list[Any]:
-    """Keys as a dictionary takes them."""
+    """Return keys as hashable objects."""
     return keys if isinstance(keys, list) else keys.tolist()

@@ -1,11 +1,12 @@
-"""For each key of a stream, the last event that has it: what collection by key looks up (paper 3.4).
+"""Index of the last event for each key of a stream, used by collection by key (paper 3.4).
 
-Tens of millions of keys, thousands of them at a time, without ever stopping for long. Keys of up to 8 bytes
-are numbers in a hash table made of segments (extendible hashing): linear probing within a segment, all keys
-of a call at once with NumPy; a segment that gets full is split alone, so that the table grows without being
-rebuilt. About 32 bytes a key. Longer keys are in a plain dictionary.
+It handles tens of millions of keys, thousands of them per call, without long pauses. Keys of up to 8 bytes
+are numbers in a hash table of segments (extendible hashing): linear probing within a segment, all keys of a
+call at once with NumPy; a segment that becomes full is split alone, so that the table grows without a
+rebuild. It takes about 32 bytes a key. Longer keys are in a plain dictionary.
 
-Sequence numbers up to `floor` are gone from Hist. Their entries are dropped when their segment is full.
+Events with sequence numbers up to `floor` are no longer in Hist. Their entries are dropped when their segment
+is full.
 """
 
 from collections.abc import Sequence
@@ -17,36 +18,36 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.uint64]
 Seqs = NDArray[np.int64]
 
-NUMBER_BYTES = 8  # keys of at most so many are numbers
+NUMBER_BYTES = 8  # maximum length of keys that are stored as numbers
 SEGMENT = 4096  # slots
-FILLED = 2800  # slots of a segment in use, at most
-INSERTED_AT_ONCE = 512  # new keys; with FILLED, a bound on what one call may put in a segment
+FILLED = 2800  # maximum of used slots in a segment
+INSERTED_AT_ONCE = 512  # new keys; with FILLED, this bounds what one call may put in a segment
 MULTIPLIERS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93))
 SHIFT = np.uint64(32)
 WITHIN = np.uint64(SEGMENT - 1)
-LONG_KEY_BYTES = 144  # of memory for a key in a dictionary, besides its bytes
-SWEPT_FROM = 4096  # entries of a dictionary, before those of events that are gone are looked for
+LONG_KEY_BYTES = 144  # memory for a key in a dictionary, besides its bytes
+SWEPT_FROM = 4096  # entries of a dictionary before those of removed events are dropped
 NEW = -1  # in a slot whose sequence number is not known yet
 
 
 class KeyIndex(Protocol):
-    """An index of one stream's keys. `keys` and `seqs` belong together and are in the stream's order."""
+    """An index of one stream's keys. `keys` and `seqs` are parallel, in the stream's order."""
 
     floor: int
 
     @property
     def used_bytes(self) -> int:
-        """Bytes of memory that the index takes."""
+        """Bytes of memory that the index uses."""
 
     def exchange(self, keys: Any, seqs: Seqs) -> tuple[NDArray[np.int64], Seqs]:
         """Enter these events as the last ones with their keys.
 
-        Returns the events that are no longer the last ones with theirs (of those given and of those from
-        before): which of `keys` each has, by position, and its sequence number.
+        Returns the events, given or earlier, that are no longer the last ones with their key: the position of
+        the key in `keys`, and the event's sequence number.
         """
 
     def last(self, keys: Any) -> Seqs:
-        """For each of these keys the last event that has it; 0 if there is none."""
+        """Return for each of these keys the last event that has it; 0 if there is none."""
 
 
 class NumberIndex:
@@ -55,9 +56,9 @@ class NumberIndex:
     def __init__(self) -> None:
         self.floor = 0
         self._depth = 1  # bits of the hash that choose a place of the directory
-        self._directory = np.array([0, 1], np.int64)  # -> segment
+        self._directory = np.array([0, 1], np.int64)  # bits of the hash that select an entry of the directory
         self._depths = [1, 1]  # bits that all keys of a segment share
-        self._used = np.zeros(2, np.int64)  # slots of each segment in use
+        self._used = np.zeros(2, np.int64)  # used slots of each segment
         self._keys = np.zeros(2 * SEGMENT, np.uint64)
         self._seqs = np.zeros(2 * SEGMENT, np.int64)  # 0: the slot is empty
 
@@ -79,7 +80,7 @@ class NumberIndex:
                 self._insert_new(missing[start : start + INSERTED_AT_ONCE])
             slots, _ = self._find(keys, hashes)
         before = self._seqs[slots]
-        self._seqs[slots] = seqs  # where a key comes more than once, its last event stays
+        self._seqs[slots] = seqs  # for a repeated key, its last event stays
         is_last = self._seqs[slots] == seqs
         displaced = is_last & (before > self.floor)
         repeated = ~is_last
@@ -92,18 +93,20 @@ class NumberIndex:
         return np.where(found, self._seqs[slots], 0)
 
     def _find(self, keys: Numbers, hashes: Numbers) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The slot of each key, and whether it is there; if not, the slot is an empty one."""
+        """Return the slot of each key, and whether the key is in it; if not, the slot is empty."""
         slots = self._first_slots(hashes)
-        found, going_on = self._look(slots, keys)
+        found, going_on = self._compare(slots, keys)
         active = going_on.nonzero()[0]
         while len(active):
             at = slots[active] = next_slot(slots[active])
-            found[active], going_on = self._look(at, keys[active])
+            found[active], going_on = self._compare(at, keys[active])
             active = active[going_on]
         return slots, found
 
-    def _look(self, slots: NDArray[np.int64], keys: Numbers) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which keys are in these slots, and which are not, but others."""
+    def _compare(
+        self, slots: NDArray[np.int64], keys: Numbers
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which keys are in these slots, and which slots have other keys."""
         taken = self._seqs[slots] != 0
         found = self._keys[slots] == keys
         found &= taken
@@ -114,7 +117,7 @@ class NumberIndex:
         return segments * SEGMENT + (hashes & WITHIN).view(np.int64)
 
     def _insert_new(self, keys: Numbers) -> None:
-        """Give slots to keys that have none and differ from each other."""
+        """Assign slots to distinct keys that have none."""
         hashes = hash_of(keys)
         while True:
             segments = self._first_slots(hashes) // SEGMENT
@@ -123,22 +126,22 @@ class NumberIndex:
             if not len(full):
                 break
             for segment in full.tolist():
-                self._relieve(segment)
+                self._make_room(segment)
         self._used += coming
-        self._put(keys, np.full(len(keys), NEW, np.int64), self._first_slots(hashes))
+        self._insert(keys, np.full(len(keys), NEW, np.int64), self._first_slots(hashes))
 
-    def _put(self, keys: Numbers, seqs: Seqs, slots: NDArray[np.int64]) -> None:
-        """Write different keys into the first empty slots from these on."""
+    def _insert(self, keys: Numbers, seqs: Seqs, slots: NDArray[np.int64]) -> None:
+        """Write distinct keys into the first empty slots from these on."""
         while len(keys):
             empty = np.nonzero(self._seqs[slots] == 0)[0]
             self._keys[slots[empty]] = keys[empty]
             self._seqs[slots[empty]] = seqs[empty]
             waiting = np.ones(len(keys), np.bool_)
-            waiting[empty] = self._keys[slots[empty]] != keys[empty]  # another took the same slot
+            waiting[empty] = self._keys[slots[empty]] != keys[empty]  # another key took the same slot
             keys, seqs, slots = keys[waiting], seqs[waiting], next_slot(slots[waiting])
 
-    def _relieve(self, segment: int) -> None:
-        """Drop the segment's entries of events that are gone; split it if that is not enough."""
+    def _make_room(self, segment: int) -> None:
+        """Drop the segment's entries of removed events; split it if that is not enough."""
         place = slice(segment * SEGMENT, (segment + 1) * SEGMENT)
         kept = (self._seqs[place] > self.floor) | (self._seqs[place] == NEW)
         keys, seqs = self._keys[place][kept], self._seqs[place][kept]
@@ -146,10 +149,10 @@ class NumberIndex:
         self._used[segment] = len(keys)
         if len(keys) > FILLED // 2:
             self._split(segment, keys)
-        self._put(keys, seqs, self._first_slots(hash_of(keys)))
+        self._insert(keys, seqs, self._first_slots(hash_of(keys)))
 
     def _split(self, segment: int, keys: Numbers) -> None:
-        """Share the segment's part of the directory with a new segment."""
+        """Divide the segment's part of the directory with a new segment."""
         if self._depths[segment] == self._depth:
             self._directory = np.repeat(self._directory, 2)
             self._depth += 1
@@ -201,7 +204,7 @@ class LongKeyIndex:
 
 
 def hash_of(keys: Numbers) -> Numbers:
-    """A well mixed number for each key; no two keys have the same."""
+    """Return a well mixed number for each key; distinct keys have distinct numbers."""
     mixed = keys * MULTIPLIERS[0]
     mixed ^= mixed >> SHIFT
     mixed *= MULTIPLIERS[1]
@@ -210,5 +213,5 @@ def hash_of(keys: Numbers) -> Numbers:
 
 
 def next_slot(slots: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The next slot of the same segment; after its last one comes its first."""
+    """Return the next slot of the same segment; the first one follows the last one."""
     return (slots & ~(SEGMENT - 1)) | ((slots + 1) & (SEGMENT - 1))

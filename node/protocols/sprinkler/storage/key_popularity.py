@@ -1,15 +1,15 @@
-"""Which keys events are about: the workload of the paper's evaluation of collection (5.4).
+"""Keys of events: the workload of the paper's evaluation of collection (5.4).
 
 Popularity by rank: the key of rank k is chosen in proportion to k ** -skew, among `count` keys (Zipf) or
-among all positive numbers (Zeta). Insertions bring new keys among a finite set: Poisson arrivals of both
-kinds, so that each event is an insertion with the same chance; a new key takes a rank that is drawn from the
-Zeta distribution, and those from there on are pushed down by one. So old keys become less popular.
+among all positive numbers (Zeta). Insertions bring new keys to a finite set: Poisson arrivals of both kinds,
+so that each event is an insertion with the same probability; a new key takes a rank that is drawn from the
+Zeta distribution, and the following ones are moved down by one. So old keys become less popular.
 
-Readings (checklist): lambda is the number of invalidations for each insertion; unbounded keys are drawn
-straight from Zeta, without insertions; savings depend on the number of events, which has to be said. A tick
-(Fig. 9) is the mean time between two insertions. An insertion is an event about the new key.
+Interpretation (checklist): lambda is the number of invalidations for each insertion; unbounded keys are drawn
+directly from Zeta, without insertions; savings depend on the number of events, which must be stated. A tick
+(Fig. 9) is the mean time between two insertions. An insertion is an event with the new key.
 
-The generator is NumPy's, seeded from the injected one: the same seed makes the same keys.
+The generator is NumPy's, seeded from the injected one: the same seed gives the same keys.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from node.core import machine as m
 
 KEY_BYTES = 8
 SEED_MAX = 1 << 62
-FIRST_KEYS_DRAWN = 1024  # cumulative weights are made for twice as many keys each time that more are needed
+FIRST_KEYS_DRAWN = 1024  # cumulative weights are computed for twice the number of keys needed
 
 Ranks = NDArray[np.int64]
 
@@ -35,7 +35,7 @@ class Popularity:
         self._cumulative = np.cumsum(np.arange(1, FIRST_KEYS_DRAWN + 1) ** -skew)
 
     def ranks(self, uniform: NDArray[np.float64], counts: Ranks) -> Ranks:
-        """Ranks from 1 on, one for each uniform number, each among that many keys."""
+        """Draw ranks from 1 on, one for each uniform number, each among the number of keys in `counts`."""
         if not len(counts):
             return np.zeros(0, np.int64)
         most = int(counts.max())
@@ -47,7 +47,7 @@ class Popularity:
 
 
 class Keys:
-    """The keys of one driver's events, one after the other."""
+    """The keys of one driver's events, in sequence."""
 
     def __init__(
         self,
@@ -57,24 +57,24 @@ class Keys:
         insertions: float,
         rng: m.Randomness,
     ) -> None:
-        """`count`: keys at first. `insertions`: share of events that bring a new key."""
+        """Create the keys. `count`: initial number. `insertions`: share of events that bring a new key."""
         self._distribution = distribution
         self._skew = skew
         self._count = count
         self._insertions = insertions if distribution != "zeta" else 0.0
         self._random = np.random.Generator(np.random.PCG64(rng.randrange(SEED_MAX)))
         self._popularity = Popularity(skew if distribution == "zipf" else 0.0)
-        self._unpopular: list[int] = []  # keys, the most popular one last: that is where insertions are cheap
+        self._unpopular: list[int] = []  # keys, the most popular one last, so that insertions are cheap
         if self._insertions:
             self._unpopular = list(range(count, 0, -1))
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any], rng: m.Randomness) -> "Keys":
-        """From a workload's `keys`."""
+        """Create the keys from a workload's `keys`."""
         return cls(given["distribution"], given["skew"], given["count"], given["insertions"], rng)
 
     def draw(self, count: int) -> NDArray[np.int64]:
-        """The keys of the next events, as numbers from 1 on."""
+        """Draw the keys of the next events, as numbers from 1 on."""
         if self._distribution == "zeta":
             return self._random.zipf(self._skew, count)
         inserted = self._random.random(count) < self._insertions
@@ -87,12 +87,12 @@ class Keys:
         return self._in_turn(ranks.tolist(), inserted)
 
     def draw_bytes(self, count: int) -> list[bytes]:
-        """The keys of the next events, as the first bytes of an event."""
+        """Draw the keys of the next events, as the first bytes of an event."""
         joined = self.draw(count).astype(">i8").tobytes()
         return [joined[start : start + KEY_BYTES] for start in range(0, len(joined), KEY_BYTES)]
 
     def _in_turn(self, ranks: list[int], inserted: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Ranks to keys; each insertion changes who has which rank from then on."""
+        """Convert ranks to keys; each insertion changes the ranks of later events."""
         keys, ranked = [], self._unpopular
         for rank, is_new in zip(ranks, inserted.tolist(), strict=True):
             if is_new:
@@ -103,21 +103,21 @@ class Keys:
 
 
 def zeta_ranks(random: np.random.Generator, skew: float, most: Ranks) -> Ranks:
-    """The ranks of new keys (5.4): Zeta, or the last one of those that there are then."""
-    if skew <= 1:  # there is no such distribution: anywhere
+    """Draw the ranks of new keys (5.4): Zeta, or the last present rank."""
+    if skew <= 1:  # Zeta is undefined: use a uniform rank
         return (random.random(len(most)) * most).astype(np.int64) + 1
     return np.minimum(random.zipf(skew, len(most)), most)
 
 
 def invalidations_by_age(skew: float, per_insertion: float, ticks: int, rng: m.Randomness) -> Ranks:
-    """Figure 9: how many invalidations hit keys that were inserted so many ticks before (the index).
+    """Count invalidations by the age of their key in ticks (the index), for Figure 9.
 
-    One key is inserted in each tick, at a rank from the Zeta distribution; then Poisson many keys are
-    invalidated, `per_insertion` (lambda) on average, by the popularity of the keys that there are.
+    One key is inserted in each tick, at a rank from the Zeta distribution; then a Poisson number of keys is
+    invalidated, `per_insertion` (lambda) on average, by the popularity of the present keys.
     """
     random = np.random.Generator(np.random.PCG64(rng.randrange(SEED_MAX)))
     popularity = Popularity(skew)
-    inserted: list[int] = []  # when each key was, the most popular one last
+    inserted: list[int] = []  # insertion tick of each key, the most popular one last
     places = zeta_ranks(random, skew, np.arange(1, ticks + 1)).tolist()
     numbers = random.poisson(per_insertion, ticks)
     counts = np.repeat(np.arange(1, ticks + 1), numbers)

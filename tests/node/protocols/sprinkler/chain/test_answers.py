@@ -133,7 +133,7 @@ def test_who_asks_and_asks_without_reading_is_dropped():
         peer.ask(1, 10_000)
     assert peer.dropped == []
     peer.ask(1, 10_000)
-    assert peer.dropped == ["asks for more than it reads"]
+    assert peer.dropped == ["requests more than it reads"]
 
 
 @pytest.mark.parametrize("room_bytes", [BATCH_BYTES, 3 * BATCH_BYTES])
