@@ -1,13 +1,13 @@
 """Markers in the UDP datagrams of one host's capture: events that programs send without a connection.
 
-A datagram is searched alone. There is no stream in which its events would have an offset, and yet what left
-one host has to be found again where it came, so a row of MESSAGES has the event's sequence number for an
-offset, and a "connection" for each stream and for each time that this event went this way: the second time
-that an event is sent from one port to another is told from the first, and each stands in the order of
-sequence numbers. (If the first never came, the second is taken for it where it comes.) What is given out is
-put in this order within the time that segments wait, too.
+Each datagram is searched on its own. Datagrams have no stream offset, but an event must be matched between
+its sender's and its receiver's capture. A row of MESSAGES therefore has the event's sequence number as its
+offset, and a "connection" number made of the stream and the number of earlier transmissions of the same event
+in the same direction. Retransmissions are thereby distinct, and each "connection" is ordered by sequence
+number. If the first transmission is lost, the receiver's side takes the second one for the first. Rows are
+emitted in this order, after the time that TCP segments wait too.
 
-Datagrams that IP cut into fragments are searched as far as their first fragment goes.
+If a datagram is fragmented, only its first fragment is searched.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ class _Event:
     t_ns: int
     stream: int
     seq: int
-    time: int  # how often it had gone this way before
+    time: int  # number of earlier transmissions in this direction
     length: int
 
 
@@ -47,7 +47,7 @@ class _Way:
         self.counts = Decoding()
         self.datagrams = self.bytes = 0
         self.waiting: list[_Event] = []
-        self._times: Counter[tuple[int, int]] = Counter()  # that an event was seen
+        self._times: Counter[tuple[int, int]] = Counter()  # transmissions per (stream, sequence number)
 
     def add(self, t_ns: int, stream: int, seq: int, length: int) -> None:
         if stream >= STREAMS_MAX or seq >= SEQ_MAX:
@@ -59,7 +59,7 @@ class _Way:
 
 
 class Datagrams:
-    """All datagrams of one host's capture, which comes window by window. name: the columns of a direction."""
+    """All datagrams of one host's capture, read window by window. name: returns a direction's columns."""
 
     def __init__(
         self, data: Bytes, markers: Markers, name: Callable[[Direction], dict[str, Any]], horizon_ns: int
@@ -73,7 +73,7 @@ class Datagrams:
         self._latest_ns = 0
 
     def passing(self, window: Iterable[Columns]) -> Iterator[Columns]:
-        """Search the packets that came next, and hand them on."""
+        """Search the next packets and yield them unchanged."""
         for columns in window:
             rows = np.flatnonzero(
                 (columns["proto"] == UDP) & (columns["payload_length"] > 0) & (columns["dport"] > 0)
@@ -85,11 +85,11 @@ class Datagrams:
             yield columns
 
     def settled(self) -> list[pa.RecordBatch]:
-        """The events that are old enough."""
+        """Return the events older than the horizon."""
         return self._given_out(self._latest_ns - self._horizon_ns)
 
     def end(self) -> tuple[list[pa.RecordBatch], list[dict[str, Any]]]:
-        """What is left, and a row of DECODING for each direction that had events."""
+        """Return the remaining events, and a row of DECODING for each direction that had events."""
         batches = self._given_out(None)
         return batches, [_count(way) for way in self._ways.values()]
 
