@@ -50,7 +50,7 @@ Take = Callable[[Record], None]
 
 
 class TlsRecords:
-    """Cuts one stream, given in parts as to `MarkerDecoder`, into records; finds events if it is cleartext."""
+    """Cuts one stream, given in parts as to `MarkerDecoder`, into records; finds events in cleartext."""
 
     def __init__(
         self, data: Bytes, markers: Markers, names: Mapping[str, Any], *, synchronised: bool

@@ -37,7 +37,7 @@ class Tshark:
     """tshark on this machine, with a profile in a folder that must exist as long as this is used."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises AnalysisError if tshark is not installed, or does not work."""
+        """Find tshark and write the profile. Raises AnalysisError if it is missing or does not work."""
         found = shutil.which(PROGRAM)
         if found is None:
             raise AnalysisError(f"{PROGRAM} is not installed; it decrypts TLS connections")
