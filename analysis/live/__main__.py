@@ -1,16 +1,17 @@
-"""`python -m analysis.live RUN_DIRECTORY`: watches a run; started and spoken to by `cutset run --live`.
+"""`python -m analysis.live RUN_DIRECTORY`: watches a run. `cutset run --live` starts it and sends requests.
 
-Takes JSON lines on standard input: the run's own messages (`did`), and what to do (`do`):
+It reads JSON lines from standard input: the run's own messages (`did`), and requests (`do`):
 
-    captured   nothing is written any more: read the rest, say "read", and let Spark go
-    report     the report stands at `path`, with `verdict`: open pages turn into it; say "shown" then
-    end        let pages go and end; so does the end of input
+    captured   captures have ended: read the rest, send "read", and stop Spark
+    report     the report is at `path`, with `verdict`: open pages load it; then send "shown"
+    end        disconnect pages and exit; the end of input does the same
 
-and tells JSON lines on standard output: `watching` (url), `ready` (to read: what takes long is done),
-`timelines` (figures, twice a second), `read`, `shown`, and `unwatched` (text) when it can show nothing more.
-Whatever happens here, the run does not notice: it waits a while for "ready", and from there on this session
-stands back. Not before: Spark gives its Python ten seconds to start, which one that stands back on a busy
-machine never keeps.
+It writes JSON lines to standard output: `watching` (url), `ready` (the slow start is complete), `timelines`
+(figures, twice per second), `read`, `shown`, and `unwatched` (text) when it can show no further data.
+
+Errors here do not affect the run: it waits for "ready" for a limited time. After "ready" this session lowers
+its priority, not before: Spark gives its Python processes ten seconds to start, which fails on a busy machine
+with low priority.
 """
 
 import contextlib
@@ -38,7 +39,7 @@ Json = dict[str, Any]
 
 
 def main(path: str) -> int:
-    """Watch the run in this directory until told to end; returns the exit code."""
+    """Watch the run in this directory until the request to end. Does not return: ends the process."""
     told: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(told,), name="told", daemon=True).start()
     view = View(RunDirectory(Path(path)))
@@ -65,12 +66,12 @@ def main(path: str) -> int:
                     _tell_figures(view, reading)
         server.stop()
     leave_nothing()
-    # Java and the workers end with their pipes; waiting for them would hold up the command.
+    # Java and the workers end with their pipes; waiting for them would delay the command.
     os._exit(0)
 
 
 def _reading(view: View, work: Path) -> LiveRead | RecordedRead:
-    """What reads the run: of programs, what their clients write down; else packets, through Spark."""
+    """Return the reader of the run: of delivery records for programs, otherwise of packets with Spark."""
     if view.is_of_programs:
         return RecordedRead(
             view.run, view.metadata, view.take_batches, on_ready=_get_ready, on_end=lambda: _tell("read")
@@ -79,7 +80,7 @@ def _reading(view: View, work: Path) -> LiveRead | RecordedRead:
 
 
 def _get_ready() -> None:
-    """Tell that what takes long is done; from here on the processors belong to the run."""
+    """Lower the priority, and report that the start is complete."""
     stand_back()
     _tell("ready")
 
@@ -92,7 +93,7 @@ def _listen(told: "queue.SimpleQueue[Json | None]") -> None:
 
 
 def _next(told: "queue.SimpleQueue[Json | None]") -> Json | None:
-    """The next message; {} when a while has passed without one, None at the end of input."""
+    """Return the next message; {} after TICK_S without one, None at the end of input."""
     try:
         return told.get(timeout=TICK_S)
     except queue.Empty:
@@ -100,7 +101,7 @@ def _next(told: "queue.SimpleQueue[Json | None]") -> Json | None:
 
 
 def _tell(did: str, **fields: Any) -> None:
-    with contextlib.suppress(BrokenPipeError):  # nobody listens any more: the end of input follows
+    with contextlib.suppress(BrokenPipeError):  # the reader has ended; the end of input follows
         sys.stdout.write(json.dumps({"did": did, **fields}) + "\n")
         sys.stdout.flush()
 
