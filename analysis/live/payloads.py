@@ -41,8 +41,8 @@ class _Parts:
                 self.end += size
 
     def at(self, place: int) -> tuple[Path | None, int, int | None]:
-        """Return the part with an offset of the capture, if known; the difference of the offset in the capture
-        and in the part; and where the next part begins.
+        """Return the part at an offset, if known, the shift (offset in the capture minus offset in the part),
+        and where the next part begins.
         """
         number = bisect_right(self.first, place) - 1
         if number < 0 or place >= self.end:
@@ -63,8 +63,8 @@ class Payloads:
     _known: dict[str, _Parts] = field(default_factory=dict)
 
     def find(self, capture: str, places: Integers) -> Iterator[tuple[slice, memoryview, int]]:
-        """Split ascending offsets of a capture by file; yield their slice, the file's bytes, and the difference
-        of offsets in the capture and in the file. Offsets in removed files are left out.
+        """Split ascending offsets of a capture by file; yield their slice, the file's bytes, and the shift
+        (offset in the capture minus offset in the file). Offsets in removed files are left out.
         """
         whole = self.captures / f"{capture}.pcap"
         parts = self._known.setdefault(capture, _Parts())
