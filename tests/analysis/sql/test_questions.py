@@ -120,7 +120,7 @@ def test_a_table_that_a_run_lacks_has_no_rows(runs, ask):
         ("COPY packets TO '/tmp/stolen.parquet'", "disabled"),
         ("INSTALL httpfs", "disabled"),
         ("SET enable_external_access = true", "lock"),
-        ("-- nothing", "no question"),
+        ("-- nothing", "only statements that return rows"),
     ],
 )
 def test_what_cannot_be_answered_is_said_in_a_line(runs, wrong, said):
