@@ -39,7 +39,7 @@ class _Event:
     length: int
 
 
-class _Way:
+class _DirectionState:
     """One direction between two ports."""
 
     def __init__(self, names: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ class Datagrams:
         self._written = markers.written()
         self._name = name
         self._horizon_ns = horizon_ns
-        self._ways: dict[Direction, _Way] = {}
+        self._ways: dict[Direction, _DirectionState] = {}
         self._latest_ns = 0
 
     def passing(self, window: Iterable[Columns]) -> Iterator[Columns]:
@@ -86,11 +86,11 @@ class Datagrams:
 
     def settled(self) -> list[pa.RecordBatch]:
         """Return the events older than the horizon."""
-        return self._given_out(self._latest_ns - self._horizon_ns)
+        return self._sorted_batches(self._latest_ns - self._horizon_ns)
 
     def end(self) -> tuple[list[pa.RecordBatch], list[dict[str, Any]]]:
         """Return the remaining events, and a row of DECODING for each direction that had events."""
-        batches = self._given_out(None)
+        batches = self._sorted_batches(None)
         return batches, [_count(way) for way in self._ways.values()]
 
     def _search(self, columns: Columns, row: int) -> None:
@@ -106,7 +106,7 @@ class Datagrams:
         direction = tuple(int(columns[name][row]) for name in DIRECTION)
         way = self._ways.get(direction)
         if way is None:
-            way = self._ways[direction] = _Way(self._name(direction))
+            way = self._ways[direction] = _DirectionState(self._name(direction))
         way.datagrams += 1
         way.bytes += length
         way.counts.messages += len(found.at)
@@ -116,7 +116,7 @@ class Datagrams:
         for stream, seq, begin, end in zip(found.stream, found.seq, found.at, found.end, strict=True):
             way.add(t_ns, stream, seq, end - begin)
 
-    def _given_out(self, before_ns: int | None) -> list[pa.RecordBatch]:
+    def _sorted_batches(self, before_ns: int | None) -> list[pa.RecordBatch]:
         batches = []
         for way in self._ways.values():
             old = [each for each in way.waiting if before_ns is None or each.t_ns < before_ns]
@@ -128,7 +128,7 @@ class Datagrams:
                 batches.append(self._batch(way, old))
         return batches
 
-    def _batch(self, way: _Way, events: list[_Event]) -> pa.RecordBatch:
+    def _batch(self, way: _DirectionState, events: list[_Event]) -> pa.RecordBatch:
         stream, seq, t_ns = ([getattr(each, name) for each in events] for name in ("stream", "seq", "t_ns"))
         connection = [each.stream * (TIMES_MAX + 1) + each.time for each in events]
         columns = event_columns(stream, seq, self._markers, way.names) | {
@@ -142,7 +142,7 @@ class Datagrams:
         return message_batch(way.names, columns, len(events))
 
 
-def _count(way: _Way) -> dict[str, Any]:
+def _count(way: _DirectionState) -> dict[str, Any]:
     nothing = ("retransmitted_segments", "retransmitted_bytes", "stray_segments", "missing_bytes")
     return {
         **{name: value.as_py() for name, value in way.names.items()},

@@ -40,16 +40,16 @@ Json = dict[str, Any]
 
 def main(path: str) -> int:
     """Watch the run in this directory until the request to end. Does not return: ends the process."""
-    told: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(told,), name="told", daemon=True).start()
+    messages: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(messages,), name="told", daemon=True).start()
     view = View(RunDirectory(Path(path)))
     server = Server(view.board)
     server.start()
-    _tell("watching", url=server.url)
+    _send("watching", url=server.url)
     with scratch("cutset-live-", Path(tempfile.gettempdir())) as work:
         reading = _reading(view, work)
         reading.start()
-        while (message := _next(told)) is not None:
+        while (message := _next(messages)) is not None:
             match message.get("do"):
                 case "captured":
                     reading.finish()
@@ -58,12 +58,12 @@ def main(path: str) -> int:
                     server.report = Path(message["path"])
                     view.board.tell({"report": message["path"], "verdict": message["verdict"]})
                     server.wait_until_left(LEAVE_TIMEOUT_S)
-                    _tell("shown")
+                    _send("shown")
                 case "end":
                     break
                 case _:
                     view.hear(message)
-                    _tell_figures(view, reading)
+                    _send_figures(view, reading)
         server.stop()
     leave_nothing()
     # Java and the workers end with their pipes; waiting for them would delay the command.
@@ -74,50 +74,50 @@ def _reading(view: View, work: Path) -> LiveRead | RecordedRead:
     """Return the reader of the run: of delivery records for programs, otherwise of packets with Spark."""
     if view.is_of_programs:
         return RecordedRead(
-            view.run, view.metadata, view.take_batches, on_ready=_get_ready, on_end=lambda: _tell("read")
+            view.run, view.metadata, view.take_batches, on_ready=_get_ready, on_end=lambda: _send("read")
         )
-    return LiveRead(view.run, view.take, work, on_ready=_get_ready, on_end=lambda: _tell("read"))
+    return LiveRead(view.run, view.take, work, on_ready=_get_ready, on_end=lambda: _send("read"))
 
 
 def _get_ready() -> None:
     """Lower the priority, and report that the start is complete."""
     stand_back()
-    _tell("ready")
+    _send("ready")
 
 
-def _listen(told: "queue.SimpleQueue[Json | None]") -> None:
+def _listen(messages: "queue.SimpleQueue[Json | None]") -> None:
     for line in sys.stdin:
         with contextlib.suppress(ValueError):  # a line that did not fit into the pipe
-            told.put(json.loads(line))
-    told.put(None)
+            messages.put(json.loads(line))
+    messages.put(None)
 
 
-def _next(told: "queue.SimpleQueue[Json | None]") -> Json | None:
+def _next(messages: "queue.SimpleQueue[Json | None]") -> Json | None:
     """Return the next message; {} after TICK_S without one, None at the end of input."""
     try:
-        return told.get(timeout=TICK_S)
+        return messages.get(timeout=TICK_S)
     except queue.Empty:
         return {}
 
 
-def _tell(did: str, **fields: Any) -> None:
+def _send(did: str, **fields: Any) -> None:
     with contextlib.suppress(BrokenPipeError):  # the reader has ended; the end of input follows
         sys.stdout.write(json.dumps({"did": did, **fields}) + "\n")
         sys.stdout.flush()
 
 
-def _tell_figures(view: View, reading: LiveRead | RecordedRead) -> None:
+def _send_figures(view: View, reading: LiveRead | RecordedRead) -> None:
     if reading.ended:
         return
     status = view.status()
     view.board.tell(status)
     if status.get("behind_s") is not None:
-        _tell("timelines", disturbed=view.disturbances(), pages=view.board.pages, **status)
+        _send("timelines", disturbed=view.disturbances(), pages=view.board.pages, **status)
     if reading.failure is not None:
         reading.ended = True
         text = f"the live timelines ended: {reading.failure}"
         view.board.tell({"failed": text})
-        _tell("unwatched", text=text)
+        _send("unwatched", text=text)
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ class Decoder:
             for role in declared.having(trait)
         }
         self._directions: dict[tuple[str, tuple[int, ...]], Direction | None] = {}
-        self._told: set[tuple[str, tuple[int, ...]]] = set()
+        self._reported: set[tuple[str, tuple[int, ...]]] = set()
         self._unanswered: OrderedDict[tuple[str, int, int], tuple[int, int]] = OrderedDict()
         self.newest_ns: dict[str, int] = {}
         """The time of the last segment read, by host."""
@@ -77,8 +77,8 @@ class Decoder:
     def newly_stopped(self) -> Iterator[tuple[str, str]]:
         """Yield the host and reason of each direction that stopped since the last call."""
         for key, direction in self._directions.items():
-            if direction is not None and direction.stopped and key not in self._told:
-                self._told.add(key)
+            if direction is not None and direction.stopped and key not in self._reported:
+                self._reported.add(key)
                 yield self._hosts[key[0]].name, direction.stopped
 
     def feed(self, packets: pa.Table) -> Iterator[Batch]:

@@ -20,7 +20,7 @@ from experiments import capture_parts
 
 
 @dataclass(slots=True)
-class _Parts:
+class _CaptureParts:
     """The known parts of a capture and their offsets in it."""
 
     first: list[int] = field(default_factory=list)  # offset of each part's first record
@@ -60,14 +60,14 @@ class Payloads:
     """The bytes of the captures in a folder, by their offsets in each."""
 
     captures: Path
-    _known: dict[str, _Parts] = field(default_factory=dict)
+    _known: dict[str, _CaptureParts] = field(default_factory=dict)
 
     def find(self, capture: str, places: Integers) -> Iterator[tuple[slice, memoryview, int]]:
         """Split ascending offsets of a capture by file; yield their slice, the file's bytes, and the shift
         (offset in the capture minus offset in the file). Offsets in removed files are left out.
         """
         whole = self.captures / f"{capture}.pcap"
-        parts = self._known.setdefault(capture, _Parts())
+        parts = self._known.setdefault(capture, _CaptureParts())
         if places.size and parts.end <= places[-1]:
             parts.look(capture_parts.folder_of(whole))
         begin = 0

@@ -175,7 +175,7 @@ class LiveTimelines:
         self._may_lose = metadata.declared.contract.delivery in MAY_LOSE
         self._seen: dict[tuple[str, int], Intervals] = defaultdict(Intervals)
         self._arrivals = schemas.ARRIVALS.empty_table()
-        self._told = 0  # bins of throughput before this are reported
+        self._reported = 0  # bins of throughput before this are reported
         self._latencies = {stream: Latencies(stream) for stream in metadata.owner}
         self._samples = schemas.SAMPLES.empty_table()
 
@@ -189,8 +189,8 @@ class LiveTimelines:
         if until_ns is None:
             return TimelineUpdate()
         latencies = self._settle(until_ns)
-        last = max(self._told, (until_ns - self.metadata.zero_ns) // BIN_NS)
-        throughput = self._tell(last)
+        last = max(self._reported, (until_ns - self.metadata.zero_ns) // BIN_NS)
+        throughput = self._report_throughput(last)
         recent = range(max(0, last - RECENT_BINS), last)
         settled = range(max(0, recent.start - self._settle_ns // BIN_NS), last)
         p95_ms = latency.headline(self._samples.filter(self._in_bins(settled)))["p95_ms"]
@@ -216,10 +216,10 @@ class LiveTimelines:
         read = [newest_ns[name] for name in self._clients if name in newest_ns]
         return min((t_ns for t_ns in read if t_ns > max(read) - IDLE_NS), default=None)
 
-    def _tell(self, last: int) -> Series:
-        bins = range(max(self._told, last - BINS_TOLD_MAX), last)
+    def _report_throughput(self, last: int) -> Series:
+        bins = range(max(self._reported, last - BINS_TOLD_MAX), last)
         rates = throughput.of_regions(self._arrivals, self.metadata, bins)
-        self._told = last
+        self._reported = last
         return {
             region: [[_seconds(number), rate] for number, rate in zip(bins, found.tolist(), strict=True)]
             for region, found in rates.items()

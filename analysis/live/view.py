@@ -61,7 +61,7 @@ class View:
         )
         self._timelines: LiveTimelines | None = None
         self._early: list[Batch] = []
-        self._news = TimelineUpdate()
+        self._latest = TimelineUpdate()
         self._lines = 0
         self.board = Board(_fixed(run, record))
         self.board.tell({"phase": "starting", "bands": []})
@@ -98,10 +98,10 @@ class View:
                 self._early += batches
                 return
             read_ns = {host: min(t_ns, now_ns) for host, t_ns in newest_ns.items()}
-            news = self._timelines.take([*self._early, *batches], read_ns)
+            update = self._timelines.take([*self._early, *batches], read_ns)
             self._early = []
-            self._news = news if news.shown_until_ns is not None else self._news
-        self.board.tell(self.status(), throughput=news.throughput, latency=news.latency)
+            self._latest = update if update.shown_until_ns is not None else self._latest
+        self.board.tell(self.status(), throughput=update.throughput, latency=update.latency)
 
     @property
     def is_of_programs(self) -> bool:
@@ -115,15 +115,15 @@ class View:
 
     def status(self) -> Json:
         """Return the progress of the run, recent figures, and the delay of the view."""
-        zero_ns, news = self._record.times.zero_ns, self._news
+        zero_ns, update = self._record.times.zero_ns, self._latest
         if zero_ns is None:
             return {}
         now_ns = self._now_ns()
-        until_ns = news.shown_until_ns
+        until_ns = update.shown_until_ns
         return {
             "elapsed_s": round((now_ns - zero_ns) / 1e9, 2),
-            "events_per_s": news.events_per_s,
-            "p95_ms": news.p95_ms,
+            "events_per_s": update.events_per_s,
+            "p95_ms": update.p95_ms,
             "behind_s": None if until_ns is None else round((now_ns - until_ns) / 1e9, 2),
             "shown_s": None if until_ns is None else round((until_ns - zero_ns) / 1e9, 2),
         }

@@ -58,7 +58,7 @@ def span(run: str, record: RunRecord, faults: Sequence[Mapping[str, Any]]) -> Sp
 
 def functions(spans: Sequence[Span]) -> dict[str, Function]:
     """Return all functions, for queries about these runs."""
-    times = _Times(tuple(sorted(spans, key=lambda each: each.begin_ns)))
+    times = _RunTimes(tuple(sorted(spans, key=lambda each: each.begin_ns)))
     return {
         "ip": Function({"hi": "BIGINT", "lo": "BIGINT"}, "VARCHAR", ip),
         "since_start": Function({"t_ns": "BIGINT"}, "DOUBLE", times.since_start),
@@ -77,7 +77,7 @@ def ip(hi: Array, lo: Array) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class _Times:
+class _RunTimes:
     """Runs in order of their start."""
 
     spans: tuple[Span, ...]

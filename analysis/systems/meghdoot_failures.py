@@ -15,7 +15,7 @@ def page(results: Results) -> Content:
     if not results.seeds:
         return Content((), ())
     variants = list(dict.fromkeys(results.column(results.seeds[0], "events", "variant").tolist()))
-    beside = tuple(line for variant in variants for line in _beside(results, variant))
+    beside = tuple(line for variant in variants for line in _comparisons(results, variant))
     notes = (
         "A delivery is missed if a surviving subscriber never receives an event that it was subscribed to at"
         " the time of the failure, and late if it took more than one second.",
@@ -31,7 +31,7 @@ def _values(results: Results, seed: int, variant: str, column: str) -> Values:
     return found
 
 
-def _beside(results: Results, variant: str) -> tuple[Beside, ...]:
+def _comparisons(results: Results, variant: str) -> tuple[Beside, ...]:
     def part(column: str, seed: int) -> float:
         after = _values(results, seed, variant, "at_s") >= 0
         wanted = _values(results, seed, variant, "wanted")[after].sum()

@@ -38,7 +38,7 @@ def page(results: Results) -> Content:
     if not results.seeds:
         return Content((), ())
     charts = (_contacted(results), _load(results), _degrees(results))
-    return Content(charts, (*_contacts_beside(results), *_loads_beside(results)), _notes(results))
+    return Content(charts, (*_contact_numbers(results), *_load_numbers(results)), _notes(results))
 
 
 def _figures(results: Results) -> tuple[str, str]:
@@ -74,30 +74,30 @@ def _at_most(results: Results, share: float) -> Callable[[int], float]:
     return lambda seed: 100 * float((_shares(results, seed) <= share).mean())
 
 
-def _contacts_beside(results: Results) -> tuple[Beside, ...]:
+def _contact_numbers(results: Results) -> tuple[Beside, ...]:
     parameters, (contacts, _) = results.record.parameters, _figures(results)
-    said = dict(CONTACTED[parameters["source"]].get(parameters["peers"], {}))
+    papers = dict(CONTACTED[parameters["source"]].get(parameters["peers"], {}))
     if contacts == "figure 10":
-        said = {0.05: "more than 95 %"}
+        papers = {0.05: "more than 95 %"}
     if contacts == "figure 11":
-        said = {0.05: "more than 75 %, with 200,000 events", 0.15: "all"}
+        papers = {0.05: "more than 75 %, with 200,000 events", 0.15: "all"}
     return tuple(
         Beside(
             f"Events that contact at most {share:.0%} of the peers, %",
-            said.get(share, UNSAID),
+            papers.get(share, UNSAID),
             results.shown(_at_most(results, share)),
         )
         for share in SHARES
     )
 
 
-def _loads_beside(results: Results) -> tuple[Beside, ...]:
+def _load_numbers(results: Results) -> tuple[Beside, ...]:
     parameters, (_, load) = results.record.parameters, _figures(results)
     source, peers = parameters["source"], parameters["peers"]
     top = DECILE[source].get(peers, UNSAID) if load.startswith("figure 12") else "0.123 % at most"
     is_standard = load.startswith("figure 12")
-    zones = str(ZONES[source].get(peers, UNSAID)) if is_standard else "not said"
-    degree = DEGREE[source].get(peers, UNSAID) if is_standard else "not said"
+    zones = str(ZONES[source].get(peers, UNSAID)) if is_standard else "not stated"
+    degree = DEGREE[source].get(peers, UNSAID) if is_standard else "not stated"
     return (
         Beside(
             "Mean load of the most loaded tenth of the peers, %",
@@ -129,19 +129,19 @@ def _loads_beside(results: Results) -> tuple[Beside, ...]:
         ),
         Beside(
             "Neighbours of a peer, mean",
-            "not said",
+            "not stated",
             results.shown(lambda seed: float(results.column(seed, "peers", "neighbours").mean())),
         ),
         Beside(
             "Zone visits per second of a core, including all other work",
-            "not said",
+            "not stated",
             results.shown(
                 lambda seed: results.number(seed, "visits") / results.number(seed, "processor_s"), 3
             ),
         ),
         Beside(
             "Zone visits per second of a core, without joins and subscriptions",
-            "not said",
+            "not stated",
             results.shown(
                 lambda seed: results.number(seed, "visits") / results.number(seed, "spreading_s"), 3
             ),

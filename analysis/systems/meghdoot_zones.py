@@ -111,11 +111,11 @@ def covered(zones: Sequence[Zone]) -> tuple[float, float]:
                 several.append(zone.intersection(earlier))
                 rest = [part for each in rest for part in each.without(earlier)]
         once += sum(part.volume for part in rest)
-    twice = sum(part.volume for part in _apart(several))
+    twice = sum(part.volume for part in _disjoint(several))
     return tuple(0.0 if each < NOTHING else each for each in (1 - once, twice))  # type: ignore[return-value]
 
 
-def _apart(zones: Sequence[Zone]) -> list[Zone]:
+def _disjoint(zones: Sequence[Zone]) -> list[Zone]:
     """Return disjoint boxes with the same union."""
     found: list[Zone] = []
     for zone in zones:

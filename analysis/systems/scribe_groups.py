@@ -165,7 +165,7 @@ def _delay_numbers(results: Results) -> tuple[Beside, ...]:
 
 
 def _node_numbers(results: Results) -> tuple[Beside, ...]:
-    said = (
+    papers = (
         ("tables", "Children tables of a node", "2.4", "2", "40"),
         ("entries", "Entries of a node", "6.2", "3", "1,059"),
     )
@@ -177,7 +177,7 @@ def _node_numbers(results: Results) -> tuple[Beside, ...]:
             results.shown(_statistic(results, "nodes", column, statistic)),
             why if name == "most" else "",
         )
-        for column, what, mean, middle, most in said
+        for column, what, mean, middle, most in papers
         for name, paper, statistic in (
             ("mean", mean, np.mean),
             ("median", middle, np.median),
@@ -278,7 +278,7 @@ def _delays(results: Results) -> SweepChart:
                 for number, name in enumerate(("rad", "rmd"))
             ),
             *(
-                _said(f"{name}, paper", number, ((half, count / 2), (most, count)))
+                _paper_points(f"{name}, paper", number, ((half, count / 2), (most, count)))
                 for number, (name, half, most) in enumerate((("RAD", 1.68, 2.0), ("RMD", 1.69, 4.26)))
             ),
         ),
@@ -286,7 +286,7 @@ def _delays(results: Results) -> SweepChart:
     )
 
 
-def _said(name: str, number: int, points: Sequence[tuple[float, float]]) -> Series:
+def _paper_points(name: str, number: int, points: Sequence[tuple[float, float]]) -> Series:
     """Return the points that the paper's text gives."""
     x, y = zip(*points, strict=True)
     return sweep_series(name, number, x=x, y=y, form="dots")
@@ -301,7 +301,7 @@ def _rdp(results: Results) -> SweepChart:
         Axis("members with at most this value, cumulative"),
         (
             _curve("RDP", 0, ratios),
-            _said("paper", 1, tuple((at, share * len(ratios)) for at, share in PAPER_RDP)),
+            _paper_points("paper", 1, tuple((at, share * len(ratios)) for at, share in PAPER_RDP)),
         ),
     )
 

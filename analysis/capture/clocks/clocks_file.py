@@ -23,7 +23,7 @@ Ppm = Annotated[float, Field(ge=-1e6, le=1e6)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _StretchEntry:
     from_ns: WholeNs
     to_ns: WholeNs
     offset_ns: Ns
@@ -33,7 +33,7 @@ class _Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Clock:
+class _ClockEntry:
     t_ns: Annotated[tuple[WholeNs, ...], Field(min_length=2)]
     low_ns: tuple[Ns, ...]
     high_ns: tuple[Ns, ...]
@@ -42,7 +42,7 @@ class _Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class _Machine:
+class _MachineEntry:
     machine: Name
     source: Literal["reference", "packets", "control", "nothing"]
     way: tuple[Name, ...]
@@ -52,8 +52,8 @@ class _Machine:
     least_used: bool
     bar_median_ns: Ns
     bar_max_ns: Ns
-    stretches: tuple[_Stretch, ...]
-    clock: _Clock
+    stretches: tuple[_StretchEntry, ...]
+    clock: _ClockEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class _Clocks:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     schema: int
-    machines: tuple[_Machine, ...]
+    machines: tuple[_MachineEntry, ...]
 
 
 def read_machines(run: RunDirectory) -> list[dict[str, Any]]:
@@ -76,7 +76,7 @@ def read_machines(run: RunDirectory) -> list[dict[str, Any]]:
     return machines
 
 
-def _contradictions(machine: _Machine) -> Iterator[tuple[str, str]]:
+def _contradictions(machine: _MachineEntry) -> Iterator[tuple[str, str]]:
     """Yield the field and the problem of each contradiction."""
     clock = machine.clock
     if any(later < earlier for earlier, later in pairwise(clock.t_ns)):

@@ -171,20 +171,20 @@ def problems(machines: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def notes(machines: Sequence[Mapping[str, Any]], zero_ns: int) -> list[str]:
     """Return the caveats for figures that compare times of different machines."""
-    said = []
+    texts = []
     for each in machines:
         name = each["machine"]
         if each["source"] == CONTROL:
             seen = each["seen_there"] or each["seen_back"]
             why = "packets went one way only" if seen else "no packets between them were captured"
-            said.append(
+            texts.append(
                 f"clock of {name}: {why}, so it is known from the control connection alone: to"
                 f" {each['stretches'][0]['bar_ns'] / 1e6:.3f} ms at time 0; drift adds to this error"
             )
         if not each["least_used"]:
-            said.append(f"clock of {name}: packets took less than the declared delay of the site's links")
-        said += [f"clock of {name}: {_description(change, zero_ns)}" for change in changes(each)]
-    return said
+            texts.append(f"clock of {name}: packets took less than the declared delay of the site's links")
+        texts += [f"clock of {name}: {_description(change, zero_ns)}" for change in changes(each)]
+    return texts
 
 
 def _description(change: ClockChange, zero_ns: int) -> str:

@@ -47,7 +47,7 @@ class Fragment:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _CapturedFragment:
     """A fragment in the capture."""
 
     at: int
@@ -66,7 +66,7 @@ class _Datagram:
     lengths: dict[int, int] = field(default_factory=dict)  # by offset
     size: int | None = None  # known once the last fragment arrived
     first: Fragment | None = None  # as if its payload began at offset 0
-    waiting: list[_Part] = field(default_factory=list)  # for the first
+    waiting: list[_CapturedFragment] = field(default_factory=list)  # for the first
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class Fragments:
         self._datagrams.clear()
         return tuple(sorted(self.placed, key=lambda fragment: fragment.at))
 
-    def _take(self, part: _Part, t_ns: int) -> None:
+    def _take(self, part: _CapturedFragment, t_ns: int) -> None:
         datagram = self._datagrams.get(part.key)
         if datagram is None or t_ns - datagram.since_ns > TOGETHER_NS:
             self._give_up(part.key)
@@ -115,7 +115,7 @@ class Fragments:
         if datagram.size is not None and sum(datagram.lengths.values()) >= datagram.size:
             self._give_up(part.key)
 
-    def _place(self, first: Fragment, part: _Part) -> None:
+    def _place(self, first: Fragment, part: _CapturedFragment) -> None:
         if len(self.placed) == FRAGMENTS_MAX:
             self.lost += 1
         else:
@@ -169,7 +169,7 @@ def _suspects(data: Bytes, records: Records) -> list[tuple[int, int, bool]]:
     ]
 
 
-def _ipv4(packet: bytes, at: int) -> _Part | None:
+def _ipv4(packet: bytes, at: int) -> _CapturedFragment | None:
     if len(packet) < 20 or packet[0] >> 4 != 4:
         return None
     header_bytes, (total, number, position) = (packet[0] & 0x0F) * 4, struct.unpack_from(">HHH", packet, 2)
@@ -186,7 +186,7 @@ def _ipv4(packet: bytes, at: int) -> _Part | None:
     )
 
 
-def _ipv6(packet: bytes, at: int) -> _Part | None:
+def _ipv6(packet: bytes, at: int) -> _CapturedFragment | None:
     if len(packet) < 40 or packet[0] >> 4 != 6:
         return None
     kind, end, header = packet[6], 40 + int.from_bytes(packet[4:6]), 40
@@ -201,16 +201,16 @@ def _ipv6(packet: bytes, at: int) -> _Part | None:
 
 def _part(
     packet: bytes, at: int, key: bytes, body: tuple[int, int], *, offset: int, more: int
-) -> _Part | None:
+) -> _CapturedFragment | None:
     """Return the fragment. body: its offset in the packet, and its length."""
     begin, length = body
     if offset == 0 and not more:
         return None  # an atomic fragment: a whole datagram with a fragment header (RFC 6946)
     tcp = packet[begin : begin + min(length, _TCP_BYTES)] if offset == 0 else b""
-    return _Part(at, key, offset, length, bool(more), tcp)
+    return _CapturedFragment(at, key, offset, length, bool(more), tcp)
 
 
-def _segment(part: _Part) -> Fragment | None:
+def _segment(part: _CapturedFragment) -> Fragment | None:
     """Return the first fragment as a segment, with the sequence number of a byte at offset 0."""
     if len(part.tcp) < _TCP_BYTES:
         return None

@@ -82,7 +82,7 @@ class GrowingCaptures:
             return dict(start)
         there = self._there()
         for name in sorted(start.keys() - there.keys()):
-            self._gone(name, start[name])
+            self._forget_removed(name, start[name])
         end = {name: place for name, place in start.items() if name in there}
         room = bytes_max
         for _, name, path in sorted(self._waiting(there, start)):
@@ -108,7 +108,7 @@ class GrowingCaptures:
                 continue
             path = there.get(name)
             if path is None:
-                self._miss(name, first, last)
+                self._report_removed(name, first, last)
             elif path.is_dir():
                 yield from self._parts(name, path, first, last)
             else:
@@ -246,7 +246,7 @@ class GrowingCaptures:
                 self._go_to(look.scan, name, file, end)
         except CaptureError as error:
             if not path.exists():
-                self._miss(name, first, last)
+                self._report_removed(name, first, last)
             elif not self.lenience.corrupt:
                 raise
             else:
@@ -266,7 +266,7 @@ class GrowingCaptures:
                 yield Part(str(path), Path(name).stem, following - status[0], 0, status[0])
                 place = following
         if place != last[BYTES]:
-            self._miss(name, first, last)
+            self._report_removed(name, first, last)
 
     def _pass_over(self, name: str, error: CaptureError) -> None:
         """Skip a file until it changes; then walk it from its beginning."""
@@ -274,14 +274,14 @@ class GrowingCaptures:
         if name in self._looks:
             self._looks[name].scan = Scan(name)
 
-    def _gone(self, name: str, place: Place) -> None:
+    def _forget_removed(self, name: str, place: Place) -> None:
         """Forget a removed capture, and report it if not all of it was read."""
         look = self._looks.pop(name, None)
         self.problems.pop(name, None)
         if look is not None and look.scan.problem is None and look.size > place[BYTES]:
-            self._miss(name, place, {BYTES: look.size})
+            self._report_removed(name, place, {BYTES: look.size})
 
-    def _miss(self, name: str, first: Place, last: Place) -> None:
+    def _report_removed(self, name: str, first: Place, last: Place) -> None:
         problem = f"{name}: bytes {first[BYTES]} to {last[BYTES]} were removed before they were read"
         if not self.lenience.missing:
             _refuse(problem)

@@ -100,16 +100,16 @@ def _span(of: Span, form: Format, start: int, end: int, found: Found) -> Span:
 
 def pack(spans: Iterable[S]) -> Iterator[tuple[S, ...]]:
     """Combine small spans into tasks of about SPAN_BYTES."""
-    together: list[S] = []
+    group: list[S] = []
     size = 0
     for span in spans:
-        if together and size + span.end - span.start > SPAN_BYTES * 3 // 2:
-            yield tuple(together)
-            together, size = [], 0
-        together.append(span)
+        if group and size + span.end - span.start > SPAN_BYTES * 3 // 2:
+            yield tuple(group)
+            group, size = [], 0
+        group.append(span)
         size += span.end - span.start
-    if together:
-        yield tuple(together)
+    if group:
+        yield tuple(group)
 
 
 def read_columns(span: Span, names: Collection[str] = ALL) -> Iterator[Columns]:

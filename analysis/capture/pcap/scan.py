@@ -175,12 +175,12 @@ def _check_records(data: Bytes, offsets: Integers, following: int, form: Format)
     if damaged.size:
         good = int(damaged[0])
         end = int(offsets[good])
-        said = f"damaged record header at byte {end}: length {length[good]}, fraction {fraction[good]}"
-        return ChainCheck(good, form, said)
+        problem = f"damaged record header at byte {end}: length {length[good]}, fraction {fraction[good]}"
+        return ChainCheck(good, form, problem)
     if following > data.size:
         end = int(offsets[-1])
-        said = f"cut off: the record at byte {end} needs {following - data.size} bytes more"
-        return ChainCheck(offsets.size - 1, form, said)
+        problem = f"cut off: the record at byte {end} needs {following - data.size} bytes more"
+        return ChainCheck(offsets.size - 1, form, problem)
     tail = data.size - following
     if 0 < tail < RECORD_HEADER_BYTES:
         return ChainCheck(offsets.size, form, f"cut off: {tail} bytes of a record header at byte {following}")

@@ -56,12 +56,12 @@ class Tshark:
         fails; the packets yielded before are valid.
         """
         limit_s = START_S + capture.stat().st_size / BYTES_PER_S_MIN
-        with tempfile.TemporaryFile(dir=self._folder) as said:
+        with tempfile.TemporaryFile(dir=self._folder) as errors:
             process = child_processes.start(
                 [self._path, *options(capture, key_log, connections)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=errors,
                 env=self._environment,
                 text=True,
                 encoding="ascii",
@@ -71,20 +71,20 @@ class Tshark:
                 ProcessLookupError, PermissionError
             ):  # it has ended, or already has a lower limit
                 resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
-            patience = threading.Timer(limit_s, process.kill)
-            patience.start()
+            timeout = threading.Timer(limit_s, process.kill)
+            timeout.start()
             assert process.stdout is not None
             try:
                 yield from read(process.stdout, kinds)
                 code = process.wait()
             finally:
-                patience.cancel()
+                timeout.cancel()
                 process.kill()  # no effect unless the consumer stopped early
                 process.wait()
                 process.stdout.close()
             if code != 0:
-                said.seek(0)
-                lines = said.read().decode(errors="replace").strip().splitlines()
+                errors.seek(0)
+                lines = errors.read().decode(errors="replace").strip().splitlines()
                 raise AnalysisError(
                     f"{PROGRAM} ended with code {code}: {lines[-1] if lines else 'no output'}"
                 )

@@ -40,9 +40,9 @@ def unread_in(record: RunRecord, decoding: pa.Table) -> str:
         if why and connection not in met:
             met.add(connection)
             found[why].add(connection)
-    said = [f"{_number(len(which))} not read: {why}" for why, which in sorted(found.items())]
-    more = [f"and {len(said) - REASONS_MAX} reasons more"] if len(said) > REASONS_MAX else []
-    return "; ".join((*said[:REASONS_MAX], *more))
+    texts = [f"{_number(len(which))} not read: {why}" for why, which in sorted(found.items())]
+    more = [f"and {len(texts) - REASONS_MAX} more reasons"] if len(texts) > REASONS_MAX else []
+    return "; ".join((*texts[:REASONS_MAX], *more))
 
 
 def unread(run: RunDirectory) -> str:
